@@ -1,0 +1,50 @@
+"""What grouping reads of an event: the smallest structs that decode straight from the event as sent.
+
+Unknown fields are skipped, optional fields may be null (contract, section 2.6), and nothing is checked that the edge
+has checked: whatever it admits, from lenient projects too, decodes here.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+
+class Frame(Struct, gc=False, rename="camel"):
+    """One frame of a stack, top first (protocol, section 2.7); `line` 0 or null means unknown."""
+
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    in_app: bool | None = None
+    absolute_path: str | None = None
+
+
+class ErrorForm(Struct, gc=False):
+    """An error and its chain of causes (protocol, section 2.6)."""
+
+    type: str | None = None
+    message: str | None = None
+    stack: list[Frame] | None = None
+    cause: "ErrorForm | None" = None
+
+
+class FrameworkForm(Struct, gc=False):
+    """The cross-platform runtime under the app (protocol, section 2.4)."""
+
+    name: str | None = None
+
+
+class AppForm(Struct, gc=False):
+    """The application; only its framework can matter to grouping."""
+
+    framework: FrameworkForm | None = None
+
+
+class GroupingEvent(Struct, gc=False):
+    """The part of an event that decides its group. `fingerprint` is the client's list, elements of any JSON type."""
+
+    error: ErrorForm
+    platform: str | None = None
+    fingerprint: list[Any] | None = None
+    app: AppForm | None = None

@@ -1,0 +1,30 @@
+"""The fingerprint itself: a version, 64 bits, and the readable parts that were hashed."""
+
+from hashlib import blake2b
+
+from msgspec import Struct
+
+
+class Fingerprint(Struct, frozen=True, gc=False):
+    """How an event was grouped.
+
+    `hash` is an unsigned 64-bit number over `version` and `parts`; `rule` names the step that decided: "stack",
+    "message", "client", or "rule:NAME" for a project's rule. `discard` is true where a project's rule drops the event.
+    """
+
+    version: str
+    hash: int
+    rule: str
+    parts: tuple[str, ...]
+    discard: bool = False
+
+    @property
+    def hex(self) -> str:
+        """`hash` as 16 lower-case hexadecimal digits."""
+        return f"{self.hash:016x}"
+
+
+def hash_parts(version: str, parts: tuple[str, ...]) -> int:
+    """64 bits over the version and the parts; each is preceded by its length, so no two lists share a text."""
+    text = "".join([f"{len(part)}:{part}" for part in (version, *parts)])
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")

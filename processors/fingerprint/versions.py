@@ -1,0 +1,24 @@
+"""The registry of mechanisms: a fingerprint is stored with the name of the one that made it, and none is edited later."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from processors.fingerprint import v1
+from processors.fingerprint.forms import GroupingEvent
+
+
+class Mechanism(NamedTuple):
+    """A way to group: `decide` gives the deciding step and the parts; `why` says what made the version necessary."""
+
+    decide: Callable[[GroupingEvent], tuple[str, tuple[str, ...]]]
+    culprit: Callable[[GroupingEvent], str]
+    why: str
+
+
+VERSIONS: dict[str, Mechanism] = {
+    "v1": Mechanism(
+        v1.decide, v1.culprit, "the first: type, engine-neutral fault and cleaned frames; no line, no release"
+    ),
+}
+
+CURRENT_VERSION = "v1"
