@@ -1,0 +1,49 @@
+"""Headers of a record that was set aside: the value stays the original bytes (contract, section 3)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+_PREFIX: Final = "dead-letter-"
+
+
+class DeadLetter(Struct, frozen=True):
+    """Where a record came from and why it could not be processed. `stage` is the process that gave up."""
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    reason: str
+    at: str
+    project_id: str = ""
+
+    def headers(self, original: Iterable[tuple[str, bytes]] = ()) -> list[tuple[str, bytes]]:
+        """The original record's headers followed by ours."""
+        ours = [(_PREFIX + field, str(getattr(self, field)).encode()) for field in self.__struct_fields__]
+        return [*original, *ours]
+
+
+def from_headers(headers: Iterable[tuple[str, bytes]]) -> tuple[DeadLetter, list[tuple[str, bytes]]]:
+    """What `headers` wrote, and the original's own headers. Raises ValueError where a field is missing."""
+    ours: dict[str, str] = {}
+    original = []
+    for name, value in headers:
+        if name.startswith(_PREFIX):
+            ours[name.removeprefix(_PREFIX)] = value.decode()
+        else:
+            original.append((name, value))
+    try:
+        letter = DeadLetter(
+            topic=ours["topic"],
+            partition=int(ours["partition"]),
+            offset=int(ours["offset"]),
+            stage=ours["stage"],
+            reason=ours["reason"],
+            at=ours["at"],
+            project_id=ours.get("project_id", ""),
+        )
+    except KeyError as error:
+        raise ValueError(f"not a dead letter: no header {_PREFIX}{error.args[0]}") from None
+    return letter, original

@@ -1,0 +1,97 @@
+"""Identifiers: uuids of version 7, project tokens, and the hashes that name issues."""
+
+import secrets
+import struct
+import time
+import uuid
+import zlib
+from hashlib import blake2b
+from typing import Final
+
+TOKEN_PREFIX: Final = "svc_pk_"  # noqa: S105  # a public marker, not a secret
+_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_VALUES: Final = {letter: value for value, letter in enumerate(_ALPHABET)}
+_TOKEN_LETTERS: Final = 26
+
+
+def uuid7(now_ms: int | None = None) -> uuid.UUID:
+    """A uuid of version 7 (RFC 9562, section 5.7); `now_ms` is Unix time in milliseconds."""
+    ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    value = (ms & (1 << 48) - 1) << 80 | 7 << 76 | secrets.randbits(12) << 64 | 2 << 62 | secrets.randbits(62)
+    return uuid.UUID(int=value)
+
+
+def uuid7_ms(raw: bytes) -> int:
+    """Unix time in milliseconds that a 16-byte uuid of version 7 carries."""
+    return int.from_bytes(raw[:6], "big")
+
+
+def encode_token(value: uuid.UUID) -> str:
+    """`svc_pk_` and 26 lower-case Crockford base32 characters of the 16 bytes (protocol, section 5)."""
+    number = value.int
+    letters = []
+    for _ in range(_TOKEN_LETTERS):
+        number, digit = divmod(number, 32)
+        letters.append(_ALPHABET[digit])
+    return TOKEN_PREFIX + "".join(reversed(letters))
+
+
+def decode_token(token: str) -> uuid.UUID | None:
+    """The uuid that a well-formed token encodes, or None where the form is not that of section 5."""
+    letters = token.removeprefix(TOKEN_PREFIX)
+    if len(letters) != _TOKEN_LETTERS or len(token) != len(TOKEN_PREFIX) + _TOKEN_LETTERS:
+        return None
+    number = 0
+    for letter in letters:
+        digit = _VALUES.get(letter)
+        if digit is None:
+            return None
+        number = number * 32 + digit
+    if number >> 128:
+        return None
+    value = uuid.UUID(int=number)
+    return value if value.version == 7 else None
+
+
+def new_token() -> str:
+    """A fresh project token."""
+    return encode_token(uuid7())
+
+
+def new_project_id() -> int:
+    """A random project id, 1 to 2^31-1: creators need not ask each other for the next number."""
+    return secrets.randbelow((1 << 31) - 1) + 1
+
+
+def event_partition(project: int, event_id: bytes, partitions: int) -> int:
+    """The partition of `events` in which one project's equal ids meet (contract, section 3)."""
+    return zlib.crc32(f"{project}/{uuid.UUID(bytes=event_id)}".encode()) % partitions
+
+
+_ISSUE_KEY = struct.Struct(">QQ")
+
+
+def issue_id(project: int, fingerprint: int) -> int:
+    """The issue that a fingerprint opens in a project: unsigned, 64 bits, the same wherever it is computed."""
+    digest = blake2b(_ISSUE_KEY.pack(project, fingerprint), digest_size=8, person=b"svc-issue").digest()
+    return int.from_bytes(digest, "big")
+
+
+def user_hash(project: int, user_id: str) -> int:
+    """What is kept of a user for counting: unsigned, 64 bits, never 0 (0 stands for no user)."""
+    digest = blake2b(
+        user_id.encode("utf-8", "replace"), digest_size=8, key=project.to_bytes(8, "big")
+    ).digest()
+    return int.from_bytes(digest, "big") or 1
+
+
+def hex64(value: int) -> str:
+    """Sixteen lower-case hexadecimal digits: how fingerprints and issues are written outside."""
+    return f"{value:016x}"
+
+
+def parse_hex64(text: str) -> int | None:
+    """The number that `hex64` wrote, or None where the text has another form."""
+    if len(text) != 16 or any(c not in "0123456789abcdef" for c in text):
+        return None
+    return int(text, 16)

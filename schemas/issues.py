@@ -1,0 +1,143 @@
+"""Issues as the topics carry them: increments and commands in, aggregates and activity out (contract, section 3)."""
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+Status = Literal["open", "resolved", "ignored"]
+ActivityKind = Literal[
+    "created", "regressed", "resolved", "ignored", "reopened", "merged", "unmerged", "assigned", "commented"
+]
+
+
+class Increment(Struct, array_like=True, frozen=True):
+    """What one source record adds to one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
+
+    `releases`, `environments`, `platforms` map a name to its events, `hours` an hour (Unix hours) to its events; `users` are
+    distinct `schemas.ids.user_hash`es. The rest describes the newest event of the increment.
+    """
+
+    project: int
+    fingerprint: int
+    events: int
+    first_ms: int
+    last_ms: int
+    releases: dict[str, int]
+    environments: dict[str, int]
+    platforms: dict[str, int]
+    hours: dict[int, int]
+    users: list[int]
+    error_type: str
+    message: str
+    culprit: str
+    last_event: str
+    received_ms: int
+    version: str
+    rule: str
+    parts: tuple[str, ...]
+
+
+class SourceIncrements(Struct, array_like=True, frozen=True):
+    """The increments of one source record of `events` that go to one partition of `issue-deltas`."""
+
+    partition: int
+    offset: int
+    increments: list[Increment]
+
+
+class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A change of an issue asked for by a person; travels in order with the increments of its issue.
+
+    `id` is made by the asker: the same id is applied once however often it arrives.
+    """
+
+    id: str
+    issue: str
+    project_id: str
+    kind: str
+    by: str
+    at: str
+    data: dict[str, Any] = {}
+
+
+class DeltaRecord(Struct, frozen=True, omit_defaults=True):
+    """One value of `issue-deltas`: the increments of a take for one partition, or one command."""
+
+    increments: list[SourceIncrements] = []
+    command: Command | None = None
+
+
+class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
+    """One value of the compacted topic `issues`: aggregate and state. Keyed by the issue's id in hexadecimal.
+
+    `events` and `users` are for the issue's life; `users_sketch` is what `users` is estimated from; `positions` holds, for
+    each source partition, the offset up to which increments are in (a repeat is dropped by it). `version` grows by one with
+    each change, so that a reader can tell the newest of several.
+    """
+
+    id: str
+    project_id: str
+    fingerprints: tuple[str, ...]
+    error_type: str
+    message: str
+    culprit: str
+    status: Status = "open"
+    regressed: bool = False
+    platforms: dict[str, int] = {}
+    first_seen_ms: int
+    last_seen_ms: int
+    events: int = 0
+    users: int = 0
+    users_sketch: str = ""
+    releases: dict[str, int] = {}
+    first_release: str = ""
+    last_release: str = ""
+    environments: dict[str, int] = {}
+    hours: dict[int, int] = {}
+    last_event: str = ""
+    assignee: str | None = None
+    resolved_in: str | None = None
+    ignore_until: dict[str, Any] | None = None
+    grouping_version: str = ""
+    grouping_rule: str = ""
+    grouping_parts: tuple[str, ...] = ()
+    version: int = 0
+    positions: dict[int, int] = {}
+    received_ms: int = 0
+
+
+class Activity(Struct, frozen=True, rename="camel"):
+    """One value of `issue-activity`: a change of an issue, once. The id is made of what caused it, so repeats are equal."""
+
+    id: str
+    issue: str
+    project_id: str
+    kind: ActivityKind
+    by: str
+    at: str
+    data: dict[str, Any] = {}
+
+
+class Outcome(Struct, frozen=True, rename="camel"):
+    """One value of `outcomes`: how many events (or refused requests) of a minute ended so.
+
+    `source` and `sequence` name the process and its count of flushes: the same pair twice is a repeat.
+    """
+
+    project_id: str
+    minute: str
+    sdk: str
+    outcome: Literal["accepted", "duplicate", "invalid", "tooLarge", "rateLimited", "deadLettered"]
+    reason: str
+    count: int
+    source: str
+    sequence: int
+
+
+_json = msgspec.json.Encoder()
+encode_json = _json.encode
+decode_delta = msgspec.json.Decoder(DeltaRecord).decode
+decode_issue = msgspec.json.Decoder(IssueRecord).decode
+decode_activity = msgspec.json.Decoder(Activity).decode
+decode_outcome = msgspec.json.Decoder(Outcome).decode

@@ -1,0 +1,39 @@
+"""The limits of section 8 of the protocol, each declared once: its value, its name, and the sentence that reports it."""
+
+from enum import Enum
+from typing import Final
+
+MAX_BODY_BYTES: Final = 1_048_576
+"""Decoded size of a body, single or batch (contract, section 2, point 5)."""
+
+
+class Limit(Enum):
+    """A count or length limit: (maximum, name in the table of section 8, unit)."""
+
+    EVENTS_PER_BATCH = (100, "events per batch", "")
+    BREADCRUMBS = (100, "breadcrumbs per event", "")
+    FRAMES = (100, "stack frames per error", "")
+    CAUSE_DEPTH = (10, "cause chain depth", "")
+    TAG_KEYS = (50, "tag keys per event", "")
+    TAG_KEY_LENGTH = (64, "tag key length", "chars")
+    TAG_VALUE_LENGTH = (200, "tag value length", "chars")
+    CONTEXT_LINES = (5, "preContext / postContext lines per frame", "")
+
+    def __init__(self, maximum: int, title: str, unit: str) -> None:
+        self.maximum = maximum
+        self.title = title
+        self.unit = unit
+
+    @property
+    def sentence(self) -> str:
+        """What `details[].message` says when this limit is exceeded (contract, section 2, point 3)."""
+        if self is Limit.CAUSE_DEPTH or self.unit:
+            return f"{self.title}: at most {self.maximum} {self.unit}".rstrip()
+        return f"at most {self.maximum} {self.title}"
+
+
+MAX_DETAILS: Final = 20
+"""Most violations that one rejected event's `details` lists (contract, section 2, point 3)."""
+
+MAX_LENIENT_RELEASE: Final = 200
+"""Longest release of a lenient project, in code points (contract, section 2, point 7)."""

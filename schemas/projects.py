@@ -1,0 +1,109 @@
+"""A project and the registry that every process keeps of all of them (contract, section 3, topic `projects`)."""
+
+import hashlib
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import msgspec
+from msgspec import Struct
+
+DEFAULT_RATE_LIMIT = 5000
+"""Requests a minute and token (protocol, section 8)."""
+DEFAULT_RETENTION_DAYS = 90
+
+
+class Token(Struct, frozen=True, rename="camel"):
+    """A project token. It is public by design (protocol, section 5): it travels in client builds."""
+
+    token: str
+    created_at: str
+    revoked_at: str | None = None
+
+
+class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A rule that corrects the grouping: what matches `match` (query language) gets what else is set here.
+
+    `fingerprint` may contain `{{ default }}`; `in_app` marks frames whose file or function matches a glob;
+    `discard` drops the event. Rules apply in order; the first that sets a fingerprint decides it.
+    """
+
+    name: str
+    match: str
+    fingerprint: tuple[str, ...] | None = None
+    in_app: tuple[str, ...] | None = None
+    not_in_app: tuple[str, ...] | None = None
+    discard: bool = False
+    enabled: bool = True
+
+
+class Project(Struct, frozen=True, rename="camel"):
+    """One value of the topic `projects`, keyed by its id in decimal digits. Times are ISO 8601."""
+
+    id: str
+    name: str
+    created_at: str
+    tokens: tuple[Token, ...] = ()
+    rate_limit_per_minute: int = DEFAULT_RATE_LIMIT
+    retention_days: int = DEFAULT_RETENTION_DAYS
+    payload_retention_days: int | None = None
+    lenient_sdks: tuple[str, ...] = ()
+    grouping_rules: tuple[GroupingRule, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The id as chunks and tables carry it: unsigned, 32 bits."""
+        return int(self.id)
+
+    def is_lenient(self, sdk: str) -> bool:
+        """Whether events of this SDK are taken by the looser rules (contract, section 2, point 7)."""
+        return any(fnmatchcase(sdk, pattern) for pattern in self.lenient_sdks)
+
+
+encode_project = msgspec.json.Encoder().encode
+decode_project = msgspec.json.Decoder(Project).decode
+
+
+class ProjectRegistry:
+    """All projects, by id and by token, kept current by `apply`. Not thread-safe: one loop owns it.
+
+    Tokens are looked up by their SHA-256, so that the time of a look-up says nothing about how much of a guess is right.
+    """
+
+    def __init__(self) -> None:
+        self._projects: dict[int, Project] = {}
+        self._by_token: dict[bytes, int] = {}
+        self.version = 0
+
+    def apply(self, key: bytes, value: bytes | None) -> None:
+        """One record of the topic; a null value removes the project. Raises msgspec.DecodeError for a bad value."""
+        number = int(key)
+        project = decode_project(value) if value else None
+        old = self._projects.pop(number, None)
+        for token in old.tokens if old else ():
+            self._by_token.pop(_digest(token.token), None)
+        if project is not None:
+            self._projects[number] = project
+            for token in project.tokens:
+                if token.revoked_at is None:
+                    self._by_token[_digest(token.token)] = number
+        self.version += 1
+
+    def by_token(self, token: str) -> Project | None:
+        """The project that an unrevoked token belongs to."""
+        number = self._by_token.get(_digest(token))
+        return None if number is None else self._projects.get(number)
+
+    def get(self, number: int) -> Project | None:
+        """A project by its id."""
+        return self._projects.get(number)
+
+    def __iter__(self) -> Iterator[Project]:
+        """Projects in the order of their creation."""
+        return iter(sorted(self._projects.values(), key=lambda p: (p.created_at, p.id)))
+
+    def __len__(self) -> int:
+        return len(self._projects)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,307 @@
+"""Settings: one frozen struct a process, read once from the environment (contract, section 1).
+
+`SVC_X` sets the field `x`; `SVC_X_FILE` names a file that holds the value and must exist. Units stand in the names.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeVar, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+PREFIX: Final = "SVC_"
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class BadSetting(Exception):
+    """A setting is unknown, missing or has a bad value; the text names the variable in one line."""
+
+
+class LogSettings(Struct, frozen=True, kw_only=True):
+    """What every process takes."""
+
+    data_dir: Annotated[
+        str, Meta(description="folder of this machine's data: spool, local servers, caches")
+    ] = ".svc"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
+    ] = "info"
+
+
+class KafkaSettings(LogSettings, frozen=True, kw_only=True):
+    """Where Kafka is and what its topics are called."""
+
+    kafka_bootstrap: Annotated[
+        str, Meta(description="host:port list; unset: `svc up` starts a local broker")
+    ] = ""
+    kafka_security_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+        Meta(description="how brokers are spoken to"),
+    ] = "PLAINTEXT"
+    kafka_sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Meta(description="with SASL_*")
+    ] = "SCRAM-SHA-512"
+    kafka_username: Annotated[str, Meta(description="with SASL_*")] = ""
+    kafka_password: Annotated[str, Meta(description="with SASL_*", extra={"secret": True})] = ""
+    kafka_ca_file: Annotated[str, Meta(description="PEM file of the CA; unset: the system's CAs")] = ""
+    topic_prefix: Annotated[str, Meta(description="stands before every topic's name")] = "svc."
+    topic_partitions: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=256,
+            description="partitions that `svc migrate` creates; changing it later moves ids between partitions",
+        ),
+    ] = 4
+    topic_replication: Annotated[
+        int, Meta(ge=1, le=9, description="replicas of each topic that `svc migrate` creates")
+    ] = 1
+    topic_events: Annotated[str, Meta(description="whole name of this topic; unset: prefix + events")] = ""
+    topic_grouped: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_grouped_events: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_issue_deltas: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_issues: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_issue_activity: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_projects: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_outcomes: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_dead_letters: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_seen: Annotated[str, Meta(description="whole name of this topic")] = ""
+
+    @property
+    def topic_overrides(self) -> dict[str, str]:
+        """Topic title to the whole name that a setting gives it."""
+        return {
+            field.removeprefix("topic_").replace("_", "-"): getattr(self, field)
+            for field in self.__struct_fields__
+            if field.startswith("topic_")
+            and field not in {"topic_prefix", "topic_partitions", "topic_replication"}
+        }
+
+
+class ClickHouseSettings(Struct, frozen=True, kw_only=True):
+    """Where ClickHouse is."""
+
+    clickhouse_url: Annotated[
+        str,
+        Meta(
+            description="http(s)://user:password@host:port/database; unset: `svc up` starts a local one",
+            extra={"secret": True},
+        ),
+    ] = ""
+    clickhouse_reader_url: Annotated[
+        str,
+        Meta(
+            description="the same for reading, with its own limits; unset: SVC_CLICKHOUSE_URL",
+            extra={"secret": True},
+        ),
+    ] = ""
+
+
+class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
+    """`svc edge`."""
+
+    ingest_host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
+    ingest_port: Annotated[Port, Meta(description="port to listen on")] = 8080
+    edge_workers: Annotated[
+        Positive, Meta(description="processes that share the port; `--workers` overrides it")
+    ] = 1
+    edge_linger_ms: Annotated[float, Meta(ge=0, description="longest wait for a chunk to fill")] = 5.0
+    edge_chunk_events: Annotated[Positive, Meta(description="events after which a chunk is sent")] = 100
+    edge_chunk_bytes: Annotated[Positive, Meta(description="bytes after which a chunk is sent")] = 262_144
+    edge_send_deadline_seconds: Annotated[
+        Seconds, Meta(description="wait for Kafka's acknowledgement before an event goes to the spool")
+    ] = 2.0
+    edge_body_timeout_seconds: Annotated[
+        Seconds, Meta(description="longest time in which a body may arrive")
+    ] = 30.0
+    edge_drain_seconds: Annotated[
+        Seconds, Meta(description="time between failing readyz and closing the port at SIGTERM")
+    ] = 0.2
+    edge_stop_seconds: Annotated[
+        Seconds, Meta(description="longest wait for requests in flight at SIGTERM")
+    ] = 20.0
+    spool_max_bytes: Annotated[
+        Positive, Meta(description="disk that the spool may take; beyond it requests get 503")
+    ] = 1_073_741_824
+    spool_max_age_hours: Annotated[
+        Seconds, Meta(description="age at which a spool that can't drain refuses more")
+    ] = 72.0
+    rate_limit_store: Annotated[
+        str,
+        Meta(
+            description="redis:// or valkey:// URL; unset: shared by the workers of one machine",
+            extra={"secret": True},
+        ),
+    ] = ""
+
+
+class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
+    """`svc processors`."""
+
+    processors_app: Annotated[
+        str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
+    ] = "svc-processors"
+    processors_worker: Annotated[
+        str, Meta(description="name of this worker, stable and unique: its static member id and data folder")
+    ] = "0"
+    processors_health_host: Annotated[str, Meta(description="address of healthz, readyz and metrics")] = (
+        "127.0.0.1"
+    )
+    processors_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8082
+    processors_take_chunks: Annotated[Positive, Meta(description="most chunks that are handled together")] = (
+        120
+    )
+    processors_take_seconds: Annotated[Seconds, Meta(description="longest wait for a take to fill")] = 0.02
+    processors_fold_seconds: Annotated[
+        Seconds, Meta(description="longest wait before increments are folded into issues")
+    ] = 0.1
+    dedupe_days: Annotated[
+        int,
+        Meta(ge=7, le=90, description="days for which an id is remembered; more cost memory and recovery"),
+    ] = 7
+    grouped_events: Annotated[
+        bool,
+        Meta(description="also write one record an event to grouped-events; costs a third of the throughput"),
+    ] = False
+
+
+class WriterSettings(KafkaSettings, ClickHouseSettings, frozen=True, kw_only=True):
+    """`svc writer`."""
+
+    writer_group: Annotated[str, Meta(description="consumer group of the writer")] = "svc-writer"
+    writer_worker: Annotated[str, Meta(description="name of this writer, stable and unique")] = "0"
+    writer_health_host: Annotated[str, Meta(description="address of healthz, readyz and metrics")] = (
+        "127.0.0.1"
+    )
+    writer_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8083
+    writer_block_rows: Annotated[Positive, Meta(description="rows after which a block is inserted")] = 20_000
+    writer_wait_seconds: Annotated[
+        Seconds, Meta(description="longest wait for a block to fill under load")
+    ] = 1.0
+    writer_quiet_seconds: Annotated[
+        Seconds, Meta(description="wait after the first row when little arrives")
+    ] = 0.2
+
+
+class DashboardSettings(KafkaSettings, ClickHouseSettings, frozen=True, kw_only=True):
+    """`svc dashboard`."""
+
+    dashboard_host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
+    dashboard_port: Annotated[Port, Meta(description="port to listen on")] = 8081
+    admin_password: Annotated[
+        str, Meta(description="sign-in of the dashboard and the read API", extra={"secret": True})
+    ]
+    session_secret: Annotated[
+        str,
+        Meta(
+            description="key of the session cookies; unset: derived from the password", extra={"secret": True}
+        ),
+    ] = ""
+    session_hours: Annotated[Positive, Meta(description="how long a sign-in lasts")] = 168
+    secure_cookies: Annotated[bool, Meta(description="cookies only over https; set it behind TLS")] = False
+
+
+class MigrateSettings(KafkaSettings, ClickHouseSettings, frozen=True, kw_only=True):
+    """`svc migrate` and the commands that need both servers."""
+
+
+class LibrarySettings(Struct, frozen=True, kw_only=True):
+    """The reporting library's own variables (protocol, section 1), read also by `svc send`."""
+
+    token: Annotated[str, Meta(description="project token", extra={"secret": True})] = ""
+    ingest_url: Annotated[str, Meta(description="address of the ingest endpoints")] = ""
+
+
+ALL: Final = (
+    EdgeSettings,
+    ProcessorsSettings,
+    WriterSettings,
+    DashboardSettings,
+    MigrateSettings,
+    LibrarySettings,
+)
+"""Every settings struct: together they are the variables that exist."""
+
+S = TypeVar("S", bound=Struct)
+
+
+def variables() -> dict[str, msgspec.inspect.Field]:
+    """Every variable that exists, by its name in the environment, in the order of `ALL`."""
+    found: dict[str, msgspec.inspect.Field] = {}
+    for struct in ALL:
+        info = msgspec.inspect.type_info(struct)
+        assert isinstance(info, msgspec.inspect.StructType)
+        for field in info.fields:
+            found.setdefault(PREFIX + field.name.upper(), field)
+    return found
+
+
+def load(struct: type[S], environ: Mapping[str, str]) -> S:
+    """Settings of one process from its environment.
+
+    Raises BadSetting, naming the variable, when one with our prefix is unknown, required and missing, or has a bad value.
+    Variables with the prefix `SVC_TEST_` belong to the tests and are passed over.
+    """
+    given = dict(_given(environ))
+    known = variables()
+    for name in given:
+        if name not in known:
+            raise BadSetting(f"{name} is not a setting of this service")
+    values = {}
+    for field in struct.__struct_fields__:
+        name = PREFIX + field.upper()
+        if name in given:
+            values[field] = _convert(struct, field, name, given[name])
+    try:
+        return struct(**values)
+    except TypeError:
+        missing = next(f for f in _required(struct) if f not in values)
+        raise BadSetting(f"{PREFIX}{missing.upper()} is required") from None
+
+
+def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Our variables with the contents of `_FILE` variants read."""
+    for name, value in environ.items():
+        if not name.startswith(PREFIX) or name.startswith("SVC_TEST_"):
+            continue
+        if name.endswith("_FILE") and name not in variables():
+            try:
+                yield name.removesuffix("_FILE"), Path(value).read_text(encoding="utf-8").rstrip("\n")
+            except OSError as error:
+                raise BadSetting(f"{name}: can't read {value}: {error.strerror}") from None
+        else:
+            yield name, value
+
+
+def _required(struct: type[Struct]) -> Iterator[str]:
+    info = msgspec.inspect.type_info(struct)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return (f.name for f in info.fields if f.required)
+
+
+def _convert(struct: type[Struct], field: str, name: str, text: str) -> object:
+    kind = get_type_hints(struct, include_extras=True)[field]
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadSetting(f"{name}: {str(error).split(' - at')[0]}") from None
+
+
+def redacted(settings: Struct) -> dict[str, object]:
+    """The settings as they may be logged: secrets that are set are shown as `***`."""
+    info = msgspec.inspect.type_info(type(settings))
+    assert isinstance(info, msgspec.inspect.StructType)
+    shown = {}
+    for field in info.fields:
+        value = getattr(settings, field.name)
+        shown[field.name] = "***" if value and is_secret(field) else value
+    return shown
+
+
+def is_secret(field: msgspec.inspect.Field) -> bool:
+    """Whether the variable's value must never be shown."""
+    kind = field.type
+    return isinstance(kind, msgspec.inspect.Metadata) and bool((kind.extra or {}).get("secret"))

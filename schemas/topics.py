@@ -1,0 +1,79 @@
+"""The topics (contract, section 3): name, key, value and settings of each in one place."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from msgspec import Struct
+
+MAX_RECORD_BYTES = 4 * 1024 * 1024
+_DAY_MS = 86_400_000
+
+
+class Topic(Enum):
+    """A topic: (name under the prefix, key, value, cleanup, retention in days or 0, partitions follow the settings)."""
+
+    EVENTS = ("events", "none", "chunk of accepted events", "delete", 7, True)
+    GROUPED = ("grouped", "none", "chunk of new events with their grouping", "delete", 7, True)
+    GROUPED_EVENTS = ("grouped-events", "project/id", "one event", "delete", 7, True)
+    ISSUE_DELTAS = ("issue-deltas", "none", "increments and commands", "delete", 7, True)
+    ISSUES = ("issues", "issue", "aggregate and state of an issue", "compact", 0, True)
+    ISSUE_ACTIVITY = ("issue-activity", "issue", "one change of an issue", "delete", 30, True)
+    PROJECTS = ("projects", "project", "a project", "compact", 0, False)
+    OUTCOMES = ("outcomes", "project", "counts by minute, SDK, outcome and reason", "delete", 7, True)
+    DEAD_LETTERS = ("dead-letters", "as the original", "the original bytes", "delete", 30, False)
+    SEEN = ("seen", "partition/offset", "ids first carried by a source record", "compact", 0, True)
+
+    def __init__(self, title: str, key: str, value: str, cleanup: str, days: int, spread: bool) -> None:
+        self.title = title
+        self.key = key
+        self.record = value
+        self.cleanup = cleanup
+        self.days = days
+        self.spread = spread
+
+
+class TopicSpec(Struct, frozen=True):
+    """What `svc migrate` creates: `configs` are the broker's topic settings."""
+
+    name: str
+    partitions: int
+    replication: int
+    configs: dict[str, str]
+
+
+def topic_name(topic: Topic, prefix: str, overrides: Mapping[str, str]) -> str:
+    """The topic's name on the broker; `overrides` maps titles to whole names."""
+    return overrides.get(topic.title, "") or prefix + topic.title
+
+
+def topic_specs(
+    prefix: str, overrides: Mapping[str, str], partitions: int, replication: int
+) -> list[TopicSpec]:
+    """Specifications of all topics, in the order of the data."""
+    return [
+        TopicSpec(
+            name=topic_name(topic, prefix, overrides),
+            partitions=partitions if topic.spread else 1,
+            replication=replication,
+            configs=_configs(topic, replication),
+        )
+        for topic in Topic
+    ]
+
+
+def _configs(topic: Topic, replication: int) -> dict[str, str]:
+    configs = {
+        "cleanup.policy": topic.cleanup,
+        "max.message.bytes": str(MAX_RECORD_BYTES),
+        "min.insync.replicas": str(max(1, replication - 1)),
+    }
+    if topic.cleanup == "compact":
+        # Compact soon: what is read to its end at every start must stay close to its live size.
+        configs |= {
+            "min.cleanable.dirty.ratio": "0.2",
+            "segment.ms": str(_DAY_MS),
+            "delete.retention.ms": str(_DAY_MS),
+        }
+    else:
+        configs["retention.ms"] = str(topic.days * _DAY_MS)
+    return configs

@@ -1,0 +1,25 @@
+"""Waiting for a condition instead of sleeping for a guess."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+
+async def eventually(condition: Callable[[], T | Awaitable[T]], timeout: float = 30.0) -> T:
+    """Poll until `condition` returns something true, and return that.
+
+    Raises AssertionError naming the condition and its last value after `timeout` seconds.
+    """
+    end = time.monotonic() + timeout
+    while True:
+        got = condition()
+        value = cast(T, await got) if inspect.isawaitable(got) else cast(T, got)
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"still {value!r} after {timeout} s: {getattr(condition, '__name__', condition)}")
+        await asyncio.sleep(0.02)
