@@ -1,0 +1,156 @@
+"""What all processes share on Kafka: how its clients connect, and how a compacted topic is read to its end and followed."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from schemas.projects import ProjectRegistry
+from schemas.settings import KafkaSettings
+from schemas.topics import MAX_RECORD_BYTES, Topic, topic_name
+
+log = logging.getLogger(__name__)
+
+METADATA_PAUSE_SECONDS: Final = 0.25
+_RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
+
+
+def name_of(settings: KafkaSettings, topic: Topic) -> str:
+    """A topic's name on the broker, by these settings."""
+    return topic_name(topic, settings.topic_prefix, settings.topic_overrides)
+
+
+def client_options(settings: KafkaSettings) -> dict[str, Any]:
+    """Keyword arguments with which every aiokafka client of ours connects."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": settings.kafka_bootstrap.split(","),
+        "security_protocol": settings.kafka_security_protocol,
+        "retry_backoff_ms": 250,
+    }
+    if settings.kafka_security_protocol.startswith("SASL_"):
+        options |= {
+            "sasl_mechanism": settings.kafka_sasl_mechanism,
+            "sasl_plain_username": settings.kafka_username,
+            "sasl_plain_password": settings.kafka_password,
+        }
+    if settings.kafka_security_protocol.endswith("SSL"):
+        options["ssl_context"] = ssl.create_default_context(cafile=settings.kafka_ca_file or None)
+    return options
+
+
+def calm(client: Any) -> None:
+    """Let an AIOKafkaClient pause after a failed metadata request.
+
+    aiokafka 0.14 asks again at once while no broker answers: a whole core and 10,000 log lines a second. A test notices when
+    that is mended there.
+    """
+    update = client._metadata_update
+
+    async def paused(*args: Any, **kwargs: Any) -> bool:
+        succeeded: bool = await update(*args, **kwargs)
+        if not succeeded:
+            await asyncio.sleep(METADATA_PAUSE_SECONDS)
+        return succeeded
+
+    client._metadata_update = paused
+
+
+class TopicFollower:
+    """Reads a compacted topic from its beginning, then follows it; `apply` gets each record's key and value.
+
+    `loaded` is set once what stood in the topic at the start has been applied. A broker that is away is waited for. A record
+    that `apply` refuses with ValueError (msgspec's errors are) is logged and passed over: one bad record must not keep all
+    processes from starting.
+    """
+
+    def __init__(
+        self, settings: KafkaSettings, topic: Topic, apply: Callable[[bytes, bytes | None], None]
+    ) -> None:
+        self._settings = settings
+        self._topic = name_of(settings, topic)
+        self._apply = apply
+        self._consumer: AIOKafkaConsumer | None = None
+        self._applied: dict[TopicPartition, int] = {}
+        self._changed = asyncio.Condition()
+        self.loaded = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        attempt = 0
+        while True:
+            consumer = AIOKafkaConsumer(
+                **client_options(self._settings),
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+                max_partition_fetch_bytes=MAX_RECORD_BYTES,
+                fetch_max_wait_ms=500,
+            )
+            calm(consumer._client)
+            try:
+                await consumer.start()
+                self._consumer = consumer
+                attempt = 0
+                await self._follow(consumer)
+            except (KafkaError, OSError) as error:
+                log.warning("can't follow %s: %s", self._topic, error)
+                await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
+                attempt += 1
+            finally:
+                self._consumer = None
+                with suppress(KafkaError, OSError):
+                    await consumer.stop()
+
+    async def _follow(self, consumer: AIOKafkaConsumer) -> None:
+        partitions = [TopicPartition(self._topic, p) for p in await self._partitions(consumer)]
+        consumer.assign(partitions)
+        for partition in partitions:
+            consumer.seek(partition, self._applied.get(partition, 0))
+        await self._check_loaded(consumer, partitions)
+        while True:
+            for partition, records in (await consumer.getmany(timeout_ms=500)).items():
+                for record in records:
+                    self._apply_one(record.key, record.value)
+                self._applied[partition] = records[-1].offset + 1
+            async with self._changed:
+                self._changed.notify_all()
+            if not self.loaded.is_set():
+                await self._check_loaded(consumer, partitions)
+
+    async def _partitions(self, consumer: AIOKafkaConsumer) -> list[int]:
+        while True:
+            await consumer._client.force_metadata_update()
+            consumer._client.add_topic(self._topic)
+            found = consumer.partitions_for_topic(self._topic)
+            if found:
+                return sorted(found)
+            log.warning("topic %s is missing: run `svc migrate`", self._topic)
+            await asyncio.sleep(1.0)
+
+    async def _check_loaded(self, consumer: AIOKafkaConsumer, partitions: list[TopicPartition]) -> None:
+        ends = await consumer.end_offsets(partitions)
+        # The position, not the last record seen: compaction and markers leave offsets without a record.
+        positions = [await consumer.position(p) >= end for p, end in ends.items()]
+        if all(positions):
+            self.loaded.set()
+
+    def _apply_one(self, key: bytes | None, value: bytes | None) -> None:
+        try:
+            self._apply(key or b"", value)
+        except ValueError as error:
+            log.warning("bad record %r in %s: %s", key, self._topic, error)
+
+    async def reached(self, partition: int, offset: int) -> None:
+        """Return once the record at `offset`, just written by the caller, has been applied."""
+        place = TopicPartition(self._topic, partition)
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._applied.get(place, 0) > offset)
+
+
+def follow_projects(settings: KafkaSettings, registry: ProjectRegistry) -> TopicFollower:
+    """A follower that keeps the registry current; its owner runs `run()` and waits for `loaded`."""
+    return TopicFollower(settings, Topic.PROJECTS, registry.apply)
