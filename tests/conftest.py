@@ -1,0 +1,31 @@
+"""What every test has: a clean environment, a marker by its folder, and the real servers of `tests.servers`."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.servers import (  # noqa: F401 - fixtures are found by their names here
+    clickhouse_database_url,
+    clickhouse_url,
+    kafka_bootstrap,
+    keep_test_addresses,
+    topic_prefix,
+)
+
+FOLDERS = ("unit", "contract", "integration", "e2e")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the test servers' addresses, then take every variable of ours out of the environment."""
+    keep_test_addresses(config, os.environ)
+    for name in [name for name in os.environ if name.startswith("SVC_")]:
+        del os.environ[name]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with the name of its folder; what lies beside the folders needs nothing and is `unit`."""
+    here = Path(__file__).parent
+    for item in items:
+        first = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
+        item.add_marker(first if first in FOLDERS else "unit")

@@ -1,0 +1,150 @@
+"""Fixtures: a real Kafka and a real ClickHouse for the session.
+
+Each is the one named by SVC_TEST_KAFKA_BOOTSTRAP or SVC_TEST_CLICKHOUSE_URL, else a container where an engine answers, else our own
+local server in a temporary directory. One that can't be started is an error of the test that asked, never a skip.
+"""
+
+import functools
+import secrets
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from local.clickhouse import LocalClickHouse
+from local.kafka import LocalKafka
+from local.kafka_probe import brokers
+from local.ports import free_port
+
+KAFKA = "SVC_TEST_KAFKA_BOOTSTRAP"
+CLICKHOUSE = "SVC_TEST_CLICKHOUSE_URL"
+CACHE = Path(__file__).parent.parent / ".cache"
+ADDRESSES = pytest.StashKey[dict[str, str]]()
+START_SECONDS = 120
+
+
+def keep_test_addresses(config: pytest.Config, environ: Mapping[str, str]) -> None:
+    """Remember the servers named by the environment, which is cleared afterwards."""
+    config.stash[ADDRESSES] = {name: environ[name] for name in (KAFKA, CLICKHOUSE) if environ.get(name)}
+
+
+@functools.cache
+def container_engine_answers() -> bool:
+    """True where Docker, or what speaks like it, can start containers; asked in a process of its own, because a failed
+    question of the docker SDK leaves a socket open."""
+    question = "import docker; docker.from_env(timeout=5).ping()"
+    return subprocess.run([sys.executable, "-c", question], capture_output=True, check=False).returncode == 0
+
+
+def _await(condition: Callable[[], bool], what: str) -> None:
+    limit = time.monotonic() + START_SECONDS
+    while not condition():
+        if time.monotonic() > limit:
+            raise AssertionError(f"{what} was not ready after {START_SECONDS} s")
+        time.sleep(0.1)
+
+
+def _kafka_container() -> Iterator[str]:
+    from testcontainers.core.container import DockerContainer
+
+    port = free_port()
+    container = DockerContainer("apache/kafka:4.3.1").with_bind_ports(9092, port)
+    for name, value in {
+        "KAFKA_NODE_ID": "1",
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        "KAFKA_ADVERTISED_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
+        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+        "KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS": "4",
+        "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+        "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
+        "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
+        "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR": "1",
+        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+        "KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
+        "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
+        "KAFKA_MESSAGE_MAX_BYTES": str(4 << 20),
+        "KAFKA_HEAP_OPTS": "-Xms64m -Xmx256m",
+    }.items():
+        container.with_env(name, value)
+    with container:
+        _await(lambda: brokers(port) > 0, "Kafka's container")
+        yield f"127.0.0.1:{port}"
+
+
+def _clickhouse_container() -> Iterator[str]:
+    from testcontainers.clickhouse import ClickHouseContainer
+
+    password = secrets.token_hex(8)
+    container = ClickHouseContainer(
+        "clickhouse/clickhouse-server:26.2", username="svc", password=password, dbname="svc"
+    )
+    with container:
+        yield f"http://svc:{password}@{container.get_container_host_ip()}:{container.get_exposed_port(8123)}/svc"
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The `host:port` of a real broker that creates no topic by itself."""
+    named = pytestconfig.stash[ADDRESSES].get(KAFKA)
+    if named:
+        yield named
+    elif container_engine_answers():
+        yield from _kafka_container()
+    else:
+        kafka = LocalKafka(tmp_path_factory.mktemp("kafka"), CACHE).start(START_SECONDS)
+        yield kafka.bootstrap
+        kafka.stop()
+
+
+@pytest.fixture(scope="session")
+def clickhouse_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real server: `http://user:password@host:port/svc`; databases `test_*` may be created on it."""
+    named = pytestconfig.stash[ADDRESSES].get(CLICKHOUSE)
+    if named:
+        yield named
+    elif container_engine_answers():
+        yield from _clickhouse_container()
+    else:
+        server = LocalClickHouse(tmp_path_factory.mktemp("clickhouse")).start(START_SECONDS)
+        yield server.url()
+        server.stop()
+
+
+def run_sql(url: str, sql: str) -> str:
+    """Run one statement on the server of `url`, outside of any library under test; the answer as TSV."""
+    parts = urlsplit(url)
+    request = urllib.request.Request(
+        f"{parts.scheme}://{parts.hostname}:{parts.port}/",
+        data=sql.encode(),
+        headers={
+            "X-ClickHouse-User": unquote(parts.username or ""),
+            "X-ClickHouse-Key": unquote(parts.password or ""),
+        },
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        text: bytes = answer.read()
+    return text.decode()
+
+
+@pytest.fixture
+def clickhouse_database_url(clickhouse_url: str) -> Iterator[str]:
+    """The address of a new, empty database with a random name, dropped afterwards."""
+    name = f"test_{secrets.token_hex(6)}"
+    run_sql(clickhouse_url, f"CREATE DATABASE {name} ENGINE = Atomic")
+    yield urlsplit(clickhouse_url)._replace(path=f"/{name}").geturl()
+    run_sql(clickhouse_url, f"DROP DATABASE {name} SYNC")
+
+
+@pytest.fixture
+def topic_prefix() -> str:
+    """A random SVC_TOPIC_PREFIX, so that tests sharing one broker don't meet."""
+    return f"t{secrets.token_hex(5)}."
