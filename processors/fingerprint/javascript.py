@@ -1,0 +1,115 @@
+"""Frames of JavaScript engines: what they call a function and a file, without what only one engine or build says."""
+
+import re
+
+# V8 since 9: `get x [as y]`, `async f`, `new F`; SpiderMonkey: `async*f`.
+_DECORATION = re.compile(
+    r"\A(?:async\*|async |new |get |set |static |bound |Promise\*|setTimeout handler\*)+"
+)
+_ALIAS = re.compile(r" \[as ([^\]]+)\]\Z")
+_ANONYMOUS = frozenset(
+    {
+        "",
+        "?",
+        "<anonymous>",
+        "anonymous",
+        "(anonymous)",
+        "(anonymous function)",
+        "Anonymous function",
+        "value",
+        "{anonymous}",
+        "global code",
+        "Global code",
+        "eval",
+        "eval code",
+        "module code",
+        "<global>",
+        "null",
+        "Object.<anonymous>",
+        "<unknown>",
+        "<lambda>",
+        "(unknown)",
+        "[anonymous]",
+        "@",
+        "<module>",
+    }
+)
+# Calls back into the app's code, which an engine may or may not show, or name after the variable.
+_CALLBACK_TAKERS = frozenset(
+    "map forEach filter reduce reduceRight some every find findIndex findLast sort flatMap then catch finally apply call bind".split()
+)
+_GENERATED_SUFFIX = re.compile(r"(?<=\D)\d{1,2}\Z")
+_CONTENT_HASH = re.compile(
+    r"[.\-_~](?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,64}(?=[.\-_]|\Z)|[.\-_](?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{8,24}(?=\.\w+\Z)"
+)
+_NUMBERED_CHUNK = re.compile(r"\A\d+(?=\.)")
+_BUNDLE = re.compile(r"(?:\.jsbundle|\.bundle|\.android\.bundle|\.ios\.bundle)\Z")
+_PACKAGE = re.compile(r"node_modules/((?:@[^/]+/)?[^/]+)")
+_RUNTIME = re.compile(
+    r"\A(?:node:|internal/|<anonymous>|\[native code\]|native\b|native code|eval code|InternalBytecode|timers\b|events\b|index \d|"
+    r"(?:[a-z-]*extension|resource|chrome|app)://|\?\?\?|<unknown>|async_hooks|task_queues|process/)"
+)
+_LIBRARY = re.compile(
+    r"node_modules|/vendors?[./~-]|\Avendors?[./~-]|webpack/(?:bootstrap|runtime)|/~/|bower_components|jspm_packages|/cdn-cgi/"
+)
+_MINIFIED_FILE = re.compile(r"\.min\.m?js\Z")
+
+
+def is_runtime(path: str) -> bool:
+    """Whether a file belongs to the engine, the runtime or a browser's extension."""
+    return _RUNTIME.match(path) is not None
+
+
+def is_library(path: str) -> bool:
+    """Whether a file is a dependency's, whatever its mark says."""
+    return _LIBRARY.search(path) is not None
+
+
+def is_minified(path: str, line: int, column: int) -> bool:
+    """Whether a position can't be one of source text as people write it."""
+    return column >= 1000 or (line <= 3 and column >= 300) or _MINIFIED_FILE.search(path) is not None
+
+
+def function_name(function: str) -> str:
+    """The name that the source gives to a function; empty where the engine made one up."""
+    if function in _ANONYMOUS:
+        return ""
+    alias = _ALIAS.search(function)
+    if alias is not None:
+        function = function[: alias.start()]
+        if alias.group(1) in _ANONYMOUS:
+            return ""
+    function = _DECORATION.sub("", function).strip()
+    # SpiderMonkey: `outer/inner<` and `outer/<` are what it infers for functions without a name.
+    if "/" in function or function.endswith("<"):
+        return ""
+    if "<anonymous>" in function or function.endswith("]"):
+        return ""
+    if "." in function:
+        function = _method(function)
+    if function in _ANONYMOUS:
+        return ""
+    return _GENERATED_SUFFIX.sub("", function)
+
+
+def _method(function: str) -> str:
+    """`Class.method` is a method; `a.b.c` and `lower.name` are what V8 infers from an assignment or a call."""
+    owner, _, name = function.rpartition(".")
+    if name in _CALLBACK_TAKERS and owner.lstrip("_")[:1].islower():
+        return ""
+    if "." in owner:
+        return ""
+    return name
+
+
+def file_name(path: str) -> str:
+    """The last part of a path or address, without query, content hash or platform; a bundle is one whatever its name."""
+    path = path.split("?", 1)[0].split("#", 1)[0].rstrip("/\\")
+    package = _PACKAGE.search(path)
+    name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
+    name = name.split(":", 1)[0]
+    if _BUNDLE.search(name):
+        return "bundle"
+    name = _CONTENT_HASH.sub("", name)
+    name = _NUMBERED_CHUNK.sub("", name)
+    return f"{package.group(1)}/{name}" if package else name

@@ -1,0 +1,81 @@
+"""Frames of the JVM and of Android: classes without what compilers, proxies and obfuscators generate."""
+
+import re
+
+_SKIPPED = re.compile(
+    r"\A(?:sun\.reflect\.|jdk\.internal\.reflect\.|java\.lang\.reflect\.|java\.lang\.invoke\.|com\.sun\.proxy\.|jdk\.proxy\d*\.|jdk\.internal\.misc\.)"
+    r"|\.access\$\d+\Z|\.-\$\$Nest\$|\$\$FastClassBy|\.access\$[\w]+\Z"
+)
+_PLATFORM = re.compile(
+    r"\A(?:java|javax|jdk|sun|com\.sun|kotlin|kotlinx|android|androidx|com\.android|dalvik|libcore|scala|groovy|org\.apache\.harmony"
+    r"|com\.google\.android|org\.codehaus\.groovy|System|Microsoft)\."
+)
+_LIBRARY = re.compile(
+    r"\A(?:junit|org\.junit|org\.testng|org\.hamcrest|org\.springframework|org\.hibernate|org\.apache\.(?:catalina|tomcat|coyote|jasper)"
+    r"|org\.eclipse\.jetty|io\.netty|io\.grpc|io\.reactivex|rx|reactor|okhttp3|okio|retrofit2?|com\.squareup|dagger|butterknife"
+    r"|com\.google\.(?:inject|common|gson|firebase|protobuf)|com\.fasterxml|org\.slf4j|ch\.qos\.logback|org\.gradle|com\.actionbarsherlock"
+    r"|com\.bumptech\.glide|com\.facebook\.react|org\.greenrobot|io\.sentry|com\.crashlytics|com\.bugsnag|org\.apache\.log4j|org\.apache\.logging"
+    r"|com\.unity3d|org\.chromium|io\.flutter|org\.jboss|UnityEngine)\."
+)
+_GENERATED = re.compile(
+    r"\$\$Lambda\$?[\w/]*|\$\$ExternalSyntheticLambda\d+|\$\$InternalSyntheticLambda[\w$]*|-\$\$Lambda\$[\w-]+|\$\$EnhancerBy\w+\$\$\w+|\$\$SpringCGLIB\$\$\w*"
+    r"|\$MockitoMock\$\w+|\$Proxy\d+|_\$\$_jvst\w+|\$ByteBuddy\$\w+|\$HibernateProxy\$\w+|\$\d+(?=[.$]|\Z)|\$(?=\.)|/0x[0-9a-f]+|\(.*\Z"
+)
+_LAMBDA = re.compile(
+    r"lambda\$(\w+?)\$\w+\Z|lambda\$\w+\Z|\$(?:default|suspendImpl|lambda\$\d+)\Z|(?<=\w)\$\d+\Z"
+)
+# A renamed segment is as short as the obfuscator can make it.
+_RENAMED = re.compile(r"\A(?:[a-zA-Z]{1,2}\d?|[a-z]{3}\Z(?<![aeiouy]..)(?<!.[aeiouy].)(?<!..[aeiouy]))\Z")
+_KEPT_SHORT = frozenset(
+    {
+        "io",
+        "ui",
+        "db",
+        "os",
+        "tv",
+        "of",
+        "to",
+        "go",
+        "id",
+        "at",
+        "on",
+        "is",
+        "up",
+        "me",
+        "de",
+        "ru",
+        "fr",
+        "it",
+        "jp",
+        "cn",
+        "uk",
+        "eu",
+    }
+)
+
+
+def is_skipped(function: str) -> bool:
+    """Reflection, accessors and proxies stand between the frames that matter."""
+    return _SKIPPED.search(function) is not None
+
+
+def is_platform(function: str) -> bool:
+    """Whether a class belongs to the runtime or the operating system."""
+    return _PLATFORM.match(function) is not None
+
+
+def is_library(function: str) -> bool:
+    """Whether a class is a dependency's, whatever its mark says."""
+    return _LIBRARY.match(function) is not None
+
+
+def function_name(function: str) -> str:
+    """`package.Class.method` without generated numbers; renamed segments become `*`."""
+    name = _GENERATED.sub("", function)
+    name = _LAMBDA.sub(lambda found: found.group(1) or "lambda", name)
+    return ".".join(["*" if is_renamed(part) else part for part in name.split(".")])
+
+
+def is_renamed(segment: str) -> bool:
+    """Whether an obfuscator chose this segment of a name."""
+    return len(segment) <= 2 and segment.isalnum() and segment not in _KEPT_SHORT
