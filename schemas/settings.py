@@ -81,8 +81,8 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
         }
 
 
-class ClickHouseSettings(Struct, frozen=True, kw_only=True):
-    """Where ClickHouse is."""
+class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
+    """Where ClickHouse is, for processes that speak to both."""
 
     clickhouse_url: Annotated[
         str,
@@ -168,7 +168,7 @@ class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
     ] = False
 
 
-class WriterSettings(KafkaSettings, ClickHouseSettings, frozen=True, kw_only=True):
+class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc writer`."""
 
     writer_group: Annotated[str, Meta(description="consumer group of the writer")] = "svc-writer"
@@ -186,7 +186,7 @@ class WriterSettings(KafkaSettings, ClickHouseSettings, frozen=True, kw_only=Tru
     ] = 0.2
 
 
-class DashboardSettings(KafkaSettings, ClickHouseSettings, frozen=True, kw_only=True):
+class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc dashboard`."""
 
     dashboard_host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
@@ -204,7 +204,7 @@ class DashboardSettings(KafkaSettings, ClickHouseSettings, frozen=True, kw_only=
     secure_cookies: Annotated[bool, Meta(description="cookies only over https; set it behind TLS")] = False
 
 
-class MigrateSettings(KafkaSettings, ClickHouseSettings, frozen=True, kw_only=True):
+class MigrateSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc migrate` and the commands that need both servers."""
 
 
@@ -305,3 +305,11 @@ def is_secret(field: msgspec.inspect.Field) -> bool:
     """Whether the variable's value must never be shown."""
     kind = field.type
     return isinstance(kind, msgspec.inspect.Metadata) and bool((kind.extra or {}).get("secret"))
+
+
+def description(field: msgspec.inspect.Field) -> str:
+    """What the variable is for, in one sentence."""
+    kind = field.type
+    if not isinstance(kind, msgspec.inspect.Metadata):
+        return ""
+    return str((kind.extra_json_schema or {}).get("description", ""))
