@@ -1,0 +1,75 @@
+"""Settings come from the environment, wholly and with clear complaints."""
+
+from pathlib import Path
+
+import pytest
+
+from schemas import settings
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    edge = settings.load(settings.EdgeSettings, {})
+    assert (edge.ingest_host, edge.ingest_port) == ("127.0.0.1", 8080)
+    assert (edge.topic_prefix, edge.data_dir) == ("svc.", ".svc")
+    assert settings.load(settings.ProcessorsSettings, {}).grouped_events is False
+
+
+def test_values_are_converted_to_their_types() -> None:
+    edge = settings.load(settings.EdgeSettings, {"SVC_INGEST_PORT": "9", "SVC_EDGE_LINGER_MS": "2.5"})
+    assert (edge.ingest_port, edge.edge_linger_ms) == (9, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({"SVC_INGEST_PROT": "1"}, "SVC_INGEST_PROT"),
+        ({"SVC_INGEST_PORT": "http"}, "SVC_INGEST_PORT"),
+        ({"SVC_INGEST_PORT": "65536"}, "SVC_INGEST_PORT"),
+        ({"SVC_LOG_LEVEL": "loud"}, "SVC_LOG_LEVEL"),
+        ({"SVC_INGEST_PORT_FILE": "/nonexistent"}, "SVC_INGEST_PORT_FILE"),
+        ({"SVC_NO_SUCH_FILE": "/nonexistent"}, "SVC_NO_SUCH"),
+    ],
+)
+def test_a_bad_variable_is_named_in_one_line(environ: dict[str, str], name: str) -> None:
+    with pytest.raises(settings.BadSetting) as refused:
+        settings.load(settings.EdgeSettings, environ)
+    assert name in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_required_variable_that_is_missing_is_named() -> None:
+    with pytest.raises(settings.BadSetting, match="SVC_ADMIN_PASSWORD is required"):
+        settings.load(settings.DashboardSettings, {})
+
+
+def test_a_value_can_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("s3cret\n")
+    loaded = settings.load(
+        settings.DashboardSettings, {"SVC_ADMIN_PASSWORD_FILE": str(tmp_path / "password")}
+    )
+    assert loaded.admin_password == "s3cret"
+
+
+def test_secrets_are_never_shown() -> None:
+    loaded = settings.load(
+        settings.DashboardSettings, {"SVC_ADMIN_PASSWORD": "s3cret", "SVC_KAFKA_PASSWORD": "hush"}
+    )
+    shown = repr(settings.redacted(loaded))
+    assert "s3cret" not in shown
+    assert "hush" not in shown
+    assert "'admin_password': '***'" in shown
+
+
+def test_settings_of_another_process_are_known_and_others_variables_passed_over() -> None:
+    environ = {"SVC_ADMIN_PASSWORD": "x", "SVC_TOKEN": "t", "SVC_TEST_KAFKA_BOOTSTRAP": "k:1", "HOME": "/"}
+    assert settings.load(settings.EdgeSettings, environ) == settings.load(settings.EdgeSettings, {})
+
+
+def test_every_variable_has_a_description() -> None:
+    for name, field in settings.variables().items():
+        assert settings.description(field), name
+
+
+def test_each_topic_can_be_named_whole() -> None:
+    loaded = settings.load(settings.EdgeSettings, {"SVC_TOPIC_DEAD_LETTERS": "ops.bad"})
+    assert loaded.topic_overrides["dead-letters"] == "ops.bad"
