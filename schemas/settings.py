@@ -21,7 +21,7 @@ class BadSetting(Exception):
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
-    """What every process takes."""
+    """Every process."""
 
     data_dir: Annotated[
         str, Meta(description="folder of this machine's data: spool, local servers, caches")
@@ -82,7 +82,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
 
 
 class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
-    """Where ClickHouse is, for processes that speak to both."""
+    """Where ClickHouse is."""
 
     clickhouse_url: Annotated[
         str,
