@@ -12,7 +12,8 @@ RANGE = range(20_000, 32_000)
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
     """True when a server could listen on `port` now."""
-    with socket.socket() as probe:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

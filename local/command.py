@@ -1,0 +1,83 @@
+"""The console script `svc`: a group whose subcommands are imported only when they are used."""
+
+import importlib
+import importlib.util
+import os
+from pathlib import Path
+
+import click
+
+from local.discovery import environment
+from local.workspace import Workspace
+
+COMMANDS = {
+    "up": "local.up:up",
+    "demo": "local.demo:demo",
+    "doctor": "local.doctor:doctor",
+    "edge": "edge.__main__:command",
+    "processors": "processors.__main__:command",
+    "writer": "storage.writer.__main__:command",
+    "dashboard": "dashboard.__main__:command",
+    "migrate": "local.migrate:migrate",
+    "projects": "local.projects:projects",
+    "send": "local.send:send",
+    "fingerprint": "local.fingerprint:fingerprint",
+    "dead-letters": "local.deadletters:dead_letters",
+    "reconcile": "local.reconcile:reconcile",
+    "topics": "local.topics:topics",
+    "issues": "local.issues:issues",
+    "erase": "local.erase:erase",
+}
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+class LazyGroup(click.Group):
+    """Subcommands by name and place: `svc send` never waits for Faust's imports."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The subcommands of this installation, in the order of the table."""
+        return [name for name, place in COMMANDS.items() if _is_there(place.partition(":")[0])]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one subcommand; None where there is none of this name."""
+        place = COMMANDS.get(cmd_name)
+        if place is None or not _is_there(place.partition(":")[0]):
+            return None
+        module, _, attribute = place.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="SVC_DATA_DIR",
+    default=".svc",
+    show_default=True,
+    help="Folder of this machine's data; also SVC_DATA_DIR.",
+)
+@click.version_option(package_name="svc-service")
+@click.pass_context
+def svc(ctx: click.Context, data_dir: Path) -> None:
+    """Error ingestion on Kafka, Faust and ClickHouse."""
+    place = data_dir.resolve()
+    ctx.obj = Workspace(place, environment(place, os.environ) | {"SVC_DATA_DIR": str(place)})
+
+
+def main() -> None:
+    """Run the command line."""
+    svc.main(prog_name="svc")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Everything that `svc up` runs: which children, in which order, with which environment."""
+
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from local.clickhouse import LocalClickHouse
+from local.discovery import overlaid
+from local.errors import StartError
+from local.kafka import LocalKafka
+from local.ports import is_free, kept_ports
+from local.private_file import write_private
+from local.probes import is_ready, reachable_host
+from local.supervisor import Child
+from schemas.settings import DashboardSettings, EdgeSettings, ProcessorsSettings, WriterSettings, load
+
+PASSWORD_FILE = "admin-password"  # noqa: S105 - a file's name
+
+
+def is_given(environ: Mapping[str, str], name: str) -> bool:
+    """Whether a setting has a value in the environment, directly or through its `_FILE` variant."""
+    return bool(environ.get(name) or environ.get(f"{name}_FILE"))
+
+
+def admin_password_file(data_dir: Path) -> Path:
+    """The file with the admin password, made once (mode 600)."""
+    file = data_dir / PASSWORD_FILE
+    if not file.exists():
+        write_private(file, secrets.token_urlsafe(12) + "\n")
+    return file
+
+
+class Stack:
+    """The children on `data_dir` and `environ`, the variables that lead to them. Making one makes folders and passwords."""
+
+    def __init__(self, data_dir: Path, environ: Mapping[str, str], edge_workers: int | None = None) -> None:
+        self.data_dir = data_dir
+        self._given = dict(environ)
+        self._servers: list[Child] = []
+        base = {"SVC_DATA_DIR": str(data_dir)} | self._health_ports()
+        if not is_given(environ, "SVC_ADMIN_PASSWORD"):
+            base["SVC_ADMIN_PASSWORD_FILE"] = str(admin_password_file(data_dir))
+        if edge_workers is not None:
+            self._given["SVC_EDGE_WORKERS"] = str(edge_workers)
+        base |= self._kafka() | self._clickhouse()
+        self.environ = overlaid(base, self._given)
+        self.edge = load(EdgeSettings, self.environ)
+        self.dashboard = load(DashboardSettings, self.environ)
+        self.ingest_url = f"http://{reachable_host(self.edge.ingest_host)}:{self.edge.ingest_port}"
+        self.dashboard_url = (
+            f"http://{reachable_host(self.dashboard.dashboard_host)}:{self.dashboard.dashboard_port}"
+        )
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Our variables with their values or files: what another shell needs to reach everything."""
+        ours = {name: value for name, value in self.environ.items() if name.startswith("SVC_")}
+        files = {
+            name: str(Path(ours[name]).resolve()) for name in ours if name.endswith("_FILE") and ours[name]
+        }
+        return {"SVC_INGEST_URL": self.ingest_url} | ours | files
+
+    def check_ports(self) -> None:
+        """Raise StartError naming the setting of a port that another program holds."""
+        for name, host, port in (
+            ("SVC_INGEST_PORT", self.edge.ingest_host, self.edge.ingest_port),
+            ("SVC_DASHBOARD_PORT", self.dashboard.dashboard_host, self.dashboard.dashboard_port),
+        ):
+            if not is_free(port, host):
+                raise StartError(
+                    f"port {port} of {host} is in use: stop what listens there, or set {name} to another"
+                )
+
+    def children(self) -> list[Child]:
+        """Everything in the order of its start."""
+        processors, writer = load(ProcessorsSettings, self.environ), load(WriterSettings, self.environ)
+        return [
+            *self._servers,
+            self._ours("migrate", once=True),
+            self._ours("edge", self.ingest_url),
+            self._ours(
+                "processors",
+                f"http://{reachable_host(processors.processors_health_host)}:{processors.processors_health_port}",
+            ),
+            self._ours(
+                "writer", f"http://{reachable_host(writer.writer_health_host)}:{writer.writer_health_port}"
+            ),
+            self._ours("dashboard", self.dashboard_url),
+        ]
+
+    def _log(self, name: str) -> Path:
+        return self.data_dir / "log" / f"{name}.log"
+
+    def _ours(self, name: str, address: str = "", *, once: bool = False) -> Child:
+        command = [sys.executable, "-m", "local.command", name]
+        ready: Callable[[], bool] = partial(is_ready, address)
+        return Child(name, lambda: command, self._log(name), ready, self.environ, once=once)
+
+    def _health_ports(self) -> dict[str, str]:
+        names = {"processors": "SVC_PROCESSORS_HEALTH_PORT", "writer": "SVC_WRITER_HEALTH_PORT"}
+        ports = kept_ports(self.data_dir / "ports.json", tuple(names))
+        return {variable: str(ports[name]) for name, variable in names.items()}
+
+    def _kafka(self) -> dict[str, str]:
+        if is_given(self._given, "SVC_KAFKA_BOOTSTRAP"):
+            return {}
+        kafka = LocalKafka(self.data_dir / "kafka", self.data_dir / "cache")
+        self._servers.append(Child("kafka", kafka.prepare, self._log("kafka"), kafka.ready))
+        return {"SVC_KAFKA_BOOTSTRAP": kafka.bootstrap}
+
+    def _clickhouse(self) -> dict[str, str]:
+        if is_given(self._given, "SVC_CLICKHOUSE_URL"):
+            return {}
+        server = LocalClickHouse(self.data_dir / "clickhouse")
+        self._servers.append(Child("clickhouse", server.prepare, self._log("clickhouse"), server.ready))
+        return {"SVC_CLICKHOUSE_URL": server.url(), "SVC_CLICKHOUSE_READER_URL": server.url("reader")}

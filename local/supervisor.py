@@ -1,0 +1,169 @@
+"""Supervision of child processes: started in order, restarted when they die, all stopped in reverse order."""
+
+import asyncio
+import contextlib
+import logging
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.errors import LocalError, StartError
+from local.process import end, spawn, sweep, tail
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.1
+BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+STEADY_SECONDS = 60.0
+"""A child that ran this long is restarted without the back-off of its earlier deaths."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """What to run and how to know that it is ready.
+
+    `command` is called in a thread before each start and may prepare things; it returns the argument vector. `ready` is called in a
+    thread and may block for seconds. A child with `once` ends by itself: its end with 0 is its readiness.
+    """
+
+    name: str
+    command: Callable[[], Sequence[str]]
+    log: Path
+    ready: Callable[[], bool] = lambda: True
+    env: Mapping[str, str] | None = None
+    once: bool = False
+    start_seconds: float = 60.0
+    grace_seconds: float = 20.0
+
+
+@dataclass
+class Status:
+    """What a child is doing, for people. `state` is waiting, starting, ready, done, restarting, stopping or stopped."""
+
+    name: str
+    state: str = "waiting"
+    pid: int | None = None
+    restarts: int = 0
+    detail: str = ""
+
+
+class Supervisor:
+    """Runs children; `changed` is called with a child's status at each change."""
+
+    def __init__(self, children: Sequence[Child], changed: Callable[[Status], None] = lambda _: None) -> None:
+        self.children = tuple(children)
+        self.statuses = {child.name: Status(child.name) for child in children}
+        self.stopping = asyncio.Event()
+        self._changed = changed
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._keepers: dict[str, asyncio.Task[None]] = {}
+        self._hurry = False
+
+    def request_stop(self) -> None:
+        """Begin to stop; asked again, kill what doesn't stop by itself."""
+        if self.stopping.is_set():
+            self._hurry = True
+            for process in self._processes.values():
+                if process.poll() is None:
+                    process.kill()
+        self.stopping.set()
+
+    async def start(self) -> None:
+        """Start every child, each once the one before it is ready; return early when asked to stop.
+
+        Raises LocalError or OSError when one doesn't start: call `stop` then, too.
+        """
+        for child in self.children:
+            if self.stopping.is_set():
+                return
+            await self._launch(child)
+            if not child.once:
+                self._keepers[child.name] = asyncio.create_task(self._keep(child), name=f"keep {child.name}")
+
+    async def stop(self) -> None:
+        """Stop every child in reverse order and wait until nothing of them is left."""
+        self.stopping.set()
+        await asyncio.gather(*self._keepers.values())
+        for child in reversed(self.children):
+            if process := self._processes.get(child.name):
+                self._set(child, "stopping")
+                grace = 0.0 if self._hurry else child.grace_seconds
+                willing = await asyncio.to_thread(end, process, grace)
+                self._set(child, "stopped", "" if willing else f"killed after {grace:.0f} s")
+
+    async def _launch(self, child: Child) -> None:
+        self._set(child, "starting")
+        command = await asyncio.to_thread(child.command)
+        if self.stopping.is_set():
+            return
+        process = self._processes[child.name] = spawn(command, log=child.log, env=child.env)
+        self._set(child, "starting")
+        try:
+            await self._await_ready(child, process)
+        except BaseException:
+            sweep(process)
+            raise
+        if not self.stopping.is_set():
+            self._set(child, "done" if child.once else "ready")
+
+    async def _await_ready(self, child: Child, process: subprocess.Popen[bytes]) -> None:
+        limit = time.monotonic() + child.start_seconds
+        while not self.stopping.is_set():
+            code = process.poll()
+            if child.once and code == 0:
+                return
+            if code is not None:
+                raise StartError(
+                    f"{child.name} ended with {code} while starting; {child.log} ends with:\n{tail(child.log)}"
+                )
+            if not child.once and await asyncio.to_thread(child.ready):
+                return
+            if time.monotonic() > limit:
+                raise StartError(
+                    f"{child.name} was not ready after {child.start_seconds:.0f} s; "
+                    f"{child.log} ends with:\n{tail(child.log)}"
+                )
+            await self._pause(POLL_SECONDS)
+
+    async def _keep(self, child: Child) -> None:
+        deaths = 0
+        while True:
+            started = time.monotonic()
+            code = await self._ended(child)
+            if code is None:
+                return
+            deaths = 0 if time.monotonic() - started > STEADY_SECONDS else deaths
+            pause = BACKOFF_SECONDS[min(deaths, len(BACKOFF_SECONDS) - 1)]
+            deaths += 1
+            self.statuses[child.name].restarts += 1
+            self._set(child, "restarting", f"ended with {code}; again in {pause:g} s")
+            await self._pause(pause)
+            try:
+                await self._launch(child)
+            except (LocalError, OSError) as error:
+                log.warning("%s", error)
+
+    async def _ended(self, child: Child) -> int | None:
+        """How the child's process ended; None when we are to stop first."""
+        process = self._processes[child.name]
+        while not self.stopping.is_set():
+            code = process.poll()
+            if code is not None:
+                # What a dead parent left in its group must not meet its successor.
+                sweep(process)
+                return code
+            await self._pause(POLL_SECONDS)
+        return None
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.stopping.wait(), seconds)
+
+    def _set(self, child: Child, state: str, detail: str = "") -> None:
+        status = self.statuses[child.name]
+        process = self._processes.get(child.name)
+        status.pid = process.pid if process and process.poll() is None else None
+        status.state, status.detail = state, detail
+        self._changed(status)

@@ -1,0 +1,146 @@
+"""Supervision with small Python children."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local.errors import StartError
+from local.supervisor import Supervisor
+from tests.eventually import eventually
+from tests.unit.local.children import HAS_A_CHILD, IGNORES_TERM, child, lives
+
+ROOT = Path(__file__).parents[3]
+
+
+def pid_of(supervisor: Supervisor, name: str) -> int:
+    pid = supervisor.statuses[name].pid
+    assert pid is not None
+    return pid
+
+
+async def test_children_start_in_order_and_stop_in_reverse(tmp_path: Path) -> None:
+    supervisor = Supervisor([child(name, tmp_path) for name in ("a", "b", "c")])
+    await supervisor.start()
+    assert [status.state for status in supervisor.statuses.values()] == ["ready"] * 3
+    await supervisor.stop()
+    assert (tmp_path / "starts").read_text().split() == ["a", "b", "c"]
+    assert (tmp_path / "stops").read_text().split() == ["c", "b", "a"]
+    assert [status.state for status in supervisor.statuses.values()] == ["stopped"] * 3
+
+
+async def test_child_that_dies_is_started_again_and_counted(tmp_path: Path) -> None:
+    supervisor = Supervisor([child("a", tmp_path)])
+    await supervisor.start()
+    first = pid_of(supervisor, "a")
+    (tmp_path / "a.ready").unlink()
+    os.kill(first, signal.SIGKILL)
+    status = supervisor.statuses["a"]
+    await eventually(lambda: status.state == "ready" and status.restarts == 1)
+    assert pid_of(supervisor, "a") != first
+    await supervisor.stop()
+    assert (tmp_path / "starts").read_text().split() == ["a", "a"]
+
+
+async def test_child_that_ignores_the_request_to_stop_is_killed_after_its_grace(tmp_path: Path) -> None:
+    supervisor = Supervisor([child("deaf", tmp_path, IGNORES_TERM, grace_seconds=0.1)])
+    await supervisor.start()
+    pid = pid_of(supervisor, "deaf")
+    await supervisor.stop()
+    assert not lives(pid)
+    assert "killed" in supervisor.statuses["deaf"].detail
+
+
+async def test_second_request_to_stop_does_not_wait_for_the_grace(tmp_path: Path) -> None:
+    supervisor = Supervisor([child("deaf", tmp_path, IGNORES_TERM, grace_seconds=600)])
+    await supervisor.start()
+    supervisor.request_stop()
+    stop = asyncio.create_task(supervisor.stop())
+    await eventually(lambda: supervisor.statuses["deaf"].state == "stopping")
+    supervisor.request_stop()
+    await asyncio.wait_for(stop, 30)
+
+
+async def test_processes_that_a_child_leaves_behind_are_killed_too(tmp_path: Path) -> None:
+    supervisor = Supervisor([child("parent", tmp_path, HAS_A_CHILD)])
+    await supervisor.start()
+    grandchild = int((tmp_path / "grandchild").read_text())
+    assert lives(grandchild)
+    await supervisor.stop()
+    await eventually(lambda: not lives(grandchild))
+
+
+async def test_start_that_fails_names_the_child_and_quotes_its_log(tmp_path: Path) -> None:
+    supervisor = Supervisor([child("a", tmp_path), child("bad", tmp_path, "raise SystemExit('no luck')")])
+    with pytest.raises(StartError, match=r"(?s)bad ended with 1 .*no luck"):
+        await supervisor.start()
+    await supervisor.stop()
+    assert (tmp_path / "stops").read_text().split() == ["a"]
+
+
+async def test_child_that_never_gets_ready_is_given_up_and_killed(tmp_path: Path) -> None:
+    seen: list[int] = []
+    supervisor = Supervisor(
+        [child("slow", tmp_path, ready=lambda: False, start_seconds=0.3)],
+        lambda status: seen.append(status.pid or 0),
+    )
+    with pytest.raises(StartError, match="slow was not ready"):
+        await supervisor.start()
+    await supervisor.stop()
+    assert not lives(max(seen))
+
+
+async def test_step_that_runs_once_ends_before_the_next_child_starts(tmp_path: Path) -> None:
+    step = child(
+        "step",
+        tmp_path,
+        "import pathlib, sys; pathlib.Path(sys.argv[2], 'starts').write_text('step\\n')",
+        once=True,
+    )
+    supervisor = Supervisor([step, child("a", tmp_path)])
+    await supervisor.start()
+    assert supervisor.statuses["step"].state == "done"
+    await supervisor.stop()
+    assert (tmp_path / "starts").read_text().split() == ["step", "a"]
+
+
+async def test_request_to_stop_during_the_start_ends_it(tmp_path: Path) -> None:
+    supervisor = Supervisor(
+        [child("a", tmp_path), child("never", tmp_path, ready=lambda: False), child("c", tmp_path)]
+    )
+    start = asyncio.create_task(supervisor.start())
+    await eventually((tmp_path / "never.ready").exists)
+    supervisor.request_stop()
+    await asyncio.wait_for(start, 30)
+    await supervisor.stop()
+    assert "c" not in (tmp_path / "starts").read_text().split()
+    assert (tmp_path / "stops").read_text().split() == ["never", "a"]
+
+
+async def test_children_die_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
+    program = f"""
+import asyncio, pathlib
+from local.supervisor import Supervisor
+from tests.unit.local.children import child, IGNORES_TERM
+folder = pathlib.Path({str(tmp_path)!r})
+async def main():
+    supervisor = Supervisor([child("a", folder, IGNORES_TERM)])
+    await supervisor.start()
+    (folder / "pid").write_text(str(supervisor.statuses["a"].pid))
+    (folder / "pid.ready").touch()
+    await asyncio.sleep(600)
+asyncio.run(main())
+"""
+    parent = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
+    try:
+        await eventually((tmp_path / "pid.ready").exists)
+        pid = int((tmp_path / "pid").read_text())
+        assert lives(pid)
+    finally:
+        parent.kill()
+        parent.wait()
+    await eventually(lambda: not lives(pid))
