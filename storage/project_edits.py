@@ -1,0 +1,154 @@
+"""Edits of a project's record, as pure functions: the command and the dashboard make the same ones."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from schemas.errors import Detail
+from schemas.ids import encode_token, new_project_id, uuid7
+from schemas.projects import DEFAULT_RATE_LIMIT, DEFAULT_RETENTION_DAYS, GroupingRule, Project, Token
+from schemas.times import iso
+
+MAX_NAME: Final = 100
+MAX_RATE_LIMIT: Final = 10_000_000
+MAX_RETENTION_DAYS: Final = 3650
+MAX_PATTERNS: Final = 50
+MAX_PATTERN: Final = 100
+MAX_RULES: Final = 200
+MAX_TOKENS: Final = 100
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+
+RateLimit = Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, description="requests a minute and token")]
+Days = Annotated[int, Meta(ge=1, le=MAX_RETENTION_DAYS, description="days")]
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Pattern = Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN, description="`*` stands for anything")]
+Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=MAX_PATTERNS)]
+
+
+class BadChange(Exception):
+    """The change would break a rule; `details` names each field (as on the wire) and what it must be."""
+
+    def __init__(self, details: list[Detail]) -> None:
+        super().__init__("; ".join(f"{detail.field}: {detail.message}" for detail in details))
+        self.details = details
+
+
+class ProjectChanges(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Fields of a project that may be changed; what is left out stays as it is."""
+
+    name: Name | UnsetType = UNSET
+    rate_limit_per_minute: RateLimit | UnsetType = UNSET
+    retention_days: Days | UnsetType = UNSET
+    payload_retention_days: Days | UnsetType | None = UNSET
+    lenient_sdks: Patterns | UnsetType = UNSET
+
+
+def create(
+    name: str,
+    *,
+    rate_limit: int | None = None,
+    retention_days: int | None = None,
+    lenient_sdks: Iterable[str] = (),
+    now_ms: int,
+) -> Project:
+    """A new project with one token. Raises BadChange."""
+    fresh = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(_token(now_ms),))
+    changes = ProjectChanges(
+        name=name,
+        rate_limit_per_minute=DEFAULT_RATE_LIMIT if rate_limit is None else rate_limit,
+        retention_days=DEFAULT_RETENTION_DAYS if retention_days is None else retention_days,
+        lenient_sdks=tuple(lenient_sdks),
+    )
+    return update(fresh, changes)
+
+
+def update(project: Project, changes: ProjectChanges) -> Project:
+    """The project with these changes. Raises BadChange, naming every field that is wrong."""
+    given = {field: getattr(changes, field) for field in changes.__struct_fields__}
+    given = {field: value for field, value in given.items() if value is not UNSET}
+    if "name" in given:
+        given["name"] = given["name"].strip()
+    changed = msgspec.structs.replace(project, **given)
+    details = _violations(changed)
+    if details:
+        raise BadChange(details)
+    return changed
+
+
+def add_token(project: Project, now_ms: int) -> tuple[Project, Token]:
+    """The project with one more token, and that token. Raises BadChange when it has too many."""
+    if len(project.tokens) >= MAX_TOKENS:
+        raise BadChange([Detail("tokens", f"at most {MAX_TOKENS} tokens per project")])
+    token = _token(now_ms)
+    return msgspec.structs.replace(project, tokens=(*project.tokens, token)), token
+
+
+def revoke_token(project: Project, token: str, now_ms: int) -> Project:
+    """The project with this token refused from now on; revoking twice keeps the first time. Raises BadChange when it has no such token."""
+    if all(known.token != token for known in project.tokens):
+        raise BadChange([Detail("token", "the project has no such token")])
+    tokens = tuple(
+        msgspec.structs.replace(known, revoked_at=iso(now_ms))
+        if known.token == token and known.revoked_at is None
+        else known
+        for known in project.tokens
+    )
+    return msgspec.structs.replace(project, tokens=tokens)
+
+
+def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
+    """The project with these grouping rules in place of its own. Raises BadChange; that each `match` parses is the caller's to check."""
+    ordered = tuple(rules)
+    details = _rule_violations(ordered)
+    if details:
+        raise BadChange(details)
+    return msgspec.structs.replace(project, grouping_rules=ordered)
+
+
+def _token(now_ms: int) -> Token:
+    return Token(token=encode_token(uuid7(now_ms)), created_at=iso(now_ms))
+
+
+def _violations(project: Project) -> list[Detail]:
+    details = []
+    if not project.name:
+        details.append(Detail("name", "must not be empty"))
+    if len(project.name) > MAX_NAME:
+        details.append(Detail("name", f"at most {MAX_NAME} characters"))
+    if _UNPRINTABLE.search(project.name):
+        details.append(Detail("name", "must not hold control characters"))
+    details += _between("rateLimitPerMinute", project.rate_limit_per_minute, MAX_RATE_LIMIT)
+    details += _between("retentionDays", project.retention_days, MAX_RETENTION_DAYS)
+    if project.payload_retention_days is not None:
+        details += _between("payloadRetentionDays", project.payload_retention_days, project.retention_days)
+    if len(project.lenient_sdks) > MAX_PATTERNS:
+        details.append(Detail("lenientSdks", f"at most {MAX_PATTERNS} patterns"))
+    for position, pattern in enumerate(project.lenient_sdks):
+        if not 1 <= len(pattern) <= MAX_PATTERN or _UNPRINTABLE.search(pattern):
+            details.append(
+                Detail(f"lenientSdks[{position}]", f"1 to {MAX_PATTERN} characters, no control characters")
+            )
+    return details
+
+
+def _between(field: str, value: int, most: int) -> list[Detail]:
+    return [] if 1 <= value <= most else [Detail(field, f"must be between 1 and {most}")]
+
+
+def _rule_violations(rules: tuple[GroupingRule, ...]) -> list[Detail]:
+    details = []
+    if len(rules) > MAX_RULES:
+        details.append(Detail("rules", f"at most {MAX_RULES} rules per project"))
+    names: set[str] = set()
+    for position, rule in enumerate(rules):
+        if not 1 <= len(rule.name) <= MAX_NAME or _UNPRINTABLE.search(rule.name):
+            details.append(
+                Detail(f"rules[{position}].name", f"1 to {MAX_NAME} characters, no control characters")
+            )
+        if rule.name in names:
+            details.append(Detail(f"rules[{position}].name", "another rule has this name"))
+        names.add(rule.name)
+    return details
