@@ -1,0 +1,113 @@
+"""What the server's answers mean for a batch: the client's retry rules of section 7, as decisions without I/O."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+RETRIES: Final = 3
+FIRST_WAIT: Final = 1.0
+LONGEST_BACKOFF: Final = 300.0
+"""Of our own doubling on 429; what the server asks for is kept even where it is longer."""
+
+MAX_ANSWER_BYTES: Final = 4 * 1_048_576
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer understood: `status` 0 is none at all, or one that is not this protocol's. `wait` is in seconds."""
+
+    status: int
+    accepted: int = 0
+    errors: tuple[dict[str, Any], ...] = ()
+    wait: float = 0.0
+    why: str = ""
+
+
+class Fate(Enum):
+    """What becomes of a batch."""
+
+    DONE = "done"
+    AGAIN = "again"
+    REFUSED = "refused"
+    GIVEN_UP = "given up"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A fate; `wait` is how long, in seconds, nothing may be sent."""
+
+    fate: Fate
+    wait: float = 0.0
+
+
+def understand(status: int, headers: Mapping[str, str], body: bytes, sent: int) -> Answer:
+    """The answer to a batch of `sent` events. An answer that cannot be one of this protocol counts as none."""
+    content = _object(body)
+    if status == 202:
+        return _accepted(content, sent)
+    if status == 429:
+        asked = _number((content or {}).get("retryAfterMs")) / 1000
+        return Answer(429, wait=max(asked, _number(headers.get("Retry-After"))))
+    if 500 <= status < 600:
+        return Answer(status, wait=_number(headers.get("Retry-After")))
+    if 400 <= status < 500:
+        return Answer(status, why=json.dumps(content)[:500] if content else "")
+    return Answer(0, why=f"status {status}")
+
+
+def _accepted(content: dict[str, Any] | None, sent: int) -> Answer:
+    if content is None:
+        return Answer(0, why="202 without a JSON object")
+    errors = content.get("errors") or []
+    if not isinstance(errors, list):
+        return Answer(0, why="202 with something else than a list of errors")
+    good = tuple(
+        e for e in errors if isinstance(e, dict) and type(e.get("index")) is int and 0 <= e["index"] < sent
+    )
+    return Answer(202, accepted=sent - len({error["index"] for error in good}), errors=good)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _number(value: object) -> float:
+    """A number of the server's, or 0.0 for what is none: dates, negatives, infinities, nothing."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return number if math.isfinite(number) and number > 0 else 0.0
+
+
+class Patience:
+    """What to do after each answer to one batch: 202 ends it; 429 waits at least as long as asked and twice as long
+    each time, without an end; 5xx and silence are tried again after 1, 2 and 4 s; any other answer ends it.
+    """  # noqa: D205
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._throttles = 0
+
+    def after(self, answer: Answer) -> Verdict:
+        """The batch's fate after this answer."""
+        if answer.status == 202:
+            return Verdict(Fate.DONE)
+        if answer.status == 429:
+            backoff = min(FIRST_WAIT * 2.0 ** min(self._throttles, 30), LONGEST_BACKOFF)
+            self._throttles += 1
+            return Verdict(Fate.AGAIN, max(backoff, answer.wait))
+        if answer.status and answer.status < 500:
+            return Verdict(Fate.REFUSED)
+        if self._failures >= RETRIES:
+            return Verdict(Fate.GIVEN_UP, answer.wait)
+        backoff = FIRST_WAIT * 2.0**self._failures
+        self._failures += 1
+        return Verdict(Fate.AGAIN, max(backoff, answer.wait))

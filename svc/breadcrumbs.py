@@ -1,0 +1,135 @@
+"""Breadcrumbs: what the application says, and the shape that the wire wants of each type (protocol, 2.8 and 2.11)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from svc.limits import TEXT_CHARS
+from svc.moments import iso
+from svc.plain import plain_object, text_of
+from svc.urls import scrub
+
+CLIENT_TYPES: Final = frozenset({"custom", "log", "nav", "net", "track", "user"})
+_FIELDS: Final = frozenset({"message", "type", "level", "data"})
+
+
+class Crumb(NamedTuple):
+    """A breadcrumb in the ring: bounded plain values, nothing of the program's own objects; never changed again."""
+
+    ns: int
+    type: str
+    message: str | None
+    level: str | None
+    data: dict[str, Any]
+
+
+def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Crumb:
+    """The client's input (`message`, `type`, `level`, `data`, all optional; a text is a message) as a crumb.
+
+    Fields beside these four become data. A type unknown here becomes `custom` and is kept in the data.
+    """
+    if isinstance(given, str):
+        return Crumb(ns, "custom", text_of(given), None, {})
+    message, level, kind = given.get("message"), given.get("level"), given.get("type")
+    raw = given.get("data")
+    data = (
+        plain_object(raw) if isinstance(raw, Mapping) else {} if raw is None else plain_object({"value": raw})
+    )
+    if len(given) > 4 or not _FIELDS.issuperset(given):
+        data = {**plain_object({k: v for k, v in given.items() if k not in _FIELDS}), **data}
+    if kind is None:
+        kind = "custom"
+    elif kind not in CLIENT_TYPES:
+        data.setdefault("type", text_of(kind, 64))
+        kind = "custom"
+    return Crumb(
+        ns,
+        kind,
+        None if message is None else text_of(message),
+        None if level is None else text_of(level, 64),
+        data,
+    )
+
+
+def client_form(crumb: Crumb) -> dict[str, Any]:
+    """What `get_breadcrumbs` shows: the client's type and words, the data as they will travel."""
+    shown: dict[str, Any] = {"timestamp": iso(crumb.ns), "type": crumb.type, "data": wire_form(crumb)["data"]}
+    if crumb.message is not None:
+        shown["message"] = crumb.message
+    if crumb.level is not None:
+        shown["level"] = crumb.level
+    return shown
+
+
+def wire_form(crumb: Crumb) -> dict[str, Any]:
+    """A breadcrumb of section 2.8: one of five types, `data` with that type's keys; `track` travels as `custom`."""
+    data = _SHAPES[crumb.type](crumb)
+    return {
+        "timestamp": iso(crumb.ns),
+        "type": "custom" if crumb.type == "track" else crumb.type,
+        "data": data,
+    }
+
+
+def _with_words(crumb: Crumb, message: str = "message") -> dict[str, Any]:
+    """The data with the message and the level in them, wherever the data do not speak of these themselves."""
+    data = dict(crumb.data)
+    if crumb.message is not None:
+        data.setdefault(message, crumb.message)
+    if crumb.level is not None:
+        data.setdefault("level", crumb.level)
+    return data
+
+
+def _texts(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The same data with these keys as strings; null is as if it were left out."""
+    for key in keys:
+        if key in data:
+            value = data.pop(key)
+            if value is not None:
+                data[key] = text_of(value, TEXT_CHARS)
+    return data
+
+
+def _integers(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The same data with these keys as integers; what is no number is left out."""
+    for key in keys:
+        if key in data:
+            value = data.pop(key)
+            try:
+                data[key] = max(-(1 << 31), min(round(float(value)), (1 << 53) - 1))
+            except (TypeError, ValueError, OverflowError):
+                continue
+    return data
+
+
+def _nav(crumb: Crumb) -> dict[str, Any]:
+    data = _texts(_with_words(crumb, "to"), "from", "to")
+    return data | {key: scrub(data[key]) for key in ("from", "to") if key in data}
+
+
+def _net(crumb: Crumb) -> dict[str, Any]:
+    data = _texts(_integers(_with_words(crumb), "status", "durationMs"), "method", "url")
+    return data | ({"url": scrub(data["url"])} if "url" in data else {})
+
+
+def _log(crumb: Crumb) -> dict[str, Any]:
+    data = _texts(_with_words(crumb), "level", "message")
+    return {"level": "info", "message": "", **data}
+
+
+def _user(crumb: Crumb) -> dict[str, Any]:
+    return _texts(_with_words(crumb, "action"), "action", "target")
+
+
+def _track(crumb: Crumb) -> dict[str, Any]:
+    return _with_words(crumb, "track")
+
+
+_SHAPES: Final[dict[str, Callable[[Crumb], dict[str, Any]]]] = {
+    "nav": _nav,
+    "net": _net,
+    "log": _log,
+    "user": _user,
+    "track": _track,
+    "custom": _with_words,
+}

@@ -1,0 +1,192 @@
+"""Options, scope, builder and transport put together: what the public functions act on between `init` and `close`."""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
+from types import FrameType
+from typing import Any, Final
+
+from svc.breadcrumbs import client_form, crumb_of
+from svc.event import Builder, Picture, fitted
+from svc.moments import Ids
+from svc.notices import Notices
+from svc.options import Options
+from svc.plain import text_of
+from svc.raised import chain
+from svc.scope import Ambient
+from svc.spool import Spool
+from svc.transport import Transport
+from svc.upload import Uploader
+
+VERSION: Final = "0.1.0"
+SDK: Final = f"svc-python/{VERSION}"
+_MARK: Final = "__svc_event_id__"
+
+
+class Client:
+    """One configuration of the library. Without a token it keeps its scope and sends nothing."""
+
+    def __init__(self, options: Options, notices: Notices, transport: Transport | None = None) -> None:
+        self.options = options
+        self.counts: Counter[str] = Counter()
+        self.scope = Ambient(notices, self.counts, options.identity, max(1, options.breadcrumb_capacity))
+        self._notices = notices
+        self._builder = Builder(options)
+        self._ids = Ids()
+        self._busy = threading.local()
+        self._spool = self._open_spool() if options.token else None
+        self.transport = transport or self._transport()
+        if self.transport is not None and self._spool is not None and self._spool.left():
+            self.transport.wake()
+
+    def _open_spool(self) -> Spool | None:
+        if self.options.queue_dir is None:
+            return None
+        spool = Spool(str(self.options.queue_dir), int(self.options.queue_bytes))
+        if spool.open():
+            return spool
+        self._notices.once("queue_dir", "the queue directory cannot be used; events are kept in memory alone")
+        return None
+
+    def _transport(self) -> Transport | None:
+        options = self.options
+        if options.token is None:
+            return None
+        return Transport(
+            Uploader(options.ingest_url, options.token, SDK, float(options.request_timeout) or 10.0),
+            self.counts,
+            self._notices,
+            spool=self._spool,
+            on_rejected=options.on_rejected,
+            max_events=max(1, options.queue_size),
+            max_bytes=int(options.queue_bytes),
+            interval=float(options.flush_interval),
+        )
+
+    def capture(
+        self,
+        error: BaseException,
+        *,
+        tags: Mapping[str, object] | None = None,
+        user: Mapping[str, Any] | None = None,
+        fingerprint: Iterable[object] | None = None,
+        caller: FrameType | None = None,
+    ) -> str | None:
+        """Take a picture of the error and the scope, and queue it; the event's id, or None where nothing is sent.
+
+        An exception's own `__str__` may log or fail in turn: what is captured while capturing is left out.
+        """
+        if self.transport is None or getattr(self._busy, "now", False):
+            return None
+        self._busy.now = True
+        try:
+            picture = self._picture(error, tags, user, fingerprint, caller)
+        finally:
+            self._busy.now = False
+        self.counts["captured"] += 1
+        self._queue(picture)
+        _mark(error, picture.id)
+        return picture.id
+
+    def _picture(
+        self,
+        error: BaseException,
+        tags: Mapping[str, object] | None,
+        user: Mapping[str, Any] | None,
+        fingerprint: Iterable[object] | None,
+        caller: FrameType | None,
+    ) -> Picture:
+        ns = time.time_ns()
+        scope = self.scope.snapshot()
+        if tags:
+            scope = scope._replace(tags=self.scope.merged(tags))
+        if user is not None:
+            scope = scope._replace(user=self.scope.user_of(user))
+        group = None if fingerprint is None else [text_of(part, 500) for part in list(fingerprint)[:20]]
+        return Picture(self._ids.new(ns), ns, chain(error, caller), scope, group)
+
+    def _queue(self, picture: Picture) -> None:
+        """With a queue on disk the event is developed and written before the capture returns: the next line may kill us."""
+        assert self.transport is not None
+        if self._spool is None:
+            self.transport.submit(picture.id, partial(self._developed, picture))
+            return
+        event = self._developed(picture)
+        if event is None:
+            return
+        if not self._spool.write(picture.id, event):
+            self.counts["unspooled"] += 1
+            self._notices.once("unspooled", "the queue directory takes no more events")
+        self.transport.submit(picture.id, event)
+
+    def _developed(self, picture: Picture) -> bytes | None:
+        event: dict[str, Any] | None = self._builder.event(picture)
+        if self.options.before_send is not None and event is not None:
+            event = self._looked_over(event)
+        made = None if event is None else fitted(event)
+        if event is not None and made is None:
+            self.counts["dropped.tooLarge"] += 1
+        return made
+
+    def _looked_over(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        """What `before_send` makes of the event. If it fails nothing is sent: it may be there to keep secrets in."""
+        assert self.options.before_send is not None
+        try:
+            looked_over = self.options.before_send(event)
+        except Exception as error:
+            self._notices.once("before_send", "before_send raised %r; the event is dropped", error)
+            looked_over = None
+        if looked_over is None:
+            self.counts["dropped.beforeSend"] += 1
+        return looked_over
+
+    def capture_uncaught(
+        self,
+        error: BaseException | None,
+        *,
+        tags: Mapping[str, object] | None = None,
+        user: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Capture for a hook: not what the application has captured already, nor what only ends a program."""
+        if error is None or isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
+            return
+        if getattr(error, _MARK, None) is None:
+            self.capture(error, tags=tags, user=user)
+
+    def add_breadcrumb(self, given: Mapping[str, Any] | str) -> None:
+        """Put a breadcrumb into the ring, with the present time."""
+        self.scope.add_crumb(crumb_of(time.time_ns(), given))
+
+    def breadcrumbs(self) -> list[dict[str, Any]]:
+        """The ring, oldest first."""
+        return [client_form(crumb) for crumb in self.scope.snapshot().crumbs]
+
+    def renew(self) -> None:
+        """In a forked child: locks, queue, thread, connection and ids start anew; the scope stays as it was."""
+        self._ids = Ids()
+        self._busy = threading.local()
+        self.scope.renew_lock()
+        if self.transport is not None:
+            self.transport.renew()
+
+
+def _mark(error: BaseException, event_id: str) -> None:
+    """Remember on the exception that it was captured, so that a hook further out leaves it alone."""
+    with contextlib.suppress(Exception):
+        setattr(error, _MARK, event_id)
+
+
+_OWN_FOLDER: Final = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # compared with names in code objects
+
+
+def application_frame() -> FrameType | None:
+    """The innermost frame that is not this library's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDER):
+        frame = frame.f_back
+    return frame

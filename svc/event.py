@@ -1,0 +1,138 @@
+"""Building the event of section 2.1 from what a capture took, and making it fit into one megabyte."""
+
+import platform
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from svc import limits
+from svc.breadcrumbs import wire_form
+from svc.frames import Framer
+from svc.moments import iso
+from svc.options import Options, release_parts
+from svc.plain import clip, encode
+from svc.raised import Raised
+from svc.scope import Snapshot
+
+
+class Picture(NamedTuple):
+    """All that a capture takes in the calling thread; an event is developed from it elsewhere, or at once."""
+
+    id: str
+    ns: int
+    chain: list[Raised]
+    scope: Snapshot
+    fingerprint: list[str] | None
+
+
+class Builder:
+    """Develops pictures into events. What is the same for every event of the process is made once."""
+
+    def __init__(self, options: Options) -> None:
+        version, build = release_parts(options.release)
+        runtime = {"name": platform.python_implementation(), "version": platform.python_version()}
+        self._framer = Framer(
+            options.in_app_include, options.in_app_exclude, options.project_root, options.source_context
+        )
+        self._constant = {
+            "kind": "error",
+            "platform": "python",
+            "release": options.release,
+            "environment": clip(options.environment, 200),
+            "device": {"os": "other", "osVersion": _system()},
+            "app": {"version": version, "build": build, "framework": runtime},
+        }
+
+    def event(self, picture: Picture) -> dict[str, Any]:
+        """The event, with parts that are not required left out where they are empty."""
+        user, tags, crumbs = picture.scope
+        event: dict[str, Any] = {"id": picture.id, "timestamp": iso(picture.ns), **self._constant}
+        if user is not None:
+            event["user"] = user
+        if tags:
+            event["tags"] = tags
+        if crumbs:
+            event["breadcrumbs"] = [wire_form(crumb) for crumb in crumbs[-limits.BREADCRUMBS :]]
+        if picture.fingerprint is not None:
+            event["fingerprint"] = picture.fingerprint
+        event["error"] = self._error(picture.chain)
+        return event
+
+    def _error(self, chain: list[Raised]) -> dict[str, Any]:
+        error: dict[str, Any] = {}
+        for raised in reversed(chain):
+            stack = self._framer.frames(raised.spots)
+            below, error = error, {"type": raised.type, "message": raised.message, "stack": stack}
+            if below:
+                error["cause"] = below
+        return error
+
+
+def _system() -> str:
+    return f"{platform.system() or sys.platform} {platform.release()}".strip()
+
+
+def fitted(event: dict[str, Any], limit: int = limits.MAX_EVENT_BYTES) -> bytes | None:
+    """The event as JSON of at most `limit` bytes, with less and less in it; None if even the least is too large."""
+    encoded = encode(event)
+    for less in _LESS:
+        if len(encoded) <= limit:
+            break
+        less(event)
+        encoded = encode(event)
+    return encoded if len(encoded) <= limit else None
+
+
+def _each_error(event: dict[str, Any]) -> list[dict[str, Any]]:
+    errors, error = [], event.get("error")
+    while isinstance(error, dict):
+        errors.append(error)
+        error = error.get("cause")
+    return errors
+
+
+def _without_vendor_context(event: dict[str, Any]) -> None:
+    for error in _each_error(event):
+        error["stack"] = [
+            frame if frame.get("inApp") else {k: v for k, v in frame.items() if not k.endswith("Context")}
+            for frame in error["stack"]
+        ]
+
+
+def _without_context(event: dict[str, Any]) -> None:
+    for error in _each_error(event):
+        error["stack"] = [
+            {k: v for k, v in frame.items() if not k.endswith("Context")} for frame in error["stack"]
+        ]
+
+
+def _last_breadcrumbs(event: dict[str, Any]) -> None:
+    event["breadcrumbs"] = event.get("breadcrumbs", [])[-20:]
+
+
+def _without_breadcrumbs(event: dict[str, Any]) -> None:
+    event.pop("breadcrumbs", None)
+
+
+def _short_messages(event: dict[str, Any]) -> None:
+    for error in _each_error(event):
+        error["message"] = clip(error["message"], 1_000)
+
+
+def _short_stacks(event: dict[str, Any]) -> None:
+    for error in _each_error(event):
+        error["stack"] = error["stack"][:10] + error["stack"][10:][-10:]
+
+
+def _bare(event: dict[str, Any]) -> None:
+    """What is left when something other than ours is too large, such as what a `before_send` put in."""
+    keep = {"id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "error"}
+    for key in event.keys() - keep:
+        del event[key]
+    event["error"].pop("cause", None)
+
+
+_LESS: tuple[Callable[[dict[str, Any]], None], ...] = (
+    _without_vendor_context, _without_context, _last_breadcrumbs, _without_breadcrumbs, _short_messages, _short_stacks,
+    _bare,
+)  # fmt: skip

@@ -1,0 +1,158 @@
+"""Places in the code as the frames of section 2.7: file, function, line, column, in-app or not, source around it."""
+
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from svc.limits import CONTEXT_LINES, SOURCE_LINE_CHARS
+from svc.plain import clip
+from svc.raised import Spot
+
+_VENDOR = ("site-packages", "dist-packages")
+_CACHE = 5_000
+
+
+class Place(NamedTuple):
+    """What is the same for all frames of a file."""
+
+    file: str
+    absolute: str | None
+    in_app: bool
+
+
+class Framer:
+    """Turns places into frames, remembering what it found out about each file.
+
+    A frame is the application's unless it is of the standard library, of an installed package (a folder named
+    `site-packages` or `dist-packages`), frozen, generated or of this library. `include` and `exclude` come first: each
+    entry is a module with all below it (`shop.pay`) or, with a slash in it, the beginning of a file's path.
+    """
+
+    def __init__(
+        self,
+        include: Sequence[str] | str = (),
+        exclude: Sequence[str] | str = (),
+        root: str | None = None,
+        source: bool = True,
+    ) -> None:
+        self._include = (include,) if isinstance(include, str) else tuple(include)
+        self._exclude = (exclude,) if isinstance(exclude, str) else tuple(exclude)
+        self._root = None if root is None else _folder(root)
+        self._source = source
+        self._places: dict[tuple[str, str | None], Place] = {}
+        self._path: list[str] = []
+        self._roots: list[str] = []
+        self._own = _folder(str(Path(__file__).parent))
+        self._home = _folder(os.path.expanduser("~"))  # noqa: PTH111  # Path.home raises where there is none
+        self._library = _library_folders()
+
+    def frames(self, spots: Sequence[Spot]) -> list[dict[str, Any]]:
+        """Frames in the order of the places."""
+        return [self._frame(spot) for spot in spots]
+
+    def _frame(self, spot: Spot) -> dict[str, Any]:
+        code = spot.code
+        place = self._place(code.co_filename, spot.module)
+        frame: dict[str, Any] = {
+            "function": clip(code.co_qualname.replace("<locals>.", ""), 300),
+            "file": place.file,
+            "line": spot.line,
+            "inApp": place.in_app,
+        }
+        if place.absolute is not None:
+            frame["absolutePath"] = place.absolute
+        lines = linecache.getlines(code.co_filename)
+        if (column := _column(spot, lines)) is not None:
+            frame["column"] = column
+        if self._source and lines:
+            at = spot.line - 1
+            frame["preContext"] = [_shown(line) for line in lines[max(0, at - CONTEXT_LINES) : at]]
+            frame["postContext"] = [_shown(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
+        return frame
+
+    def _place(self, filename: str, module: str | None) -> Place:
+        key = (filename, module)
+        place = self._places.get(key)
+        if place is None:
+            if len(self._places) >= _CACHE:
+                self._places.clear()
+            place = self._places[key] = self._locate(filename, module)
+        return place
+
+    def _locate(self, filename: str, module: str | None) -> Place:
+        if filename.startswith("<"):
+            return Place(clip(filename), None, self._ruled(module, filename) or module == "__main__")
+        path = filename.replace("\\", "/")
+        if not Path(filename).is_absolute():
+            return Place(clip(path), None, self._in_app(module, path, path))
+        file = self._relative(path)
+        absolute = "~/" + path.removeprefix(self._home) if path.startswith(self._home) else path
+        return Place(clip(file), clip(absolute), self._in_app(module, file, path))
+
+    def _relative(self, path: str) -> str:
+        """The path below the project or below the nearest entry of `sys.path`, else the file's name alone."""
+        vendor = any(f"/{folder}/" in path for folder in _VENDOR)
+        if self._root and path.startswith(self._root) and not vendor:
+            return path.removeprefix(self._root)
+        if sys.path != self._path:
+            self._path = list(sys.path)
+            entries = {_folder(entry or ".") for entry in self._path if isinstance(entry, str)} | {
+                _folder(".")
+            }
+            self._roots = sorted((entry for entry in entries if entry != "/"), key=len, reverse=True)
+        for root in self._roots:
+            if path.startswith(root):
+                return path.removeprefix(root)
+        return path.rpartition("/")[2]
+
+    def _ruled(self, module: str | None, *paths: str) -> bool | None:
+        """What the application's own rules say: in, out, or nothing."""
+        for rules, verdict in ((self._include, True), (self._exclude, False)):
+            for rule in rules:
+                if "/" in rule:
+                    if any(path.startswith(rule) for path in paths):
+                        return verdict
+                elif module is not None and (module == rule or module.startswith(rule + ".")):
+                    return verdict
+        return None
+
+    def _in_app(self, module: str | None, file: str, path: str) -> bool:
+        ruled = self._ruled(module, file, path)
+        if ruled is not None:
+            return ruled
+        if any(f"/{folder}/" in path for folder in _VENDOR):
+            return False
+        return not path.startswith((self._own, *self._library))
+
+
+def _folder(path: str) -> str:
+    return os.path.abspath(path).replace("\\", "/").rstrip("/") + "/"  # noqa: PTH100  # no Path: this must not resolve links
+
+
+def _library_folders() -> tuple[str, ...]:
+    """Where the standard library is, under the names that its code objects may carry."""
+    found = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")} | {str(Path(os.__file__).parent)}
+    return tuple({_folder(path) for path in found if path})
+
+
+def _column(spot: Spot, lines: Sequence[str]) -> int | None:
+    """The 1-indexed column where the failing expression begins; code objects count bytes, frames characters."""
+    if spot.instruction < 0:
+        return None
+    for line, _, start, _ in islice(spot.code.co_positions(), spot.instruction // 2, None):
+        if line != spot.line or start is None:
+            return None
+        if 0 < spot.line <= len(lines):
+            before = lines[spot.line - 1].encode("utf-8", "replace")[:start]
+            return len(before.decode("utf-8", "replace")) + 1
+        return start + 1
+    return None
+
+
+def _shown(line: str) -> str:
+    return clip(line.rstrip("\r\n"), SOURCE_LINE_CHARS)

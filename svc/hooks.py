@@ -1,0 +1,152 @@
+"""Where Python tells of errors that nobody handled, and the other places that the library listens at.
+
+Each hook calls the one that was there before it. `remove` puts that one back, unless somebody has hooked in since: then
+ours stays in the chain and passes on.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+from svc.client import Client
+from svc.logs import LogHandler
+from svc.network import Network
+from svc.network_aiohttp import AiohttpNetwork
+from svc.options import Capture
+
+Current = Callable[[], Client | None]
+
+
+class Hooks:
+    """All hooks of one `init`; `current` finds the client that is to be told."""
+
+    def __init__(self, current: Current) -> None:
+        self._current = current
+        self._undo: list[Callable[[], None]] = []
+
+    def install(self, capture: Capture, *, has_transport: bool) -> None:
+        """Hook in where the options say so; errors only where there is somewhere to send them."""
+        if capture.errors and has_transport:
+            self._replace(sys, "excepthook", self._uncaught)
+            self._replace(threading, "excepthook", self._uncaught_in_thread)
+            self._replace(sys, "unraisablehook", self._unraisable)
+            self._replace(asyncio.BaseEventLoop, "call_exception_handler", self._loop_error)
+            self.watch_loop()
+        if capture.logs:
+            self._listen_to_logs()
+        if capture.network:
+            self._undo += [Network(self._current).install(), AiohttpNetwork(self._current).install()]
+        if capture.sessions:
+            self._session("active")
+            self._listen_to_continue()
+
+    def remove(self) -> None:
+        """Take away what is still ours to take."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _replace(self, owner: Any, name: str, hook: Callable[..., Callable[..., Any]]) -> None:
+        previous = getattr(owner, name)
+        ours = hook(previous)
+        setattr(owner, name, ours)
+
+        def undo() -> None:
+            if getattr(owner, name) is ours:
+                setattr(owner, name, previous)
+
+        self._undo.append(undo)
+
+    def _tell(self, error: BaseException | None) -> None:
+        client = self._current()
+        if client is not None:
+            try:
+                client.capture_uncaught(error)
+            except Exception:
+                client.counts["dropped.fault"] += 1
+
+    def _uncaught(self, previous: Callable[..., Any]) -> Callable[..., Any]:
+        def excepthook(
+            kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+        ) -> None:
+            self._tell(error)
+            previous(kind, error, traceback)
+
+        return excepthook
+
+    def _uncaught_in_thread(self, previous: Callable[..., Any]) -> Callable[..., Any]:
+        def excepthook(told: threading.ExceptHookArgs) -> None:
+            self._tell(told.exc_value)
+            previous(told)
+
+        return excepthook
+
+    def _unraisable(self, previous: Callable[..., Any]) -> Callable[..., Any]:
+        def unraisablehook(told: "sys.UnraisableHookArgs") -> None:
+            self._tell(told.exc_value)
+            previous(told)
+
+        return unraisablehook
+
+    def _loop_error(self, previous: Callable[..., Any]) -> Callable[..., Any]:
+        def call_exception_handler(loop: asyncio.BaseEventLoop, context: dict[str, Any]) -> None:
+            self._tell(context.get("exception"))
+            previous(loop, context)
+
+        return call_exception_handler
+
+    def watch_loop(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Hear of what a loop that is not asyncio's own finds; asyncio's own are heard of through their class."""
+        if loop is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return
+        if isinstance(loop, asyncio.BaseEventLoop):
+            return
+        previous = loop.get_exception_handler()
+
+        def handler(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            self._tell(context.get("exception"))
+            if previous is None:
+                loop.default_exception_handler(context)
+            else:
+                previous(loop, context)
+
+        loop.set_exception_handler(handler)
+
+    def _listen_to_logs(self) -> None:
+        handler = LogHandler(current=self._current)
+        logging.getLogger().addHandler(handler)
+        self._undo.append(lambda: logging.getLogger().removeHandler(handler))
+
+    def _session(self, action: str) -> None:
+        client = self._current()
+        if client is not None:
+            client.add_breadcrumb({"type": "user", "data": {"action": action, "target": "app"}})
+
+    def _listen_to_continue(self) -> None:
+        """A process that was stopped and goes on (SIGCONT) is active again; only where nobody else listens."""
+        number = getattr(signal, "SIGCONT", None)
+        if number is None or threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(number) is not signal.SIG_DFL:
+            return
+
+        def on_continue(_number: int, _frame: FrameType | None) -> None:
+            self._session("active")
+
+        signal.signal(number, on_continue)
+
+        def undo() -> None:
+            if (
+                threading.current_thread() is threading.main_thread()
+                and signal.getsignal(number) is on_continue
+            ):
+                signal.signal(number, signal.SIG_DFL)
+
+        self._undo.append(undo)

@@ -1,0 +1,112 @@
+"""Breadcrumbs of round-trips that go through `http.client`: urllib, requests, urllib3 and whatever else builds on it."""
+
+import contextlib
+import http.client
+import time
+from collections.abc import Callable
+from typing import Any
+
+from svc.client import Client
+
+_ROUND = "_svc_round"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def leave_breadcrumb(
+    client: Client | None, method: str, url: str, started: float, status: int | None
+) -> None:
+    """A `net` breadcrumb; `started` is of `time.perf_counter`, `status` None where no answer came."""
+    if client is None:
+        return
+    data: dict[str, Any] = {
+        "method": method,
+        "url": url,
+        "durationMs": (time.perf_counter() - started) * 1000,
+    }
+    if status is not None:
+        data["status"] = status
+    client.add_breadcrumb({"type": "net", "data": data})
+
+
+class Network:
+    """Listens to every `HTTPConnection` of the process but the library's own."""
+
+    def __init__(self, current: Callable[[], Client | None]) -> None:
+        self._current = current
+
+    def install(self) -> Callable[[], None]:
+        """Wrap the three methods that each round-trip passes; returns what puts them back."""
+        kind = http.client.HTTPConnection
+        wrapped = [
+            _wrap(kind, "putrequest", self._begun),
+            _wrap(kind, "endheaders", self._sent),
+            _wrap(kind, "getresponse", self._answered),
+        ]
+
+        def undo() -> None:
+            for put_back in reversed(wrapped):
+                put_back()
+
+        return undo
+
+    def _begun(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def putrequest(connection: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
+            if not getattr(connection, "svc_silent", False):
+                setattr(connection, _ROUND, (method, _whole_url(connection, url), time.perf_counter()))
+            return original(connection, method, url, *args, **kwargs)
+
+        return putrequest
+
+    def _sent(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def endheaders(connection: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(connection, *args, **kwargs)
+            except Exception:
+                self._ended(connection, None)
+                raise
+
+        return endheaders
+
+    def _answered(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def getresponse(connection: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                response = original(connection, *args, **kwargs)
+            except Exception:
+                self._ended(connection, None)
+                raise
+            self._ended(connection, response.status)
+            return response
+
+        return getresponse
+
+    def _ended(self, connection: Any, status: int | None) -> None:
+        begun = getattr(connection, _ROUND, None)
+        if begun is not None:
+            setattr(connection, _ROUND, None)
+            method, url, started = begun
+            with contextlib.suppress(Exception):
+                leave_breadcrumb(self._current(), method, url, started, status)
+
+
+def _wrap(kind: Any, name: str, make: Callable[..., Callable[..., Any]]) -> Callable[[], None]:
+    original = kind.__dict__[name]
+    ours = make(original)
+    setattr(kind, name, ours)
+
+    def undo() -> None:
+        if kind.__dict__.get(name) is ours:
+            setattr(kind, name, original)
+
+    return undo
+
+
+def _whole_url(connection: Any, url: str) -> str:
+    """The URL with the host it goes to, which for a tunnel through a proxy is the far end."""
+    if not isinstance(url, str) or "://" in url.partition("?")[0]:
+        return str(url)
+    scheme = "https" if getattr(connection, "default_port", 80) == _DEFAULT_PORTS["https"] else "http"
+    host, port = connection.host, connection.port
+    if getattr(connection, "_tunnel_host", None):
+        host, port = connection._tunnel_host, connection._tunnel_port
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown}" + ("" if port in {None, _DEFAULT_PORTS[scheme]} else f":{port}") + url

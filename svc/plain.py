@@ -1,0 +1,133 @@
+"""Anything a program hands over, as JSON that is bounded, finite and free of lone surrogates.
+
+A value without a JSON form becomes its `repr`. Nothing here raises, whatever `__str__`, `__repr__` or `__iter__` do.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from svc.limits import TEXT_CHARS
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_SAFE_INTEGER = 1 << 63
+_DEPTH = 5
+_ITEMS = 50
+_CHARS = 8_192
+"""Of one value with everything in it: a breadcrumb is a note, not a dump."""
+
+
+def clip(text: str, limit: int = TEXT_CHARS) -> str:
+    """At most `limit` code points of the text; a cut shows as an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def text_of(value: object, limit: int = TEXT_CHARS) -> str:
+    """The value as text: a string as it is, anything else by `str`, then `repr`, then its type's name."""
+    if type(value) is str:
+        return clip(value, limit)
+    try:
+        return clip(str(value), limit)
+    except Exception:
+        return clip(_repr(value), limit)
+
+
+def plain(value: object) -> Any:
+    """The value as null, booleans, numbers, strings, lists and objects with string keys, cut to size."""
+    kind = type(value)
+    if value is None or kind is bool or (kind is str and len(value) <= TEXT_CHARS):  # type: ignore[arg-type]
+        return value
+    return _Plainer().of(value, 0)
+
+
+def plain_object(fields: Mapping[Any, Any]) -> dict[str, Any]:
+    """A mapping as a JSON object, under one budget for all its fields."""
+    if type(fields) is dict and len(fields) <= _ITEMS:
+        for key, value in fields.items():
+            if not (type(key) is str and len(key) <= 100 and _is_small(value)):
+                break
+        else:
+            return fields.copy()
+    made = _Plainer().of(fields, 0)
+    return made if isinstance(made, dict) else {"value": made}
+
+
+def _is_small(value: object) -> bool:
+    kind = type(value)
+    if kind is str:
+        return len(value) <= 100  # type: ignore[arg-type]
+    return value is None or kind is bool or (kind is int and -_SAFE_INTEGER <= value < _SAFE_INTEGER)  # type: ignore[operator]
+
+
+def _number(value: int | float) -> int | float | str:  # both forms are told apart
+    if isinstance(value, float):
+        real = float(value)
+        return real if math.isfinite(real) else str(real)
+    whole = int(value)
+    return whole if -_SAFE_INTEGER <= whole < _SAFE_INTEGER else f"<integer of {whole.bit_length()} bits>"
+
+
+class _Plainer:
+    """One walk over a value, with the budget that is left."""
+
+    def __init__(self) -> None:
+        self._chars = _CHARS
+
+    def of(self, value: object, depth: int) -> Any:
+        if value is None or value is True or value is False:
+            return value
+        if isinstance(value, (int, float)):
+            return _number(value)
+        if depth < _DEPTH:
+            try:
+                if isinstance(value, Mapping):
+                    return self._mapping(value, depth)
+                if isinstance(value, (list, tuple, set, frozenset)):
+                    return self._list(list(value), depth)
+            except Exception:
+                return self._text(f"<unreadable {type(value).__name__}>")
+        return self._text(text_of(value) if isinstance(value, str) else _repr(value))
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for key, item in value.items():
+            if len(made) >= _ITEMS or self._chars <= 0:
+                made["…"] = "cut"
+                break
+            made[self._text(text_of(key, 200))] = self.of(item, depth + 1)
+        return made
+
+    def _list(self, items: list[Any], depth: int) -> list[Any]:
+        made: list[Any] = []
+        for item in items:
+            if len(made) >= _ITEMS or self._chars <= 0:
+                made.append("…")
+                break
+            made.append(self.of(item, depth + 1))
+        return made
+
+    def _text(self, text: str) -> str:
+        text = clip(text, max(1, min(TEXT_CHARS, self._chars)))
+        self._chars -= len(text)
+        return text
+
+
+def _repr(value: object) -> str:
+    try:
+        return clip(repr(value))
+    except Exception:
+        return f"<unprintable {type(value).__name__}>"
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON in UTF-8; lone surrogates become U+FFFD, as the server would make them.
+
+    Raises ValueError for what has no JSON at all: an object that holds itself, a number that is not finite.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=text_of)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub("\ufffd", text).encode()

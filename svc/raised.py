@@ -1,0 +1,108 @@
+"""What is taken of an exception in the thread that captures it: types, messages and places, no locals, no arguments.
+
+Only what can change or vanish is read here. Code objects cannot, so the reading of sources and the naming of frames
+is left to `frames`, away from the application's thread.
+"""
+
+import linecache
+from collections import deque
+from types import CodeType, FrameType, TracebackType
+from typing import NamedTuple
+
+from svc.limits import CAUSES, FRAMES, MESSAGE_CHARS
+from svc.plain import clip, text_of
+
+_HALF = FRAMES // 2
+_GROUP_MEMBERS = 10
+
+
+class Spot(NamedTuple):
+    """A place in the code: code object, line, index of the instruction (-1: unknown), name of the module."""
+
+    code: CodeType
+    line: int
+    instruction: int
+    module: str | None
+
+
+class Raised(NamedTuple):
+    """One exception of a chain; its places with the top of the stack (the most recent call) first."""
+
+    type: str
+    message: str
+    spots: list[Spot]
+
+
+def chain(error: BaseException, caller: FrameType | None = None) -> list[Raised]:
+    """The exception and what led to it, outermost first: at most 10 causes below it, cycles cut.
+
+    `caller` stands in for the places of an exception that was never raised.
+    """
+    links: list[Raised] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen and len(links) <= CAUSES:
+        seen.add(id(current))
+        links.append(Raised(_name(current), _message(current), _spots(current.__traceback__)))
+        current = _next(current)
+    if not links[0].spots and caller is not None:
+        links[0] = links[0]._replace(spots=_stack(caller))
+    return links
+
+
+def _next(error: BaseException) -> BaseException | None:
+    """A group continues with its first member, which says what happened; others as Python would print them."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.exceptions[0]
+    if error.__cause__ is not None:
+        return error.__cause__
+    return None if error.__suppress_context__ else error.__context__
+
+
+def _name(error: BaseException) -> str:
+    return clip(type(error).__name__, 200)
+
+
+def _message(error: BaseException) -> str:
+    """What the exception says, the notes added to it (PEP 678), and of a group what its members say."""
+    lines = [text_of(error, MESSAGE_CHARS)]
+    notes = getattr(error, "__notes__", None)
+    if isinstance(notes, (list, tuple)):
+        lines += [text_of(note) for note in notes[:20]]
+    if isinstance(error, BaseExceptionGroup):
+        lines += [
+            f"- {_name(member)}: {text_of(member, 500)}" for member in error.exceptions[:_GROUP_MEMBERS]
+        ]
+    return clip("\n".join(lines), MESSAGE_CHARS)
+
+
+def _spots(traceback: TracebackType | None) -> list[Spot]:
+    """Places of a traceback, top first; of more than 100 the first and the last fifty."""
+    outer: list[Spot] = []
+    inner: deque[Spot] = deque(maxlen=_HALF)
+    while traceback is not None:
+        spot = _spot(traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti)
+        (outer if len(outer) < _HALF else inner).append(spot)
+        traceback = traceback.tb_next
+    return [*reversed(inner), *reversed(outer)]
+
+
+def _stack(frame: FrameType | None) -> list[Spot]:
+    spots: list[Spot] = []
+    while frame is not None and len(spots) < FRAMES:
+        spots.append(_spot(frame, frame.f_lineno, frame.f_lasti))
+        frame = frame.f_back
+    return spots
+
+
+def _spot(frame: FrameType, line: int | None, instruction: int) -> Spot:
+    code, names = frame.f_code, frame.f_globals
+    if code.co_filename not in linecache.cache and "__loader__" in names:
+        linecache.lazycache(code.co_filename, names)
+    module = names.get("__name__")
+    return Spot(
+        code,
+        max(1, line or code.co_firstlineno or 1),
+        instruction,
+        module if type(module) is str else None,
+    )

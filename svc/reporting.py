@@ -1,0 +1,243 @@
+"""The public functions: they act on the one current client, do nothing before `init`, and never raise."""
+
+import atexit
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from svc.client import Client, application_frame
+from svc.hooks import Hooks
+from svc.notices import Notices
+from svc.options import resolve
+
+P = ParamSpec("P")
+R = TypeVar("R")
+D = TypeVar("D")
+
+
+class _State:
+    """The current client and what is registered with the interpreter once for all clients."""
+
+    client: Client | None = None
+    hooks: Hooks | None = None
+    notices = Notices()
+    lock = threading.RLock()
+    registered = False
+
+
+def current() -> Client | None:
+    """The client that `init` made, or None."""
+    return _State.client
+
+
+def quiet(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
+    """A fault in here is ours: it is said once in the log and never reaches the application."""
+
+    def wrap(function: Callable[P, R]) -> Callable[P, R | D]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R | D:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                _State.notices.once(
+                    f"fault in {function.__name__}", "%s failed: %r", function.__name__, error
+                )
+                return default
+
+        return call
+
+    return wrap
+
+
+@quiet(None)
+def init(token: str | None = None, release: str | None = None, **options: Any) -> None:
+    """Start reporting. `svc/options.py` lists all options; each is taken as `ingest_url` and as `ingestUrl`.
+
+    Token and ingest URL default to SVC_TOKEN and SVC_INGEST_URL, the latter to http://127.0.0.1:8080. What is wrong with
+    an option is logged and the option's default used; without a token nothing is sent. A second call replaces the first.
+    """
+    close()
+    resolved, troubles = resolve({"token": token, "release": release, **options}, os.environ)
+    for trouble in troubles:
+        _State.notices.once(trouble, "%s", trouble)
+    with _State.lock:
+        client = _State.client = Client(resolved, _State.notices)
+        hooks = _State.hooks = Hooks(current)
+        if not _State.registered:
+            _State.registered = True
+            atexit.register(_at_exit)
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_after_fork)
+        hooks.install(resolved.capture, has_transport=client.transport is not None)
+    _flush_in_worker_processes()
+
+
+@quiet(None)
+def capture_exception(
+    error: BaseException | None = None,
+    *,
+    tags: Mapping[str, object] | None = None,
+    user: Mapping[str, Any] | None = None,
+    fingerprint: Iterable[object] | None = None,
+) -> str | None:
+    """Report an exception (default: the one being handled) with its causes; the event's id, or None if nothing is sent.
+
+    `tags` and `user` are for this event alone, over those of the scope. `fingerprint` suggests a grouping.
+    """
+    client = _State.client
+    if client is None:
+        return None
+    if error is None:
+        error = sys.exc_info()[1]
+    if not isinstance(error, BaseException):
+        _State.notices.once("capture_exception", "capture_exception takes an exception; there was none")
+        return None
+    caller = application_frame() if error.__traceback__ is None else None
+    return client.capture(error, tags=tags, user=user, fingerprint=fingerprint, caller=caller)
+
+
+@quiet(None)
+def set_user(user: Mapping[str, Any] | None) -> None:
+    """Name the user of every later event: `id`, `name`, `anonymous`, `linkBy`; None clears (protocol, 2.11)."""
+    if _State.client is not None:
+        _State.client.scope.set_user(user)
+
+
+@quiet(None)
+def set_tag(key: str, value: str | None) -> None:
+    """Put a tag on every later event; None takes it away."""
+    if _State.client is not None:
+        _State.client.scope.set_tags({key: value})
+
+
+@quiet(None)
+def set_tags(record: Mapping[str, str | None]) -> None:
+    """Put several tags on every later event, beside those already there."""
+    if _State.client is not None:
+        _State.client.scope.set_tags(record)
+
+
+@quiet(None)
+def clear_tags() -> None:
+    """Take all tags away."""
+    if _State.client is not None:
+        _State.client.scope.clear_tags()
+
+
+@quiet(None)
+def add_breadcrumb(crumb: Mapping[str, Any] | str | None = None, **fields: Any) -> None:
+    """Leave a note for later events: `message`, `type`, `level`, `data`, as one mapping or by keyword, all optional."""
+    client = _State.client
+    if client is not None:
+        if fields:
+            fields = {**({"message": crumb} if isinstance(crumb, str) else crumb or {}), **fields}
+            client.add_breadcrumb(fields)
+        else:
+            client.add_breadcrumb({} if crumb is None else crumb)
+
+
+def get_breadcrumbs() -> list[dict[str, Any]]:
+    """The breadcrumbs that the next event would carry, oldest first: `timestamp`, `type`, `data`, `message`, `level`."""
+    return _breadcrumbs() or []
+
+
+@quiet(None)
+def _breadcrumbs() -> list[dict[str, Any]]:
+    return [] if _State.client is None else _State.client.breadcrumbs()
+
+
+@quiet(None)
+def clear_breadcrumbs() -> None:
+    """Forget all breadcrumbs."""
+    if _State.client is not None:
+        _State.client.scope.clear_crumbs()
+
+
+@quiet(None)
+def track(name: str, data: Mapping[str, Any] | None = None) -> None:
+    """Note that something of the application's own happened; a breadcrumb unless `track_auto_breadcrumb` is False."""
+    client = _State.client
+    if client is not None and client.options.track_auto_breadcrumb:
+        client.add_breadcrumb({"type": "track", "message": name, "data": data})
+
+
+@quiet(None)
+def session_active() -> None:
+    """The application has come to the foreground: a breadcrumb when `capture.sessions` is on."""
+    _session("active")
+
+
+@quiet(None)
+def session_background() -> None:
+    """The application has gone to the background: a breadcrumb when `capture.sessions` is on."""
+    _session("background")
+
+
+def _session(action: str) -> None:
+    client = _State.client
+    if client is not None and client.options.capture.sessions:
+        client.add_breadcrumb({"type": "user", "data": {"action": action, "target": "app"}})
+
+
+@quiet(None)
+def watch_loop(loop: Any = None) -> None:
+    """Report what an asyncio event loop (default: the running one) finds in its tasks and callbacks and nobody handles.
+
+    Needed only for loops that are not asyncio's own, such as uvloop's, and where asyncio is imported after `init`.
+    """
+    if _State.hooks is not None:
+        _State.hooks.watch_loop(loop)
+
+
+@quiet(default=False)
+def flush(timeout: float = 5.0) -> bool:
+    """Send what has been captured; true if all of it has met its fate within `timeout` seconds. Blocks."""
+    client = _State.client
+    return client is None or client.transport is None or client.transport.flush(timeout)
+
+
+@quiet(default=False)
+def close(timeout: float | None = None) -> bool:
+    """`flush` within `timeout` seconds (default: `shutdown_timeout`), take the hooks away, and be as before `init`."""
+    with _State.lock:
+        client, _State.client = _State.client, None
+        hooks, _State.hooks = _State.hooks, None
+    if hooks is not None:
+        hooks.remove()
+    if client is None or client.transport is None:
+        return True
+    return client.transport.close(client.options.shutdown_timeout if timeout is None else timeout)
+
+
+def stats() -> dict[str, int]:
+    """What became of events since `init`: captured, sent, rejected, retries, dropped by reason, tags clipped and dropped."""
+    return {} if _State.client is None else dict(_State.client.counts)
+
+
+@quiet(None)
+def _at_exit() -> None:
+    close()
+
+
+@quiet(None)
+def _after_fork() -> None:
+    _State.lock = threading.RLock()
+    if _State.client is not None:
+        _State.client.renew()
+
+
+def _flush_in_worker_processes() -> None:
+    """A child of `multiprocessing` ends without `atexit`, but runs finalisers that are registered in the child."""
+    if "multiprocessing" in sys.modules:
+        from multiprocessing import util
+
+        util.register_after_fork(_State, _finalise_at_end)
+
+
+def _finalise_at_end(_: object) -> None:
+    from multiprocessing import util
+
+    util.Finalize(None, _at_exit, exitpriority=100)

@@ -1,0 +1,115 @@
+"""The ambient scope: user, tags and breadcrumbs that every capture snapshots (protocol, 2.11)."""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from svc.breadcrumbs import Crumb
+from svc.limits import BREADCRUMBS, TAG_KEY_CHARS, TAG_KEYS, TAG_VALUE_CHARS
+from svc.links import link_hashes
+from svc.notices import Notices
+from svc.plain import clip, text_of
+
+_USER_FIELDS = frozenset({"id", "name", "anonymous", "linkBy", "link_by"})
+
+
+class Snapshot(NamedTuple):
+    """The scope at one moment. Its parts are replaced, never changed, so that holding them costs no copy."""
+
+    user: dict[str, Any] | None
+    tags: dict[str, str]
+    crumbs: tuple[Crumb, ...]
+
+
+class Ambient:
+    """The one mutable scope of the process, for all its threads and tasks at once.
+
+    Tags and user are replaced as a whole under the lock and read without it. The lock may be taken again by its own
+    thread: a finaliser or a signal handler can run in the middle of any of this and call back.
+    """
+
+    def __init__(
+        self, notices: Notices, counts: Counter[str], identity: bool, capacity: int = BREADCRUMBS
+    ) -> None:
+        self._lock = threading.RLock()
+        self._notices = notices
+        self._counts = counts
+        self._identity = identity
+        self._user: dict[str, Any] | None = None
+        self._tags: dict[str, str] = {}
+        self._crumbs: deque[Crumb] = deque(maxlen=capacity)
+
+    def set_user(self, user: Mapping[str, Any] | None) -> None:
+        """Who is there from now on; None clears. Of `linkBy` only hashes are kept, and those only with `identity`."""
+        self._user = None if user is None else self.user_of(user)
+
+    def user_of(self, user: Mapping[str, Any]) -> dict[str, Any]:
+        """The user as it travels: `id`, `name`, `anonymous` as given, `linkHashes`. Other fields stay behind."""
+        made: dict[str, Any] = {}
+        for key in ("id", "name"):
+            if user.get(key) is not None:
+                made[key] = text_of(user[key])
+        if user.get("anonymous") is not None:
+            made["anonymous"] = bool(user["anonymous"])
+        link_by = user.get("linkBy", user.get("link_by"))
+        if isinstance(link_by, Mapping) and self._identity and (hashes := link_hashes(link_by)):
+            made["linkHashes"] = hashes
+        if not _USER_FIELDS.issuperset(user):
+            self._notices.once(
+                "user", "set_user takes id, name, anonymous and linkBy; other fields are left out"
+            )
+        return made
+
+    def set_tags(self, tags: Mapping[str, object]) -> None:
+        """Merge tags into the scope, cut to the limits of section 8; a value of None takes the tag away."""
+        with self._lock:
+            self._tags = self.merged(tags)
+
+    def merged(self, tags: Mapping[str, object]) -> dict[str, str]:
+        """The scope's tags with these over them, within the limits. What is cut or dropped is counted."""
+        merged = dict(self._tags)
+        for key, value in tags.items():
+            name = key if type(key) is str else text_of(key)
+            text = value if type(value) is str else text_of(value)
+            if len(name) > TAG_KEY_CHARS or len(text) > TAG_VALUE_CHARS:
+                self._cut("clippedTags", f"{TAG_KEY_CHARS} chars a key, {TAG_VALUE_CHARS} a value")
+                name, text = clip(name, TAG_KEY_CHARS), clip(text, TAG_VALUE_CHARS)
+            if value is None:
+                merged.pop(name, None)
+            elif name in merged or len(merged) < TAG_KEYS:
+                merged[name] = text
+            else:
+                self._cut("droppedTags", f"{TAG_KEYS} keys an event")
+        return merged
+
+    def _cut(self, what: str, limit: str) -> None:
+        self._counts[what] += 1
+        self._notices.once(what, "tags are cut to the limits of the server: %s", limit)
+
+    def clear_tags(self) -> None:
+        """Take all tags away."""
+        self._tags = {}
+
+    def add_crumb(self, crumb: Crumb) -> None:
+        """Append to the ring; the oldest falls out when it is full."""
+        with self._lock:
+            self._crumbs.append(crumb)
+
+    def clear_crumbs(self) -> None:
+        """Empty the ring."""
+        with self._lock:
+            self._crumbs.clear()
+
+    def snapshot(self) -> Snapshot:
+        """What a capture takes with it."""
+        with self._lock:
+            while True:
+                try:
+                    return Snapshot(self._user, self._tags, tuple(self._crumbs))
+                except RuntimeError:  # a finaliser of this thread added a breadcrumb in the middle
+                    continue
+
+    def renew_lock(self) -> None:
+        """In a forked child: another thread of the parent may have held the lock, and is not here to let go."""
+        self._lock = threading.RLock()

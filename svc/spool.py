@@ -1,0 +1,112 @@
+"""The queue on disk: an event is a file until its fate is known, so that a killed program's events survive it.
+
+A file appears whole or not at all (written aside, then renamed). It is not synced: it survives the process, not the
+power. Programs may share a directory; what two of them send twice, the server keeps once, by its id.
+"""
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+_SUFFIX: Final = ".json"
+_ASIDE: Final = ".part"
+_STALE_SECONDS: Final = 3_600
+
+
+class Spool:
+    """A directory of events, each named by its id, of at most `max_bytes` together. Trouble with the disk is not raised."""
+
+    def __init__(self, directory: str, max_bytes: int) -> None:
+        self._directory = Path(directory)
+        self._max_bytes = max_bytes
+        self._lock = threading.RLock()
+        self._sizes: dict[str, int] = {}
+        self._bytes = 0
+        self._left: list[str] = []
+
+    def open(self) -> bool:
+        """Make the directory and see what an earlier run left there, oldest first; false where that is impossible."""
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for entry in sorted(os.scandir(self._directory), key=lambda entry: entry.name):
+                size = entry.stat().st_size
+                if entry.name.endswith(_SUFFIX):
+                    self._grow(entry.name.removesuffix(_SUFFIX), size)
+                elif entry.name.endswith(_ASIDE) and time.time() - entry.stat().st_mtime > _STALE_SECONDS:
+                    Path(entry.path).unlink(missing_ok=True)
+        except OSError:
+            return False
+        self._left = list(self._sizes)
+        return True
+
+    def _grow(self, event_id: str, size: int) -> None:
+        self._sizes[event_id] = size
+        self._bytes += size
+
+    def write(self, event_id: str, event: bytes) -> bool:
+        """Keep an event; false where there is no room or the disk refuses."""
+        with self._lock:
+            if self._bytes + len(event) > self._max_bytes:
+                return False
+            self._grow(event_id, len(event))
+        aside = self._directory / (event_id + _ASIDE)
+        try:
+            with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(event)
+            aside.rename(self._directory / (event_id + _SUFFIX))
+        except OSError:
+            self._shrink(event_id)
+            return False
+        return True
+
+    def _shrink(self, event_id: str) -> bool:
+        with self._lock:
+            size = self._sizes.pop(event_id, None)
+            self._bytes -= size or 0
+            return size is not None
+
+    def remove(self, event_ids: Iterable[str]) -> None:
+        """The fate of these events is known."""
+        for event_id in event_ids:
+            if self._shrink(event_id):
+                self._unlink(event_id)
+
+    def _unlink(self, event_id: str) -> None:
+        with contextlib.suppress(OSError):
+            (self._directory / (event_id + _SUFFIX)).unlink(missing_ok=True)
+
+    def left(self) -> bool:
+        """Whether an earlier run's events are still to be sent."""
+        return bool(self._left)
+
+    def take(self, count: int) -> list[tuple[str, bytes]]:
+        """Up to `count` events that an earlier run left, each once; files that are no event are removed."""
+        names, self._left = self._left[:count], self._left[count:]
+        found = []
+        for name in names:
+            event = self._read(name)
+            if event is None:
+                self.remove([name])
+            else:
+                found.append((name, event))
+        return found
+
+    def _read(self, event_id: str) -> bytes | None:
+        try:
+            event = (self._directory / (event_id + _SUFFIX)).read_bytes()
+            content = json.loads(event)
+        except (OSError, ValueError, RecursionError):
+            return None
+        return event if isinstance(content, dict) and content.get("id") == event_id else None
+
+    def forget(self) -> None:
+        """In a forked child: what lies there is the parent's to send."""
+        self._lock = threading.RLock()
+        self._left = []
+        self._sizes = {}
+        self._bytes = 0

@@ -1,0 +1,40 @@
+"""URLs without what authenticates: user, password, and the values of well-known query parameters (protocol, 2.8)."""
+
+import re
+from typing import Final
+from urllib.parse import unquote_plus
+
+from svc.limits import TEXT_CHARS
+from svc.plain import clip
+
+STRIPPED: Final = "***"
+_SECRET_ENDINGS: Final = (
+    "token", "key", "password", "secret", "passwd", "pwd", "signature", "sig", "credential", "auth", "authorization",
+)  # fmt: skip
+_USERINFO: Final = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*:)?//[^/?#]*@")
+_NESTED: Final = re.compile(r"(?i)(?:token|key|password|secret|signature)\s*[=:]")
+_PAIRS: Final = re.compile("([&;])")
+
+
+def scrub(url: str) -> str:
+    """The URL with secret values as `***`, without user, password and fragment; the rest as it was."""
+    if "@" in url:
+        url = _USERINFO.sub(lambda match: (match[1] or "") + "//", url)
+    url = url.partition("#")[0]
+    head, mark, query = url.partition("?")
+    if not mark:
+        return clip(head, TEXT_CHARS)
+    pairs = [part if part in {"&", ";"} else _pair(part) for part in _PAIRS.split(query)]
+    return clip(f"{head}?{''.join(pairs)}", TEXT_CHARS)
+
+
+def _pair(pair: str) -> str:
+    name, mark, value = pair.partition("=")
+    if mark and value and (_is_secret(name) or _NESTED.search(unquote_plus(value))):
+        return f"{name}={STRIPPED}"
+    return pair
+
+
+def _is_secret(name: str) -> bool:
+    """A secret's name by its ending, so that `api_key`, `accessToken` and `X-Amz-Signature` are recognised."""
+    return unquote_plus(name).strip().rstrip("[]").lower().endswith(_SECRET_ENDINGS)
