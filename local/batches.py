@@ -1,0 +1,65 @@
+"""JSONL files as batches that the ingest endpoint takes: up to 100 events and 1 MB each."""
+
+import gzip
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+MAX_EVENTS = 100
+MAX_BYTES = 1 << 20
+HEAD, TAIL = b'{"events":[', b"]}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive events: the index of the first among all that are sent, and each event's JSON."""
+
+    first: int
+    events: tuple[bytes, ...]
+
+    @property
+    def body(self) -> bytes:
+        """The wrapper of section 2.9 of the protocol, gzipped."""
+        return gzip.compress(HEAD + b",".join(self.events) + TAIL, compresslevel=1, mtime=0)
+
+
+def read_lines(file: Path, advance: Callable[[int], object] = lambda _: None) -> Iterator[bytes]:
+    """The lines of a JSONL file, also a gzipped one; `advance` hears how many bytes of the file were read since."""
+    with file.open("rb") as raw:
+        lines = gzip.GzipFile(fileobj=raw) if file.suffix == ".gz" else raw
+        told = 0
+        for line in lines:
+            position = raw.tell()
+            advance(position - told)
+            told = position
+            if stripped := line.strip():
+                yield stripped
+
+
+def is_json(event: bytes) -> bool:
+    """Whether the bytes are JSON at all: one event that isn't would spoil its whole batch."""
+    try:
+        msgspec.json.decode(event)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def batches(events: Iterable[bytes]) -> Iterator[Batch]:
+    """Fill batches in order; an event over the limit or no JSON travels alone, so that only it is refused."""
+    first, filled, size = 0, list[bytes](), len(HEAD) + len(TAIL)
+    for event in events:
+        alone = not is_json(event)
+        if filled and (alone or len(filled) == MAX_EVENTS or size + len(event) + 1 > MAX_BYTES):
+            yield Batch(first, tuple(filled))
+            first, filled, size = first + len(filled), [], len(HEAD) + len(TAIL)
+        if alone:
+            yield Batch(first, (event,))
+            first += 1
+        else:
+            filled.append(event)
+            size += len(event) + 1
+    if filled:
+        yield Batch(first, tuple(filled))

@@ -1,0 +1,43 @@
+"""What the subcommands share at the terminal: settings read with one-line complaints, JSON and tables out."""
+
+import sys
+from typing import TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+
+from local.workspace import Workspace
+from schemas.settings import BadSetting, load
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+BAD_SETTING_STATUS = 2
+
+
+def settings_of(workspace: Workspace, struct: type[S]) -> S:
+    """The settings that a subcommand needs. Ends the program with one line and status 2 when one is bad."""
+    try:
+        return load(struct, workspace.environ)
+    except BadSetting as error:
+        click.echo(f"svc: {error}", err=True)
+        sys.exit(BAD_SETTING_STATUS)
+
+
+def need_kafka(bootstrap: str) -> None:
+    """End the program with a line that says how Kafka is found, when no address is known."""
+    if not bootstrap:
+        click.echo(
+            "svc: no Kafka: start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP", err=True
+        )
+        sys.exit(BAD_SETTING_STATUS)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output."""
+    click.echo(msgspec.json.encode(value).decode())
+
+
+def console() -> Console:
+    """Standard output for people."""
+    return Console(highlight=False, soft_wrap=True)
