@@ -64,6 +64,17 @@ _NAMED = {
     "chakraunknown": "undefined",
     "chakracall": "call",
 }
+FAULT_TYPES = {
+    "null": "TypeError",
+    "call": "TypeError",
+    "new": "TypeError",
+    "iterate": "TypeError",
+    "undefined": "ReferenceError",
+    "json": "SyntaxError",
+    "deep": "RangeError",
+}
+"""The class that an engine gives to a fault, by the first word of the fault's key."""
+
 _LAST_NAME = re.compile(r"([A-Za-z_$][\w$]*)\s*\Z")
 _ASSIGNMENT = re.compile(r"(?<![=!<>])=(?![=>])")
 _INDEX = re.compile(r"\d+\Z")
@@ -86,6 +97,11 @@ def fault(message: str) -> str | None:
     if kind in {"call", "new"}:
         return f"{kind}.{_callee(text)}"
     return kind
+
+
+def is_weak(known: str) -> bool:
+    """Whether a fault names nothing: many places of one program can have it."""
+    return known.endswith((".", ".[]")) or "." not in known
 
 
 def _property(name: str) -> str:

@@ -15,7 +15,7 @@ _REMEMBERED = 8192
 
 _JS_FILE = re.compile(
     r"\.(?:[cm]?[jt]sx?|jsbundle|bundle|vue|svelte|html?|hbc)(?:[?#:]|\Z)|\A(?:https?|webpack|app|file|node|capacitor)://?|\[native code\]|\A<anonymous>\Z",
-    re.I,
+    re.IGNORECASE,
 )
 _JVM_FILE = re.compile(
     r"\.(?:java|kt|kts|scala|groovy|clj)\Z|\A(?:SourceFile|Unknown Source|Native Method|D8\$\$Synthetic\w*|R8\$\$\w+|PG)\Z"
@@ -53,6 +53,8 @@ class Site(NamedTuple):
     name: str
     place: str
     family: Family
+    marked: bool
+    """Whether the client marked it as the app's."""
     vague: bool
     """The name alone doesn't tell one place: anonymous, or renamed by an obfuscator."""
 
@@ -109,7 +111,7 @@ def _site(platform: str, function: str, file: str, in_app: bool) -> Site:
         return _javascript_site(function, file, in_app)
     if family is Family.JVM:
         return _jvm_site(function, file, in_app)
-    return _native_site(function, file, in_app)
+    return _native_site(function, in_app)
 
 
 def _javascript_site(function: str, file: str, in_app: bool) -> Site:
@@ -121,7 +123,7 @@ def _javascript_site(function: str, file: str, in_app: bool) -> Site:
         role = Role.APP
     else:
         role = Role.LIBRARY
-    return Site(role, name, place, Family.JAVASCRIPT, not name)
+    return Site(role, name, place, Family.JAVASCRIPT, in_app, not name)
 
 
 def _jvm_site(function: str, file: str, in_app: bool) -> Site:
@@ -135,10 +137,10 @@ def _jvm_site(function: str, file: str, in_app: bool) -> Site:
     else:
         role = Role.LIBRARY
     # The class stands in the name; obfuscators and builds change the file.
-    return Site(role, name, "" if name else file, Family.JVM, name.endswith("*.*"))
+    return Site(role, name, "" if name else file, Family.JVM, in_app, name.endswith("*.*"))
 
 
-def _native_site(function: str, file: str, in_app: bool) -> Site:
+def _native_site(function: str, in_app: bool) -> Site:
     name = native.function_name(function)
     if not name or native.is_helper(name):
         role = Role.SKIPPED
@@ -146,4 +148,4 @@ def _native_site(function: str, file: str, in_app: bool) -> Site:
         role = Role.APP
     else:
         role = Role.PLATFORM
-    return Site(role, name, "", Family.NATIVE, False)
+    return Site(role, name, "", Family.NATIVE, in_app, vague=False)

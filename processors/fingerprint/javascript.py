@@ -36,7 +36,26 @@ _ANONYMOUS = frozenset(
 )
 # Calls back into the app's code, which an engine may or may not show, or name after the variable.
 _CALLBACK_TAKERS = frozenset(
-    "map forEach filter reduce reduceRight some every find findIndex findLast sort flatMap then catch finally apply call bind".split()
+    {
+        "map",
+        "forEach",
+        "filter",
+        "reduce",
+        "reduceRight",
+        "some",
+        "every",
+        "find",
+        "findIndex",
+        "findLast",
+        "sort",
+        "flatMap",
+        "then",
+        "catch",
+        "finally",
+        "apply",
+        "call",
+        "bind",
+    }
 )
 _GENERATED_SUFFIX = re.compile(r"(?<=\D)\d{1,2}\Z")
 _CONTENT_HASH = re.compile(
@@ -44,6 +63,7 @@ _CONTENT_HASH = re.compile(
 )
 _NUMBERED_CHUNK = re.compile(r"\A\d+(?=\.)")
 _BUNDLE = re.compile(r"(?:\.jsbundle|\.bundle|\.android\.bundle|\.ios\.bundle)\Z")
+_ORIGIN = re.compile(r"\A[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^/]*")
 _PACKAGE = re.compile(r"node_modules/((?:@[^/]+/)?[^/]+)")
 _RUNTIME = re.compile(
     r"\A(?:node:|internal/|<anonymous>|\[native code\]|native\b|native code|eval code|InternalBytecode|timers\b|events\b|index \d|"
@@ -86,7 +106,7 @@ def function_name(function: str) -> str:
     if "<anonymous>" in function or function.endswith("]"):
         return ""
     if "." in function:
-        function = _method(function)
+        function = _DECORATION.sub("", _method(function))
     if function in _ANONYMOUS:
         return ""
     return _GENERATED_SUFFIX.sub("", function)
@@ -104,7 +124,7 @@ def _method(function: str) -> str:
 
 def file_name(path: str) -> str:
     """The last part of a path or address, without query, content hash or platform; a bundle is one whatever its name."""
-    path = path.split("?", 1)[0].split("#", 1)[0].rstrip("/\\")
+    path = _ORIGIN.sub("", path.split("?", 1)[0].split("#", 1)[0]).rstrip("/\\")
     package = _PACKAGE.search(path)
     name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
     name = name.split(":", 1)[0]
@@ -113,3 +133,8 @@ def file_name(path: str) -> str:
     name = _CONTENT_HASH.sub("", name)
     name = _NUMBERED_CHUNK.sub("", name)
     return f"{package.group(1)}/{name}" if package else name
+
+
+def survives_minifying(name: str) -> bool:
+    """Whether a name in a build is one of the source: minifiers keep properties, and their own names are short."""
+    return len(name) >= 5

@@ -3,7 +3,8 @@
 import re
 
 _SKIPPED = re.compile(
-    r"\A(?:sun\.reflect\.|jdk\.internal\.reflect\.|java\.lang\.reflect\.|java\.lang\.invoke\.|com\.sun\.proxy\.|jdk\.proxy\d*\.|jdk\.internal\.misc\.)"
+    r"\A(?:sun\.reflect\.|jdk\.internal\.reflect\.|java\.lang\.reflect\.|java\.lang\.invoke\.|com\.sun\.proxy\.|jdk\.proxy\d*\.|jdk\.internal\.misc\."
+    r"|junit\.|org\.junit\.|org\.testng\.|org\.hamcrest\.|org\.assertj\.|com\.google\.common\.truth\.|kotlin\.test\.)"
     r"|\.access\$\d+\Z|\.-\$\$Nest\$|\$\$FastClassBy|\.access\$[\w]+\Z"
 )
 _PLATFORM = re.compile(
@@ -11,10 +12,13 @@ _PLATFORM = re.compile(
     r"|com\.google\.android|org\.codehaus\.groovy|System|Microsoft)\."
 )
 _LIBRARY = re.compile(
-    r"\A(?:junit|org\.junit|org\.testng|org\.hamcrest|org\.springframework|org\.hibernate|org\.apache\.(?:catalina|tomcat|coyote|jasper)"
+    r"\A(?:org\.springframework|org\.hibernate|org\.apache\.(?:catalina|tomcat|coyote|jasper)"
     r"|org\.eclipse\.jetty|io\.netty|io\.grpc|io\.reactivex|rx|reactor|okhttp3|okio|retrofit2?|com\.squareup|dagger|butterknife"
     r"|com\.google\.(?:inject|common|gson|firebase|protobuf)|com\.fasterxml|org\.slf4j|ch\.qos\.logback|org\.gradle|com\.actionbarsherlock"
     r"|com\.bumptech\.glide|com\.facebook\.react|org\.greenrobot|io\.sentry|com\.crashlytics|com\.bugsnag|org\.apache\.log4j|org\.apache\.logging"
+    r"|com\.android\.volley|com\.loopj|com\.nostra13|com\.facebook|com\.parse|com\.flurry|com\.crittercism|com\.onesignal|com\.tapjoy"
+    r"|com\.chartboost|com\.inmobi|com\.mopub|com\.applovin|com\.vungle|com\.ironsource|com\.appsflyer|com\.adjust|com\.amplitude|com\.mixpanel"
+    r"|com\.newrelic|com\.amazonaws|software\.amazon|com\.microsoft\.appcenter|org\.apache\.(?:cordova|http|commons)|org\.json|org\.webrtc"
     r"|com\.unity3d|org\.chromium|io\.flutter|org\.jboss|UnityEngine)\."
 )
 _GENERATED = re.compile(
@@ -24,32 +28,35 @@ _GENERATED = re.compile(
 _LAMBDA = re.compile(
     r"lambda\$(\w+?)\$\w+\Z|lambda\$\w+\Z|\$(?:default|suspendImpl|lambda\$\d+)\Z|(?<=\w)\$\d+\Z"
 )
-# A renamed segment is as short as the obfuscator can make it.
-_RENAMED = re.compile(r"\A(?:[a-zA-Z]{1,2}\d?|[a-z]{3}\Z(?<![aeiouy]..)(?<!.[aeiouy].)(?<!..[aeiouy]))\Z")
+# Short words that people do put into package names.
 _KEPT_SHORT = frozenset(
     {
-        "io",
-        "ui",
+        "ai",
+        "api",
+        "app",
+        "at",
+        "cn",
+        "co",
         "db",
-        "os",
-        "tv",
-        "of",
-        "to",
+        "de",
+        "eu",
+        "fr",
         "go",
         "id",
-        "at",
-        "on",
+        "in",
+        "io",
         "is",
-        "up",
-        "me",
-        "de",
-        "ru",
-        "fr",
         "it",
         "jp",
-        "cn",
+        "me",
+        "my",
+        "os",
+        "ru",
+        "to",
+        "tv",
         "uk",
-        "eu",
+        "ui",
+        "us",
     }
 )
 
@@ -73,9 +80,11 @@ def function_name(function: str) -> str:
     """`package.Class.method` without generated numbers; renamed segments become `*`."""
     name = _GENERATED.sub("", function)
     name = _LAMBDA.sub(lambda found: found.group(1) or "lambda", name)
-    return ".".join(["*" if is_renamed(part) else part for part in name.split(".")])
+    segments = name.split(".")
+    last = len(segments) - 2
+    return ".".join(["*" if is_renamed(part, index < last) else part for index, part in enumerate(segments)])
 
 
-def is_renamed(segment: str) -> bool:
-    """Whether an obfuscator chose this segment of a name."""
-    return len(segment) <= 2 and segment.isalnum() and segment not in _KEPT_SHORT
+def is_renamed(segment: str, package: bool) -> bool:
+    """Whether an obfuscator chose this segment of a name: they begin with one letter and seldom need a third."""
+    return len(segment) <= 2 and segment.isalnum() and not (package and segment in _KEPT_SHORT)

@@ -3,27 +3,33 @@
 import re
 from typing import NamedTuple
 
+from processors.fingerprint import javascript
 from processors.fingerprint.forms import ErrorForm, Frame
-from processors.fingerprint.frames import Family, Role, Site, family_of, is_minified, site_of
+from processors.fingerprint.frames import Family, Role, Site, is_minified, site_of
 
-# Assertions say where a test noticed, not what is broken: the test is the place.
+# An assertion says where a test noticed, not what is broken: the test is the place.
 _ASSERTION = re.compile(
     r"(?:\A|\.)(?:AssertionFailedError|AssertionError|ComparisonFailure|MultipleFailuresError|ArrayComparisonFailure)\Z"
 )
 _REFLECTION = ("sun.reflect.", "jdk.internal.reflect.", "java.lang.reflect.")
-
-FRAMES = {Family.JAVASCRIPT: 1, Family.JVM: 1, Family.NATIVE: 1, Family.OTHER: 1}
+# No error class has a longer name.
+_TYPE_CHARACTERS = 200
+# How far below an anonymous frame a name is looked for.
+_LOOKED_AT = 8
 
 
 class Place(NamedTuple):
-    """Where an error is: the deciding sites, topmost first, and what kind of frames they are."""
+    """Where an error is: the deciding sites, topmost first, and whose code they are."""
 
     sites: tuple[Site, ...]
     role: Role
     minified: bool
+    """Whether the app's frames point into a JavaScript build instead of source text."""
+    helpers: tuple[Site, ...] = ()
+    """Where nothing decides: the first frames of the machinery, better than nothing."""
 
 
-NOWHERE = Place((), Role.SKIPPED, False)
+NOWHERE = Place((), Role.SKIPPED, minified=False)
 
 
 def place_of(platform: str | None, error: ErrorForm) -> Place:
@@ -31,43 +37,61 @@ def place_of(platform: str | None, error: ErrorForm) -> Place:
     stack = error.stack
     if not stack:
         return NOWHERE
-    if _ASSERTION.search((error.type or "")[:200]):
-        test = _test_frame(platform, stack)
-        if test is not None:
-            return Place((test,), Role.APP, False)
-    chosen: dict[Role, list[Site]] = {}
+    kind = (error.type or "")[:_TYPE_CHARACTERS]
+    if _ASSERTION.search(kind):
+        test = _test_sites(platform, stack)
+        if test:
+            return Place(test, Role.APP, minified=False)
+    app: list[Site] = []
+    first: dict[Role, Site] = {}
     minified = False
-    constructor = (error.type or "")[:200]
     for frame in stack:
         site = site_of(platform, frame)
-        role = site.role
-        if role is Role.SKIPPED:
+        if site.role is not Role.APP:
+            first.setdefault(site.role, site)
             continue
-        if role is Role.APP and site.family is Family.JAVASCRIPT:
-            if not minified and is_minified(frame):
-                minified = True
-            if site.name and constructor and site.name.rstrip("0123456789_") == constructor:
+        if site.family is Family.JAVASCRIPT:
+            minified = minified or is_minified(frame)
+            if _constructs(site, kind):
                 continue
-        sites = chosen.setdefault(role, [])
-        if sites and sites[-1] == site:
-            continue
-        if len(sites) < FRAMES[site.family]:
-            sites.append(site)
-        elif role is Role.APP and (minified or site.family is not Family.JAVASCRIPT):
+        app.append(site)
+        if _enough(site, minified) or len(app) == _LOOKED_AT:
             break
-    for role in (Role.APP, Role.LIBRARY, Role.PLATFORM):
-        if role in chosen:
-            return Place(tuple(chosen[role]), role, minified)
-    return NOWHERE
+    if app:
+        return Place(_told(app, minified), Role.APP, minified)
+    for role in (Role.LIBRARY, Role.PLATFORM):
+        if role in first:
+            return Place((first[role],), role, minified=False)
+    return Place((), Role.SKIPPED, minified=False, helpers=(first[Role.SKIPPED],)) if first else NOWHERE
 
 
-def _test_frame(platform: str | None, stack: list[Frame]) -> Site | None:
-    """The last frame of the app above the test runner's reflective call."""
+def _constructs(site: Site, kind: str) -> bool:
+    """Some engines show the error's own constructor, with the number that a bundler gave it; others begin below."""
+    return bool(site.name) and site.name.rstrip("0123456789_") == kind
+
+
+def _enough(site: Site, minified: bool) -> bool:
+    if minified:
+        return javascript.survives_minifying(site.name)
+    return not site.vague
+
+
+def _told(app: list[Site], minified: bool) -> tuple[Site, ...]:
+    """The topmost frame, and with a vague one the first below it that isn't."""
+    if len(app) > 1 and _enough(app[-1], minified):
+        return (app[0], app[-1])
+    return (app[0],)
+
+
+def _test_sites(platform: str | None, stack: list[Frame]) -> tuple[Site, ...]:
+    """The asserting frame, and the test: the last frame of the app above the runner's reflective call."""
+    top: Site | None = None
     last: Site | None = None
     for frame in stack:
         site = site_of(platform, frame)
-        if site.role is Role.APP:
+        if site.role is Role.APP or (site.role is Role.LIBRARY and site.marked):
+            top = top or site
             last = site
-        elif last is not None and (frame.function or "").startswith(_REFLECTION):
-            return last
-    return None
+        elif top is not None and last is not None and (frame.function or "").startswith(_REFLECTION):
+            return (top,) if top == last else (top, last)
+    return ()

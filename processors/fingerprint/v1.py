@@ -1,47 +1,57 @@
 """Grouping mechanism v1: error type, engine-neutral fault and the first cleaned frames of the app; else the message."""
 
-from processors.fingerprint.faults import fault
+from processors.fingerprint import javascript
+from processors.fingerprint.faults import FAULT_TYPES, fault, is_weak
 from processors.fingerprint.forms import ErrorForm, GroupingEvent
-from processors.fingerprint.frames import Family, Role
+from processors.fingerprint.frames import Family, Role, Site
 from processors.fingerprint.messages import template
-from processors.fingerprint.stacks import NOWHERE, Place, place_of
+from processors.fingerprint.stacks import Place, place_of
 
 # The protocol's limit of the cause chain, plus the error itself.
 _CHAIN = 11
+_TYPE_CHARACTERS = 200
+_MESSAGE_CHARACTERS = 600
+
+# Which of these a bad access ends in depends on the address, the processor and the reporter.
+_BAD_ACCESS = frozenset(
+    {
+        "EXC_BAD_ACCESS",
+        "SIGSEGV",
+        "SIGBUS",
+        "SEGV",
+        "Segfault",
+        "access-violation",
+        "EXCEPTION_ACCESS_VIOLATION",
+        "Crash",
+    }
+)
+# What an engine's own error is called where a reporter replaced its name.
+_ERROR_CLASS = ("Error", "Exception")
 
 
 def decide(event: GroupingEvent) -> tuple[str, tuple[str, ...]]:
-    """The step that decided ("stack" or "message") and the parts to hash."""
-    platform = event.platform
-    top = event.error
-    chain = _chain(top)
-    places = [place_of(platform, error) for error in chain]
-    index = _deciding(places)
+    """The step that decided, "stack" or "message", and the parts to hash."""
+    chain = chain_of(event.error)
+    places = [place_of(event.platform, error) for error in chain]
+    index = deciding(places)
     if index is None:
-        root = chain[-1]
-        return "message", _message_parts(top, root)
-    error, place = chain[index], places[index]
-    parts = _error_parts(error, place)
+        return "message", _message_parts(chain, places)
+    parts = _stack_parts(chain[index], places[index])
     if index:
-        parts = [
-            f"type {_type(top)}",
-            *(f"frame {site.text}" for site in _own(places[0])),
-            *(f"cause {part}" for part in parts),
-        ]
+        parts = [*_outer_parts(chain[0], places[0]), *[f"cause {part}" for part in parts]]
     return "stack", tuple(parts)
 
 
-def _own(place: Place):
-    return (
-        place.sites[:1] if place.role is Role.APP and not place.minified and not place.sites[0].vague else ()
-    )
+def culprit(event: GroupingEvent) -> str:
+    """The deciding frame, for people: `function in file`, or an empty text."""
+    chain = chain_of(event.error)
+    places = [place_of(event.platform, error) for error in chain]
+    index = deciding(places)
+    return "" if index is None else places[index].sites[0].text
 
 
-def _type(error: ErrorForm) -> str:
-    return (error.type or "")[:200]
-
-
-def _chain(error: ErrorForm) -> list[ErrorForm]:
+def chain_of(error: ErrorForm) -> list[ErrorForm]:
+    """The error and its causes, outermost first."""
     chain = [error]
     while error.cause is not None and len(chain) < _CHAIN:
         error = error.cause
@@ -49,8 +59,8 @@ def _chain(error: ErrorForm) -> list[ErrorForm]:
     return chain
 
 
-def _deciding(places: list[Place]) -> int | None:
-    """The deepest error whose stack shows the app; else the deepest with a stack."""
+def deciding(places: list[Place]) -> int | None:
+    """The deepest error whose stack shows the app; else the deepest that shows a library, then the platform."""
     for role in (Role.APP, Role.LIBRARY, Role.PLATFORM):
         for index in range(len(places) - 1, -1, -1):
             if places[index].role is role:
@@ -58,31 +68,77 @@ def _deciding(places: list[Place]) -> int | None:
     return None
 
 
-def _message_parts(top: ErrorForm, root: ErrorForm) -> tuple[str, ...]:
-    parts = [f"type {_type(top)}", f"message {template((root.message or '')[:600])}"]
+def _message_parts(chain: list[ErrorForm], places: list[Place]) -> tuple[str, ...]:
+    top, root = chain[0], chain[-1]
+    parts = [f"type {_type(top)}"]
+    if root is not top:
+        parts.append(f"cause type {_type(root)}")
+    parts.append(f"message {template(_message(root))}")
+    parts.extend([f"frame {helper.text}" for place in places for helper in place.helpers])
     return tuple(parts)
 
 
-def _error_parts(error: ErrorForm, place: Place) -> list[str]:
-    message = (error.message or "")[:600]
-    javascript = place.sites[0].family is Family.JAVASCRIPT
-    known = fault(message) if javascript else None
-    parts = [f"type {_type(error)}" if known != "deep" else "type stack overflow"]
-    if known:
-        parts.append(f"fault {known}")
-    if place.minified:
-        if not known:
-            parts.append(f"message {template(message)}")
-        parts.append(f"file {place.sites[0].place}")
-        return parts
-    parts.extend(f"frame {site.text}" for site in place.sites)
-    if not known and (place.role is not Role.APP or place.sites[0].vague):
-        parts.append(f"message {template(message)}")
+def _outer_parts(error: ErrorForm, place: Place) -> list[str]:
+    """Of the error that was thrown last: its type, and its place where that is a sure one."""
+    parts = [f"type {_type(error)}"]
+    if place.role is Role.APP and not place.minified and not place.sites[0].vague:
+        parts.append(f"frame {place.sites[0].text}")
     return parts
 
 
-def culprit(event: GroupingEvent) -> str:
-    """The deciding frame, for people: `function in file`, or an empty text."""
-    places = [place_of(event.platform, error) for error in _chain(event.error)]
-    index = _deciding(places)
-    return places[index].sites[0].text if index is not None else ""
+def _stack_parts(error: ErrorForm, place: Place) -> list[str]:
+    site = place.sites[0]
+    if site.family is Family.JAVASCRIPT:
+        return _javascript_parts(error, place)
+    kind = _type(error)
+    if site.family is Family.NATIVE and kind in _BAD_ACCESS:
+        kind = "bad access"
+    parts = [f"type {kind}", *_frame_parts(place.sites)]
+    # Of native crashes the message tells the address; of others it tells apart what happens in a busy library frame.
+    if site.family is not Family.NATIVE and (site.vague or place.role is not Role.APP):
+        parts.append(f"message {template(_message(error))}")
+    return parts
+
+
+def _javascript_parts(error: ErrorForm, place: Place) -> list[str]:
+    message = _message(error)
+    known = fault(message)
+    kind = _type(error)
+    if known is None:
+        told = f"message {template(message, 1)}"
+    else:
+        kind = _fault_type(known, kind)
+        told = f"fault {known}"
+    if place.minified:
+        return [f"type {kind}", told, f"file {place.sites[0].place}", *_surviving_parts(known, place.sites)]
+    if known is not None and known.startswith(("call.", "new.")):
+        # Hermes doesn't tell what was called; where the frame has a name, it needn't.
+        told = f"fault {known.partition('.')[0]}"
+    return [f"type {kind}", told, *_frame_parts(place.sites)]
+
+
+def _surviving_parts(known: str | None, sites: tuple[Site, ...]) -> list[str]:
+    """A fault without a name says little of a whole build: the nearest name that no minifier chose says more."""
+    name = sites[-1].name
+    if known is not None and is_weak(known) and javascript.survives_minifying(name):
+        return [f"near {name}"]
+    return []
+
+
+def _fault_type(known: str, kind: str) -> str:
+    usual = FAULT_TYPES.get(known.partition(".")[0])
+    if usual is None or (kind.endswith(_ERROR_CLASS) and known != "deep"):
+        return kind
+    return usual
+
+
+def _frame_parts(sites: tuple[Site, ...]) -> list[str]:
+    return [f"frame {site.text}" for site in sites]
+
+
+def _type(error: ErrorForm) -> str:
+    return (error.type or "")[:_TYPE_CHARACTERS]
+
+
+def _message(error: ErrorForm) -> str:
+    return (error.message or "")[:_MESSAGE_CHARACTERS]
