@@ -1,39 +1,54 @@
 """The event as it travels (protocol, section 2), in the strict form that the fast path decodes.
 
 Fields are spelled as on the wire. `None` stands for both null and absent: the protocol treats them alike for every field
-that is not required. Unknown fields are ignored here and kept by forwarding the raw bytes.
+that is not required. Unknown fields are ignored here and kept by forwarding the raw bytes. Free-form values stay `Raw`: a
+number too large for any machine may stand in them. What the edge forwards always decodes as `Event`, or as `LenientEvent`
+where the project is lenient to the SDK. `gc=False`: a decoded tree has no cycles.
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from schemas.limits import Limit
+from schemas.limits import MAX_LENIENT_RELEASE, Limit
 
 UtcTime = Annotated[datetime, Meta(tz=True)]
 """ISO 8601 with an offset; that the offset is zero is checked after decoding."""
 
+_HEX: Final = "[0-9a-fA-F]"
+UUID7_PATTERN: Final = f"^{_HEX}{{8}}-{_HEX}{{4}}-7{_HEX}{{3}}-[89abAB]{_HEX}{{3}}-{_HEX}{{12}}$"
+UUID_PATTERN: Final = f"^{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}$"
+RELEASE_PATTERN: Final = r"^[^@]+@[^+]+\+.+$"
+MAX_INTEGER: Final = 2**63 - 1
+"""Integers are 64 bits wide here: what is admitted can be decoded by everything behind the edge."""
+
 ContextLines = Annotated[list[str], Meta(max_length=Limit.CONTEXT_LINES.maximum)]
-OneIndexed = Annotated[int, Meta(ge=1)]
-Release = Annotated[str, Meta(pattern=r"^[^@]+@[^+]+\+.+$")]
+OneIndexed = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
+ZeroIndexed = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
+WholeNumber = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
+Uuid7 = Annotated[str, Meta(pattern=UUID7_PATTERN, max_length=36)]
+AnyUuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=36)]
+Release = Annotated[str, Meta(pattern=RELEASE_PATTERN)]
+LenientRelease = Annotated[str, Meta(min_length=1, max_length=MAX_LENIENT_RELEASE)]
 TagKey = Annotated[str, Meta(max_length=Limit.TAG_KEY_LENGTH.maximum)]
 TagValue = Annotated[str, Meta(max_length=Limit.TAG_VALUE_LENGTH.maximum)]
 
 Kind = Literal["error"]
+LenientKind = Literal["error", "anr", "nearCrash"]
 Platform = Literal["javascript", "ios", "android", "python"]
 """`python` is added by this server (contract, section 2, point 7)."""
 DeviceOs = Literal["ios", "android", "web", "other"]
 
 
-class Framework(Struct, frozen=True, kw_only=True):
+class Framework(Struct, frozen=True, kw_only=True, gc=False):
     """Section 2.4."""
 
     name: str
     version: str
 
 
-class App(Struct, frozen=True, kw_only=True):
+class App(Struct, frozen=True, kw_only=True, gc=False):
     """Section 2.3."""
 
     version: str
@@ -41,7 +56,7 @@ class App(Struct, frozen=True, kw_only=True):
     framework: Framework | None = None
 
 
-class Device(Struct, frozen=True, kw_only=True):
+class Device(Struct, frozen=True, kw_only=True, gc=False):
     """Section 2.2."""
 
     os: DeviceOs
@@ -50,7 +65,7 @@ class Device(Struct, frozen=True, kw_only=True):
     locale: str | None = None
 
 
-class User(Struct, frozen=True, kw_only=True):
+class User(Struct, frozen=True, kw_only=True, gc=False):
     """Section 2.5, with `name` and `linkHashes` as the reporting library sends them (contract, section 5)."""
 
     id: str | None = None
@@ -72,7 +87,7 @@ class Frame(Struct, frozen=True, kw_only=True, gc=False):
     postContext: ContextLines | None = None
 
 
-class Error(Struct, frozen=True, kw_only=True):
+class Error(Struct, frozen=True, kw_only=True, gc=False):
     """Section 2.6. `stack` has its top first; the depth of `cause` is checked after decoding."""
 
     type: str
@@ -81,76 +96,76 @@ class Error(Struct, frozen=True, kw_only=True):
     cause: "Error | None" = None
 
 
-class NavData(Struct, frozen=True, rename={"from_": "from"}):
+class NavData(Struct, frozen=True, rename={"from_": "from"}, gc=False):
     """Data of a `nav` breadcrumb (section 2.8); keys may be missing (contract, section 2, point 6)."""
 
     from_: str | None = None
     to: str | None = None
 
 
-class NetData(Struct, frozen=True):
+class NetData(Struct, frozen=True, gc=False):
     """Data of a `net` breadcrumb."""
 
     method: str | None = None
     url: str | None = None
-    status: int | None = None
-    durationMs: int | None = None
+    status: WholeNumber | None = None
+    durationMs: WholeNumber | None = None
 
 
-class LogData(Struct, frozen=True):
+class LogData(Struct, frozen=True, gc=False):
     """Data of a `log` breadcrumb."""
 
     level: str | None = None
     message: str | None = None
 
 
-class UserData(Struct, frozen=True):
+class UserData(Struct, frozen=True, gc=False):
     """Data of a `user` breadcrumb."""
 
     action: str | None = None
     target: str | None = None
 
 
-class NavBreadcrumb(Struct, frozen=True, tag_field="type", tag="nav"):
+class NavBreadcrumb(Struct, frozen=True, tag_field="type", tag="nav", gc=False):
     """A route change."""
 
     timestamp: UtcTime
     data: NavData
 
 
-class NetBreadcrumb(Struct, frozen=True, tag_field="type", tag="net"):
+class NetBreadcrumb(Struct, frozen=True, tag_field="type", tag="net", gc=False):
     """A network round-trip."""
 
     timestamp: UtcTime
     data: NetData
 
 
-class LogBreadcrumb(Struct, frozen=True, tag_field="type", tag="log"):
+class LogBreadcrumb(Struct, frozen=True, tag_field="type", tag="log", gc=False):
     """A line of a log."""
 
     timestamp: UtcTime
     data: LogData
 
 
-class UserBreadcrumb(Struct, frozen=True, tag_field="type", tag="user"):
+class UserBreadcrumb(Struct, frozen=True, tag_field="type", tag="user", gc=False):
     """An action of the user."""
 
     timestamp: UtcTime
     data: UserData
 
 
-class CustomBreadcrumb(Struct, frozen=True, tag_field="type", tag="custom"):
+class CustomBreadcrumb(Struct, frozen=True, tag_field="type", tag="custom", gc=False):
     """Anything the application adds; free-form."""
 
     timestamp: UtcTime
-    data: dict[str, Any]
+    data: dict[str, Raw]
 
 
-class TrackBreadcrumb(Struct, frozen=True, tag_field="type", tag="track"):
+class TrackBreadcrumb(Struct, frozen=True, tag_field="type", tag="track", gc=False):
     """A call of `track()`; a wire type added by this server (contract, section 2, point 7)."""
 
     timestamp: UtcTime
-    data: dict[str, Any]
+    data: dict[str, Raw]
 
 
 Breadcrumb = (
@@ -158,10 +173,10 @@ Breadcrumb = (
 )
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True, kw_only=True, gc=False):
     """Section 2.1. That `id` is a uuid of version 7 and offsets are zero is checked after decoding."""
 
-    id: Annotated[str, Meta(min_length=36, max_length=36)]
+    id: Uuid7
     timestamp: UtcTime
     kind: Kind
     platform: Platform
@@ -173,9 +188,34 @@ class Event(Struct, frozen=True, kw_only=True):
     user: User | None = None
     tags: Annotated[dict[TagKey, TagValue], Meta(max_length=Limit.TAG_KEYS.maximum)] | None = None
     breadcrumbs: Annotated[list[Breadcrumb], Meta(max_length=Limit.BREADCRUMBS.maximum)] | None = None
-    fingerprint: list[Any] | None = None
+    fingerprint: list[Raw] | None = None
     traceId: str | None = None
     spanId: str | None = None
+
+
+class LenientFrame(Frame, frozen=True, kw_only=True, gc=False):
+    """A frame whose place may be unknown: 0 (contract, section 2, point 7)."""
+
+    line: ZeroIndexed
+    column: ZeroIndexed | None = None
+
+
+class LenientError(Struct, frozen=True, kw_only=True, gc=False):
+    """Section 2.6 with lenient frames."""
+
+    type: str
+    message: str
+    stack: Annotated[list[LenientFrame], Meta(max_length=Limit.FRAMES.maximum)]
+    cause: "LenientError | None" = None
+
+
+class LenientEvent(Event, frozen=True, kw_only=True, gc=False):
+    """What a lenient project takes from the SDKs that it names (contract, section 2, point 7)."""
+
+    id: AnyUuid
+    kind: LenientKind  # type: ignore[assignment]
+    release: LenientRelease
+    error: LenientError  # type: ignore[assignment]
 
 
 class Batch(Struct, frozen=True):

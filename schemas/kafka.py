@@ -123,8 +123,9 @@ class TopicFollower:
 
     async def _partitions(self, consumer: AIOKafkaConsumer) -> list[int]:
         while True:
+            # The first question names the topic; asked again, only a forced update looks anew.
+            await consumer._client.add_topic(self._topic)
             await consumer._client.force_metadata_update()
-            consumer._client.add_topic(self._topic)
             found = consumer.partitions_for_topic(self._topic)
             if found:
                 return sorted(found)

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, cast
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -17,9 +17,11 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], timeout: float =
     end = time.monotonic() + timeout
     while True:
         got = condition()
-        value = cast(T, await got) if inspect.isawaitable(got) else cast(T, got)
+        value = await got if inspect.isawaitable(got) else got
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"still {value!r} after {timeout} s: {getattr(condition, '__name__', condition)}")
+            raise AssertionError(
+                f"still {value!r} after {timeout} s: {getattr(condition, '__name__', condition)}"
+            )
         await asyncio.sleep(0.02)

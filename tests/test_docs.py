@@ -8,7 +8,7 @@ import pytest
 from schemas import reference
 
 ROOT = Path(__file__).parent.parent
-PAGES = [p for p in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
 
 
 @pytest.mark.parametrize("name", reference.PAGES)

@@ -1,0 +1,105 @@
+"""Following a compacted topic on a real broker."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from schemas.ids import new_token
+from schemas.kafka import METADATA_PAUSE_SECONDS, TopicFollower, calm, follow_projects
+from schemas.projects import Project, ProjectRegistry, Token, encode_project
+from schemas.settings import EdgeSettings
+from schemas.topics import Topic
+from tests.eventually import eventually
+from tests.topics import create_topics
+
+WHEN = "2026-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+async def settings(kafka_bootstrap: str, topic_prefix: str) -> EdgeSettings:
+    await create_topics(kafka_bootstrap, topic_prefix)
+    return EdgeSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+
+
+@pytest.fixture
+async def producer(kafka_bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
+    async with AIOKafkaProducer(bootstrap_servers=kafka_bootstrap, acks="all") as made:
+        yield made
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[list[asyncio.Task[None]]]:
+    tasks: list[asyncio.Task[None]] = []
+    yield tasks
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def project(number: int, token: str) -> Project:
+    return Project(str(number), "p", WHEN, (Token(token, WHEN),))
+
+
+async def test_what_stands_in_the_topic_is_known_when_loaded_and_what_comes_later_soon(
+    settings: EdgeSettings, producer: AIOKafkaProducer, running: list[asyncio.Task[None]]
+) -> None:
+    name, first, second = settings.topic_prefix + "projects", new_token(), new_token()
+    await producer.send_and_wait(name, encode_project(project(1, first)), key=b"1")
+    registry = ProjectRegistry()
+    follower = follow_projects(settings, registry)
+    running.append(asyncio.create_task(follower.run()))
+    await asyncio.wait_for(follower.loaded.wait(), 30)
+    assert registry.by_token(first) is not None
+    written = await producer.send_and_wait(name, encode_project(project(2, second)), key=b"2")
+    await asyncio.wait_for(follower.reached(written.partition, written.offset), 30)
+    assert registry.by_token(second) is not None
+
+
+async def test_an_empty_topic_is_loaded(settings: EdgeSettings, running: list[asyncio.Task[None]]) -> None:
+    follower = follow_projects(settings, ProjectRegistry())
+    running.append(asyncio.create_task(follower.run()))
+    await asyncio.wait_for(follower.loaded.wait(), 30)
+
+
+async def test_a_bad_record_is_passed_over(
+    settings: EdgeSettings, producer: AIOKafkaProducer, running: list[asyncio.Task[None]]
+) -> None:
+    name, token = settings.topic_prefix + "projects", new_token()
+    await producer.send_and_wait(name, b"{", key=b"1")
+    await producer.send_and_wait(name, b"{}", key=b"no number")
+    await producer.send_and_wait(name, encode_project(project(3, token)), key=b"3")
+    registry = ProjectRegistry()
+    follower = follow_projects(settings, registry)
+    running.append(asyncio.create_task(follower.run()))
+    await asyncio.wait_for(follower.loaded.wait(), 30)
+    assert [p.id for p in registry] == ["3"]
+
+
+async def test_a_topic_that_is_made_later_is_waited_for(
+    kafka_bootstrap: str, topic_prefix: str, running: list[asyncio.Task[None]]
+) -> None:
+    seen: list[bytes] = []
+    early = EdgeSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+    follower = TopicFollower(early, Topic.PROJECTS, lambda key, _: seen.append(key))
+    running.append(asyncio.create_task(follower.run()))
+    await create_topics(kafka_bootstrap, topic_prefix)
+    await asyncio.wait_for(follower.loaded.wait(), 30)
+    async with AIOKafkaProducer(bootstrap_servers=kafka_bootstrap) as producer:
+        await producer.send_and_wait(topic_prefix + "projects", b"{}", key=b"7")
+    await eventually(lambda: seen == [b"7"])
+
+
+async def test_a_client_pauses_after_metadata_that_nobody_answers() -> None:
+    class Client:
+        async def _metadata_update(self, *_: object) -> bool:
+            return False
+
+    client, loop = Client(), asyncio.get_running_loop()
+    calm(client)
+    begin = loop.time()
+    assert await client._metadata_update() is False
+    assert loop.time() - begin >= METADATA_PAUSE_SECONDS * 0.9
