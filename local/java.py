@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -53,3 +54,18 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
         if major(answer.stderr) >= OLDEST:
             return Java(program, answer.stderr.strip())
     raise MissingProgram(MISSING)
+
+
+def main() -> int:
+    """Print which Java runs Kafka; 1 and what to install where there is none."""
+    try:
+        java = find_java()
+    except MissingProgram as missing:
+        sys.stderr.write(f"{missing}\n")
+        return 1
+    sys.stdout.write(f"{java.program}: {java.version.splitlines()[0]}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

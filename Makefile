@@ -1,0 +1,58 @@
+# Every verb works from a clean clone; ARGS passes words on: make demo ARGS=--exit
+SHELL := /bin/bash
+PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+RUN := .venv/bin/python
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
+ARGS ?=
+.DEFAULT_GOAL := help
+.PHONY: help install lint format test test-unit demo up bench bench-grouping chaos docs clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+
+install: .venv/installed  ## .venv with everything that the demo needs
+
+.venv/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it (Debian: apt-get install python3 python3-venv)"; exit 1; }
+	@test -x $(RUN) || $(PYTHON) -m venv .venv
+	@$(PIP) -e '.[local]'
+	@$(RUN) -m local.java || $(PIP) -e '.[java]'
+	@touch $@
+
+.venv/installed-test: .venv/installed
+	@$(PIP) -e '.[local,test,lint]'
+	@$(RUN) -m local.browser
+	@touch $@
+
+lint: .venv/installed-test  ## formatting, rules and types
+	@.venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy .
+
+format: .venv/installed-test  ## put every file into form
+	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+test: .venv/installed-test  ## all tests, with a real Kafka, a real ClickHouse and a real browser
+	@.venv/bin/pytest $(ARGS)
+
+test-unit: .venv/installed-test  ## the tests that need nothing
+	@.venv/bin/pytest -m unit $(ARGS)
+
+demo: .venv/installed  ## everything on this machine with sample events; ARGS=--exit ends by itself
+	@.venv/bin/svc demo $(ARGS)
+
+up: .venv/installed  ## everything on this machine
+	@.venv/bin/svc up $(ARGS)
+
+bench: .venv/installed-test  ## the figures of bench/README.md
+	@$(RUN) -m bench $(ARGS)
+
+bench-grouping: .venv/installed-test  ## how well events are grouped
+	@$(RUN) -m bench.grouping $(ARGS)
+
+chaos: .venv/installed-test  ## kills in the middle of everything
+	@.venv/bin/pytest -m slow $(ARGS)
+
+docs: .venv/installed-test  ## write the generated parts of docs/
+	@$(RUN) -m docs.generate $(ARGS)
+
+clean:  ## forget the environment, caches and local data
+	@rm -rf .venv .svc .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
