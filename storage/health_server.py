@@ -1,0 +1,63 @@
+"""The small server on which a process without other HTTP answers `healthz`, `readyz` and `metrics` (contract, section 1)."""
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from schemas.health import Health, Part
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """Body of `readyz`: whether the process may be used, and its parts by name."""
+
+    ready: bool
+    parts: dict[str, Part]
+
+
+def health_app(health: Health, registry: CollectorRegistry) -> web.Application:
+    """An application with the three paths: `readyz` is 503 until every part works."""
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return web.json_response({"alive": True})
+
+    async def readyz(_request: web.Request) -> web.Response:
+        readiness = Readiness(ready=health.ready, parts=health.parts())
+        return web.Response(
+            body=msgspec.json.encode(readiness),
+            content_type="application/json",
+            status=200 if readiness.ready else 503,
+        )
+
+    async def metrics(_request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    app = web.Application()
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", metrics)
+    return app
+
+
+class HealthServer:
+    """A listening health server; `port` is the one that was bound, which is free to choose when asked for 0."""
+
+    def __init__(self, runner: web.AppRunner, port: int) -> None:
+        self._runner = runner
+        self.port = port
+
+    async def close(self) -> None:
+        """Stop listening."""
+        await self._runner.cleanup()
+
+
+async def serve_health(host: str, port: int, health: Health, registry: CollectorRegistry) -> HealthServer:
+    """Listen on `host:port` until closed. Raises OSError where the address can't be had."""
+    runner = web.AppRunner(health_app(health, registry), access_log=None, handle_signals=False)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError:
+        await runner.cleanup()
+        raise
+    return HealthServer(runner, int(runner.addresses[0][1]))
