@@ -1,32 +1,41 @@
 """From an event to its fingerprint, in the order of precedence."""
 
+from typing import TYPE_CHECKING
+
 from processors.fingerprint.custom import given, splice
 from processors.fingerprint.forms import GroupingEvent
 from processors.fingerprint.key import Fingerprint, hash_parts
+from processors.fingerprint.marks import marked
 from processors.fingerprint.versions import CURRENT_VERSION, VERSIONS
-from processors.rules import CompiledRules, Outcome
+
+if TYPE_CHECKING:
+    from processors.rules import CompiledRules
+    from storage.query.view import EventView
 
 
 def fingerprint(
     event: GroupingEvent,
-    rules: CompiledRules | None = None,
+    rules: "CompiledRules | None" = None,
     *,
-    view: object = None,
+    view: "EventView | None" = None,
     version: str = CURRENT_VERSION,
 ) -> Fingerprint:
-    """The fingerprint of an event; never raises on anything the edge admits.
+    """The fingerprint of an event; raises on nothing that the edge admits.
 
-    `rules` are asked only with a `view`: the event as the query language sees it.
+    `rules` are asked with a `view`, the event as the query language sees it; without both none applies.
     """
-    outcome = rules.apply(view) if rules is not None and view is not None else Outcome()
+    outcome = rules.apply(view) if rules and view is not None else None
+    if outcome is not None and outcome.marks:
+        event = marked(event, outcome.marks)
     rule, computed = VERSIONS[version].decide(event)
     parts = computed
-    elements = outcome.fingerprint
-    if elements:
-        rule, parts = f"rule:{outcome.rule}", splice(elements, computed)
+    if outcome is not None and outcome.fingerprint:
+        rule, parts = f"rule:{outcome.rule}", splice(outcome.fingerprint, computed)
     elif elements := given(event.fingerprint):
         rule, parts = "client", splice(elements, computed)
-    return Fingerprint(version, hash_parts(version, parts), rule, parts, outcome.discard)
+    if outcome is not None and outcome.discard:
+        return Fingerprint(version, hash_parts(version, parts), f"rule:{outcome.rule}", parts, discard=True)
+    return Fingerprint(version, hash_parts(version, parts), rule, parts)
 
 
 def culprit(event: GroupingEvent) -> str:

@@ -20,6 +20,10 @@ class Frame(Struct, gc=False, rename="camel"):
     absolute_path: str | None = None
 
 
+class OwnFrame(Frame, gc=False, rename="camel"):
+    """A frame that a project's rule calls its own: the app's, even where its file is a known library's."""
+
+
 class ErrorForm(Struct, gc=False):
     """An error and its chain of causes (protocol, section 2.6)."""
 

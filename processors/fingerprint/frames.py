@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from processors.fingerprint import javascript, jvm, native
-from processors.fingerprint.forms import Frame
+from processors.fingerprint.forms import Frame, OwnFrame
 
 # Longer names and paths tell no more; the bound keeps a hostile frame as cheap as an honest one.
 _CHARACTERS = 600
@@ -73,12 +73,13 @@ def family_of(platform: str | None, frame: Frame) -> Family:
 
 def site_of(platform: str | None, frame: Frame) -> Site:
     """The cleaned frame."""
-    return _site(
+    site = _site(
         platform or "",
         (frame.function or "")[:_CHARACTERS],
         (frame.file or "")[:_CHARACTERS],
         frame.in_app is True,
     )
+    return site._replace(role=Role.APP) if frame.__class__ is OwnFrame else site
 
 
 def is_minified(frame: Frame) -> bool:
