@@ -1,0 +1,117 @@
+"""The tree of a query. Every node is a predicate over one event and the issue that the event belongs to.
+
+Trees are in normal form: no And directly in an And, no Or in an Or, two items at least (but for `EVERYTHING`), patterns as
+`Pattern` describes. `parse` gives only such trees, and `to_text` writes each so that `parse` gives it back.
+"""
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+Comparison = Literal["=", ">", ">=", "<", "<="]
+IssueState = Literal["open", "resolved", "ignored", "regressed", "assigned"]
+
+STATES: Final = ("open", "resolved", "ignored", "regressed", "assigned")
+"""What `is:` knows."""
+
+FIELDS: Final = (
+    "environment",
+    "release",
+    "platform",
+    "os",
+    "osVersion",
+    "model",
+    "locale",
+    "sdk",
+    "user",
+    "type",
+    "message",
+    "file",
+    "function",
+)
+"""Keys that filter by a field of the event; every other key is a tag's."""
+
+ISSUE_TIMES: Final = ("firstSeen", "lastSeen")
+COUNTS: Final = ("events", "users")
+TIMES: Final = (*ISSUE_TIMES, "timestamp")
+COMPARABLE: Final = (*TIMES, *COUNTS)
+"""Keys that compare. `timestamp` is the event's time, the others are the issue's, for its whole life."""
+
+RESERVED: Final = frozenset((*FIELDS, *COMPARABLE, "is", "has"))
+"""Keys that a tag of the same name shares: the tag is reached as `tags[key]`."""
+
+
+class Pattern(Struct, frozen=True):
+    """Literal parts with a wildcard between each two: `("a", "")` is `a*`. Inner parts are never empty."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether there is no wildcard."""
+        return len(self.parts) == 1
+
+
+class And(Struct, frozen=True):
+    """All of the items; without any, everything."""
+
+    items: tuple["Query", ...]
+
+
+class Or(Struct, frozen=True):
+    """At least one of the items."""
+
+    items: tuple["Query", ...]
+
+
+class Not(Struct, frozen=True):
+    """Not the item."""
+
+    item: "Query"
+
+
+class Text(Struct, frozen=True):
+    """A word or phrase in type or message, whatever the case. The pattern neither begins nor ends with a wildcard."""
+
+    pattern: Pattern
+
+
+class Filter(Struct, frozen=True):
+    """A field or tag that equals one of the patterns."""
+
+    key: str
+    is_tag: bool
+    values: tuple[Pattern, ...]
+
+
+class Has(Struct, frozen=True):
+    """A field or tag that is there: a field that isn't empty, a tag that was sent."""
+
+    key: str
+    is_tag: bool
+
+
+class Is(Struct, frozen=True):
+    """An issue in one of the states."""
+
+    states: tuple[IssueState, ...]
+
+
+class Compare(Struct, frozen=True):
+    """A time or count compared. Times are Unix ms or, where `ago`, ms before now."""
+
+    key: str
+    op: Comparison
+    value: int
+    ago: bool = False
+
+
+Query = And | Or | Not | Text | Filter | Has | Is | Compare
+
+EVERYTHING: Final = And(())
+"""What the empty text means."""
+
+
+def conjuncts(query: Query) -> tuple[Query, ...]:
+    """The predicates that must all hold."""
+    return query.items if isinstance(query, And) else (query,)
