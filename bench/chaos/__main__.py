@@ -1,0 +1,171 @@
+"""`python -m bench.chaos`: real servers, full load, random deaths; exit status 0 only when every count is exact."""
+
+import asyncio
+import os
+import random
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+
+from bench.chaos import proof
+from bench.chaos.disorder import Disorder
+from bench.chaos.load import Load
+from local.batches import batches, read_lines
+from local.ports import free_port
+from local.probes import is_ready
+from local.projects import create_project
+from local.sample_events import FILE, load_samples
+from local.sender import Report, Sender
+from local.stack import Stack
+from local.supervisor import Child, Supervisor
+from schemas.settings import MigrateSettings, load
+
+PORTS = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
+SLICE = 5_000
+REST_SECONDS = 180
+
+
+@click.command()
+@click.option("--events", default=200_000, show_default=True, help="Events sent, repeats included.")
+@click.option("--repeats", default=0.2, show_default=True, help="Part of them that repeats an id.")
+@click.option("--kills", default=30, show_default=True, help="Processes killed with -9.")
+@click.option("--broker-restarts", default=2, show_default=True)
+@click.option("--workers", default=2, show_default=True, help="Processors, from the start.")
+@click.option("--seed", type=int, help="Repeats a run's choices; random when left out.")
+@click.option(
+    "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
+)
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Keep everything here for a look afterwards."
+)
+@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
+    """Kill processes at random under full load, then prove that every event was counted exactly once."""
+    chosen = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"seed {chosen}")
+    with tempfile.TemporaryDirectory(prefix="chaos-") as made:
+        ok = asyncio.run(run(console, chosen, data_dir or Path(made), **options))
+    console.print(f"seed {chosen}: " + ("[green]exact[/]" if ok else "[red]NOT exact[/]"))
+    sys.exit(0 if ok else 1)
+
+
+async def run(
+    console: Console,
+    seed: int,
+    data_dir: Path,
+    *,
+    events: int,
+    repeats: float,
+    kills: int,
+    broker_restarts: int,
+    workers: int,
+    data: Path,
+    cache: Path,
+) -> bool:
+    """One run on its own servers; whether every claim held."""
+    stack = prepare(data_dir, cache)
+    supervisor = Supervisor([*stack.children(), *(_more_processors(stack, n) for n in range(2, workers + 1))])
+    async with AsyncExitStack() as cleanup:
+        cleanup.push_async_callback(supervisor.stop)
+        await supervisor.start()
+        settings = load(MigrateSettings, stack.environ)
+        tokens = [
+            (await create_project(settings, f"chaos {n}", rate_limit=1_000_000)).token for n in range(3)
+        ]
+        samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
+        loads = [Load(samples, seed + n, repeats) for n in range(len(tokens))]
+        disorder = Disorder(supervisor, seed, kills, broker_restarts, console)
+        killing = asyncio.create_task(disorder.run())
+        began = time.monotonic()
+        reports = await asyncio.gather(
+            *(
+                _send(stack.ingest_url, t, one, events // len(tokens), disorder)
+                for t, one in zip(tokens, loads, strict=True)
+            )
+        )
+        await killing
+        accepted = sum(r.accepted for r in reports)
+        seconds = time.monotonic() - began
+        console.print(
+            f"{accepted} events answered 202 in {seconds:.0f} s, {sum(one.repeated for one in loads)} of them repeats, "
+            f"{sum(r.retries for r in reports)} batches tried again, {disorder.done.total()} deaths"
+        )
+        refused = [p for r in reports for p in r.problems]
+        if refused:
+            console.print(f"[red]refused:[/] {refused}")
+        ids = {i for one in loads for i in one.ids}
+        held = await _proved(console, settings.clickhouse_url, ids, accepted)
+        restarts = {name: status.restarts for name, status in supervisor.statuses.items() if status.restarts}
+        console.print(f"restarts {restarts}")
+        return held and not refused
+
+
+def prepare(data_dir: Path, cache: Path) -> Stack:
+    """A stack of its own on free ports, with Kafka's jars from `cache`."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    if not (data_dir / "cache").exists():
+        (data_dir / "cache").symlink_to(cache.resolve())
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
+    return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS})
+
+
+def _more_processors(stack: Stack, number: int) -> Child:
+    first = next(c for c in stack.children() if c.name == "processors")
+    port = free_port()
+    env = stack.environ | {
+        "SVC_PROCESSORS_WORKER": str(number),
+        "SVC_PROCESSORS_HEALTH_PORT": str(port),
+    }
+    return replace(
+        first,
+        name=f"processors{number}",
+        log=first.log.with_name(f"processors{number}.log"),
+        env=env,
+        ready=partial(is_ready, f"http://127.0.0.1:{port}"),
+    )
+
+
+async def _send(url: str, token: str, load: Load, events: int, disorder: Disorder) -> Report:
+    """Send at least `events`, and on until the disorder is over: each death shall meet a backlog."""
+    sender = Sender(url, token, sdk="chaos/1", retry_for=600)
+    while sender.report.events < events or not disorder.over:
+        await sender.send(batches(load.events(min(SLICE, max(500, events)))))
+    return sender.report
+
+
+async def _proved(console: Console, url: str, ids: set[Any], accepted: int) -> bool:
+    store = await asyncio.to_thread(proof.Store, url)
+    began, last, moved = time.monotonic(), -1, time.monotonic()
+    while time.monotonic() - moved < REST_SECONDS:
+        try:
+            progress = await asyncio.to_thread(lambda: proof.stored(store) + proof.folded(store))
+        except Exception as error:  # noqa: BLE001 - ClickHouse may still be coming back
+            console.print(f"  waiting: {error}"[:120])
+            progress = last
+        if progress != last:
+            last, moved = progress, time.monotonic()
+        if progress >= 2 * len(ids) and time.monotonic() - moved > 5:
+            break
+        await asyncio.sleep(0.5)
+    console.print(f"drained {time.monotonic() - began:.0f} s after the last answer")
+    found = await asyncio.to_thread(proof.claims, store, ids, accepted)
+    store.close()
+    for claim in found:
+        mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
+        console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
+    return all(claim.holds for claim in found)
+
+
+if __name__ == "__main__":
+    chaos()

@@ -1,0 +1,54 @@
+"""The events that are sent: real ones under fresh ids, a part of them sent again later."""
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import msgspec
+
+from local.sample_events import renewed
+from schemas.ids import uuid7
+from schemas.times import iso, to_ms
+
+REMEMBERED = 5_000
+"""Events that may still be repeated: those sent last, so that repeats meet the same chunk, the next and much later ones."""
+
+
+class Load:
+    """An endless, repeatable stream of events; `ids` are those that were handed out, each counted once."""
+
+    def __init__(self, samples: list[dict[str, object]], seed: int, repeats: float) -> None:
+        self._random = random.Random(seed)
+        self._samples = [msgspec.json.encode(renewed(s, datetime.now(UTC))) for s in samples]
+        self._recent: list[bytes] = []
+        self._repeats = repeats
+        self._now = datetime.now(UTC)
+        self.ids: set[UUID] = set()
+        self.repeated = 0
+
+    def events(self, count: int) -> Iterator[bytes]:
+        """The next `count` events as JSON."""
+        for _ in range(count):
+            yield self._again() if self._recent and self._random.random() < self._repeats else self._fresh()
+
+    def _again(self) -> bytes:
+        self.repeated += 1
+        return self._random.choice(self._recent)
+
+    def _fresh(self) -> bytes:
+        # Of several days, so that blocks fall into several time partitions and retention classes.
+        moment = self._now - timedelta(days=20) * self._random.random() ** 4
+        value = uuid7(to_ms(moment))
+        # Samples are skewed like problems are: a few issues have most of the events.
+        sample = self._samples[int(len(self._samples) * self._random.random() ** 3)]
+        event = msgspec.json.decode(sample, type=dict[str, msgspec.Raw])
+        event["id"] = msgspec.Raw(f'"{value}"'.encode())
+        event["timestamp"] = msgspec.Raw(f'"{iso(to_ms(moment))}"'.encode())
+        line = msgspec.json.encode(event)
+        self.ids.add(value)
+        if len(self._recent) < REMEMBERED:
+            self._recent.append(line)
+        else:
+            self._recent[self._random.randrange(REMEMBERED)] = line
+        return line
