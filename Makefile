@@ -52,7 +52,7 @@ chaos: .venv/installed-test  ## kills in the middle of everything
 	@.venv/bin/pytest -m slow $(ARGS)
 
 docs: .venv/installed-test  ## write the generated parts of docs/
-	@$(RUN) -m docs.generate $(ARGS)
+	@$(RUN) -m schemas.reference $(ARGS) && $(RUN) -m schemas.jsonschema $(ARGS)
 
 clean:  ## forget the environment, caches and local data
 	@rm -rf .venv .svc .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
