@@ -55,7 +55,8 @@ class CompiledRules:
 
     def apply(self, view: EventView) -> Outcome:
         """The outcome for one event. The first rule that sets a fingerprint decides it; marks add up; a discard ends it."""
-        name, fingerprint = "", ()
+        name = ""
+        fingerprint: tuple[str, ...] = ()
         marks: list[FrameMark] = []
         for rule in self._rules:
             if not self._fits(rule, view):

@@ -1,0 +1,113 @@
+"""How good a grouping is, against a known truth: pairs and B-cubed, in all and by pitfall. Pure.
+
+Groups count inside one project only: issues are per project.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+from msgspec import Struct
+
+
+class Label(Struct, frozen=True, gc=False):
+    """The truth about one event; `classes` are the pitfalls that it stands for. A null group says nothing."""
+
+    id: str
+    project: str
+    group: str | None = None
+    classes: list[str] | None = None
+    klass: list[str] | None = None
+
+    @property
+    def pitfalls(self) -> frozenset[str]:
+        """`classes`, by either of its names."""
+        return frozenset(self.classes or self.klass or ())
+
+
+class ClassScore(Struct, frozen=True, rename="camel"):
+    """One pitfall: pairs of one group in which either event has it, how many of them met, how many strangers met."""
+
+    pairs: int
+    recall: float | None
+    false_merges: int
+
+
+class Scores(Struct, frozen=True, rename="camel"):
+    """The figures of one grouping; precision says how rarely strangers met, recall how rarely relatives were parted."""
+
+    events: int
+    groups: int
+    issues: int
+    pair_precision: float
+    pair_recall: float
+    pair_f1: float
+    bcubed_precision: float
+    bcubed_recall: float
+    bcubed_f1: float
+    classes: dict[str, ClassScore]
+
+
+def score(labels: Iterable[Label], found: Mapping[str, str]) -> Scores:
+    """Scores of `found`, from event id to fingerprint; an event without one is alone."""
+    known = [label for label in labels if label.group is not None]
+    truth: defaultdict[tuple[str, str], list[Label]] = defaultdict(list)
+    issues: defaultdict[tuple[str, str], list[Label]] = defaultdict(list)
+    both: Counter[tuple[str, str, str]] = Counter()
+    for label in known:
+        group, issue = str(label.group), found.get(label.id, f"alone {label.id}")
+        truth[label.project, group].append(label)
+        issues[label.project, issue].append(label)
+        both[label.project, group, issue] += 1
+    met = sum(map(_pairs, both.values()))
+    precision = _ratio(met, sum(_pairs(len(members)) for members in issues.values()))
+    recall = _ratio(met, sum(_pairs(len(members)) for members in truth.values()))
+    sized = [(count, len(issues[p, i]), len(truth[p, g])) for (p, g, i), count in both.items()]
+    bcubed_precision = _ratio(sum(n * n / size for n, size, _ in sized), len(known))
+    bcubed_recall = _ratio(sum(n * n / size for n, _, size in sized), len(known))
+    return Scores(
+        events=len(known),
+        groups=len(truth),
+        issues=len(issues),
+        pair_precision=precision,
+        pair_recall=recall,
+        pair_f1=_harmonic(precision, recall),
+        bcubed_precision=bcubed_precision,
+        bcubed_recall=bcubed_recall,
+        bcubed_f1=_harmonic(bcubed_precision, bcubed_recall),
+        classes=_by_class(list(truth.values()), list(issues.values()), found),
+    )
+
+
+def _by_class(
+    truth: Sequence[list[Label]], issues: Sequence[list[Label]], found: Mapping[str, str]
+) -> dict[str, ClassScore]:
+    pairs: Counter[str] = Counter()
+    met: Counter[str] = Counter()
+    strangers: Counter[str] = Counter()
+    for members in truth:
+        for one, other in combinations(members, 2):
+            together = found.get(one.id, one.id) == found.get(other.id, other.id)
+            for pitfall in one.pitfalls | other.pitfalls:
+                pairs[pitfall] += 1
+                met[pitfall] += together
+    for members in issues:
+        for one, other in combinations(members, 2):
+            if one.group != other.group:
+                strangers.update(one.pitfalls | other.pitfalls)
+    return {
+        name: ClassScore(pairs[name], met[name] / pairs[name] if pairs[name] else None, strangers[name])
+        for name in sorted(pairs.keys() | strangers.keys())
+    }
+
+
+def _pairs(count: int) -> int:
+    return count * (count - 1) // 2
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 1.0
+
+
+def _harmonic(one: float, other: float) -> float:
+    return 2 * one * other / (one + other) if one + other else 0.0
