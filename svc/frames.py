@@ -9,9 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from svc.limits import CONTEXT_LINES, SOURCE_LINE_CHARS
+from svc.limits import CONTEXT_LINES
 from svc.plain import clip
 from svc.raised import Spot
+from svc.sources import shown
 
 _VENDOR = ("site-packages", "dist-packages")
 _CACHE = 5_000
@@ -71,8 +72,8 @@ class Framer:
             frame["column"] = column
         if self._source and lines:
             at = spot.line - 1
-            frame["preContext"] = [_shown(line) for line in lines[max(0, at - CONTEXT_LINES) : at]]
-            frame["postContext"] = [_shown(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
+            frame["preContext"] = [shown(line) for line in lines[max(0, at - CONTEXT_LINES) : at]]
+            frame["postContext"] = [shown(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
         return frame
 
     def _place(self, filename: str, module: str | None) -> Place:
@@ -152,7 +153,3 @@ def _column(spot: Spot, lines: Sequence[str]) -> int | None:
             return len(before.decode("utf-8", "replace")) + 1
         return start + 1
     return None
-
-
-def _shown(line: str) -> str:
-    return clip(line.rstrip("\r\n"), SOURCE_LINE_CHARS)

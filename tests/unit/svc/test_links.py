@@ -1,0 +1,90 @@
+"""Each row of the `linkBy` table, and that the plain value goes nowhere."""
+
+import gc
+import hashlib
+import json
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import svc
+from hypothesis import given
+from hypothesis import strategies as st
+from svc.links import NORMALISERS, link_hashes, normalise
+
+from tests.unit.svc.ingest import Ingest
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "spelled"),
+    [
+        ("email", "  Jo.Smith@Example.COM ", "jo.smith@example.com"),
+        ("phone", "+49 (0) 170 / 123-45", "+49017012345"),
+        ("phone", "0170 12345", "+017012345"),
+        ("username", " JoSmith\t", "josmith"),
+        ("googleSub", " 10Ab ", "10Ab"),
+        ("appleSub", " 00.Xy ", "00.Xy"),
+        ("metaSub", "\n9Z ", "9Z"),
+        ("customerNumber", " AbC 1 ", " AbC 1 "),
+    ],
+)
+def test_value_is_normalised_by_its_key_and_hashed(key: str, value: str, spelled: str) -> None:
+    assert link_hashes({key: value}) == {key: sha256(spelled)}
+
+
+def test_hash_leaves_and_plain_value_does_not(start: Callable[..., Ingest]) -> None:
+    ingest = start(identity=True)
+    secret = "".join(["quite", ".unheard", ".of", "@example", ".org"])
+    svc.set_user({"id": "1", "linkBy": {"email": secret.upper()}})
+    svc.capture_exception(ValueError())
+    assert svc.flush(10)
+    (event,) = ingest.events
+    assert event["user"] == {"id": "1", "linkHashes": {"email": sha256(secret)}}
+    assert secret not in json.dumps(event).lower()
+
+
+def test_plain_value_is_not_kept_in_memory(start: Callable[..., Ingest]) -> None:
+    class Traced(str):
+        """A text whose end can be seen."""
+
+    start(identity=True)
+    values = {"email": Traced("x" * 50), "other": Traced("y" * 50)}
+    alive = [weakref.ref(value) for value in values.values()]
+    svc.set_user({"linkBy": values})
+    svc.add_breadcrumb({"message": "m"})
+    values.clear()
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]
+
+
+def test_identity_is_off_unless_asked_for(
+    start: Callable[..., Ingest], sent: Callable[[], dict[str, Any]]
+) -> None:
+    start()
+    svc.set_user({"id": "1", "linkBy": {"email": "jo@example.com"}})
+    assert sent()["user"] == {"id": "1"}
+
+
+def test_values_that_are_nothing_link_nobody() -> None:
+    assert (
+        link_hashes({"email": "  ", "phone": "none", "username": "", "googleSub": " ", "x": "", "y": None})
+        == {}
+    )
+
+
+@given(st.sampled_from(sorted(NORMALISERS)), st.text())
+def test_normalising_twice_is_normalising_once(key: str, value: str) -> None:
+    once = normalise(key, value)
+    assert normalise(key, once) == once
+
+
+@given(st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.none())))
+def test_every_hash_is_64_lower_case_hexadecimal_digits(link_by: dict[str, Any]) -> None:
+    for digest in link_hashes(link_by).values():
+        assert len(digest) == 64
+        assert set(digest) <= set("0123456789abcdef")

@@ -1,0 +1,239 @@
+"""Each row of the table of section 2.11, as the server sees it."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import svc
+
+from tests.unit.svc.ingest import Ingest
+
+Sent = Callable[[], dict[str, Any]]
+Start = Callable[..., Ingest]
+
+PUBLIC = {
+    "setUser": svc.set_user,
+    "setTag": svc.set_tag,
+    "setTags": svc.set_tags,
+    "clearTags": svc.clear_tags,
+    "addBreadcrumb": svc.add_breadcrumb,
+    "getBreadcrumbs": svc.get_breadcrumbs,
+    "clearBreadcrumbs": svc.clear_breadcrumbs,
+    "captureException": svc.capture_exception,
+}
+
+
+@pytest.mark.parametrize("spelling", PUBLIC)
+def test_protocols_spelling_is_the_same_function(spelling: str) -> None:
+    assert getattr(svc, spelling) is PUBLIC[spelling]
+
+
+def test_there_is_no_scope_or_hub_in_the_public_api() -> None:
+    assert not {"Hub", "Scope", "with_scope", "withScope", "configure_scope", "configureScope"} & set(
+        dir(svc)
+    )
+
+
+def test_before_init_everything_does_nothing() -> None:
+    svc.set_user({"id": "7"})
+    svc.set_tag("a", "b")
+    svc.set_tags({"a": "b"})
+    svc.clear_tags()
+    svc.add_breadcrumb({"message": "m"})
+    svc.track("bought")
+    svc.session_active()
+    svc.session_background()
+    svc.watch_loop()
+    assert svc.get_breadcrumbs() == []
+    svc.clear_breadcrumbs()
+    assert svc.capture_exception(ValueError()) is None
+    assert svc.flush() is True
+    assert svc.close() is True
+    assert svc.stats() == {}
+
+
+def test_set_user_stores_id_name_and_anonymous_as_given(start: Start, sent: Sent) -> None:
+    start()
+    svc.set_user({"id": " 42 ", "name": "Jo Smith", "anonymous": False})
+    assert sent()["user"] == {"id": " 42 ", "name": "Jo Smith", "anonymous": False}
+
+
+def test_set_user_with_null_clears_the_user(start: Start, sent: Sent) -> None:
+    start()
+    svc.set_user({"id": "42"})
+    svc.set_user(None)
+    assert "user" not in sent()
+
+
+def test_set_user_leaves_out_what_it_does_not_know(start: Start, sent: Sent) -> None:
+    start()
+    svc.set_user({"id": "42", "email": "jo@example.com", "ip": "10.0.0.1"})
+    assert sent()["user"] == {"id": "42"}
+
+
+def test_set_tag_rides_on_every_later_event(start: Start, sent: Sent) -> None:
+    start()
+    assert "tags" not in sent()
+    svc.set_tag("plan", "pro")
+    assert sent()["tags"] == {"plan": "pro"}
+    assert sent()["tags"] == {"plan": "pro"}
+
+
+def test_set_tags_merges_and_later_values_win(start: Start, sent: Sent) -> None:
+    start()
+    svc.set_tag("plan", "free")
+    svc.set_tags({"plan": "pro", "region": "eu"})
+    assert sent()["tags"] == {"plan": "pro", "region": "eu"}
+
+
+def test_clear_tags_takes_all_away(start: Start, sent: Sent) -> None:
+    start()
+    svc.set_tags({"a": "1", "b": "2"})
+    svc.clear_tags()
+    assert "tags" not in sent()
+
+
+def test_tags_are_cut_to_the_limits_and_what_was_cut_is_counted(
+    start: Start, sent: Sent, caplog: pytest.LogCaptureFixture
+) -> None:
+    start()
+    svc.set_tags({f"key{n}": "v" for n in range(60)})
+    svc.set_tags({"key0": "x" * 300, "key1": 5})  # type: ignore[dict-item]
+    tags = sent()["tags"]
+    assert len(tags) == 50
+    assert len(tags["key0"]) == 200
+    assert tags["key1"] == "5"
+    assert svc.stats()["droppedTags"] == 10
+    assert svc.stats()["clippedTags"] == 1
+    assert len([r for r in caplog.records if "tags are cut" in r.getMessage()]) == 2
+    svc.clear_tags()
+    svc.set_tag("k" * 100, "v")
+    assert list(sent()["tags"]) == ["k" * 63 + "…"]
+
+
+def test_breadcrumb_input_is_message_type_level_and_data_all_optional(start: Start) -> None:
+    start()
+    svc.add_breadcrumb({"message": "m", "type": "log", "level": "warning", "data": {"n": 1}})
+    svc.add_breadcrumb({})
+    svc.add_breadcrumb(message="by keyword", data={"k": [1, 2]})
+    svc.add_breadcrumb("a text")
+    full, empty, keyword, text = svc.get_breadcrumbs()
+    assert full.pop("timestamp").endswith("Z")
+    assert full == {
+        "type": "log",
+        "message": "m",
+        "level": "warning",
+        "data": {"level": "warning", "message": "m", "n": 1},
+    }
+    assert (empty["type"], empty["data"]) == ("custom", {})
+    assert (keyword["message"], keyword["data"]) == ("by keyword", {"k": [1, 2], "message": "by keyword"})
+    assert text["message"] == "a text"
+
+
+def test_breadcrumbs_are_a_ring_of_a_hundred(start: Start, sent: Sent) -> None:
+    start()
+    for n in range(105):
+        svc.add_breadcrumb({"message": str(n)})
+    assert [crumb["message"] for crumb in svc.get_breadcrumbs()] == [str(n) for n in range(5, 105)]
+    assert [crumb["data"]["message"] for crumb in sent()["breadcrumbs"]] == [str(n) for n in range(5, 105)]
+
+
+def test_clear_breadcrumbs_empties_the_ring(start: Start, sent: Sent) -> None:
+    start()
+    svc.add_breadcrumb({"message": "m"})
+    svc.clear_breadcrumbs()
+    assert svc.get_breadcrumbs() == []
+    assert "breadcrumbs" not in sent()
+
+
+def test_what_get_breadcrumbs_gives_is_not_the_ring_itself(start: Start) -> None:
+    start()
+    svc.add_breadcrumb({"data": {"a": 1}})
+    svc.get_breadcrumbs()[0]["data"]["a"] = 2
+    svc.get_breadcrumbs().clear()
+    assert svc.get_breadcrumbs()[0]["data"] == {"a": 1}
+
+
+def test_capture_takes_a_snapshot_that_later_changes_do_not_touch(start: Start) -> None:
+    ingest = start(flush_interval=60)
+    data = {"deep": {"n": 1}}
+    svc.set_tag("when", "before")
+    svc.set_user({"id": "before"})
+    svc.add_breadcrumb({"message": "before", "data": data})
+    svc.capture_exception(ValueError())
+    data["deep"]["n"] = 2
+    svc.set_tag("when", "after")
+    svc.set_user({"id": "after"})
+    svc.add_breadcrumb({"message": "after"})
+    assert svc.flush(10)
+    (event,) = ingest.events
+    assert (event["tags"], event["user"]) == ({"when": "before"}, {"id": "before"})
+    assert [crumb["data"] for crumb in event["breadcrumbs"]] == [{"message": "before", "deep": {"n": 1}}]
+
+
+def test_user_and_tags_of_one_capture_are_for_it_alone(start: Start, sent: Sent) -> None:
+    ingest = start()
+    svc.set_tags({"a": "scope", "b": "scope"})
+    svc.capture_exception(ValueError(), tags={"a": "own"}, user={"id": "own"}, fingerprint=["x", 1])
+    later = sent()
+    first = ingest.events[0]
+    assert first["tags"] == {"a": "own", "b": "scope"}
+    assert first["user"] == {"id": "own"}
+    assert first["fingerprint"] == ["x", "1"]
+    assert later["tags"] == {"a": "scope", "b": "scope"}
+    assert "user" not in later
+
+
+@pytest.mark.parametrize("switched_on", [True, False])
+def test_track_leaves_a_breadcrumb_when_it_is_asked_to(start: Start, sent: Sent, switched_on: bool) -> None:
+    start(trackAutoBreadcrumb=switched_on)
+    svc.track("bought", {"items": 3})
+    crumbs = svc.get_breadcrumbs()
+    assert [crumb["type"] for crumb in crumbs] == (["track"] if switched_on else [])
+    wire = sent().get("breadcrumbs", [])
+    assert [(crumb["type"], crumb["data"]) for crumb in wire] == (
+        [("custom", {"items": 3, "track": "bought"})] if switched_on else []
+    )
+
+
+def test_misuse_raises_nothing(start: Start) -> None:
+    start()
+    misuses: list[Callable[[], object]] = [
+        lambda: svc.set_user("nobody"),  # type: ignore[arg-type]
+        lambda: svc.set_tags(None),  # type: ignore[arg-type]
+        lambda: svc.set_tag(),  # type: ignore[call-arg]
+        lambda: svc.add_breadcrumb(42),  # type: ignore[arg-type]
+        lambda: svc.add_breadcrumb({"type": ["x"], "data": object()}),
+        lambda: svc.capture_exception("not an exception"),  # type: ignore[arg-type]
+        lambda: svc.capture_exception(ValueError(), tags=7, fingerprint=3),  # type: ignore[arg-type]
+        lambda: svc.flush("soon"),  # type: ignore[arg-type]
+        lambda: svc.capture_exception(),
+    ]
+    for misuse in misuses:
+        misuse()
+
+
+def test_many_threads_may_use_the_scope_at_once(start: Start) -> None:
+    ingest = start(queue_size=10_000)
+    begin = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        begin.wait()
+        for n in range(50):
+            svc.set_tag(f"t{number}", str(n))
+            svc.add_breadcrumb({"message": f"{number}-{n}"})
+            svc.get_breadcrumbs()
+            svc.set_user({"id": str(number)})
+            svc.capture_exception(ValueError(f"{number}-{n}"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert svc.flush(20)
+    assert len({event["id"] for event in ingest.events}) == 400
+    assert {event["error"]["message"] for event in ingest.events} == {
+        f"{a}-{b}" for a in range(8) for b in range(50)
+    }
