@@ -4,12 +4,16 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 
-async def eventually(condition: Callable[[], T | Awaitable[T]], timeout: float = 30.0) -> T:
+@overload
+async def eventually(condition: Callable[[], Awaitable[T]], timeout: float = ...) -> T: ...
+@overload
+async def eventually(condition: Callable[[], T], timeout: float = ...) -> T: ...
+async def eventually(condition: Callable[[], Any], timeout: float = 30.0) -> Any:
     """Poll until `condition` returns something true, and return that.
 
     Raises AssertionError naming the condition and its last value after `timeout` seconds.

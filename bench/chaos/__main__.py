@@ -110,14 +110,14 @@ async def run(
         return held and not refused
 
 
-def prepare(data_dir: Path, cache: Path) -> Stack:
-    """A stack of its own on free ports, with Kafka's jars from `cache`."""
+def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
+    """A stack of its own on free ports, with Kafka's jars from `cache` and the settings in `given`."""
     data_dir.mkdir(parents=True, exist_ok=True)
     cache.mkdir(parents=True, exist_ok=True)
     if not (data_dir / "cache").exists():
         (data_dir / "cache").symlink_to(cache.resolve())
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
-    return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS})
+    return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS} | given)
 
 
 def _more_processors(stack: Stack, number: int) -> Child:

@@ -1,0 +1,29 @@
+"""The short form of `make chaos`: random deaths under load, every count exact. The seed is printed; `python -m bench.chaos --seed` repeats it."""
+
+import random
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.chaos.__main__ import run
+from local.sample_events import FILE
+from tests.servers import CACHE
+
+
+async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(1 << 31)
+    console = Console(soft_wrap=True)
+    console.print(f"seed {seed}")
+    exact = await run(
+        console,
+        seed,
+        tmp_path,
+        events=20_000,
+        repeats=0.2,
+        kills=6,
+        broker_restarts=1,
+        workers=2,
+        data=FILE,
+        cache=CACHE,
+    )
+    assert exact

@@ -1,0 +1,173 @@
+"""The whole way: edge, processors, writer and dashboard as processes, on a real Kafka and a real ClickHouse."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from bench.chaos.__main__ import prepare
+from local.batches import batches
+from local.demo_checks import ReadApi
+from local.projects import Created, create_project
+from local.sample_events import fresh, load_samples
+from local.sender import Sender
+from local.stack import Stack
+from local.supervisor import Supervisor
+from schemas.settings import MigrateSettings, load
+from tests.eventually import eventually
+from tests.servers import CACHE
+
+SDK = "e2e/1"
+
+
+@pytest.fixture
+async def running(
+    tmp_path: Path, kafka_bootstrap: str, clickhouse_database_url: str, topic_prefix: str
+) -> AsyncIterator[tuple[Stack, Supervisor]]:
+    """All our processes on the session's servers, under a topic prefix and a database of their own."""
+    stack = prepare(
+        tmp_path,
+        CACHE,
+        SVC_KAFKA_BOOTSTRAP=kafka_bootstrap,
+        SVC_CLICKHOUSE_URL=clickhouse_database_url,
+        SVC_TOPIC_PREFIX=topic_prefix,
+        SVC_PROCESSORS_APP=f"{topic_prefix}processors",
+        SVC_WRITER_GROUP=f"{topic_prefix}writer",
+    )
+    supervisor = Supervisor(stack.children())
+    async with AsyncExitStack() as cleanup:
+        cleanup.push_async_callback(supervisor.stop)
+        await supervisor.start()
+        yield stack, supervisor
+
+
+async def project_of(stack: Stack) -> Created:
+    made = await create_project(load(MigrateSettings, stack.environ), "whole way")
+    headers = {"Authorization": f"Bearer {made.token}", "Svc-Sdk": SDK}
+
+    async def edge_knows() -> bool:
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(f"{stack.ingest_url}/v1/events:batch", json={"events": []}) as answer,
+        ):
+            return answer.status == 202
+
+    await eventually(edge_knows)
+    return made
+
+
+def session_of(stack: Stack) -> aiohttp.ClientSession:
+    auth = aiohttp.BasicAuth("admin", stack.dashboard.admin_password)
+    return aiohttp.ClientSession(stack.dashboard_url, auth=auth)
+
+
+def encoded(events: list[dict[str, Any]]) -> list[bytes]:
+    return [json.dumps(event, ensure_ascii=False).encode() for event in events]
+
+
+async def test_every_event_is_stored_and_counted_once_though_sent_twice_and_processes_are_killed(
+    running: tuple[Stack, Supervisor],
+) -> None:
+    stack, supervisor = running
+    project = await project_of(stack)
+    events = fresh(load_samples(), datetime.now(UTC), random.Random(5))
+    sent = {event["id"] for event in events}
+
+    async def post() -> None:
+        report = await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(events)))
+        assert report.clean, report.problems
+
+    async def kill(name: str) -> None:
+        pid = supervisor.statuses[name].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await eventually(lambda: supervisor.statuses[name].pid not in {None, pid}, 60)
+
+    await post()
+    await asyncio.gather(kill("processors"), post())
+    await asyncio.gather(kill("writer"), post())
+
+    async with session_of(stack) as session:
+        api = ReadApi(session, project.id)
+
+        async def counted() -> bool:
+            return (await api.counts()).counted >= len(sent)
+
+        await eventually(counted, 120)
+        # What is sent last comes through last: once it is there, the repeats have been through every stage.
+        last = fresh(load_samples()[:20], datetime.now(UTC), random.Random(6))
+        report = await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(last)))
+        assert report.clean
+        sent |= {event["id"] for event in last}
+        await eventually(counted, 120)
+        assert (await api.all()).differences(sent) == []
+
+
+async def test_what_the_edge_refuses_leaves_no_trace(running: tuple[Stack, Supervisor]) -> None:
+    stack, _ = running
+    project = await project_of(stack)
+    good = fresh(load_samples()[:1], datetime.now(UTC), random.Random(7))[0]
+    bad = {**good, "kind": "warning", "id": fresh([good], datetime.now(UTC), random.Random(8))[0]["id"]}
+    headers = {
+        "Authorization": f"Bearer {project.token}",
+        "Svc-Sdk": SDK,
+        "Content-Type": "application/json",
+    }
+    url = f"{stack.ingest_url}/v1/events"
+    async with aiohttp.ClientSession() as session:
+
+        async def answer(body: bytes, **changed: str) -> tuple[int, Any]:
+            async with session.post(url, data=body, headers={**headers, **changed}) as response:
+                return response.status, await response.json()
+
+        status, refused = await answer(json.dumps(bad).encode())
+        assert (status, refused["error"], refused["details"][0]["field"]) == (400, "validationFailed", "kind")
+        assert await answer(b"{}", Authorization="Bearer svc_pk_nope") == (401, {"error": "unauthorized"})
+        status, refused = await answer(b"{" + b" " * (1 << 20))
+        assert (status, refused["error"]) == (413, "payloadTooLarge")
+        status, refused = await answer(b"no gzip", **{"Content-Encoding": "gzip"})
+        assert (status, refused["error"]) == (400, "validationFailed")
+        status, refused = await answer(b"{")
+        assert (status, refused["error"]) == (400, "validationFailed")
+        assert await answer(json.dumps(good).encode()) == (202, {})
+
+    async with session_of(stack) as session:
+        api = ReadApi(session, project.id)
+
+        async def stored() -> bool:
+            return (await api.counts()).counted >= 1
+
+        await eventually(stored, 60)
+        assert (await api.all()).differences({good["id"]}) == []
+
+
+async def test_an_event_comes_back_from_the_read_api_as_it_was_sent(
+    running: tuple[Stack, Supervisor],
+) -> None:
+    stack, _ = running
+    project = await project_of(stack)
+    event = fresh(load_samples()[:1], datetime.now(UTC), random.Random(9))[0]
+    event["error"]["message"] = "nul \x00, right to left \u202e, \U0001f4a5 and " + "long " * 100_000
+    event["error"]["stack"] = []
+    event["unknownField"] = {"kept": [1, 2.5, None, "é"]}
+    report = await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded([event])))
+    assert report.clean, report.problems
+    path = f"/api/v1/projects/{project.id}/events/{event['id']}"
+    async with session_of(stack) as session:
+
+        async def found() -> Any:
+            async with session.get(path) as response:
+                return await response.json() if response.status == 200 else None
+
+        answer = await eventually(found, 60)
+    assert answer["event"] == event
+    assert answer["sdk"] == SDK
