@@ -1,0 +1,100 @@
+"""The one door to ClickHouse: clients from a URL, the settings sent with each insert, and what the server is.
+
+Clients block; a loop uses them through a thread. Every failure is a `ClickHouseError` of the driver.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import clickhouse_connect
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import ClickHouseError
+from msgspec import Struct
+
+from schemas.settings import BadSetting
+
+__all__ = ["ClickHouseError", "Client"]
+
+INSERT_SETTINGS: Final[Mapping[str, int]] = {
+    # All of them with each insert: their defaults differ between versions of the server.
+    "async_insert": 0,
+    "insert_deduplicate": 1,
+    "deduplicate_blocks_in_dependent_materialized_views": 1,
+    "max_insert_threads": 1,
+    # A block is one part a table and time partition, whatever its size.
+    "max_insert_block_size": 1 << 20,
+    "min_insert_block_size_rows": 1 << 20,
+    "min_insert_block_size_bytes": 1 << 30,
+    # Weeks times retention classes: more than the default of 100 when projects keep their events differently long.
+    "max_partitions_per_insert_block": 2000,
+}
+TEXT_INDEXES_SINCE: Final = (26, 2)
+_CONNECT_SECONDS: Final = 5
+_ANSWER_SECONDS: Final = 120
+
+
+class Address(Struct, frozen=True):
+    """The parts of `http(s)://user:password@host:port/database`."""
+
+    scheme: str
+    host: str
+    port: int
+    user: str
+    password: str
+    database: str
+
+
+def parse_url(url: str) -> Address:
+    """The parts of SVC_CLICKHOUSE_URL. Raises BadSetting where it isn't one."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise BadSetting(f"SVC_CLICKHOUSE_URL: {error}") from None
+    database = parts.path.strip("/")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not database.isidentifier():
+        raise BadSetting("SVC_CLICKHOUSE_URL must be http(s)://user:password@host:port/database")
+    return Address(
+        scheme=parts.scheme,
+        host=parts.hostname,
+        port=port or (8443 if parts.scheme == "https" else 8123),
+        user=unquote(parts.username or "default"),
+        password=unquote(parts.password or ""),
+        database=database,
+    )
+
+
+def open_client(url: str, *, database: str | None = None, **options: Any) -> Client:
+    """A client of the server at `url`, in its database or in `database`. Raises ClickHouseError when it doesn't answer.
+
+    One client may be used by one thread at a time. Payloads travel compressed already, so inserts aren't compressed again.
+    """
+    address = parse_url(url)
+    return clickhouse_connect.get_client(
+        interface=address.scheme,
+        host=address.host,
+        port=address.port,
+        username=address.user,
+        password=address.password,
+        database=database or address.database,
+        **{
+            "compress": False,
+            "autogenerate_session_id": False,
+            "connect_timeout": _CONNECT_SECONDS,
+            "send_receive_timeout": _ANSWER_SECONDS,
+            "client_name": "svc",
+            **options,
+        },
+    )
+
+
+def version(client: Client) -> tuple[int, int]:
+    """Year and month of the server's release, such as (26, 2)."""
+    year, month, *_rest = str(client.server_version).split(".")
+    return int(year), int(month)
+
+
+def scalar(client: Client, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
+    """The one value that a query answers."""
+    return client.query(sql, parameters=dict(parameters or {})).result_rows[0][0]

@@ -1,0 +1,24 @@
+from storage.migrate import migrations, statements
+
+
+def test_migrations_are_numbered_without_a_gap_and_say_why() -> None:
+    found = migrations()
+    assert [m.number for m in found] == list(range(1, len(found) + 1))
+    assert all(m.why for m in found)
+
+
+def test_statements_end_at_a_semicolon_that_ends_a_line() -> None:
+    assert list(statements("-- why\n\nSELECT ';' AS a;\n\nSELECT 2;\n")) == ["SELECT ';' AS a", "SELECT 2"]
+
+
+def test_a_statement_for_other_versions_is_left_out() -> None:
+    sql = "-- why\nSELECT 1;\n\n-- from 26.2\nSELECT 2;\n\n-- below 26.2\nSELECT 3;\n"
+    assert list(statements(sql, (26, 2))) == ["SELECT 1", "SELECT 2"]
+    assert list(statements(sql, (25, 8))) == ["SELECT 1", "SELECT 3"]
+    assert list(statements(sql)) == ["SELECT 1", "SELECT 2"]
+
+
+def test_every_statement_can_be_repeated() -> None:
+    for migration in migrations():
+        for statement in migration.statements():
+            assert " IF NOT EXISTS " in statement or statement.startswith("ALTER TABLE"), statement
