@@ -49,7 +49,7 @@ bench-grouping: .venv/installed-test  ## how well events are grouped
 	@$(RUN) -m bench.grouping $(ARGS)
 
 chaos: .venv/installed-test  ## kills in the middle of everything
-	@.venv/bin/pytest -m slow $(ARGS)
+	@$(RUN) -m bench.chaos $(ARGS)
 
 docs: .venv/installed-test  ## write the generated parts of docs/
 	@$(RUN) -m schemas.reference $(ARGS) && $(RUN) -m schemas.jsonschema $(ARGS)

@@ -1,0 +1,197 @@
+"""`python -m bench.pipeline`: the whole way on this machine, from POST until the last event can be queried.
+
+Prints events a second, the CPU that each stage took for an event, and, as the floor of the same run, what inflating, decoding and
+compressing the same events costs alone on one core. Then, on the quiet system, how long single events take to become queryable.
+"""
+
+import asyncio
+import gzip
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from uuid import UUID
+
+import aiohttp
+import click
+import msgspec
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from bench.chaos import proof
+from bench.chaos.__main__ import prepare
+from bench.chaos.load import Load
+from local.batches import Batch, batches, read_lines
+from local.projects import create_project
+from local.sample_events import FILE, load_samples
+from local.stack import Stack
+from local.supervisor import Supervisor
+from schemas import payload
+from schemas.event import Batch as WireBatch
+from schemas.event import Event
+from schemas.settings import MigrateSettings, load
+
+STALLED_SECONDS = 60
+
+
+@click.command()
+@click.option("--events", default=100_000, show_default=True, help="Events sent.")
+@click.option("--repeats", default=0.04, show_default=True, help="Part of them that repeats an id.")
+@click.option(
+    "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
+)
+@click.option("--connections", default=8, show_default=True, help="Requests in flight.")
+@click.option("--probes", default=40, show_default=True, help="Single events on the quiet system.")
+@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+def pipeline(events: int, repeats: float, data: Path, connections: int, probes: int, cache: Path) -> None:
+    """Measure the whole way."""
+    samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        asyncio.run(
+            measure(prepare(Path(folder), cache), Load(samples, 1, repeats), events, connections, probes)
+        )
+
+
+async def measure(stack: Stack, stream: Load, events: int, connections: int, probes: int) -> None:
+    """One run on a fresh stack."""
+    console = Console(highlight=False)
+    made = [*batches(stream.events(events))]
+    bodies = [(batch, batch.body) for batch in made]
+    size = sum(len(event) for batch in made for event in batch.events) / events
+    console.print(
+        f"{events} events of {size:.0f} bytes, {len(stream.ids)} distinct, in {len(bodies)} gzip batches"
+    )
+    floor = alone(bodies[: max(20, len(bodies) // 20)])
+    supervisor = Supervisor(stack.children())
+    async with AsyncExitStack() as cleanup:
+        cleanup.push_async_callback(supervisor.stop)
+        await supervisor.start()
+        settings = load(MigrateSettings, stack.environ)
+        project = await create_project(settings, "bench", rate_limit=1_000_000)
+        store = proof.Store(settings.clickhouse_url)
+        cleanup.callback(store.close)
+        headers = {
+            "Authorization": f"Bearer {project.token}",
+            "Svc-Sdk": "bench/1",
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+        }
+        async with aiohttp.ClientSession(headers=headers) as session:
+            url = f"{stack.ingest_url}/v1/events:batch"
+            await _known(session, url)
+            before, began = cpu(supervisor), time.perf_counter()
+            await post(session, url, [body for _, body in bodies], connections)
+            answered = time.perf_counter() - began
+            await drained(store, len(stream.ids))
+            seconds, after = time.perf_counter() - began, cpu(supervisor)
+            show(console, events, answered, seconds, {n: after[n] - before[n] for n in after}, floor)
+            waits = await probe(session, url, store, stream, probes)
+    if waits:
+        q = sorted(waits)
+        console.print(
+            f"POST to queryable, quiet: p50 {q[len(q) // 2]:.2f} s, p99 {q[int(len(q) * 0.99)]:.2f} s ({len(q)} events)"
+        )
+
+
+def alone(bodies: list[tuple[Batch, bytes]]) -> float:
+    """CPU microseconds an event of inflate + decode + compress in this process."""
+    wrapper, event = msgspec.json.Decoder(WireBatch), msgspec.json.Decoder(Event)
+    count, began = 0, time.process_time()
+    for _, body in bodies:
+        for raw in wrapper.decode(gzip.decompress(body)).events:
+            event.decode(raw)
+            payload.compress(bytes(raw))
+            count += 1
+    return (time.process_time() - began) / count * 1e6
+
+
+async def _known(session: aiohttp.ClientSession, url: str) -> None:
+    empty = gzip.compress(b'{"events":[]}')
+    for _ in range(200):
+        async with session.post(url, data=empty) as answer:
+            if answer.status == 202:
+                return
+        await asyncio.sleep(0.05)
+    raise RuntimeError("the edge does not take the new token")
+
+
+async def post(session: aiohttp.ClientSession, url: str, bodies: list[bytes], connections: int) -> None:
+    """Post all bodies, `connections` at a time. Raises RuntimeError for any answer but 202."""
+    waiting = iter(bodies)
+
+    async def work() -> None:
+        for body in waiting:
+            async with session.post(url, data=body) as answer:
+                if answer.status != 202:
+                    raise RuntimeError(f"{answer.status}: {await answer.text()}")
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(connections):
+            group.create_task(work())
+
+
+async def drained(store: proof.Store, distinct: int) -> None:
+    """Return once every event can be queried. Raises RuntimeError when nothing moves any more."""
+    last, moved = -1, time.monotonic()
+    while (rows := await asyncio.to_thread(proof.stored, store)) < distinct:
+        if rows != last:
+            last, moved = rows, time.monotonic()
+        if time.monotonic() - moved > STALLED_SECONDS:
+            raise RuntimeError(f"stalled at {rows} of {distinct} events")
+        await asyncio.sleep(0.1)
+
+
+def cpu(supervisor: Supervisor) -> dict[str, float]:
+    """CPU seconds that each child and its own children have used."""
+    used = {}
+    for name, status in supervisor.statuses.items():
+        if status.pid is not None:
+            root = psutil.Process(status.pid)
+            used[name] = sum(sum(p.cpu_times()[:2]) for p in [root, *root.children(recursive=True)])
+    return used
+
+
+def show(
+    console: Console, events: int, answered: float, seconds: float, used: dict[str, float], floor: float
+) -> None:
+    """Print one run."""
+    console.print(
+        f"[bold]{events / seconds:,.0f} events/s[/] until queryable, {events / answered:,.0f} events/s until answered 202"
+    )
+    table = Table("stage", "CPU µs an event", "of the floor")
+    for name, seconds_used in used.items():
+        each = seconds_used / events * 1e6
+        table.add_row(name, f"{each:.1f}", f"{each / floor:.2f} ×")
+    total = sum(used.values()) / events * 1e6
+    table.add_row("together", f"{total:.1f}", f"{total / floor:.2f} ×")
+    table.add_row("floor: inflate + decode + compress alone", f"{floor:.1f}", "1 ×")
+    console.print(table)
+
+
+async def probe(
+    session: aiohttp.ClientSession, url: str, store: proof.Store, stream: Load, count: int
+) -> list[float]:
+    """Seconds from POST to queryable of single events, one after another."""
+    waits = []
+    for _ in range(count):
+        known = set(stream.ids)
+        line = next(stream.events(1))
+        fresh = stream.ids - known
+        if not fresh:
+            continue
+        (wanted,) = fresh
+        began = time.perf_counter()
+        await post(session, url, [gzip.compress(b'{"events":[' + line + b"]}")], 1)
+        while not await asyncio.to_thread(_is_stored, store, wanted):
+            await asyncio.sleep(0.01)
+        waits.append(time.perf_counter() - began)
+    return waits
+
+
+def _is_stored(store: proof.Store, event: UUID) -> bool:
+    return store.number(f"SELECT count() FROM events WHERE id = {event.int}") > 0
+
+
+if __name__ == "__main__":
+    pipeline()
