@@ -3,27 +3,41 @@
 import re
 from functools import lru_cache
 
-# Two lines say what happened; more is detail. The bound keeps a hostile message as cheap as an honest one.
-_LINES = 2
+LINES = 2
+"""Two lines say what happened; more is detail."""
+# The bound keeps a hostile message as cheap as an honest one.
 _CHARACTERS = 600
 # What is left of a template when it is hashed.
 _TEMPLATE_CHARACTERS = 300
 
+# A letter of a token: what identifiers, addresses, times and versions are written in.
 _WORD = r"[\w$#@.:%+\-/*~]"
-_VARIABLE = re.compile(
-    rf"""
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
+_UNIT = (
+    r"(?:[kKMGT]i?B|[bB]ytes?|[mµnu]?s|secs?|seconds?|mins?|minutes?|hours?|days?|msecs?|milliseconds?|%|°?C)"
+)
+_VARIABLE = rf"""
     (?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]{{1,20}}://[^\s"'<>()\]}}]+)
   | (?P<mail>(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]+\.[\w.-]+)
   | (?P<path>(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][\w.@%+~$-]+){{2,}}[/\\]?)
   | "(?P<verb>GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ ][^"\n]{{0,400}}"
   | (?P<string>"[^"\n]{{0,200}}"|(?<!\w)'[^'\n]{{0,200}}'(?!\w)|`[^`\n]{{0,200}}[`']|«[^»\n]{{0,200}}»|“[^”\n]{{0,200}}”)
-  | (?P<dotted>(?<![\w.])[a-z][a-z_-]*(?:\.[a-z][a-z_-]*){{2,}}(?![\w.]))
+  | (?P<date>\b(?:{_DAY},?[ ]+)?(?:{_MONTH}[ ]+\d{{1,2}}|\d{{1,2}}[ ]{_MONTH})\b(?:,?[ ]+\d{{4}}\b)?)
+  | (?P<dotted>(?<!{_WORD})[a-z][a-z_-]*(?:\.[a-z][a-z_-]*){{2,}}(?!\w|[.:/@-]\w))
+  | (?P<class>(?<!{_WORD})[a-z]\w*(?:\.[\w$]+){{2,}}(?<!Exception)(?<!Error)(?<!Failure)(?!\w|[.:/@$-]\w))
+  | (?P<amount>(?<!{_WORD})<?\d[\d.,]*[ ]?{_UNIT}(?!\w))
   | (?P<token>(?<!{_WORD}){_WORD}*\d(?:{_WORD}*[\w$#@%*])?)
+  | (?P<hex>\b[0-9a-f]{{8,64}}\b)
   | (?<=[:=])[ ]?(?P<constant>true|false|null|nil|none|yes|no|True|False|None)\b
-  | (?<=\buser[ ])(?P<user>[\w.-]+)(?=[ ](?:from|on|at|in|with|for|port|\[))
-    """,
-    re.VERBOSE,
-)
+  | (?:(?<=\bfor[ ]user[ ])|(?<=\buser[ ])(?=[\w.-]{{1,64}}[ ](?:from|by|on|at|in|with|for|port|\[|\()))(?P<user>[\w.-]+)
+"""
+# A short number after such a word tells one fault from another; any other number counts or identifies.
+_CODE = r"""
+    (?P<code>\b(?:[sS]tatus(?:[ ][cC]ode)?|[cC]ode|[eE]rrno|[eE]rror|HTTP)[ :=]{0,2}\#?-?\d{1,4}(?![\w.:/-])) |
+"""
+_LOGGED = re.compile(_VARIABLE, re.VERBOSE)
+_THROWN = re.compile(_CODE + _VARIABLE, re.VERBOSE)
 _VALUE = re.compile(
     r"\b([A-Za-z_][\w.]{0,60})=(?!=)[^\s,;(){}\[\]]*(?:\{[^{}]{0,100}\}|\([^()]{0,100}\)|\[[^\[\]]{0,100}\])?"
 )
@@ -32,18 +46,26 @@ _REPEATED = re.compile(r"<\*>(?:[\s,.:;/|&+-]{0,8}<\*>)+")
 
 
 @lru_cache(maxsize=4096)
-def template(message: str, lines: int = _LINES) -> str:
-    """The message with everything that varies replaced by `<*>`; at most 300 characters of its first lines."""
-    head = message[:_CHARACTERS].strip()
-    if not head:
-        return ""
-    head = " ".join(head.split("\n", lines)[:lines])
-    head = _VARIABLE.sub(_placeholder, head)
-    head = _VALUE.sub(r"\1=<*>", head)
-    head = _REPEATED.sub("<*>", head)
-    return _SPACE.sub(" ", head)[:_TEMPLATE_CHARACTERS].strip()
+def template(message: str) -> str:
+    """A message without a stack: everything that varies is replaced by `<*>`, in its first two lines."""
+    head = " ".join(message[:_CHARACTERS].strip().split("\n", LINES)[:LINES])
+    return _tidy(_LOGGED.sub(_placeholder, head))
+
+
+@lru_cache(maxsize=4096)
+def headline(message: str) -> str:
+    """The same of the first line alone, error codes kept: what a place throws in different words are different faults."""
+    head = message[:_CHARACTERS].strip().partition("\n")[0]
+    return _tidy(_THROWN.sub(_placeholder, head))
+
+
+def _tidy(text: str) -> str:
+    text = _VALUE.sub(r"\1=<*>", text)
+    text = _REPEATED.sub("<*>", text)
+    return _SPACE.sub(" ", text)[:_TEMPLATE_CHARACTERS].strip()
 
 
 def _placeholder(found: re.Match[str]) -> str:
-    verb = found["verb"]
-    return f"<*> {verb}" if verb else "<*>"
+    if found.lastgroup == "code":
+        return found[0]
+    return f"<*> {found['verb']}" if found.lastgroup == "verb" else "<*>"

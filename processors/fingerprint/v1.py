@@ -4,7 +4,7 @@ from processors.fingerprint import javascript
 from processors.fingerprint.faults import FAULT_TYPES, fault, is_weak
 from processors.fingerprint.forms import ErrorForm, GroupingEvent
 from processors.fingerprint.frames import Family, Role, Site
-from processors.fingerprint.messages import template
+from processors.fingerprint.messages import headline, template
 from processors.fingerprint.stacks import Place, place_of
 
 # The protocol's limit of the cause chain, plus the error itself.
@@ -105,7 +105,7 @@ def _javascript_parts(error: ErrorForm, place: Place) -> list[str]:
     known = fault(message)
     kind = _type(error)
     if known is None:
-        told = f"message {template(message, 1)}"
+        told = f"message {headline(message)}"
     else:
         kind = _fault_type(known, kind)
         told = f"fault {known}"

@@ -1,0 +1,138 @@
+"""Dropping repeats: the same prefix of the log gives the same decisions, on any worker, after any crash, at any time of day.
+
+Time is the log's own: the greatest record timestamp seen so far in the partition. Ids are kept by its day and a whole day is
+forgotten when it lies more than the window behind, so an id is remembered for the window and up to a day longer.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from processors.idindex import IdIndex
+from processors.idkeys import KEY_BYTES, id_keys
+from processors.positions import Span, first_hole
+from processors.seen import SeenEntry, SeenRecord
+
+DAY_MS: Final = 86_400_000
+
+
+class Incoming(NamedTuple):
+    """One source record as deduplication sees it: its timestamp and its events' projects and 16-byte ids."""
+
+    offset: int
+    timestamp_ms: int
+    projects: Sequence[int]
+    ids: Sequence[bytes]
+
+
+class Decision(NamedTuple):
+    """Which positions of a record carry ids for the first time, and their joined keys."""
+
+    new: list[int]
+    keys: bytes
+
+
+class Dedupe:
+    """The ids of one partition of `events`; `days` is the window."""
+
+    def __init__(self, days: int) -> None:
+        self._days = days
+        self._index = IdIndex()
+        self.watermark_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the index takes, estimated."""
+        return self._index.bytes
+
+    @property
+    def oldest_day(self) -> int:
+        """The first day that is still remembered."""
+        return self.watermark_ms // DAY_MS - self._days
+
+    def decide(self, records: Sequence[Incoming]) -> list[Decision]:
+        """Decisions about consecutive records, in order; their ids count as seen from here on."""
+        decisions: list[Decision] = []
+        for day, together in self._by_day(records):
+            self._index.forget_before(day - self._days)
+            projects = [p for record in together for p in record.projects]
+            ids = [i for record in together for i in record.ids]
+            keys = id_keys(projects, ids) if ids else b""
+            decisions += _shared(together, keys, self._index.new(day, keys))
+        return decisions
+
+    def _by_day(self, records: Sequence[Incoming]) -> Iterable[tuple[int, list[Incoming]]]:
+        """Runs of records in the same day of the log; moves the watermark."""
+        group: list[Incoming] = []
+        for record in records:
+            day = self.watermark_ms // DAY_MS
+            self.watermark_ms = max(self.watermark_ms, record.timestamp_ms)
+            if group and self.watermark_ms // DAY_MS != day:
+                yield day, group
+                group = []
+            group.append(record)
+        if group:
+            yield self.watermark_ms // DAY_MS, group
+
+    def forget(self, key: bytes) -> None:
+        """Take back an id that `decide` has just added: its event could not be processed and may be sent again."""
+        self._index.discard(key)
+
+    def restore(self, entries: Iterable[SeenEntry]) -> None:
+        """Take up what recorded entries say. Repeating an entry, or part of it, changes nothing."""
+        entries = sorted(entries, key=lambda entry: entry.watermark_ms)
+        if entries:
+            self.watermark_ms = max(self.watermark_ms, entries[-1].watermark_ms)
+        by_day: dict[int, dict[int, bytes]] = {}
+        taken: set[int] = set()
+        for entry in entries:
+            day = entry.watermark_ms // DAY_MS
+            if day < self.oldest_day:
+                continue
+            for record in entry.records:
+                if record.keys and record.offset not in taken:
+                    taken.add(record.offset)
+                    by_day.setdefault(day, {})[record.offset] = record.keys
+        for day, keys in by_day.items():
+            self._index.restore(day, keys.values())
+
+
+def _shared(records: Sequence[Incoming], keys: bytes, new: list[int]) -> Iterable[Decision]:
+    """The joint answer split by record."""
+    at = start = 0
+    for record in records:
+        end = start + len(record.ids)
+        positions = []
+        while at < len(new) and new[at] < end:
+            positions.append(new[at] - start)
+            at += 1
+        mine = keys[start * KEY_BYTES : end * KEY_BYTES]
+        if len(positions) < len(record.ids):
+            mine = b"".join(mine[i * KEY_BYTES : (i + 1) * KEY_BYTES] for i in positions)
+        yield Decision(positions, mine)
+        start = end
+
+
+class Resumption(NamedTuple):
+    """Where to go on after a restart: `next_offset` is the first record to be delivered (None: from the log's start), and
+    `decided` holds what is already recorded from there on, to be forwarded again as it was."""
+
+    next_offset: int | None
+    decided: dict[int, SeenRecord]
+
+
+def resumption(entries: Sequence[SeenEntry], start: int) -> Resumption:
+    """Judge recorded entries of one partition; `start` is the first offset that must still be covered by them.
+
+    Takes are handled one after the other, so only the last entry can be recorded without having been forwarded: it is
+    forwarded again. Where entries are missing (a trimmed topic), processing goes back to the hole.
+    """
+    if not entries:
+        return Resumption(None, {})
+    newest = max(entries, key=lambda entry: entry.last)
+    hole = first_hole((Span(entry.first, entry.last) for entry in entries), start)
+    next_offset = max(start, hole if hole <= newest.last else newest.first)
+    decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
+    return Resumption(next_offset, decided)

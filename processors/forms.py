@@ -1,0 +1,26 @@
+"""What processing reads of an event, in one decode: what grouping needs and what an issue's aggregate needs."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from processors.fingerprint import GroupingEvent
+
+
+class UserForm(Struct, gc=False):
+    """The user, as far as counting needs."""
+
+    id: str | None = None
+
+
+class EventForm(GroupingEvent, gc=False, kw_only=True):
+    """An accepted event. What the edge admits decodes here, from lenient projects too."""
+
+    timestamp: datetime
+    release: str = ""
+    environment: str = ""
+    user: UserForm | None = None
+
+
+decode_event = msgspec.json.Decoder(EventForm).decode

@@ -1,0 +1,42 @@
+"""One event's grouping by the rules of its project, which are compiled once per change of the project."""
+
+from processors.fingerprint import Fingerprint, fingerprint
+from processors.forms import EventForm, decode_event
+from processors.rules import CompiledRules, compile_rules
+from schemas.chunks import ChunkEvent
+from schemas.payload import decompress
+from schemas.projects import GroupingRule, ProjectRegistry
+from storage.query.view import event_view
+
+
+class Grouper:
+    """Decodes and fingerprints events of all projects."""
+
+    def __init__(self, projects: ProjectRegistry) -> None:
+        self._projects = projects
+        self._version = -1
+        self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
+        self._active: dict[int, CompiledRules] = {}
+
+    def group(self, carried: ChunkEvent) -> tuple[EventForm, Fingerprint]:
+        """The decoded event and its fingerprint. Raises BadPayload or msgspec.DecodeError for bytes that the edge never
+        wrote."""
+        body = decompress(carried.payload)
+        event = decode_event(body)
+        if self._version != self._projects.version:
+            self._compile()
+        rules = self._active.get(carried.project)
+        if not rules:
+            return event, fingerprint(event)
+        return event, fingerprint(event, rules, view=event_view(body, carried.sdk, carried.received_ms))
+
+    def _compile(self) -> None:
+        compiled = {}
+        for project in self._projects:
+            known = self._compiled.get(project.number)
+            if known is None or known[0] != project.grouping_rules:
+                known = (project.grouping_rules, compile_rules(project.grouping_rules))
+            compiled[project.number] = known
+        self._compiled = compiled
+        self._active = {number: rules for number, (_, rules) in compiled.items() if rules}
+        self._version = self._projects.version

@@ -1,0 +1,94 @@
+"""The values of the topic `seen`: what each source record was the first to carry, and what was decided about it."""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from processors.idkeys import KEY_BYTES
+
+_SEPARATOR: Final = b"/"
+_DELTAS: Final = b"deltas"
+_HORIZON: Final = b"horizon"
+
+
+class SeenRecord(Struct, array_like=True, frozen=True, gc=False):
+    """Decisions about one record of `events`.
+
+    `new` are the positions in its chunk whose ids it was the first to carry (None: all of `total`), `keys` their joined keys
+    (`processors.idkeys`), `fingerprints` 8 bytes little-endian for each (0: discarded by a rule; empty once the record has
+    been forwarded and merged), `dead` the positions that could not be processed.
+    """
+
+    offset: int
+    total: int
+    new: list[int] | None
+    keys: bytes
+    fingerprints: bytes = b""
+    dead: list[int] = []
+
+    @property
+    def positions(self) -> list[int]:
+        """The positions that are new."""
+        return list(range(self.total)) if self.new is None else self.new
+
+
+class SeenEntry(Struct, array_like=True, frozen=True):
+    """Consecutive records of one partition of `events`, decided together.
+
+    `watermark_ms` is the log's clock after them: the greatest record timestamp so far. `merged` entries are old: all that
+    is in them has been forwarded.
+    """
+
+    watermark_ms: int
+    records: list[SeenRecord]
+    merged: bool = False
+
+    @property
+    def first(self) -> int:
+        """Offset of the first record."""
+        return self.records[0].offset
+
+    @property
+    def last(self) -> int:
+        """Offset of the last record."""
+        return self.records[-1].offset
+
+    @property
+    def ids(self) -> int:
+        """How many ids were first carried."""
+        return sum(len(record.keys) for record in self.records) // KEY_BYTES
+
+
+class DeltasPosition(Struct, array_like=True, frozen=True):
+    """Up to where `issue-deltas` is folded, with two sums by which a damaged `issues` topic is noticed."""
+
+    offset: int
+    issues: int
+    versions: int
+
+
+def entry_key(partition: int, first: int, last: int) -> bytes:
+    """Key of an entry. It names the whole range, so that two owners' entries never replace each other in part."""
+    return b"%d/%d-%d" % (partition, first, last)
+
+
+def deltas_key(partition: int) -> bytes:
+    """Key of the `DeltasPosition` of one partition of `issue-deltas`."""
+    return _DELTAS + _SEPARATOR + b"%d" % partition
+
+
+def horizon_key(partition: int) -> bytes:
+    """Key of the first offset of `events` whose entry has not expired: below it, nothing is missed."""
+    return _HORIZON + _SEPARATOR + b"%d" % partition
+
+
+def is_entry(key: bytes) -> bool:
+    """Whether the key is that of an entry."""
+    return key[:1].isdigit()
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_entry = msgspec.msgpack.Decoder(SeenEntry).decode
+decode_position = msgspec.msgpack.Decoder(DeltasPosition).decode
+decode_horizon = msgspec.msgpack.Decoder(int).decode
