@@ -317,7 +317,9 @@ class Transport:
             self._closed = True
         self._wake.put(None)
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is None or not thread.is_alive():
+            self._uploader.close()
+        elif thread is not threading.current_thread():
             thread.join(max(0.0, min(0.2, end - self._clock.now())))
         return done
 

@@ -3,6 +3,8 @@
 import contextlib
 import gzip
 import http.client
+import selectors
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
@@ -57,6 +59,16 @@ def connect(url: str, timeout: float) -> Connection:
     return SilentHttp(host, parts.port, timeout=timeout)
 
 
+def _was_closed(connection: Connection) -> bool:
+    """Whether the server has hung up on a kept connection: between requests it has nothing else to say."""
+    opened: socket.socket | None = getattr(connection, "sock", None)
+    if opened is None:
+        return False
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(opened, selectors.EVENT_READ)
+        return bool(waiting.select(0))
+
+
 class Uploader:
     """Posts batches, one at a time; `post` never raises for anything that network or server do."""
 
@@ -81,26 +93,13 @@ class Uploader:
         }
 
     def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer:
-        """Send encoded events as one batch and wait for its answer; silence, errors and garbage are `status` 0.
-
-        A kept connection that the server has closed meanwhile shows only now: then it goes over a new one at once.
-        """
+        """Send encoded events as one batch and wait for its answer; silence, errors and garbage are `status` 0."""
         body = b'{"events":[' + b",".join(events) + b"]}"
         headers = self._headers
         if len(body) >= _WORTH_ZIPPING:
             body = gzip.compress(body, _LEVEL, mtime=0)
             headers = {**headers, "Content-Encoding": "gzip"}
         with self._lock:
-            kept = self._connection is not None
-            try:
-                return self._exchange(body, headers, len(events), timeout)
-            except (ConnectionError, http.client.BadStatusLine) as error:
-                self._drop()
-                if not kept:
-                    return Answer(0, why=repr(error))
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                self._drop()
-                return Answer(0, why=repr(error))
             try:
                 return self._exchange(body, headers, len(events), timeout)
             except (OSError, http.client.HTTPException, ValueError) as error:
@@ -109,7 +108,8 @@ class Uploader:
 
     def _exchange(self, body: bytes, headers: dict[str, str], sent: int, timeout: float | None) -> Answer:
         allowed = self._timeout if timeout is None else min(timeout, self._timeout)
-        if self._connection is None:
+        if self._connection is None or _was_closed(self._connection):
+            self._drop()
             self._connection = self._connect(self._url, allowed)
         connection = self._connection
         connection.timeout = allowed
@@ -135,6 +135,9 @@ class Uploader:
             self._drop()
 
     def forget(self) -> None:
-        """In a forked child: the parent's connection is not ours to speak on, nor its lock ours to wait for."""
+        """In a forked child: the parent's connection is not ours to speak on, nor its lock ours to wait for.
+
+        Closing ends the child's copy alone; nothing is sent.
+        """
         self._lock = threading.Lock()
-        self._connection = None
+        self._drop()

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 import svc
 from svc import reporting
 from svc.notices import Notices
-
 from tests.unit.svc.ingest import Ingest, ingest_server
 
 TOKEN = "svc_pk_06a5w3rh1txqv8n1r9c2m4y7k0"

@@ -35,10 +35,12 @@ class ScriptedPoster:
         self._rest = rest or (lambda events: Answer(202, accepted=events))
         self.batches: list[list[bytes]] = []
         self.times: list[float] = []
+        self.timeouts: list[float | None] = []
 
     def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer:
         self.batches.append(list(events))
         self.times.append(self._clock.now())
+        self.timeouts.append(timeout)
         return self._script.popleft() if self._script else self._rest(len(events))
 
     def close(self) -> None:

@@ -66,10 +66,10 @@ def _handler(ingest: Ingest) -> type[http.server.BaseHTTPRequestHandler]:
             super().setup()
             ingest.connections += 1
 
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             self._answer(200, b"{}", {})
 
-        def do_POST(self) -> None:  # noqa: N802
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from schemas.errors import WireError
 from svc.answers import Answer, Fate, Patience, Verdict, understand
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from schemas.event import Breadcrumb
 from svc.breadcrumbs import CLIENT_TYPES, client_form, crumb_of, wire_form
 from svc.plain import encode

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import svc
 from hypothesis import given
 from hypothesis import strategies as st
-from svc.links import NORMALISERS, link_hashes, normalise
 
+import svc
+from svc.links import NORMALISERS, link_hashes, normalise
 from tests.unit.svc.ingest import Ingest
 
 

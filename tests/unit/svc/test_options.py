@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import svc
 from hypothesis import given
 from hypothesis import strategies as st
+
+import svc
 from svc import reporting
 from svc.options import DEFAULT_INGEST_URL, Capture, Options, release_parts, resolve
-
 from tests.unit.svc.ingest import Ingest
 
 RELEASE = re.compile(r"^[^@]+@[^+]+\+.+$")

@@ -1,0 +1,161 @@
+"""The uploader and the whole library against a real server that answers well, badly, or not at all."""
+
+import gzip
+import http.client
+import json
+import select
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any, cast
+
+import pytest
+
+import svc
+from svc.answers import Answer, Fate
+from svc.batches import batches
+from svc.deliver import deliver
+from svc.limits import BATCH_FRAME_BYTES, MAX_BODY_BYTES
+from svc.upload import Uploader
+from tests.unit.svc.ingest import Ingest, Reply, accepted
+
+EVENT = json.dumps({"id": "x"}).encode()
+
+
+@pytest.fixture
+def uploader(ingest: Ingest) -> Iterator[Uploader]:
+    with closing(Uploader(ingest.url, "svc_pk_x", "svc-python/0", timeout=0.5)) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "wait"),
+    [
+        (Reply(202, accepted(1)), 202, 0.0),
+        (Reply(202, {}), 202, 0.0),
+        (Reply(400, {"error": "validationFailed", "details": []}), 400, 0.0),
+        (Reply(401, {"error": "unauthorized"}), 401, 0.0),
+        (Reply(413, {"error": "payloadTooLarge"}), 413, 0.0),
+        (Reply(429, {"error": "rateLimited", "retryAfterMs": 1500}, {"Retry-After": "2"}), 429, 2.0),
+        (Reply(500, {"error": "internal"}), 500, 0.0),
+        (Reply(503, {"error": "internal"}, {"Retry-After": "4"}), 503, 4.0),
+        (Reply(202, b"<html>not ours</html>"), 0, 0.0),
+        (Reply(raw=b""), 0, 0.0),
+        (Reply(raw=b"SSH-2.0-OpenSSH_9\r\n"), 0, 0.0),
+        (Reply(raw=b"\x00\xff" * 500), 0, 0.0),
+        (Reply(raw=b"HTTP/1.1 202 OK\r\nContent-Length: 500\r\n\r\n{"), 0, 0.0),
+        (Reply(raw=b"HTTP/1.1 202 OK\r\nContent-Length: many\r\n\r\n"), 0, 0.0),
+        (Reply(raw=b"HTTP/1.1 202 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), 0, 0.0),
+    ],
+)
+def test_every_kind_of_answer_is_understood(
+    ingest: Ingest, uploader: Uploader, reply: Reply, status: int, wait: float
+) -> None:
+    ingest.answers.append(reply)
+    answer = uploader.post([EVENT])
+    assert (answer.status, answer.wait) == (status, wait)
+    assert uploader.post([EVENT]) == Answer(202, accepted=1)
+
+
+def test_connection_is_kept_between_batches(ingest: Ingest, uploader: Uploader) -> None:
+    for _ in range(5):
+        assert uploader.post([EVENT]).status == 202
+    assert ingest.connections == 1
+
+
+def test_kept_connection_that_the_server_closed_is_replaced_at_once(
+    ingest: Ingest, uploader: Uploader
+) -> None:
+    ingest.answers.append(Reply(raw=b"HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}"))
+    assert uploader.post([EVENT]).status == 202
+    kept = cast(http.client.HTTPConnection, uploader._connection)
+    assert select.select([kept.sock], [], [], 10)[0]
+    assert uploader.post([EVENT]).status == 202
+    assert (ingest.connections, len(ingest.requests)) == (2, 2)
+
+
+def test_nobody_listening_is_no_answer() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    assert Uploader(f"http://127.0.0.1:{port}", "t", "s").post([EVENT]).status == 0
+    assert Uploader("http://host.invalid", "t", "s").post([EVENT]).status == 0
+
+
+def test_server_that_says_nothing_is_no_answer_after_the_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert Uploader(url, "t", "s", timeout=0.1).post([EVENT]).status == 0
+
+
+def test_large_batches_are_gzipped_and_small_ones_are_not(ingest: Ingest, uploader: Uploader) -> None:
+    uploader.post([EVENT])
+    uploader.post([json.dumps({"id": "x" * 5_000}).encode()])
+    assert [request.headers.get("content-encoding") for request in ingest.requests] == [None, "gzip"]
+    assert len(gzip.compress(ingest.requests[1].body)) < 200
+
+
+def test_path_of_the_ingest_url_is_kept(ingest: Ingest) -> None:
+    with closing(Uploader(ingest.url + "/ingest/", "t", "s")) as uploader:
+        uploader.post([EVENT])
+    assert ingest.requests[0].path == "/ingest/v1/events:batch"
+
+
+def test_delivery_waits_by_the_rules_and_tells_what_became_of_it(ingest: Ingest, uploader: Uploader) -> None:
+    slept: list[float] = []
+    ingest.answers += [Reply(500), Reply(429, {"retryAfterMs": 2500}), Reply(raw=b"")]
+    delivery = deliver(uploader, [EVENT, EVENT], slept.append)
+    assert (delivery.fate, delivery.posts, slept) == (Fate.DONE, 4, [1.0, 2.5, 2.0])
+    ingest.answers += [Reply(401)]
+    assert deliver(uploader, [EVENT], slept.append).fate is Fate.REFUSED
+    ingest.answers += [Reply(500)] * 4
+    assert deliver(uploader, [EVENT], slept.append).fate is Fate.GIVEN_UP
+
+
+def test_batches_are_as_full_as_they_may_be() -> None:
+    assert [len(batch) for batch in batches([b"x"] * 250)] == [100, 100, 50]
+    assert list(batches([])) == []
+    half = b"x" * (MAX_BODY_BYTES // 2)
+    assert [len(batch) for batch in batches([half, half, b"y", b"x" * MAX_BODY_BYTES, b"z"])] == [1, 2, 1, 1]
+    exact = (MAX_BODY_BYTES - BATCH_FRAME_BYTES - 1) // 2
+    assert [len(batch) for batch in batches([b"x" * exact] * 2)] == [2]
+
+
+def test_rejected_event_reaches_the_callback_through_the_whole_library(
+    start: Callable[..., Ingest], ingest: Ingest
+) -> None:
+    told: list[dict[str, Any]] = []
+    error = {"index": 0, "error": "validationFailed", "details": []}
+    ingest.answers.append(Reply(202, {"accepted": 0, "rejected": 1, "errors": [error]}))
+    start(onRejected=told.extend)
+    event_id = svc.capture_exception(ValueError())
+    assert svc.flush(10)
+    assert told == [{"id": event_id, **error}]
+    assert svc.stats() == {"captured": 1, "sent": 0, "rejected": 1}
+
+
+def test_before_send_may_change_or_drop_an_event(start: Callable[..., Ingest]) -> None:
+    def look_over(event: dict[str, Any]) -> dict[str, Any] | None:
+        if event["error"]["message"] == "drop":
+            return None
+        if event["error"]["message"] == "fail":
+            raise RuntimeError
+        return {**event, "tags": {"looked": "over"}}
+
+    ingest = start(before_send=look_over)
+    for message in ("drop", "fail", "keep"):
+        svc.capture_exception(ValueError(message))
+    assert svc.flush(10)
+    assert [event["tags"] for event in ingest.events] == [{"looked": "over"}]
+    assert svc.stats()["dropped.beforeSend"] == 2
+
+
+def test_second_init_replaces_the_first_and_loses_nothing(start: Callable[..., Ingest]) -> None:
+    start(flush_interval=60)
+    svc.set_tag("a", "b")
+    svc.capture_exception(ValueError("first"))
+    ingest = start()
+    svc.capture_exception(ValueError("second"))
+    assert svc.flush(10)
+    assert [event["error"]["message"] for event in ingest.events] == ["first", "second"]
+    assert "tags" not in ingest.events[1]
