@@ -31,17 +31,19 @@ class Board:
     def __init__(self, console: Console, statuses: dict[str, Status] | None = None) -> None:
         self._console = console
         self._statuses = dict(statuses or {})
-        self._shown: dict[str, str] = {}
+        self._shown: dict[str, tuple[str, str]] = {}
         self._live: Live | None = None
 
     def changed(self, status: Status) -> None:
         """Show one child's new status."""
         self._statuses[status.name] = status
+        if status.state == "preparing" and not self._live:
+            return
         if self._live:
             self._live.update(self._table())
-        elif (text := line(status)).plain != self._shown.get(status.name):
-            self._shown[status.name] = text.plain
-            self._console.print(text, highlight=False, soft_wrap=True)
+        elif (news := (status.state, status.detail)) != self._shown.get(status.name):
+            self._shown[status.name] = news
+            self._console.print(line(status), highlight=False, soft_wrap=True)
 
     @contextmanager
     def live(self) -> Iterator[None]:

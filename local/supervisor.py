@@ -40,7 +40,7 @@ class Child:
 
 @dataclass
 class Status:
-    """What a child is doing, for people. `state` is waiting, starting, ready, done, restarting, stopping or stopped."""
+    """What a child is doing, for people. `state` is waiting, preparing, starting, ready, done, restarting, stopping or stopped."""
 
     name: str
     state: str = "waiting"
@@ -94,7 +94,7 @@ class Supervisor:
                 self._set(child, "stopped", "" if willing else f"killed after {grace:.0f} s")
 
     async def _launch(self, child: Child) -> None:
-        self._set(child, "starting")
+        self._set(child, "preparing")
         command = await asyncio.to_thread(child.command)
         if self.stopping.is_set():
             return

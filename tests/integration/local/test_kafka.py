@@ -1,0 +1,112 @@
+"""A broker of our own, by its life."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from local.kafka import LocalKafka
+from local.kafka_probe import brokers
+from tests.eventually import eventually
+from tests.servers import CACHE
+from tests.unit.local.children import lives
+
+TOPIC = "kept"
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[LocalKafka]:
+    broker = LocalKafka(tmp_path / "kafka", CACHE).start()
+    yield broker
+    broker.stop()
+
+
+async def create(bootstrap: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        await admin.create_topics([NewTopic(TOPIC, 1, 1)])
+    finally:
+        await admin.close()
+
+
+async def produce(bootstrap: str, values: list[bytes]) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True)
+    await producer.start()
+    try:
+        for value in values:
+            await producer.send_and_wait(TOPIC, value, partition=0)
+    finally:
+        await producer.stop()
+
+
+async def consume(bootstrap: str, count: int) -> list[bytes]:
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        consumer.assign([TopicPartition(TOPIC, 0)])
+        return [(await asyncio.wait_for(consumer.getone(), 30)).value for _ in range(count)]
+    finally:
+        await consumer.stop()
+
+
+async def test_acknowledged_records_are_there_after_kill_and_stop(kafka: LocalKafka) -> None:
+    address = kafka.bootstrap
+    await create(address)
+    await produce(address, [b"1", b"2"])
+    await asyncio.to_thread(kafka.kill)
+    assert kafka.pid is None
+    await asyncio.to_thread(kafka.start)
+    assert kafka.bootstrap == address
+    await produce(address, [b"3"])
+    await asyncio.to_thread(kafka.stop)
+    await asyncio.to_thread(kafka.start)
+    assert await consume(address, 3) == [b"1", b"2", b"3"]
+
+
+async def test_broker_on_the_same_data_may_get_another_port(kafka: LocalKafka) -> None:
+    await create(kafka.bootstrap)
+    await produce(kafka.bootstrap, [b"1"])
+    await asyncio.to_thread(kafka.stop)
+    (kafka.directory / "ports.json").unlink()
+    moved = LocalKafka(kafka.directory, CACHE)
+    await asyncio.to_thread(moved.start)
+    try:
+        assert moved.bootstrap != kafka.bootstrap
+        assert await consume(moved.bootstrap, 1) == [b"1"]
+    finally:
+        await asyncio.to_thread(moved.stop)
+
+
+def test_overrides_reach_the_broker(tmp_path: Path) -> None:
+    broker = LocalKafka(tmp_path, CACHE, overrides={"num.partitions": "3"})
+    broker.prepare()
+    assert "num.partitions=3\n" in (tmp_path / "server.properties").read_text()
+
+
+async def test_broker_dies_with_a_starter_that_is_killed(tmp_path: Path) -> None:
+    program = f"""
+import pathlib, signal
+from local.kafka import LocalKafka
+kafka = LocalKafka(pathlib.Path({str(tmp_path / "k")!r}), pathlib.Path({str(CACHE)!r})).start()
+pathlib.Path({str(tmp_path / "said")!r}).write_text(f"{{kafka.pid}} {{kafka.bootstrap}}\\n")
+signal.pause()
+"""
+    starter = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
+    said = tmp_path / "said"
+    try:
+        await eventually(lambda: said.exists() and said.read_text().endswith("\n"), 60)
+    finally:
+        os.kill(starter.pid, signal.SIGKILL)
+        starter.wait()
+    pid, address = said.read_text().split()
+    await eventually(lambda: not lives(int(pid)))
+    assert brokers(int(address.rsplit(":", 1)[1])) == 0

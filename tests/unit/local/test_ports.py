@@ -1,0 +1,33 @@
+"""Ports that are chosen once and kept."""
+
+import socket
+from pathlib import Path
+
+from local.ports import RANGE, free_port, is_free, kept_ports
+
+
+def test_ports_are_kept_between_starts(tmp_path: Path) -> None:
+    file = tmp_path / "ports.json"
+    first = kept_ports(file, ("a", "b"))
+    assert kept_ports(file, ("a", "b")) == first
+    assert first["a"] != first["b"]
+
+
+def test_port_that_another_program_took_is_chosen_anew(tmp_path: Path) -> None:
+    file = tmp_path / "ports.json"
+    first = kept_ports(file, ("a", "b"))
+    with socket.create_server(("127.0.0.1", first["a"])):
+        second = kept_ports(file, ("a", "b"))
+    assert second["a"] != first["a"]
+    assert second["b"] == first["b"]
+
+
+def test_free_port_is_outside_the_range_of_outgoing_connections() -> None:
+    port = free_port()
+    assert port in RANGE
+    assert is_free(port)
+
+
+def test_port_with_a_listener_is_not_free() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert not is_free(server.getsockname()[1])
