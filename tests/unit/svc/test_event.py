@@ -1,0 +1,200 @@
+"""Every event that the library can build decodes as the server's own struct, whatever went into it."""
+
+import copy
+import json
+import uuid
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from schemas.event import Event
+from schemas.limits import MAX_BODY_BYTES, Limit
+from svc import limits
+from svc.client import Client
+from svc.event import fitted
+from svc.moments import Ids, iso
+from svc.notices import Notices
+from svc.options import resolve
+from tests.unit.svc.test_breadcrumbs import crumbs, json_like
+
+
+class Kept:
+    """Stands where the transport does and keeps what is submitted."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+
+    def submit(self, event_id: str, event: Any) -> bool:
+        made = event() if callable(event) else event
+        assert made is not None, event_id
+        self.events.append(made)
+        return True
+
+
+def client(**options: Any) -> tuple[Client, Kept]:
+    kept = Kept()
+    given_options = {"token": "svc_pk_x", "release": "shop@1.4.2+318", **options}
+    resolved, _ = resolve(given_options, {})
+    return Client(resolved, Notices(), kept), kept  # type: ignore[arg-type]
+
+
+def test_limits_are_the_servers() -> None:
+    assert {limit: limit.maximum for limit in Limit} == {
+        Limit.EVENTS_PER_BATCH: limits.BATCH_EVENTS,
+        Limit.BREADCRUMBS: limits.BREADCRUMBS,
+        Limit.FRAMES: limits.FRAMES,
+        Limit.CAUSE_DEPTH: limits.CAUSES,
+        Limit.TAG_KEYS: limits.TAG_KEYS,
+        Limit.TAG_KEY_LENGTH: limits.TAG_KEY_CHARS,
+        Limit.TAG_VALUE_LENGTH: limits.TAG_VALUE_CHARS,
+        Limit.CONTEXT_LINES: limits.CONTEXT_LINES,
+    }
+    assert limits.MAX_BODY_BYTES == MAX_BODY_BYTES
+
+
+def test_event_says_where_it_is_from() -> None:
+    reporter, kept = client(environment="staging")
+    reporter.capture(ValueError("m"))
+    event = json.loads(kept.events[0])
+    assert event["platform"] == "python"
+    assert event["kind"] == "error"
+    assert event["release"] == "shop@1.4.2+318"
+    assert event["environment"] == "staging"
+    assert (event["app"]["version"], event["app"]["build"]) == ("1.4.2", "318")
+    assert event["device"]["os"] == "other"
+    assert event["device"]["osVersion"]
+    assert set(event) == {
+        "id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "error",
+    }  # fmt: skip
+
+
+def failing(depth: int, message: str) -> None:
+    if depth:
+        try:
+            failing(depth - 1, message)
+        except ValueError as error:
+            raise ValueError(message) from error
+    raise ValueError(message)
+
+
+tags = st.dictionaries(st.one_of(st.text(), st.integers()), json_like, max_size=60)
+users = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(("id", "name", "anonymous", "email"), json_like) | {"linkBy": tags}
+)
+surrogates = st.text(st.characters(exclude_categories=[]))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=150)
+@given(
+    st.lists(crumbs, max_size=8), tags, st.one_of(st.none(), users), surrogates, st.integers(0, 14),
+    st.one_of(st.none(), st.lists(json_like, max_size=3)), surrogates,
+)  # fmt: skip
+def test_whatever_is_in_scope_the_server_takes_the_event(
+    given_crumbs: list[dict[str, Any]],
+    given_tags: dict[Any, Any],
+    user: dict[str, Any] | None,
+    message: str,
+    depth: int,
+    fingerprint: list[Any] | None,
+    environment: str,
+) -> None:
+    reporter, kept = client(identity=True, environment=environment)
+    for crumb in given_crumbs:
+        reporter.add_breadcrumb(crumb)
+    reporter.scope.set_tags(given_tags)
+    reporter.scope.set_user(user)
+    try:
+        failing(depth, message)
+    except ValueError as error:
+        event_id = reporter.capture(error, fingerprint=fingerprint)
+    event = msgspec.json.decode(kept.events[0], type=Event)
+    assert event.id == event_id
+    assert uuid.UUID(event.id).version == 7
+    assert len(kept.events[0]) <= limits.MAX_EVENT_BYTES
+
+
+def large_event() -> dict[str, Any]:
+    frame = {
+        "function": "f", "file": "f.py", "line": 1, "inApp": False,
+        "preContext": ["x" * 200] * 5, "postContext": ["x" * 200] * 5,
+    }  # fmt: skip
+    error: dict[str, Any] = {}
+    for n in range(11):
+        stack = [dict(frame, inApp=n == 0) for _ in range(100)]
+        error = {"type": "E", "message": "m" * 16_000, "stack": stack} | ({"cause": error} if error else {})
+    crumb = {"timestamp": iso(0), "type": "custom", "data": {"d": "y" * 8_000}}
+    reporter, kept = client()
+    reporter.capture(ValueError("m"))
+    event: dict[str, Any] = json.loads(kept.events[0])
+    return event | {"error": error, "breadcrumbs": [dict(crumb) for _ in range(100)]}
+
+
+@pytest.mark.parametrize("limit", [limits.MAX_EVENT_BYTES, 200_000, 60_000, 20_000, 3_000])
+def test_event_that_is_too_large_is_sent_with_less_in_it(limit: int) -> None:
+    event = large_event()
+    made = fitted(copy.deepcopy(event), limit)
+    assert made is not None
+    assert len(made) <= limit
+    decoded = msgspec.json.decode(made, type=Event)
+    assert decoded.id == event["id"]
+    assert decoded.error.stack
+
+
+def test_context_of_libraries_goes_first_and_the_oldest_breadcrumbs_before_the_rest() -> None:
+    event = large_event()
+    slim = json.loads(fitted(copy.deepcopy(event), 1_600_000) or b"")
+    assert len(slim["breadcrumbs"]) == 100
+    innermost = slim["error"]
+    while "cause" in innermost:
+        assert "preContext" not in innermost["stack"][0]
+        innermost = innermost["cause"]
+    assert innermost["stack"][0]["preContext"]
+    slimmer = json.loads(fitted(copy.deepcopy(event), 600_000) or b"")
+    assert len(slimmer["breadcrumbs"]) == 20
+    assert len(slimmer["error"]["message"]) == 16_000
+
+
+def test_event_that_cannot_be_made_to_fit_is_counted() -> None:
+    reporter, kept = client(before_send=lambda event: {**event, "environment": "x" * 2_000_000})
+    with pytest.raises(AssertionError):
+        reporter.capture(ValueError())
+    assert reporter.counts["dropped.tooLarge"] == 1
+    assert kept.events == []
+
+
+def test_ids_are_uuids_of_version_7_that_never_go_back() -> None:
+    ids = Ids()
+    made = [ids.new() for _ in range(20_000)]
+    assert made == sorted(set(made))
+    assert {uuid.UUID(text).version for text in made} == {7}
+    assert {uuid.UUID(text).variant for text in made} == {uuid.RFC_4122}
+
+
+@given(st.lists(st.integers(0, 2_000_000_000_000_000_000), min_size=2, max_size=50))
+def test_ids_never_go_back_whatever_the_clock_does(clock: list[int]) -> None:
+    ids = Ids()
+    made = [ids.new(ns) for ns in clock]
+    assert made == sorted(set(made))
+    assert [uuid.UUID(text).version for text in made] == [7] * len(made)
+
+
+def test_id_carries_the_time_of_the_event() -> None:
+    ns = 1_790_000_000_123_456_789
+    assert uuid.UUID(Ids().new(ns)).int >> 80 == ns // 1_000_000
+
+
+def test_capturing_while_capturing_is_left_out() -> None:
+    reporter, kept = client()
+
+    class Chatty(Exception):
+        def __str__(self) -> str:
+            reporter.capture(self)
+            return "said"
+
+    reporter.capture(Chatty())
+    assert [json.loads(event)["error"]["message"] for event in kept.events] == ["said"]
+    assert reporter.counts == Counter(captured=1)
