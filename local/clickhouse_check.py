@@ -4,9 +4,11 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
-from urllib.parse import unquote, urlsplit
 
 from local.checks import Finding
+from schemas.settings import BadSetting
+from storage.client import ClickHouseError, open_client, parse_url
+from storage.migrate import pending
 
 SECONDS = 5.0
 NAME = "clickhouse"
@@ -29,15 +31,15 @@ class Refused(Exception):
 
 
 def ask(url: str, sql: str) -> str:
-    """The answer of one statement as TSV. Raises Refused, or OSError where there is no server."""
-    parts = urlsplit(url)
+    """The answer of one statement as TSV. Raises Refused, BadSetting, or OSError where there is no server."""
+    address = parse_url(url)
     request = urllib.request.Request(  # noqa: S310 - the operator's own address
-        f"{parts.scheme}://{parts.hostname}:{parts.port or (8443 if parts.scheme == 'https' else 8123)}/",
+        f"{address.scheme}://{address.host}:{address.port}/",
         data=sql.encode(),
         headers={
-            "X-ClickHouse-User": unquote(parts.username or "default"),
-            "X-ClickHouse-Key": unquote(parts.password or ""),
-            "X-ClickHouse-Database": parts.path.strip("/") or "default",
+            "X-ClickHouse-User": address.user,
+            "X-ClickHouse-Key": address.password,
+            "X-ClickHouse-Database": address.database,
         },
     )
     try:
@@ -45,8 +47,10 @@ def ask(url: str, sql: str) -> str:
             text: bytes = answer.read()
             return text.decode().strip()
     except urllib.error.HTTPError as error:
-        code = error.headers.get("X-ClickHouse-Exception-Code", "")
-        raise Refused(code, error.read(500).decode(errors="replace").splitlines()[0]) from None
+        with error:
+            code = error.headers.get("X-ClickHouse-Exception-Code", "")
+            said = error.read(500).decode(errors="replace").splitlines() or [str(error)]
+        raise Refused(code, said[0]) from None
 
 
 def _unreachable(place: str, error: OSError) -> Finding:
@@ -76,25 +80,32 @@ def _version(text: str) -> Finding:
     return Finding(NAME, True, f"version {text} answers")
 
 
+def _schema(url: str) -> Finding:
+    client = open_client(url)
+    try:
+        missing = pending(client)
+    finally:
+        client.close()
+    if missing:
+        names = ", ".join(f"{migration.number:04} {migration.name}" for migration in missing)
+        return Finding("schema", False, f"not applied: {names}", "run `svc migrate`")
+    return Finding("schema", True, "every migration is applied")
+
+
 def check_clickhouse(url: str) -> list[Finding]:
     """Everything between us and our tables; the first trouble ends the list."""
     if not url:
         mend = "start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL"
         return [Finding(NAME, False, "no address is known", mend)]
-    place = f"{urlsplit(url).hostname}:{urlsplit(url).port}"
     try:
         found = _version(ask(url, "SELECT version()"))
-        tables = int(
-            ask(
-                url,
-                "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'events'",
-            )
-        )
+        return [found, _schema(url)] if found.ok else [found]
+    except BadSetting as error:
+        return [Finding(NAME, False, str(error), MEND_URL)]
     except Refused as refused:
         said, mend = CODES.get(refused.code, (str(refused), "look at the server's log"))
         return [Finding(NAME, False, said, mend)]
+    except ClickHouseError as error:
+        return [Finding("schema", False, str(error).splitlines()[0], "look at the server's log")]
     except OSError as error:
-        return [_unreachable(place, error)]
-    if not tables:
-        return [found, Finding("schema", False, "our tables are not there", "run `svc migrate`")]
-    return [found, Finding("schema", True, "our tables are there")]
+        return [_unreachable(f"{parse_url(url).host}:{parse_url(url).port}", error)]

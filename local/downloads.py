@@ -49,6 +49,11 @@ def is_whole(directory: Path) -> bool:
     return manifest.exists() and manifest.read_text() == _sums(directory)
 
 
+def jars_in(cache: Path) -> Path:
+    """Where the jars of this version lie under a cache directory."""
+    return cache.resolve() / f"kafka-{KAFKA_VERSION}"
+
+
 def _run_maven(target: Path, console: Console) -> None:
     maven = shutil.which("mvn")
     if maven is None:
@@ -80,7 +85,7 @@ def kafka_jars(cache: Path, console: Console | None = None) -> Path:
     Raises MissingProgram without Maven and DownloadError when Maven fails. Safe between processes.
     """
     console = console or Console(stderr=True)
-    target = cache.resolve() / f"kafka-{KAFKA_VERSION}"
+    target = jars_in(cache)
     with locked(cache):
         if is_whole(target):
             return target

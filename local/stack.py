@@ -9,7 +9,7 @@ from pathlib import Path
 from local.clickhouse import LocalClickHouse
 from local.discovery import overlaid
 from local.errors import StartError
-from local.kafka import LocalKafka
+from local.kafka_container import choose_kafka
 from local.ports import is_free, kept_ports
 from local.private_file import write_private
 from local.probes import is_ready, reachable_host
@@ -106,7 +106,7 @@ class Stack:
     def _kafka(self) -> dict[str, str]:
         if is_given(self._given, "SVC_KAFKA_BOOTSTRAP"):
             return {}
-        kafka = LocalKafka(self.data_dir / "kafka", self.data_dir / "cache")
+        kafka = choose_kafka(self.data_dir / "kafka", self.data_dir / "cache")
         self._servers.append(Child("kafka", kafka.prepare, self._log("kafka"), kafka.ready))
         return {"SVC_KAFKA_BOOTSTRAP": kafka.bootstrap}
 

@@ -18,6 +18,8 @@ import pytest
 
 from local.clickhouse import LocalClickHouse
 from local.kafka import LocalKafka
+from local.kafka_container import IMAGE, LISTENER
+from local.kafka_container import environment as kafka_environment
 from local.kafka_probe import brokers
 from local.ports import free_port
 
@@ -53,27 +55,8 @@ def _kafka_container() -> Iterator[str]:
     from testcontainers.core.container import DockerContainer
 
     port = free_port()
-    container = DockerContainer("apache/kafka:4.3.1").with_bind_ports(9092, port)
-    for name, value in {
-        "KAFKA_NODE_ID": "1",
-        "KAFKA_PROCESS_ROLES": "broker,controller",
-        "KAFKA_LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
-        "KAFKA_ADVERTISED_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
-        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
-        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
-        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
-        "KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS": "4",
-        "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
-        "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
-        "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR": "1",
-        "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR": "1",
-        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
-        "KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
-        "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
-        "KAFKA_MESSAGE_MAX_BYTES": str(4 << 20),
-        "KAFKA_HEAP_OPTS": "-Xms64m -Xmx256m",
-    }.items():
+    container = DockerContainer(IMAGE).with_bind_ports(LISTENER, port)
+    for name, value in kafka_environment(port).items():
         container.with_env(name, value)
     with container:
         _await(lambda: brokers(port) > 0, "Kafka's container")
