@@ -68,6 +68,16 @@ def event_partition(project: int, event_id: bytes, partitions: int) -> int:
     return zlib.crc32(f"{project}/{uuid.UUID(bytes=event_id)}".encode()) % partitions
 
 
+def project_seed(project: int) -> int:
+    """What `partition_of` needs to know of a project: the CRC-32 up to the event's id."""
+    return zlib.crc32(b"%d/" % project)
+
+
+def partition_of(seed: int, event_id: str, partitions: int) -> int:
+    """`event_partition` for an id in its canonical text (lower case, dashed), cheaper by the bytes it doesn't make."""
+    return zlib.crc32(event_id.encode(), seed) % partitions
+
+
 _ISSUE_KEY = struct.Struct(">QQ")
 
 

@@ -1,0 +1,1 @@
+"""Reads, checks and admits an event over HTTP, and answers only when the event is safe."""

@@ -1,0 +1,41 @@
+"""`svc edge`, also `python -m edge`: settings in, a served port out."""
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+import msgspec
+
+from edge.workers import run
+from schemas.settings import BadSetting, EdgeSettings, load
+
+
+@click.command("edge")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
+@click.pass_context
+def command(context: click.Context, workers: int | None) -> None:
+    """Take events over HTTP and hand them to Kafka."""
+    environ = getattr(context.obj, "environ", None)
+    try:
+        settings = load(EdgeSettings, os.environ if environ is None else environ)
+    except BadSetting as error:
+        _end(str(error), 2)
+    if not settings.kafka_bootstrap:
+        _end("SVC_KAFKA_BOOTSTRAP is required", 2)
+    if workers:
+        settings = msgspec.structs.replace(settings, edge_workers=workers)
+    try:
+        run(settings)
+    except OSError as error:
+        address = f"{settings.ingest_host}:{settings.ingest_port}"
+        _end(f"can't listen on {address}: {error.strerror}", 1)
+
+
+def _end(sentence: str, status: int) -> NoReturn:
+    click.echo(sentence, err=True)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,168 @@
+"""Bytes of a client in, admitted events or every reason against them out. Pure: no clock, no I/O, no framework.
+
+The fast path is one decode into the structs of `schemas.event`. Only what it refuses takes the slow way, which mends what
+may be mended, lists all violations, and has the last word. Any bytes end in an admitted event or in Refused.
+"""
+
+import json
+from collections.abc import Callable
+from datetime import UTC
+from typing import Any, Final, NoReturn
+
+import msgspec
+from msgspec import Raw, Struct
+
+from edge import repair, violations
+from schemas.errors import Detail
+from schemas.event import Batch, Event, LenientError, LenientEvent
+from schemas.event import Error as StrictError
+from schemas.limits import Limit
+
+_MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_TOO_DEEP: Final = "JSON is nested too deeply"
+
+
+class Refused(Exception):
+    """What was sent breaks the schema or a limit; `details` is for the sender."""
+
+    def __init__(self, details: list[Detail]) -> None:
+        super().__init__(details)
+        self.details = details
+
+
+class Rules(Struct, frozen=True):
+    """How strictly a project takes an SDK's events: the fast decoder and the full check, which agree."""
+
+    decode: Callable[[bytes | Raw], Event]
+    violations: Callable[[Any], list[Detail]]
+
+
+STRICT: Final = Rules(msgspec.json.Decoder(Event).decode, violations.strict)
+LENIENT: Final = Rules(msgspec.json.Decoder(LenientEvent).decode, violations.lenient)
+
+_decode_batch: Final = msgspec.json.Decoder(Batch).decode
+_decode_wrapper: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_list: Final = msgspec.json.Decoder(list[Raw]).decode
+
+
+def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
+    """The id in lower case and the bytes to forward: those that came, unless something in them is to be mended.
+
+    The whole body must be UTF-8 already (`checked_text`). Raises Refused.
+    """
+    try:
+        decoded = rules.decode(event)
+    except _MALFORMED:
+        return _admit_slowly(bytes(event), rules)
+    if not _in_utc(decoded) or _too_deep(decoded.error.cause):
+        return _admit_slowly(bytes(event), rules)
+    event_id = decoded.id
+    if event_id.islower():
+        return event_id, event
+    return _in_lower_case(event_id, event)
+
+
+def checked_text(body: bytes) -> bytes:
+    """The body, if it is UTF-8: a decoder that passes over unknown fields doesn't look. Raises Refused."""
+    if not body.isascii():
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            raise Refused([Detail("body", f"not UTF-8 at byte {error.start}")]) from None
+    return body
+
+
+def open_batch(body: bytes) -> list[Raw]:
+    """The events of a batch, each still raw. Raises Refused for a bad wrapper (contract, section 2, point 2)."""
+    try:
+        return _decode_batch(body).events
+    except _MALFORMED:
+        pass
+    mended = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
+    try:
+        wrapper = _decode_wrapper(mended)
+    except _MALFORMED as error:
+        _refuse_json(mended, error)
+    events_text = wrapper.get("events")
+    if events_text is None or bytes(events_text) == b"null":
+        raise Refused([Detail("events", "required")])
+    try:
+        events = _decode_list(events_text)
+    except msgspec.ValidationError:
+        raise Refused([Detail("events", "expected an array")]) from None
+    if len(events) > Limit.EVENTS_PER_BATCH.maximum:
+        raise Refused([Detail("events", Limit.EVENTS_PER_BATCH.sentence)])
+    return events
+
+
+def _admit_slowly(event: bytes, rules: Rules) -> tuple[str, bytes]:
+    if repair.has_surrogates(event):
+        event = repair.replace_lone_surrogates(event)
+    found = rules.violations(_parse(event))
+    if found:
+        raise Refused(found)
+    try:
+        decoded = rules.decode(event)
+    except _MALFORMED:
+        decoded, event = _with_whole_numbers(event, rules)
+    if decoded.id.islower():
+        return decoded.id, event
+    return _in_lower_case(decoded.id, event)
+
+
+def _with_whole_numbers(event: bytes, rules: Rules) -> tuple[Event, bytes]:
+    try:
+        event = repair.with_whole_numbers(event)
+        return rules.decode(event), event
+    except (*_MALFORMED, ValueError) as error:
+        raise Refused([Detail("event", str(error))]) from None
+
+
+def _in_lower_case(event_id: str, event: bytes | Raw) -> tuple[str, bytes | Raw | Any]:
+    lower = event_id.lower()
+    # An id of digits alone is neither in upper nor in lower case.
+    return (lower, event) if lower == event_id else (lower, repair.with_id(event, lower))
+
+
+def _in_utc(event: Event) -> bool:
+    # msgspec gives the one UTC object for an offset of zero, and another for any other.
+    if event.timestamp.tzinfo is not UTC:
+        return False
+    if event.breadcrumbs:
+        for crumb in event.breadcrumbs:
+            if crumb.timestamp.tzinfo is not UTC:
+                return False
+    return True
+
+
+def _too_deep(cause: StrictError | LenientError | None) -> bool:
+    depth = 0
+    while cause is not None:
+        depth += 1
+        cause = cause.cause
+    return depth > Limit.CAUSE_DEPTH.maximum
+
+
+def _parse(event: bytes) -> Any:
+    """Any JSON value; a number that is no number of this machine doesn't matter where nothing asks for one."""
+    try:
+        return json.loads(event.decode(), parse_constant=_refuse_constant, parse_int=_integer)
+    except (ValueError, RecursionError) as error:
+        _refuse_json(event, error)
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to read thousands of digits; as a float they are still out of every range.
+    return int(digits) if len(digits) < 400 else float(digits)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _refuse_json(text: bytes, error: Exception) -> NoReturn:
+    if isinstance(error, RecursionError):
+        raise Refused([Detail("body", _TOO_DEEP)]) from None
+    if isinstance(error, msgspec.ValidationError) and not text.lstrip().startswith(b"{"):
+        raise Refused([Detail("body", "expected an object")]) from None
+    raise Refused([Detail("body", f"malformed JSON: {error}")]) from None

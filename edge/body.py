@@ -1,0 +1,83 @@
+"""One bounded read of a body and one bounded inflate: limits wrap the stream, not the result (contract, section 2, point 5)."""
+
+import asyncio
+from typing import Final, cast
+
+from aiohttp import web
+from aiohttp.http_exceptions import PayloadEncodingError
+from aiohttp.web_protocol import RequestPayloadError
+from isal import isal_zlib
+
+from edge.faults import Fault
+from schemas.errors import Detail, WireError
+from schemas.limits import MAX_BODY_BYTES
+
+_WITH_GZIP_HEADER: Final = 31
+_NOT_GZIP: Final = cast(type[Exception], isal_zlib.error)
+_MOST_GZIP_BYTES: Final = MAX_BODY_BYTES + 65_536
+"""Incompressible data grows by a few bytes every 64 KB; no honest body of the limit's size is longer than this."""
+_MOST_MEMBERS: Final = 64
+"""Each member of a gzip body costs a copy of what follows it: thousands of empty ones would be an attack."""
+
+
+class SlowBody(Exception):
+    """The body did not arrive in time, or its sender went away."""
+
+
+async def read_body(request: web.BaseRequest, gzip: bool, timeout: float) -> bytes:
+    """The decoded body. Raises Fault (413, or 400 for bad gzip or chunks) or SlowBody."""
+    most = _MOST_GZIP_BYTES if gzip else MAX_BODY_BYTES
+    data = await _read(request, most, timeout)
+    return inflate(data) if gzip else data
+
+
+def inflate(data: bytes) -> bytes:
+    """A gzip body of one or more members, inflated to at most one byte past the limit. Raises Fault."""
+    out = b""
+    for _ in range(_MOST_MEMBERS):
+        stream = isal_zlib.decompressobj(_WITH_GZIP_HEADER)
+        try:
+            out += stream.decompress(data, MAX_BODY_BYTES + 1 - len(out))
+        except _NOT_GZIP as error:
+            raise _bad_gzip(str(error)) from None
+        if len(out) > MAX_BODY_BYTES:
+            raise Fault(WireError.PAYLOAD_TOO_LARGE, "inflated")
+        if not stream.eof:
+            raise _bad_gzip("it ends early")
+        data = stream.unused_data
+        if not data:
+            return out
+    raise _bad_gzip(f"more than {_MOST_MEMBERS} members")
+
+
+async def _read(request: web.BaseRequest, most: int, timeout: float) -> bytes:
+    length = request.content_length
+    if length is not None and length > most:
+        raise Fault(WireError.PAYLOAD_TOO_LARGE, "length")
+    content = request.content
+    if "Expect" in request.headers and not content.is_eof():
+        # Only now that everything before the body has passed is the client told to send it.
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+    parts = []
+    size = 0
+    try:
+        async with asyncio.timeout(timeout):
+            while part := await content.readany():
+                size += len(part)
+                if size > most:
+                    raise Fault(WireError.PAYLOAD_TOO_LARGE, "body")
+                parts.append(part)
+    except TimeoutError:
+        raise SlowBody from None
+    except (RequestPayloadError, PayloadEncodingError) as error:
+        raise Fault(
+            WireError.VALIDATION_FAILED, "body", [Detail("body", f"broken transfer: {error}")]
+        ) from None
+    except ConnectionError:
+        raise SlowBody from None
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _bad_gzip(why: str) -> Fault:
+    return Fault(WireError.VALIDATION_FAILED, "gzip", [Detail("body", f"not valid gzip: {why}")])

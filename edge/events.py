@@ -1,0 +1,157 @@
+"""The two endpoints that take events (protocol, section 4), each check in the order of the contract, section 2, point 1."""
+
+import asyncio
+import time
+from typing import Final
+
+from aiohttp import web
+from msgspec import Raw, Struct
+
+from edge import answers
+from edge.admit import LENIENT, STRICT, Refused, Rules, admit, checked_text, open_batch
+from edge.auth import authenticate
+from edge.body import read_body
+from edge.faults import Fault
+from edge.headers import Head, read_headers
+from edge.intake import Intake
+from edge.metrics import Metrics
+from edge.outcomes import Outcomes, Refusal
+from edge.projects import ProjectDirectory
+from edge.ratelimit import RateLimiter
+from schemas.errors import Detail, RejectedEvent, WireError
+from schemas.limits import Limit
+from schemas.projects import Project
+
+_LARGE_BYTES: Final = 65_536
+"""From here on a body's slow path leaves the loop to others, in a thread."""
+_SLICE_SECONDS: Final = 0.004
+"""Longest that a batch works at a stretch."""
+_OUTCOMES: Final[dict[WireError, Refusal]] = {
+    WireError.VALIDATION_FAILED: "invalid",
+    WireError.PAYLOAD_TOO_LARGE: "tooLarge",
+    WireError.RATE_LIMITED: "rateLimited",
+}
+_LIMIT_REASONS: Final = {limit.sentence: limit.title for limit in Limit}
+
+
+class Ingest(Struct, frozen=True):
+    """The parts that an endpoint needs."""
+
+    projects: ProjectDirectory
+    limiter: RateLimiter
+    intake: Intake
+    metrics: Metrics
+    outcomes: Outcomes
+    body_timeout: float
+
+    async def single(self, request: web.BaseRequest) -> web.Response:
+        """POST /v1/events. Raises Fault or SlowBody."""
+        token, project = self._authenticate(request)
+        try:
+            head, body = await self._open(request, token, project)
+            try:
+                event = await _admit(checked_text(body), _rules(project, head.sdk))
+            except Refused as refused:
+                raise _invalid(refused) from None
+            await self.intake.safe(self.intake.put(project, head.sdk, (event,)))
+        except Fault as fault:
+            self._count_refusal(project, request, fault)
+            raise
+        self.metrics.count(project.id, head.sdk, "accepted", "")
+        return answers.accepted()
+
+    async def batch(self, request: web.BaseRequest) -> web.Response:
+        """POST /v1/events:batch. Raises Fault or SlowBody."""
+        token, project = self._authenticate(request)
+        try:
+            head, body = await self._open(request, token, project)
+            try:
+                events = await _open_batch(checked_text(body))
+            except Refused as refused:
+                raise _invalid(refused) from None
+            admitted, rejected = await _admit_all(events, _rules(project, head.sdk))
+            await self.intake.safe(self.intake.put(project, head.sdk, admitted))
+        except Fault as fault:
+            self._count_refusal(project, request, fault)
+            raise
+        if admitted:
+            self.metrics.count(project.id, head.sdk, "accepted", "", len(admitted))
+        for event in rejected:
+            self._count(project.id, head.sdk, "invalid", _reason(event.details))
+        return answers.batch(len(events), rejected)
+
+    def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
+        try:
+            return authenticate(request.headers.get("Authorization"), self.projects)
+        except Fault as fault:
+            outcome = "unauthorized" if fault.error is WireError.UNAUTHORIZED else "unavailable"
+            self.metrics.count("", request.headers.get("Svc-Sdk", ""), outcome, fault.reason)
+            raise
+
+    async def _open(self, request: web.BaseRequest, token: str, project: Project) -> tuple[Head, bytes]:
+        wait_ms = await self.limiter.take(token, project.rate_limit_per_minute)
+        if wait_ms:
+            raise Fault(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
+        head = read_headers(request.headers)
+        body = await read_body(request, head.gzip, self.body_timeout)
+        self.metrics.body_bytes.inc(len(body))
+        return head, body
+
+    def _count_refusal(self, project: Project, request: web.BaseRequest, fault: Fault) -> None:
+        sdk = request.headers.get("Svc-Sdk", "")[:200]
+        outcome = _OUTCOMES.get(fault.error)
+        if outcome is None:
+            self.metrics.count(project.id, sdk, "unavailable", fault.reason)
+        else:
+            self._count(project.id, sdk, outcome, fault.reason)
+
+    def _count(self, project: str, sdk: str, outcome: Refusal, reason: str) -> None:
+        self.metrics.count(project, sdk, outcome, reason)
+        self.outcomes.count(project, sdk, outcome, reason)
+
+
+async def _admit_all(
+    events: list[Raw], rules: Rules
+) -> tuple[list[tuple[str, bytes | Raw]], list[RejectedEvent]]:
+    admitted: list[tuple[str, bytes | Raw]] = []
+    rejected: list[RejectedEvent] = []
+    code = WireError.VALIDATION_FAILED.code
+    started = time.perf_counter()
+    for index, raw in enumerate(events):
+        try:
+            admitted.append(admit(raw, rules) if len(raw) < _LARGE_BYTES else await _admit(raw, rules))
+        except Refused as refused:
+            rejected.append(RejectedEvent(index, code, refused.details))
+        if time.perf_counter() - started > _SLICE_SECONDS:
+            await asyncio.sleep(0)
+            started = time.perf_counter()
+    return admitted, rejected
+
+
+async def _admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
+    if len(event) < _LARGE_BYTES:
+        return admit(event, rules)
+    return await asyncio.to_thread(admit, event, rules)
+
+
+async def _open_batch(body: bytes) -> list[Raw]:
+    # Only a wrapper that has to be mended costs more than a stroll through it.
+    if len(body) >= _LARGE_BYTES and (rb"\ud" in body or rb"\uD" in body):
+        return await asyncio.to_thread(open_batch, body)
+    return open_batch(body)
+
+
+def _rules(project: Project, sdk: str) -> Rules:
+    return LENIENT if project.lenient_sdks and project.is_lenient(sdk) else STRICT
+
+
+def _invalid(refused: Refused) -> Fault:
+    return Fault(WireError.VALIDATION_FAILED, _reason(refused.details), refused.details)
+
+
+def _reason(details: list[Detail]) -> str:
+    """One of a few words for counting: a limit's name, or where the fault lies."""
+    for detail in details:
+        if detail.message in _LIMIT_REASONS:
+            return _LIMIT_REASONS[detail.message]
+    return details[0].field if details[0].field in {"body", "events"} else "schema"

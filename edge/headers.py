@@ -1,0 +1,56 @@
+"""The headers of section 5 of the protocol. Pure: a mapping in, what matters out, or every fault of them."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from edge.faults import Fault
+from schemas.errors import Detail, WireError
+
+LONGEST_SDK: Final = 200
+_SDK: Final = re.compile(r"[!-~]+/[!-.0-~]+").fullmatch
+
+
+class Head(Struct, frozen=True):
+    """What the headers say: who sends, and whether the body is gzip."""
+
+    sdk: str
+    gzip: bool
+
+
+_known: dict[tuple[str | None, str | None, str | None], Head] = {}
+"""Good heads by their headers as sent: a fleet sends few combinations, and reading one costs as much as routing it."""
+_MOST_KNOWN: Final = 1000
+
+
+def read_headers(headers: Mapping[str, str]) -> Head:
+    """Check the headers. Raises Fault with the name of each faulty one as its field (contract, section 2, point 4)."""
+    given = headers.get("Svc-Sdk"), headers.get("Content-Type"), headers.get("Content-Encoding")
+    head = _known.get(given)
+    if head is None:
+        head = _read(*given)
+        if len(_known) < _MOST_KNOWN:
+            _known[given] = head
+    return head
+
+
+def _read(sdk: str | None, content_type: str | None, encoding: str | None) -> Head:
+    details = []
+    if sdk is None:
+        details.append(Detail("Svc-Sdk", "required"))
+    elif len(sdk) > LONGEST_SDK or not _SDK(sdk):
+        details.append(
+            Detail("Svc-Sdk", f"expected <sdk-name>/<sdk-version> of at most {LONGEST_SDK} characters")
+        )
+    if content_type is None:
+        details.append(Detail("Content-Type", "required"))
+    elif content_type.split(";")[0].strip().lower() != "application/json":
+        details.append(Detail("Content-Type", "expected application/json"))
+    coding = (encoding or "identity").strip().lower()
+    if coding not in {"gzip", "identity"}:
+        details.append(Detail("Content-Encoding", "expected gzip or identity"))
+    if details:
+        raise Fault(WireError.VALIDATION_FAILED, "headers", details)
+    return Head(sdk or "", coding == "gzip")

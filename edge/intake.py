@@ -1,0 +1,50 @@
+"""Admitted events on their way: compressed once, into the chunk of their partition, and waited for."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+
+from msgspec import Raw
+
+from edge.chunker import Chunker
+from edge.faults import unavailable
+from edge.sink import Sink
+from edge.spool import SpoolFull
+from schemas.ids import partition_of, project_seed
+from schemas.payload import compress
+from schemas.projects import Project
+
+
+class Intake:
+    """Takes admitted events and says when they are safe."""
+
+    def __init__(self, chunker: Chunker, sink: Sink) -> None:
+        self._chunker = chunker
+        self._sink = sink
+
+    def put(
+        self, project: Project, sdk: str, events: Iterable[tuple[str, bytes | Raw]]
+    ) -> set[asyncio.Future[None]]:
+        """Hand events, each with its id, to their chunks; the futures end when those are safe."""
+        add, number = self._chunker.add, project.number
+        seed, received_ms = project_seed(number), time.time_ns() // 1_000_000
+        # Before Kafka was ever reached its partitions aren't known: one line, spread when it is drained.
+        partitions = self._sink.partitions or 1
+        return {
+            add(
+                partition_of(seed, event_id, partitions),
+                partitions,
+                (number, bytes.fromhex(event_id.replace("-", "")), received_ms, sdk, compress(event)),
+            )
+            for event_id, event in events
+        }
+
+    @staticmethod
+    async def safe(chunks: set[asyncio.Future[None]]) -> None:
+        """Return when all are safe. Raises Fault (503) where one isn't: what was sent comes again and is dropped by its id."""
+        try:
+            for chunk in chunks:
+                # Shielded: a client that goes away must not take the chunk of others with it.
+                await asyncio.shield(chunk)
+        except SpoolFull:
+            raise unavailable("spool full") from None

@@ -1,0 +1,123 @@
+"""What Prometheus sees of the edge, summed over the workers that share the port.
+
+Several workers keep their figures in files of `PROMETHEUS_MULTIPROC_DIR`, which the supervisor sets before they start; a
+worker that died stays in the sums. A process alone keeps them in memory.
+"""
+
+import os
+import platform
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
+OTHER: Final = "other"
+_MOST_SDKS: Final = 100
+_SECONDS: Final = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Distinct:
+    """Bounds a label: the first `most` values keep their names, all later ones are `other`."""
+
+    def __init__(self, most: int = _MOST_SDKS) -> None:
+        self._most = most
+        self._seen: set[str] = set()
+
+    def __call__(self, value: str) -> str:
+        """The value, or `other`."""
+        if value in self._seen:
+            return value
+        if len(self._seen) < self._most:
+            self._seen.add(value)
+            return value
+        return OTHER
+
+
+class Metrics:
+    """The edge's metrics; made once a process."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry, multiprocess_mode="livesum")
+        self.requests = counter(
+            "svc_edge_requests", "Requests answered, by endpoint and status.", ["endpoint", "status"]
+        )
+        self.seconds = Histogram(
+            "svc_edge_request_seconds",
+            "Time from a request's head to its answer.",
+            ["endpoint"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._events = counter(
+            "svc_edge_events",
+            "Events, or requests refused as a whole, by project, SDK, outcome and reason.",
+            ["project", "sdk", "outcome", "reason"],
+        )
+        self.body_bytes = counter("svc_edge_body_bytes", "Decoded bytes of bodies that were read.")
+        self.spooled = counter("svc_edge_spooled_events", "Events that went to the disk spool.")
+        self.kafka_drops = counter(
+            "svc_edge_kafka_drops", "Producers given up because Kafka did not acknowledge."
+        )
+        self.in_flight = gauge("svc_edge_requests_in_flight", "Requests being served.")
+        self.waiting = gauge("svc_edge_waiting_events", "Accepted events that are not safe yet.")
+        self.spool_bytes = gauge("svc_edge_spool_bytes", "Bytes in the disk spool.")
+        self.spool_age = Gauge(
+            "svc_edge_spool_age_seconds",
+            "Age of the oldest event in the disk spool.",
+            multiprocess_mode="livemax",
+            registry=registry,
+        )
+        self.kafka_up = Gauge(
+            "svc_edge_kafka_up",
+            "1 while Kafka acknowledges, in every worker.",
+            multiprocess_mode="livemin",
+            registry=registry,
+        )
+        build = Gauge(
+            "svc_build_info", "Constant 1.", ["version", "python"], multiprocess_mode="max", registry=registry
+        )
+        build.labels(_version(), platform.python_version()).set(1)
+        self._sdk = Distinct()
+        self._children: dict[tuple[str, str, str, str], Callable[[float], None]] = {}
+        self._answers: dict[tuple[str, int], Callable[[], None]] = {}
+        self._times: dict[str, Callable[[float], None]] = {}
+
+    def answered(self, endpoint: str, status: int, seconds: float) -> None:
+        """Count and time a request; endpoints and statuses are few."""
+        count = self._answers.get((endpoint, status))
+        if count is None:
+            count = self._answers[endpoint, status] = self.requests.labels(endpoint, status).inc
+            self._times.setdefault(endpoint, self.seconds.labels(endpoint).observe)
+        count()
+        self._times[endpoint](seconds)
+
+    def count(self, project: str, sdk: str, outcome: str, reason: str, events: int = 1) -> None:
+        """Count events of a project ("" where it isn't known) by the SDK's name."""
+        name = self._sdk(sdk.rpartition("/")[0]) if sdk else ""
+        key = project, name, outcome, reason
+        add = self._children.get(key)
+        if add is None:
+            add = self._children[key] = self._events.labels(*key).inc
+        add(events)
+
+    def page(self) -> bytes:
+        """The text that Prometheus reads: of all workers, where there are several."""
+        directory = os.environ.get(MULTIPROCESS)
+        if not directory:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together, path=directory)  # type: ignore[no-untyped-call]
+        return generate_latest(together)
+
+
+def _version() -> str:
+    try:
+        return version("svc-service")
+    except PackageNotFoundError:
+        return "unknown"

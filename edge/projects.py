@@ -1,0 +1,100 @@
+"""The edge's view of all projects: followed from Kafka, and from a snapshot on disk while Kafka hasn't been reached.
+
+Without the snapshot an edge that starts during an outage would know no token and have to refuse what its spool could take.
+"""
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from schemas.health import Part
+from schemas.kafka import TopicFollower
+from schemas.projects import Project, ProjectRegistry, encode_project
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic
+
+log = logging.getLogger(__name__)
+
+_SAVE_SECONDS: Final = 1.0
+_decode_snapshot: Final = msgspec.json.Decoder(list[Project]).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class ProjectDirectory:
+    """Tokens to projects. `current` is True once the topic has been read to its end in this process."""
+
+    def __init__(self, snapshot: Path) -> None:
+        self._snapshot = snapshot
+        self._live = ProjectRegistry()
+        self._shown = ProjectRegistry()
+        self._saved_version = 0
+        self.current = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is anything to look tokens up in."""
+        return self.current or len(self._shown) > 0
+
+    def by_token(self, token: str) -> Project | None:
+        """The project of an unrevoked token, as far as is known."""
+        return self._shown.by_token(token)
+
+    def apply(self, key: bytes, value: bytes | None) -> None:
+        """One record of the topic `projects`. Raises ValueError for a bad one."""
+        self._live.apply(key, value)
+
+    def set_current(self) -> None:
+        """The topic has been read to its end: from now on it is what is believed."""
+        self._shown = self._live
+        self.current = True
+
+    async def run(self, settings: KafkaSettings) -> None:
+        """Follow the topic and keep the snapshot until cancelled."""
+        with suppress(FileNotFoundError):
+            await asyncio.to_thread(self.load)
+        follower = TopicFollower(settings, Topic.PROJECTS, self.apply)
+        following = asyncio.create_task(follower.run())
+        try:
+            await follower.loaded.wait()
+            self.set_current()
+            while True:
+                if self._live.version != self._saved_version:
+                    self._saved_version = self._live.version
+                    await asyncio.to_thread(self._save, _encode(list(self._live)))
+                await asyncio.sleep(_SAVE_SECONDS)
+        finally:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    def load(self) -> None:
+        """Show the last snapshot. Raises FileNotFoundError where there is none; a damaged one is passed over."""
+        try:
+            projects = _decode_snapshot(self._snapshot.read_bytes())
+        except msgspec.DecodeError as error:
+            log.warning("%s is damaged and passed over: %s", self._snapshot, error)
+            return
+        for project in projects:
+            self._shown.apply(project.id.encode(), encode_project(project))
+
+    def _save(self, content: bytes) -> None:
+        self._snapshot.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._snapshot.with_suffix(f".{os.getpid()}")
+        with fresh.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._snapshot)
+
+    def health(self) -> Part:
+        """For readyz: whether tokens can be told, and from where."""
+        if self.current:
+            return Part(True, f"{len(self._live)} projects")
+        if self.known:
+            return Part(True, f"{len(self._shown)} projects of the last snapshot: Kafka has not been reached")
+        return Part(False, "the topic has not been read to its end")

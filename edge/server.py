@@ -1,0 +1,60 @@
+"""aiohttp's low-level server with what we need changed: how it answers what isn't HTTP, and how long it waits."""
+
+import logging
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestHandler
+
+from edge import answers
+from edge.faults import Fault
+from schemas.errors import Detail, WireError
+
+log = logging.getLogger(__name__)
+
+_IDLE_SECONDS: Final = 75.0
+"""A connection without a whole request head for this long is closed: longer than the proxies in front keep theirs."""
+_LINGER_SECONDS: Final = 2.0
+"""How long a refused body that is still coming is taken off the line, so that its sender can read the answer."""
+_READ_BUFFER: Final = 256 * 1024
+
+
+class EdgeConnection(RequestHandler):
+    """One connection: a malformed head is answered in our words, and isn't worth a traceback."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,  # noqa: ARG002
+        status: int = 500,  # noqa: ARG002
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what the parser refused; anything else was answered before it got here."""
+        if isinstance(exc, HttpProcessingError):
+            log.debug("not HTTP: %s", exc.message)
+            details = [Detail("request", "malformed HTTP request")]
+            response = answers.fault(Fault(WireError.VALIDATION_FAILED, "http", details))
+        else:
+            log.error("a fault of the server: %s", message, exc_info=exc)
+            response = answers.fault(Fault(WireError.INTERNAL, "fault"))
+        response.force_close()
+        return response
+
+
+class EdgeServer(web.Server):
+    """Makes our connections. The body isn't inflated by aiohttp, which knows no bound for it."""
+
+    _options: Final[dict[str, Any]] = {
+        "auto_decompress": False,
+        "access_log": None,
+        "keepalive_timeout": _IDLE_SECONDS,
+        "lingering_time": _LINGER_SECONDS,
+        "read_bufsize": _READ_BUFFER,
+    }
+
+    def __call__(self) -> RequestHandler:
+        """A protocol for a new connection."""
+        return EdgeConnection(self, loop=self._loop, **self._options)

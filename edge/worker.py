@@ -1,0 +1,181 @@
+"""One process of the edge, put together from its real parts and served until told to stop."""
+
+import asyncio
+import gc
+import logging
+import resource
+import signal
+import socket
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+from edge.app import build_app
+from edge.chunker import Chunker, ChunkLimits
+from edge.delivery import Delivery
+from edge.drain import drain_forever
+from edge.events import Ingest
+from edge.intake import Intake
+from edge.kafka_sink import KafkaSink
+from edge.metrics import Metrics
+from edge.outcomes import Outcomes
+from edge.projects import ProjectDirectory
+from edge.ratelimit import RateLimiter
+from edge.remote_window import RemoteWindow
+from edge.shared_window import SharedWindow
+from edge.slots import Slot
+from edge.spool import Spool
+from schemas.health import Health, Part
+from schemas.settings import EdgeSettings
+
+log = logging.getLogger(__name__)
+
+_GAUGE_SECONDS: Final = 1.0
+
+
+class Worker:
+    """The parts of one process. `start` needs a running loop."""
+
+    def __init__(self, settings: EdgeSettings, listener: socket.socket) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._root = Path(settings.data_dir) / "edge"
+        self.health = Health()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Take a folder, connect, and listen."""
+        settings = self._settings
+        self._slot = Slot(self._root / "spool")
+        self._slot.adopt_orphans()
+        self._spool = Spool(
+            self._slot.directory,
+            settings.spool_max_bytes // settings.edge_workers,
+            settings.spool_max_age_hours * 3600,
+        )
+        self._sink = KafkaSink(settings, settings.edge_send_deadline_seconds)
+        self._delivery = Delivery(self._sink, self._spool)
+        limits = ChunkLimits(settings.edge_chunk_events, settings.edge_chunk_bytes, settings.edge_linger_ms)
+        self._chunker = Chunker(self._delivery.deliver, limits)
+        self._projects = ProjectDirectory(self._root / "projects.json")
+        self._outcomes = Outcomes(self._sink, self._slot.directory / "outcomes.json")
+        self._metrics = Metrics()
+        self._limiter = self._rate_limiter()
+        ingest = Ingest(
+            projects=self._projects,
+            limiter=self._limiter,
+            intake=Intake(self._chunker, self._sink),
+            metrics=self._metrics,
+            outcomes=self._outcomes,
+            body_timeout=settings.edge_body_timeout_seconds,
+        )
+        self.health.set("accepting", True)
+        self.health.probe("projects", self._projects.health)
+        self.health.probe("delivery", self._delivery_health)
+        await self._sink.start()
+        self._spawn(self._projects.run(settings))
+        self._spawn(drain_forever(self._spool, self._sink, self._delivery))
+        self._spawn(self._outcomes.run())
+        self._spawn(self._show_gauges())
+        self._runner = web.ServerRunner(
+            build_app(ingest, self.health, self._metrics), shutdown_timeout=settings.edge_stop_seconds
+        )
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._listener, backlog=1024).start()
+
+    async def stop(self) -> None:
+        """Say that nothing more is wanted, finish what is in flight, hand everything over."""
+        self.health.set("accepting", False, "stopping")
+        await asyncio.sleep(self._settings.edge_drain_seconds)
+        await self._runner.cleanup()
+        await self._chunker.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._outcomes.stop()
+        await self._sink.stop()
+        await self._spool.stop()
+        await self._limiter.close()
+        self._slot.release()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A part that runs for ever has ended: only a fault does that, and a fresh process mends more than a lame one."""
+        if not task.cancelled():
+            log.critical("a part of the edge failed", exc_info=task.exception())
+            signal.raise_signal(signal.SIGTERM)
+
+    def _rate_limiter(self) -> RateLimiter:
+        local = SharedWindow(self._root / "rate-limit")
+        store = self._settings.rate_limit_store
+        return RemoteWindow(store, local) if store else local
+
+    def _delivery_health(self) -> Part:
+        if self._sink.up:
+            return Part(True)
+        if self._spool.full:
+            return Part(False, "Kafka is away and the spool is full")
+        return Part(True, f"Kafka is away: {self._spool.size} bytes in the spool")
+
+    async def _show_gauges(self) -> None:
+        metrics = self._metrics
+        shown_spooled = shown_drops = 0
+        while True:
+            metrics.waiting.set(self._chunker.waiting_events)
+            metrics.spool_bytes.set(self._spool.size)
+            metrics.spool_age.set(self._spool.age_seconds)
+            metrics.kafka_up.set(self._sink.up)
+            metrics.spooled.inc(self._delivery.spooled_events - shown_spooled)
+            metrics.kafka_drops.inc(self._sink.drops - shown_drops)
+            shown_spooled, shown_drops = self._delivery.spooled_events, self._sink.drops
+            await asyncio.sleep(_GAUGE_SECONDS)
+
+
+async def serve(
+    settings: EdgeSettings, listener: socket.socket, orphaned: socket.socket | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT, or until the other end of `orphaned`, the supervisor's, closes."""
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    if orphaned is not None:
+        loop.add_reader(orphaned, stopping.set)
+    worker = Worker(settings, listener)
+    await worker.start()
+    # What was made so far stays for good: it needs no looking through at each collection.
+    gc.collect()
+    gc.freeze()
+    host, port = listener.getsockname()[:2]
+    log.info("listening", extra={"host": host, "port": port})
+    await stopping.wait()
+    await worker.stop()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that several processes may have, each with a queue of its own. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        listener.bind((host, port))
+    except OSError:
+        listener.close()
+        raise
+    listener.setblocking(False)
+    return listener
+
+
+def raise_file_limit() -> None:
+    """Let as many connections in as the system allows: idle ones cost little more than their descriptor."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

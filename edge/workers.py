@@ -1,0 +1,130 @@
+"""Several workers on one port: each has a socket of its own (SO_REUSEPORT), and one that dies is replaced.
+
+The supervisor keeps the sockets, so that connections which wait for a dead worker are served by its successor.
+"""
+
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import time
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from edge.metrics import MULTIPROCESS
+from edge.worker import listen, raise_file_limit, serve
+from schemas import logs
+from schemas.settings import EdgeSettings
+
+log = logging.getLogger(__name__)
+
+_REPLACE_SECONDS: Final = 0.5
+"""Least time between two starts in one place: a worker that can't start must not burn the machine."""
+
+
+def run(settings: EdgeSettings) -> None:
+    """Serve until SIGTERM or SIGINT, with as many processes as the settings say. Raises OSError where the port is taken."""
+    logs.configure(settings.log_level)
+    raise_file_limit()
+    listener = listen(settings.ingest_host, settings.ingest_port)
+    if settings.edge_workers == 1:
+        uvloop.run(serve(settings, listener))
+    else:
+        _Supervisor(settings, listener).run()
+
+
+class _Supervisor:
+    def __init__(self, settings: EdgeSettings, first: socket.socket) -> None:
+        self._settings = settings
+        host, port = first.getsockname()[:2]
+        others = [listen(host, port) for _ in range(settings.edge_workers - 1)]
+        self._listeners = [first, *others]
+        self._workers: list[BaseProcess] = []
+        self._started: list[float] = []
+        # Workers see their end close when this process dies, however it dies.
+        self._tether, self._workers_end = socket.socketpair()
+        self._woken, self._waker = socket.socketpair()
+        self._stopping = False
+
+    def run(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        directory = Path(self._settings.data_dir) / "edge" / "metrics" / str(os.getpid())
+        _sweep(directory.parent)
+        directory.mkdir(parents=True)
+        os.environ[MULTIPROCESS] = str(directory)
+        try:
+            for listener in self._listeners:
+                self._workers.append(self._start(listener))
+                self._started.append(time.monotonic())
+            while not self._stopping:
+                self._watch()
+            self._end()
+        finally:
+            del os.environ[MULTIPROCESS]
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _start(self, listener: socket.socket) -> BaseProcess:
+        context = multiprocessing.get_context("spawn")
+        worker = context.Process(
+            target=_work, args=(self._settings, listener, self._workers_end), daemon=False
+        )
+        worker.start()
+        return worker
+
+    def _watch(self) -> None:
+        wait([self._woken, *(worker.sentinel for worker in self._workers)])
+        for place, worker in enumerate(self._workers):
+            if self._stopping or worker.is_alive():
+                continue
+            log.warning(
+                "a worker died and is replaced", extra={"died": worker.pid, "exit_code": worker.exitcode}
+            )
+            _forget(worker.pid)
+            time.sleep(max(0.0, self._started[place] + _REPLACE_SECONDS - time.monotonic()))
+            self._workers[place] = self._start(self._listeners[place])
+            self._started[place] = time.monotonic()
+
+    def _end(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        for worker in self._workers:
+            worker.terminate()
+        patience = self._settings.edge_drain_seconds + 2 * self._settings.edge_stop_seconds + 5
+        end = time.monotonic() + patience
+        for worker in self._workers:
+            worker.join(max(0.0, end - time.monotonic()))
+            if worker.is_alive():
+                log.warning("a worker does not end and is killed", extra={"killed": worker.pid})
+                worker.kill()
+                worker.join()
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+        self._waker.send(b"x")
+
+
+def _work(settings: EdgeSettings, listener: socket.socket, tether: socket.socket) -> None:
+    logs.configure(settings.log_level)
+    raise_file_limit()
+    uvloop.run(serve(settings, listener, tether))
+
+
+def _forget(pid: int | None) -> None:
+    """A dead worker's gauges are no longer true; its counters stay in the sums."""
+    from prometheus_client.multiprocess import mark_process_dead
+
+    mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
+def _sweep(metrics: Path) -> None:
+    """Figures of supervisors that are no more."""
+    for directory in metrics.glob("*"):
+        if not Path(f"/proc/{directory.name}").exists():
+            shutil.rmtree(directory, ignore_errors=True)
