@@ -128,7 +128,10 @@ def _release(value: object, troubles: list[str]) -> str:
     name, _, rest = given.rpartition("@")
     version, _, build = rest.partition("+")
     made = f"{_word(name) or _program()}@{_word(version) or '0.0.0'}+{_word(build) or '0'}"
-    troubles.append(f"release {given!r} does not have the form <app-name>@<version>+<build>; using {made!r}")
+    wrong = (
+        f"release {given!r} does not have the form <app-name>@<version>+<build>" if given else "no release"
+    )
+    troubles.append(f"{wrong}; using {made!r}")
     return made
 
 

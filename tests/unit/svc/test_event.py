@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from edge.admit import STRICT, admit, checked_text
 from schemas.event import Event
 from schemas.limits import MAX_BODY_BYTES, Limit
 from svc import limits
@@ -115,6 +116,7 @@ def test_whatever_is_in_scope_the_server_takes_the_event(
     assert event.id == event_id
     assert uuid.UUID(event.id).version == 7
     assert len(kept.events[0]) <= limits.MAX_EVENT_BYTES
+    assert admit(checked_text(kept.events[0]), STRICT) == (event_id, kept.events[0])
 
 
 def large_event() -> dict[str, Any]:

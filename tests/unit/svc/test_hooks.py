@@ -1,0 +1,222 @@
+"""Hooks within one process: they tell the library, call who was there before, and go away again."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import svc
+from svc.hooks import Hooks
+from svc.reporting import current
+from tests.eventually import eventually
+from tests.unit.svc.ingest import Ingest
+
+Start = Callable[..., Ingest]
+
+
+def messages(ingest: Ingest) -> list[str]:
+    assert svc.flush(10)
+    return [event["error"]["message"] for event in ingest.events]
+
+
+def hooks() -> tuple[object, ...]:
+    return (
+        sys.excepthook,
+        threading.excepthook,
+        sys.unraisablehook,
+        asyncio.BaseEventLoop.call_exception_handler,
+    )
+
+
+def test_close_puts_the_hooks_back(start: Start) -> None:
+    before = hooks()
+    start()
+    assert all(ours is not theirs for ours, theirs in zip(hooks(), before, strict=True))
+    svc.close()
+    assert hooks() == before
+
+
+def test_hook_of_somebody_else_that_came_later_is_left_in_place(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start()
+    ours = sys.excepthook
+    seen: list[BaseException] = []
+
+    def theirs(kind: Any, error: BaseException, traceback: Any) -> None:
+        seen.append(error)
+        ours(kind, error, traceback)
+
+    monkeypatch.setattr(sys, "excepthook", theirs)
+    svc.close()
+    assert sys.excepthook is theirs
+    sys.excepthook(ValueError, ValueError("after close"), None)
+    assert len(seen) == 1
+
+
+def test_previous_hooks_are_called(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[BaseException | None] = []
+    monkeypatch.setattr(sys, "excepthook", lambda *told: called.append(told[1]))
+    ingest = start()
+    error = ValueError("uncaught")
+    sys.excepthook(ValueError, error, None)
+    assert called == [error]
+    assert messages(ingest) == ["uncaught"]
+
+
+def test_hooks_are_left_alone_when_told_so(start: Start) -> None:
+    before = hooks()
+    start(capture={"errors": False})
+    assert hooks() == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1)])
+def test_end_of_a_program_is_no_error(
+    start: Start, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", lambda *_: None)
+    ingest = start()
+    sys.excepthook(type(error), error, None)
+    assert messages(ingest) == []
+
+
+def test_error_that_was_captured_by_hand_is_not_captured_again_by_a_hook(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", lambda *_: None)
+    ingest = start()
+    error = ValueError("once")
+    svc.capture_exception(error)
+    sys.excepthook(ValueError, error, None)
+    assert messages(ingest) == ["once"]
+
+
+async def test_handler_of_a_foreign_loop_is_kept_and_called(start: Start) -> None:
+    ingest = start()
+    told: list[dict[str, Any]] = []
+
+    class Foreign:
+        handler: Any = None
+
+        def get_exception_handler(self) -> Any:
+            return lambda _loop, context: told.append(context)
+
+        def set_exception_handler(self, handler: Any) -> None:
+            self.handler = handler
+
+    loop = Foreign()
+    svc.watch_loop(loop)
+    loop.handler(loop, {"exception": ValueError("in a callback"), "message": "m"})
+    loop.handler(loop, {"message": "without an exception"})
+    assert len(told) == 2
+    assert messages(ingest) == ["in a callback"]
+
+
+async def test_callback_that_fails_in_a_running_loop_is_reported(start: Start) -> None:
+    ingest = start()
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+
+    def fail() -> None:
+        raise ValueError("in a callback")
+
+    asyncio.get_running_loop().call_soon(fail)
+    await asyncio.sleep(0)
+    assert await eventually(lambda: [e["error"]["message"] for e in ingest.events]) == ["in a callback"]
+
+
+async def test_tasks_may_use_the_library_at_once(start: Start) -> None:
+    ingest = start()
+
+    async def work(n: int) -> None:
+        for _ in range(10):
+            svc.set_tag("n", str(n))
+            svc.add_breadcrumb({"message": str(n)})
+            await asyncio.sleep(0)
+            svc.capture_exception(ValueError(str(n)))
+
+    await asyncio.gather(*(work(n) for n in range(20)))
+    assert await asyncio.to_thread(svc.flush, 10)
+    assert len(ingest.events) == 200
+
+
+def test_sessions_are_breadcrumbs_when_asked_for(start: Start) -> None:
+    start(capture={"sessions": True})
+    svc.session_background()
+    svc.session_active()
+    assert [(crumb["type"], crumb["data"]) for crumb in svc.get_breadcrumbs()] == [
+        ("user", {"action": "active", "target": "app"}),
+        ("user", {"action": "background", "target": "app"}),
+        ("user", {"action": "active", "target": "app"}),
+    ]
+
+
+def test_sessions_are_no_breadcrumbs_otherwise(start: Start) -> None:
+    start()
+    svc.session_active()
+    assert svc.get_breadcrumbs() == []
+
+
+async def test_process_that_goes_on_after_a_stop_is_active_again(start: Start) -> None:
+    start(capture={"sessions": True})
+    svc.clear_breadcrumbs()
+    os.kill(os.getpid(), signal.SIGCONT)
+    (crumb,) = await eventually(svc.get_breadcrumbs)
+    assert crumb["data"] == {"action": "active", "target": "app"}
+    svc.close()
+    assert signal.getsignal(signal.SIGCONT) is signal.SIG_DFL
+
+
+def test_log_records_become_breadcrumbs_and_their_errors_events(start: Start) -> None:
+    ingest = start(capture={"logs": True})
+    logger = logging.getLogger("shop")
+    logger.setLevel(logging.DEBUG)
+    logger.debug("too little")
+    logger.warning("low on %s", "paper")
+    logger.error("an error without an exception")
+    try:
+        int("no number")
+    except ValueError:
+        logger.exception("failed")
+        logger.warning("seen", exc_info=True)
+    crumbs = [(c["type"], c["data"]["level"], c["data"]["message"]) for c in svc.get_breadcrumbs()]
+    assert crumbs == [
+        ("log", "warning", "low on paper"),
+        ("log", "error", "an error without an exception"),
+        ("log", "warning", "seen"),
+    ]
+    assert messages(ingest) == ["invalid literal for int() with base 10: 'no number'"]
+
+
+def test_log_handler_survives_a_record_that_cannot_be_formatted(start: Start) -> None:
+    start()
+    handler = svc.LogHandler()
+    handler.emit(logging.LogRecord("shop", logging.INFO, "f", 1, "%d", ("not a number",), None))
+    handler.emit(logging.LogRecord("svc", logging.WARNING, "f", 1, "our own", (), None))
+    assert svc.get_breadcrumbs() == []
+
+
+def test_log_handler_goes_with_close(start: Start) -> None:
+    before = list(logging.getLogger().handlers)
+    start(capture={"logs": True})
+    svc.close()
+    assert logging.getLogger().handlers == before
+    svc.LogHandler().emit(logging.LogRecord("shop", logging.INFO, "f", 1, "m", (), None))
+
+
+def test_hook_never_raises_whatever_the_client_does(start: Start) -> None:
+    start()
+    client = current()
+    assert client is not None
+
+    def broken(*_args: Any, **_kwargs: Any) -> None:
+        raise RuntimeError("our fault")
+
+    client.capture = broken  # type: ignore[method-assign]
+    Hooks(current)._tell(ValueError())
+    assert client.counts["dropped.fault"] == 1
