@@ -1,0 +1,148 @@
+"""Issues, activity, outcomes and projects to columns, as the tables of the same names take them. Pure: no I/O, no clock."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from schemas.issues import Activity, IssueRecord, Outcome, encode_json
+from schemas.projects import Project
+from schemas.times import parse_iso
+
+_TIME: Final = pa.timestamp("ms")
+_TEXT: Final = pa.string()
+_TEXTS: Final = pa.list_(pa.string())
+_U128: Final = pa.binary(16)
+
+ISSUES: Final = pa.schema({
+    "project_id": pa.uint32(), "issue_id": pa.uint64(), "fingerprints": pa.list_(pa.uint64()), "error_type": _TEXT,
+    "message": _TEXT, "culprit": _TEXT, "platform": _TEXT, "status": _TEXT, "regressed": pa.uint8(), "first_seen": _TIME,
+    "last_seen": _TIME, "events": pa.uint64(), "users": pa.uint64(), "first_release": _TEXT, "last_release": _TEXT,
+    "environments": _TEXTS, "releases": _TEXTS, "assignee": _TEXT, "resolved_in": _TEXT, "ignore_until": _TEXT,
+    "last_event": _U128, "grouping_version": _TEXT, "grouping_rule": _TEXT, "grouping_parts": _TEXTS,
+    "merged_into": pa.uint64(), "version": pa.uint64(), "deleted": pa.uint8(),
+})  # fmt: skip
+ISSUE_ACTIVITY: Final = pa.schema({
+    "project_id": pa.uint32(), "issue_id": pa.uint64(), "at": _TIME, "id": _TEXT, "kind": _TEXT, "by": _TEXT, "data": _TEXT,
+})  # fmt: skip
+OUTCOMES: Final = pa.schema({
+    "project_id": pa.uint32(), "minute": pa.timestamp("s"), "sdk": _TEXT, "outcome": _TEXT, "reason": _TEXT,
+    "source": _TEXT, "sequence": pa.uint64(), "count": pa.uint64(),
+})  # fmt: skip
+PROJECTS: Final = pa.schema({
+    "project_id": pa.uint32(), "name": _TEXT, "created": _TIME, "retention_days": pa.uint16(), "payload_days": pa.uint16(),
+    "rate_limit": pa.uint32(), "version": pa.uint64(), "deleted": pa.uint8(),
+})  # fmt: skip
+
+Row = tuple[Any, ...]
+
+
+def table(schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
+    """Rows as an Arrow table. Raises pyarrow's errors, which are ValueErrors, for a value out of its column's range."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
+
+
+def issue_row(issue: IssueRecord) -> Row:
+    """A row of `issues`. Raises ValueError for an identifier that isn't one."""
+    return (
+        int(issue.project_id),
+        int(issue.id, 16),
+        [int(fingerprint, 16) for fingerprint in issue.fingerprints],
+        issue.error_type,
+        issue.message,
+        issue.culprit,
+        _most(issue.platforms),
+        issue.status,
+        int(issue.regressed),
+        issue.first_seen_ms,
+        issue.last_seen_ms,
+        issue.events,
+        issue.users,
+        issue.first_release,
+        issue.last_release,
+        sorted(issue.environments),
+        sorted(issue.releases),
+        issue.assignee or "",
+        issue.resolved_in or "",
+        encode_json(issue.ignore_until).decode() if issue.ignore_until else "",
+        _uint128(issue.last_event),
+        issue.grouping_version,
+        issue.grouping_rule,
+        list(issue.grouping_parts),
+        _merged_into(issue),
+        issue.version,
+        0,
+    )
+
+
+def activity_row(activity: Activity) -> Row:
+    """A row of `issue_activity`. Raises ValueError for a bad identifier or time."""
+    return (
+        int(activity.project_id),
+        int(activity.issue, 16),
+        parse_iso(activity.at),
+        activity.id,
+        activity.kind,
+        activity.by,
+        encode_json(activity.data).decode(),
+    )
+
+
+def outcome_row(outcome: Outcome) -> Row:
+    """A row of `outcomes`. Raises ValueError for a bad identifier or time."""
+    return (
+        int(outcome.project_id),
+        parse_iso(outcome.minute) // 60_000 * 60,
+        outcome.sdk,
+        outcome.outcome,
+        outcome.reason,
+        outcome.source,
+        outcome.sequence,
+        outcome.count,
+    )
+
+
+def project_row(project: Project, version: int) -> Row:
+    """A row of `projects`. Raises ValueError for a bad identifier or time."""
+    return (
+        project.number,
+        project.name,
+        parse_iso(project.created_at),
+        project.retention_days,
+        payload_days(project),
+        project.rate_limit_per_minute,
+        version,
+        0,
+    )
+
+
+def payload_days(project: Project) -> int:
+    """For how many days the events' payloads are kept: never longer than the events."""
+    return min(project.payload_retention_days or project.retention_days, project.retention_days)
+
+
+def newest(rows: Iterable[Row], key: int, version: int) -> list[Row]:
+    """The rows with the highest version of each key; both are positions in a row."""
+    kept: dict[Any, Row] = {}
+    for row in rows:
+        known = kept.get(row[key])
+        if known is None or known[version] <= row[version]:
+            kept[row[key]] = row
+    return list(kept.values())
+
+
+def _most(counts: dict[str, int]) -> str:
+    return max(counts, key=lambda name: (counts[name], name), default="")
+
+
+def _uint128(text: str) -> bytes:
+    return uuid.UUID(text).bytes[::-1] if text else bytes(16)
+
+
+def _merged_into(issue: IssueRecord) -> int:
+    # Records of a merged issue name where it went; those without the field were never merged.
+    target: str = getattr(issue, "merged_into", None) or ""
+    return int(target, 16) if target else 0
