@@ -25,10 +25,11 @@ class Incoming(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Which positions of a record carry ids for the first time, and their joined keys."""
+    """Which positions of a record carry ids for the first time, their joined keys, and the log's clock at the record."""
 
     new: list[int]
     keys: bytes
+    watermark_ms: int
 
 
 class Dedupe:
@@ -55,26 +56,26 @@ class Dedupe:
     def decide(self, records: Sequence[Incoming]) -> list[Decision]:
         """Decisions about consecutive records, in order; their ids count as seen from here on."""
         decisions: list[Decision] = []
-        for day, together in self._by_day(records):
+        for day, clock, together in self._by_day(records):
             self._index.forget_before(day - self._days)
             projects = [p for record in together for p in record.projects]
             ids = [i for record in together for i in record.ids]
             keys = id_keys(projects, ids) if ids else b""
-            decisions += _shared(together, keys, self._index.new(day, keys))
+            decisions += _shared(together, keys, self._index.new(day, keys) if ids else [], clock)
         return decisions
 
-    def _by_day(self, records: Sequence[Incoming]) -> Iterable[tuple[int, list[Incoming]]]:
-        """Runs of records in the same day of the log; moves the watermark."""
+    def _by_day(self, records: Sequence[Incoming]) -> Iterable[tuple[int, int, list[Incoming]]]:
+        """Runs of records in the same day of the log, with the clock after each run; moves the watermark."""
         group: list[Incoming] = []
         for record in records:
-            day = self.watermark_ms // DAY_MS
-            self.watermark_ms = max(self.watermark_ms, record.timestamp_ms)
-            if group and self.watermark_ms // DAY_MS != day:
-                yield day, group
+            clock = self.watermark_ms
+            self.watermark_ms = max(clock, record.timestamp_ms)
+            if group and self.watermark_ms // DAY_MS != clock // DAY_MS:
+                yield clock // DAY_MS, clock, group
                 group = []
             group.append(record)
         if group:
-            yield self.watermark_ms // DAY_MS, group
+            yield self.watermark_ms // DAY_MS, self.watermark_ms, group
 
     def forget(self, key: bytes) -> None:
         """Take back an id that `decide` has just added: its event could not be processed and may be sent again."""
@@ -99,7 +100,9 @@ class Dedupe:
             self._index.restore(day, keys.values())
 
 
-def _shared(records: Sequence[Incoming], keys: bytes, new: list[int]) -> Iterable[Decision]:
+def _shared(
+    records: Sequence[Incoming], keys: bytes, new: list[int], watermark_ms: int
+) -> Iterable[Decision]:
     """The joint answer split by record."""
     at = start = 0
     for record in records:
@@ -111,7 +114,7 @@ def _shared(records: Sequence[Incoming], keys: bytes, new: list[int]) -> Iterabl
         mine = keys[start * KEY_BYTES : end * KEY_BYTES]
         if len(positions) < len(record.ids):
             mine = b"".join(mine[i * KEY_BYTES : (i + 1) * KEY_BYTES] for i in positions)
-        yield Decision(positions, mine)
+        yield Decision(positions, mine, watermark_ms)
         start = end
 
 
@@ -126,13 +129,13 @@ class Resumption(NamedTuple):
 def resumption(entries: Sequence[SeenEntry], start: int) -> Resumption:
     """Judge recorded entries of one partition; `start` is the first offset that must still be covered by them.
 
-    Takes are handled one after the other, so only the last entry can be recorded without having been forwarded: it is
+    Takes are handled one after the other, so only the last one can be recorded without having been forwarded: it is
     forwarded again. Where entries are missing (a trimmed topic), processing goes back to the hole.
     """
     if not entries:
         return Resumption(None, {})
     newest = max(entries, key=lambda entry: entry.last)
     hole = first_hole((Span(entry.first, entry.last) for entry in entries), start)
-    next_offset = max(start, hole if hole <= newest.last else newest.first)
+    next_offset = max(start, hole if hole <= newest.last else newest.take)
     decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
     return Resumption(next_offset, decided)

@@ -6,7 +6,7 @@ from processors.rules import CompiledRules, compile_rules
 from schemas.chunks import ChunkEvent
 from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry
-from storage.query.view import event_view
+from storage.query.view import from_json
 
 
 class Grouper:
@@ -28,7 +28,7 @@ class Grouper:
         rules = self._active.get(carried.project)
         if not rules:
             return event, fingerprint(event)
-        return event, fingerprint(event, rules, view=event_view(body, carried.sdk, carried.received_ms))
+        return event, fingerprint(event, rules, view=from_json(body, carried.sdk, carried.received_ms))
 
     def _compile(self) -> None:
         compiled = {}

@@ -36,11 +36,13 @@ class SeenRecord(Struct, array_like=True, frozen=True, gc=False):
 class SeenEntry(Struct, array_like=True, frozen=True):
     """Consecutive records of one partition of `events`, decided together.
 
-    `watermark_ms` is the log's clock after them: the greatest record timestamp so far. `merged` entries are old: all that
-    is in them has been forwarded.
+    `watermark_ms` is the log's clock after them: the greatest record timestamp so far; all of an entry lies in one of its
+    days. `take` is the first offset that was handled together with these, in this entry or one before it. `merged` entries are
+    old: all that is in them has been forwarded.
     """
 
     watermark_ms: int
+    take: int
     records: list[SeenRecord]
     merged: bool = False
 

@@ -1,6 +1,5 @@
 """From a raw frame to a site: whose code it is, and the name that stays the same from build to build."""
 
-import re
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,20 +8,9 @@ from processors.fingerprint import javascript, jvm, native
 from processors.fingerprint.forms import Frame, OwnFrame
 
 # Longer names and paths tell no more; the bound keeps a hostile frame as cheap as an honest one.
-_CHARACTERS = 600
-# A cache entry is at most twice the bound above.
+_CHARACTERS = 300
+# A cache entry holds at most a function and a file of the bound above.
 _REMEMBERED = 8192
-
-_JS_FILE = re.compile(
-    r"\.(?:[cm]?[jt]sx?|jsbundle|bundle|vue|svelte|html?|hbc)(?:[?#:]|\Z)|\A(?:https?|webpack|app|file|node|capacitor)://?|\[native code\]|\A<anonymous>\Z",
-    re.IGNORECASE,
-)
-_JVM_FILE = re.compile(
-    r"\.(?:java|kt|kts|scala|groovy|clj)\Z|\A(?:SourceFile|Unknown Source|Native Method|D8\$\$Synthetic\w*|R8\$\$\w+|PG)\Z"
-)
-_NATIVE_FILE = re.compile(
-    r"\.(?:c|cc|cpp|cxx|m|mm|h|hpp|inc|swift|rs|go|s|S|so[\d.]*|dylib|dll|exe|framework)\Z"
-)
 
 
 class Family(IntEnum):
@@ -32,6 +20,58 @@ class Family(IntEnum):
     JVM = 1
     NATIVE = 2
     OTHER = 3
+
+
+_BY_EXTENSION = {
+    **dict.fromkeys(
+        [
+            "js",
+            "jsx",
+            "mjs",
+            "cjs",
+            "ts",
+            "tsx",
+            "mts",
+            "cts",
+            "jsbundle",
+            "bundle",
+            "hbc",
+            "vue",
+            "svelte",
+            "html",
+            "htm",
+        ],
+        Family.JAVASCRIPT,
+    ),
+    **dict.fromkeys(["java", "kt", "kts", "scala", "groovy", "clj"], Family.JVM),
+    **dict.fromkeys(
+        [
+            "c",
+            "cc",
+            "cpp",
+            "cxx",
+            "m",
+            "mm",
+            "h",
+            "hpp",
+            "inc",
+            "swift",
+            "rs",
+            "go",
+            "s",
+            "so",
+            "dylib",
+            "dll",
+            "exe",
+        ],
+        Family.NATIVE,
+    ),
+}
+_BY_PLATFORM = {"android": Family.JVM, "ios": Family.NATIVE, "python": Family.OTHER}
+_JVM_PLACES = frozenset({"SourceFile", "Unknown Source", "Native Method", "PG"})
+_JAVASCRIPT_PLACES = ("<anonymous>", "[native code]", "node:", "native code")
+# An address shows its scheme within this many characters.
+_SCHEME = 32
 
 
 class Role(IntEnum):
@@ -66,11 +106,6 @@ class Site(NamedTuple):
         return self.name or f"<anonymous> in {self.place}"
 
 
-def family_of(platform: str | None, frame: Frame) -> Family:
-    """The runtime of one frame: a native crash can come from an app of any platform."""
-    return _family(platform or "", (frame.file or "")[:_CHARACTERS])
-
-
 def site_of(platform: str | None, frame: Frame) -> Site:
     """The cleaned frame."""
     site = _site(
@@ -90,19 +125,19 @@ def is_minified(frame: Frame) -> bool:
     )
 
 
-@lru_cache(maxsize=1024)
 def _family(platform: str, file: str) -> Family:
-    if _JVM_FILE.search(file):
+    path = file.partition("?")[0].partition("#")[0]
+    extension = path[path.rfind(".") + 1 :][:12].partition(":")[0]
+    known = _BY_EXTENSION.get(extension.lower())
+    if known is not None:
+        return known
+    if path in _JVM_PLACES or path.startswith(("D8$$", "R8$$")):
         return Family.JVM
-    if _NATIVE_FILE.search(file):
+    if ".so." in path:
         return Family.NATIVE
-    if _JS_FILE.search(file):
+    if "://" in path[:_SCHEME] or path.startswith(_JAVASCRIPT_PLACES):
         return Family.JAVASCRIPT
-    if platform == "android":
-        return Family.JVM
-    if platform == "ios":
-        return Family.NATIVE
-    return Family.OTHER if platform == "python" else Family.JAVASCRIPT
+    return _BY_PLATFORM.get(platform, Family.JAVASCRIPT)
 
 
 @lru_cache(maxsize=_REMEMBERED)

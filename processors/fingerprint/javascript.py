@@ -58,9 +58,12 @@ _CALLBACK_TAKERS = frozenset(
     }
 )
 _GENERATED_SUFFIX = re.compile(r"(?<=\D)\d{1,2}\Z")
-_CONTENT_HASH = re.compile(
-    r"[.\-_~](?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,64}(?=[.\-_]|\Z)|[.\-_](?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{8,24}(?=\.\w+\Z)"
+_SEPARATORS = re.compile(r"([.\-_~])")
+_HASH = re.compile(
+    r"(?=[a-f]*\d)[0-9a-f]{6,64}\Z|(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z|(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z]{8}\Z"
 )
+# No file's own name is longer.
+_NAME_CHARACTERS = 120
 _NUMBERED_CHUNK = re.compile(r"\A\d+(?=\.)")
 _BUNDLE = re.compile(r"(?:\.jsbundle|\.bundle|\.android\.bundle|\.ios\.bundle)\Z")
 _ORIGIN = re.compile(r"\A[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^/]*")
@@ -72,6 +75,7 @@ _RUNTIME = re.compile(
 _LIBRARY = re.compile(
     r"node_modules|/vendors?[./~-]|\Avendors?[./~-]|webpack/(?:bootstrap|runtime)|/~/|bower_components|jspm_packages|/cdn-cgi/"
 )
+_LIBRARY_HINTS = ("node_modules", "vendor", "webpack/", "/~/", "bower_components", "jspm_packages", "/cdn-cgi/")
 _MINIFIED_FILE = re.compile(r"\.min\.m?js\Z")
 
 
@@ -82,7 +86,7 @@ def is_runtime(path: str) -> bool:
 
 def is_library(path: str) -> bool:
     """Whether a file is a dependency's, whatever its mark says."""
-    return _LIBRARY.search(path) is not None
+    return any(hint in path for hint in _LIBRARY_HINTS) and _LIBRARY.search(path) is not None
 
 
 def is_minified(path: str, line: int, column: int) -> bool:
@@ -94,7 +98,7 @@ def function_name(function: str) -> str:
     """The name that the source gives to a function; empty where the engine made one up."""
     if function in _ANONYMOUS:
         return ""
-    alias = _ALIAS.search(function)
+    alias = _ALIAS.search(function) if function.endswith("]") else None
     if alias is not None:
         function = function[: alias.start()]
         if alias.group(1) in _ANONYMOUS:
@@ -109,7 +113,7 @@ def function_name(function: str) -> str:
         function = _DECORATION.sub("", _method(function))
     if function in _ANONYMOUS:
         return ""
-    return _GENERATED_SUFFIX.sub("", function)
+    return _GENERATED_SUFFIX.sub("", function) if function[-1:].isdigit() else function
 
 
 def _method(function: str) -> str:
@@ -125,16 +129,25 @@ def _method(function: str) -> str:
 def file_name(path: str) -> str:
     """The last part of a path or address, without query, content hash or platform; a bundle is one whatever its name."""
     path = _ORIGIN.sub("", path.split("?", 1)[0].split("#", 1)[0]).rstrip("/\\")
-    package = _PACKAGE.search(path)
+    package = _PACKAGE.search(path) if "node_modules" in path else None
     name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
     name = name.split(":", 1)[0]
     if _BUNDLE.search(name):
         return "bundle"
-    name = _CONTENT_HASH.sub("", name)
-    name = _NUMBERED_CHUNK.sub("", name)
+    name = _NUMBERED_CHUNK.sub("", _without_hash(name[-_NAME_CHARACTERS:]))
     return f"{package.group(1)}/{name}" if package else name
 
 
 def survives_minifying(name: str) -> bool:
     """Whether a name in a build is one of the source: minifiers keep properties, and their own names are short."""
     return len(name) >= 5
+
+
+def _without_hash(name: str) -> str:
+    """`main.5f3a2b1c.js` and `index-BxK2s9aQ.js` without what changes from build to build."""
+    parts = _SEPARATORS.split(name)
+    kept = [parts[0]]
+    for separator, part in zip(parts[1::2], parts[2::2], strict=True):
+        if not _HASH.match(part):
+            kept.append(separator + part)
+    return "".join(kept)

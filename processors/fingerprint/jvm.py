@@ -5,7 +5,6 @@ import re
 _SKIPPED = re.compile(
     r"\A(?:sun\.reflect\.|jdk\.internal\.reflect\.|java\.lang\.reflect\.|java\.lang\.invoke\.|com\.sun\.proxy\.|jdk\.proxy\d*\.|jdk\.internal\.misc\."
     r"|junit\.|org\.junit\.|org\.testng\.|org\.hamcrest\.|org\.assertj\.|com\.google\.common\.truth\.|kotlin\.test\.)"
-    r"|\.access\$\d+\Z|\.-\$\$Nest\$|\$\$FastClassBy|\.access\$[\w]+\Z"
 )
 _PLATFORM = re.compile(
     r"\A(?:java|javax|jdk|sun|com\.sun|kotlin|kotlinx|android|androidx|com\.android|dalvik|libcore|scala|groovy|org\.apache\.harmony"
@@ -28,6 +27,10 @@ _GENERATED = re.compile(
 _LAMBDA = re.compile(
     r"lambda\$(\w+?)\$\w+\Z|lambda\$\w+\Z|\$(?:default|suspendImpl|lambda\$\d+)\Z|(?<=\w)\$\d+\Z"
 )
+_SYNTHETIC = ("access$", "-$$Nest$")
+# Deeper packages and longer methods are nobody's.
+_SEGMENTS = 16
+_METHOD_CHARACTERS = 100
 # Short words that people do put into package names.
 _KEPT_SHORT = frozenset(
     {
@@ -62,8 +65,11 @@ _KEPT_SHORT = frozenset(
 
 
 def is_skipped(function: str) -> bool:
-    """Reflection, accessors and proxies stand between the frames that matter."""
-    return _SKIPPED.search(function) is not None
+    """Reflection, accessors, proxies and assertions stand between the frames that matter."""
+    method = function[function.rfind(".") + 1 :]
+    return (
+        method.startswith(_SYNTHETIC) or "$$FastClassBy" in function or _SKIPPED.match(function) is not None
+    )
 
 
 def is_platform(function: str) -> bool:
@@ -78,11 +84,16 @@ def is_library(function: str) -> bool:
 
 def function_name(function: str) -> str:
     """`package.Class.method` without generated numbers; renamed segments become `*`."""
-    name = _GENERATED.sub("", function)
-    name = _LAMBDA.sub(lambda found: found.group(1) or "lambda", name)
-    segments = name.split(".")
+    name = _GENERATED.sub("", function) if "$" in function or "(" in function else function
+    segments = name.split(".", _SEGMENTS)
+    if "$" in segments[-1]:
+        segments[-1] = _LAMBDA.sub(_lambda_owner, segments[-1][:_METHOD_CHARACTERS])
     last = len(segments) - 2
     return ".".join(["*" if is_renamed(part, index < last) else part for index, part in enumerate(segments)])
+
+
+def _lambda_owner(found: re.Match[str]) -> str:
+    return found[1] or "lambda"
 
 
 def is_renamed(segment: str, package: bool) -> bool:

@@ -3,9 +3,13 @@
 import re
 
 _SUFFIX = re.compile(
-    r"(?:\.cold(?:\.\d+)?|\.isra\.\d+|\.constprop\.\d+|\.part\.\d+|\.llvm\.\d+|\.lto_priv\.\d+|\$VARIANT\$\w+|\$s?\d+|\.\d+"
-    r"|::h[0-9a-f]{16}|_block_invoke(?:[_.]\d+)*|_vec\.\d+|@plt|@@?[A-Z]+_[\d.]+|\s\+\s(?:0x[0-9a-f]+|\d+)|\+0?x?[0-9a-f]+:?)+\Z"
+    r"(?:\.cold(?:\.\d{1,5})?|\.(?:isra|constprop|part|llvm|lto_priv|vec)\.\d{1,20}|\$VARIANT\$\w{1,20}|\$s?\d{1,5}|\.\d{1,20}"
+    r"|::h[0-9a-f]{16}|_block_invoke(?:[_.]\d{1,5})*|_vec\.\d{1,5}|@plt|@@?[A-Z]{1,10}_[\d.]{1,10}|\s\+\s(?:0x[0-9a-f]{1,16}|\d{1,12})"
+    r"|\+0?x?[0-9a-f]{1,16}:?)\Z"
 )
+# No suffix is longer, and none stands more often than that at the end of one name.
+_SUFFIX_CHARACTERS = 40
+_SUFFIXES = 6
 _LOCATION = re.compile(r" (?:\[|\.\.?/|/|[A-Za-z]:\\|[\w.-]+/[\w./-]*\.\w+:\d).*\Z")
 _BLOCK = re.compile(r"\A_{0,3}\d*(?=[-+]\[)|\A__\d+(?=[-+]\[)|\A___?(?=\w+_block_invoke)")
 _SWIFT = re.compile(
@@ -40,7 +44,7 @@ def function_name(function: str) -> str:
     name = _LOCATION.sub("", function)
     if _ADDRESS.match(name):
         return ""
-    name = _SUFFIX.sub("", name)
+    name = _without_suffixes(name)
     if name[:2] in {"-[", "+["}:
         return name
     block = _BLOCK.match(name)
@@ -64,6 +68,15 @@ def function_name(function: str) -> str:
 def is_helper(name: str) -> bool:
     """Whether a cleaned name belongs to the machinery of crashing, allocating or running, not to a place."""
     return _HELPERS.match(name) is not None
+
+
+def _without_suffixes(name: str) -> str:
+    for _ in range(_SUFFIXES):
+        tail = _SUFFIX.search(name, max(0, len(name) - _SUFFIX_CHARACTERS))
+        if tail is None:
+            break
+        name = name[: tail.start()]
+    return name
 
 
 def _without_brackets(name: str) -> str:

@@ -1,6 +1,7 @@
 """Which frames of a stack decide."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from processors.fingerprint import javascript
@@ -14,6 +15,10 @@ _ASSERTION = re.compile(
 _REFLECTION = ("sun.reflect.", "jdk.internal.reflect.", "java.lang.reflect.")
 # No error class has a longer name.
 _TYPE_CHARACTERS = 200
+# More than any one stack may have, and less than a chain of causes can: what one event may cost is bounded by it.
+_FRAMES_LOOKED_AT = 120
+# The tops of the outer stacks are looked at even so.
+_FRAMES_OF_EACH = 4
 # How far below an anonymous frame a name is looked for.
 _LOOKED_AT = 8
 
@@ -32,11 +37,35 @@ class Place(NamedTuple):
 NOWHERE = Place((), Role.SKIPPED, minified=False)
 
 
-def place_of(platform: str | None, error: ErrorForm) -> Place:
-    """The deciding sites of one error of a chain: the app's first, else a library's, else the platform's."""
-    stack = error.stack
-    if not stack:
+def places_of(platform: str | None, chain: Sequence[ErrorForm]) -> tuple[int | None, list[Place]]:
+    """Which error of a chain, outermost first, decides, and the places of those that had to be looked at for it.
+
+    It is the deepest whose stack shows the app; else the deepest that shows a library, then the platform; None where no
+    stack shows anything. Errors between the outermost and the deciding one stay NOWHERE.
+    """
+    places = [NOWHERE] * len(chain)
+    left = _FRAMES_LOOKED_AT
+    for index in range(len(chain) - 1, -1, -1):
+        stack = chain[index].stack
+        if stack:
+            places[index] = place_of(platform, chain[index], left)
+            left = max(_FRAMES_OF_EACH, left - len(stack))
+        if places[index].role is Role.APP:
+            if index:
+                places[0] = place_of(platform, chain[0], left)
+            return index, places
+    for role in (Role.LIBRARY, Role.PLATFORM):
+        for index in range(len(places) - 1, -1, -1):
+            if places[index].role is role:
+                return index, places
+    return None, places
+
+
+def place_of(platform: str | None, error: ErrorForm, limit: int) -> Place:
+    """The deciding sites of one error: the app's first, else a library's, else the platform's."""
+    if not error.stack:
         return NOWHERE
+    stack = error.stack[:limit]
     kind = (error.type or "")[:_TYPE_CHARACTERS]
     if _ASSERTION.search(kind):
         test = _test_sites(platform, stack)

@@ -5,7 +5,7 @@ from processors.fingerprint.faults import FAULT_TYPES, fault, is_weak
 from processors.fingerprint.forms import ErrorForm, GroupingEvent
 from processors.fingerprint.frames import Family, Role, Site
 from processors.fingerprint.messages import headline, template
-from processors.fingerprint.stacks import Place, place_of
+from processors.fingerprint.stacks import Place, places_of
 
 # The protocol's limit of the cause chain, plus the error itself.
 _CHAIN = 11
@@ -32,8 +32,7 @@ _ERROR_CLASS = ("Error", "Exception")
 def decide(event: GroupingEvent) -> tuple[str, tuple[str, ...]]:
     """The step that decided, "stack" or "message", and the parts to hash."""
     chain = chain_of(event.error)
-    places = [place_of(event.platform, error) for error in chain]
-    index = deciding(places)
+    index, places = places_of(event.platform, chain)
     if index is None:
         return "message", _message_parts(chain, places)
     parts = _stack_parts(chain[index], places[index])
@@ -45,8 +44,7 @@ def decide(event: GroupingEvent) -> tuple[str, tuple[str, ...]]:
 def culprit(event: GroupingEvent) -> str:
     """The deciding frame, for people: `function in file`, or an empty text."""
     chain = chain_of(event.error)
-    places = [place_of(event.platform, error) for error in chain]
-    index = deciding(places)
+    index, places = places_of(event.platform, chain)
     return "" if index is None else places[index].sites[0].text
 
 
@@ -57,15 +55,6 @@ def chain_of(error: ErrorForm) -> list[ErrorForm]:
         error = error.cause
         chain.append(error)
     return chain
-
-
-def deciding(places: list[Place]) -> int | None:
-    """The deepest error whose stack shows the app; else the deepest that shows a library, then the platform."""
-    for role in (Role.APP, Role.LIBRARY, Role.PLATFORM):
-        for index in range(len(places) - 1, -1, -1):
-            if places[index].role is role:
-                return index
-    return None
 
 
 def _message_parts(chain: list[ErrorForm], places: list[Place]) -> tuple[str, ...]:

@@ -1,0 +1,57 @@
+"""Setting records aside, and knowing when too many are bad for that to be right."""
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from processors.decided import BadEvent, Message
+from schemas.deadletters import DeadLetter
+from schemas.times import iso
+
+WINDOW: Final = 200
+"""Most recent records that are looked at."""
+LIMIT: Final = 100
+"""Bad ones among them at which processing stops: more likely the fault is ours than theirs."""
+PARTITION: Final = 0
+"""Dead letters have one partition: few should ever come, and they are read by people."""
+
+
+class TooManyBad(Exception):
+    """Most recent records can't be processed. Nothing is acknowledged; the cause must be mended first."""
+
+
+class DeadLetterLimit:
+    """Counts bad records among the most recent ones."""
+
+    def __init__(self, window: int = WINDOW, limit: int = LIMIT) -> None:
+        self._recent: deque[bool] = deque(maxlen=window)
+        self._limit = limit
+
+    def note(self, good: int, bad: int) -> None:
+        """Records of a take. Raises TooManyBad."""
+        self._recent.extend([False] * good + [True] * bad)
+        found = sum(self._recent)
+        if found >= self._limit:
+            raise TooManyBad(f"{found} of the last {len(self._recent)} records can't be processed")
+
+
+def letters(topic: str, partition: int, stage: str, bad: Iterable[BadEvent]) -> list[Message]:
+    """Records for the topic `dead-letters`: original key and bytes, the origin and the reason in headers."""
+    at = iso(time.time_ns() // 1_000_000)
+    return [
+        Message(
+            event.key,
+            event.value,
+            DeadLetter(
+                topic=topic,
+                partition=partition,
+                offset=event.offset,
+                stage=stage,
+                reason=event.reason,
+                at=at,
+                project_id="" if event.project is None else str(event.project),
+            ).headers(event.headers),
+        )
+        for event in bad
+    ]

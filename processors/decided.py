@@ -1,0 +1,214 @@
+"""What follows from decisions about source records: grouped chunks, increments, outcomes, dead letters.
+
+The same decisions give the same output, whenever and wherever: what was recorded is forwarded again as it was.
+"""
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from processors.fingerprint import Fingerprint
+from processors.forms import EventForm
+from processors.grouping import Grouper
+from processors.increments import Increments
+from processors.outcomes import DISCARDED, UNREADABLE, Outcomes
+from processors.seen import SeenEntry, SeenRecord
+from schemas.chunks import (
+    EVENTS_FORMAT,
+    FORMAT_HEADER,
+    GROUPED_FORMAT,
+    SOURCE_HEADER,
+    ChunkEvent,
+    GroupedChunk,
+    Grouping,
+    encode_chunk,
+    encode_grouped,
+)
+from schemas.issues import Increment, Outcome, SourceIncrements
+from schemas.payload import BadPayload
+
+if TYPE_CHECKING:
+    from processors.take import Source
+
+
+class Message(NamedTuple):
+    """A record to write; without a value it removes what its key names from a compacted topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes]] = []
+
+
+class BadEvent(NamedTuple):
+    """A record, or one event of it as a chunk of its own, that is to be set aside."""
+
+    offset: int
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes]]
+    reason: str
+    project: int | None
+
+
+class GroupedEvent(NamedTuple):
+    """A new event with its grouping."""
+
+    offset: int
+    event: ChunkEvent
+    grouping: Grouping
+
+
+class Emission:
+    """All that a take writes for one partition. `events` counts what was read, `new` what was forwarded."""
+
+    def __init__(self, partition: int, *, each: bool = False) -> None:
+        self.partition = partition
+        self.entries: list[SeenEntry] = []
+        self.grouped: list[Message] = []
+        self.increments: list[SourceIncrements] = []
+        self.outcomes: dict[int, list[Outcome]] = {}
+        self.bad: list[BadEvent] = []
+        self.each: list[GroupedEvent] | None = [] if each else None
+        self.events = 0
+        self.new = 0
+        self.duplicates = 0
+        self.oldest_received_ms = 0
+
+    def bad_record(self, source: "Source", reason: str) -> None:
+        """A record that is no chunk."""
+        self.bad.append(BadEvent(source.offset, source.key, source.value, source.headers, reason, None))
+
+    def record(
+        self, source: "Source", chunk: list[ChunkEvent], record: SeenRecord, grouper: Grouper
+    ) -> SeenRecord:
+        """One chunk with its decisions; what is returned is `record` completed by the fingerprints found."""
+        work = _Record(self, source, chunk, grouper)
+        done = work.run(record)
+        self.events += len(chunk)
+        self.new += len(work.kept)
+        self.duplicates += work.duplicates
+        return done
+
+
+class _Record:
+    """The work on one chunk."""
+
+    def __init__(self, emission: Emission, source: "Source", chunk: list[ChunkEvent], grouper: Grouper) -> None:
+        self.emission = emission
+        self.source = source
+        self.chunk = chunk
+        self.grouper = grouper
+        self.kept: list[int] = []
+        self.grouping_of: list[int] = []
+        self.groupings: list[Grouping] = []
+        self.places: dict[tuple[int, str], int] = {}
+        self.increments = Increments()
+        self.duplicates = 0
+
+    def run(self, record: SeenRecord) -> SeenRecord:
+        """Emit, and return the record as it is to be remembered."""
+        outcomes = Outcomes(self.emission.partition, self.source.offset)
+        outcomes.accepted(self.chunk)
+        positions = record.positions
+        recorded = _unpack(record.fingerprints)
+        values: list[int] = []
+        dead: list[tuple[int, str]] = [(position, UNREADABLE) for position in record.dead]
+        for place, position in enumerate(positions):
+            carried = self.chunk[position]
+            found = self._grouped(carried)
+            if isinstance(found, str):
+                dead.append((position, found))
+                continue
+            value = recorded[place] if recorded else _value(found[1])
+            values.append(value)
+            if value:
+                self._keep(position, carried, *found, value)
+            else:
+                outcomes.dead(carried, DISCARDED)
+        for position, reason in dead:
+            outcomes.dead(self.chunk[position], UNREADABLE)
+            self._set_aside(self.chunk[position], reason)
+        self._count_duplicates(outcomes, positions, record.dead)
+        self._finish(outcomes)
+        return record if recorded or record.dead else _completed(record, values, [p for p, _ in dead])
+
+    def _grouped(self, carried: ChunkEvent) -> tuple[EventForm, Fingerprint] | str:
+        try:
+            return self.grouper.group(carried)
+        except (BadPayload, msgspec.DecodeError) as error:
+            return f"bad payload: {error}"
+        except Exception as error:  # noqa: BLE001 - one event that grouping can't take must not stop all others
+            return f"grouping failed: {type(error).__name__}: {error}"
+
+    def _keep(
+        self, position: int, carried: ChunkEvent, event: EventForm, found: Fingerprint, value: int
+    ) -> None:
+        place = self.places.get((value, found.rule))
+        if place is None:
+            place = self.places[value, found.rule] = len(self.groupings)
+            self.groupings.append(Grouping(value, found.version, found.rule, found.parts))
+        self.kept.append(position)
+        self.grouping_of.append(place)
+        self.increments.add(carried, event, found, value)
+        if self.emission.each is not None:
+            grouped = GroupedEvent(self.source.offset, carried, self.groupings[place])
+            self.emission.each.append(grouped)
+
+    def _set_aside(self, carried: ChunkEvent, reason: str) -> None:
+        value = encode_chunk([carried])
+        headers = [(FORMAT_HEADER, EVENTS_FORMAT)]
+        self.emission.bad.append(
+            BadEvent(self.source.offset, self.source.key, value, headers, reason, carried.project)
+        )
+
+    def _count_duplicates(self, outcomes: Outcomes, positions: list[int], dead: list[int]) -> None:
+        if len(positions) + len(dead) == len(self.chunk):
+            return
+        first = {*positions, *dead}
+        for position, carried in enumerate(self.chunk):
+            if position not in first:
+                outcomes.duplicate(carried)
+                self.duplicates += 1
+
+    def _finish(self, outcomes: Outcomes) -> None:
+        emission, offset = self.emission, self.source.offset
+        if self.kept:
+            grouped = GroupedChunk(
+                emission.partition, offset, self.kept, self.grouping_of, self.groupings, self.source.value
+            )
+            place = b"%d/%d" % (emission.partition, offset)
+            headers = [(FORMAT_HEADER, GROUPED_FORMAT), (SOURCE_HEADER, place)]
+            emission.grouped.append(Message(None, encode_grouped(grouped), headers))
+            increments: list[Increment] = self.increments.finish()
+            emission.increments.append(SourceIncrements(emission.partition, offset, increments))
+        for project, found in outcomes.finish().items():
+            emission.outcomes.setdefault(project, []).extend(found)
+        if self.chunk:
+            oldest = min(event.received_ms for event in self.chunk)
+            emission.oldest_received_ms = min(emission.oldest_received_ms or oldest, oldest)
+
+
+def _value(found: Fingerprint) -> int:
+    """The fingerprint as it is recorded: 0 stands for a discarded event."""
+    return 0 if found.discard else found.hash or 1
+
+
+def _unpack(fingerprints: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(fingerprints) // 8}Q", fingerprints)
+
+
+def _completed(record: SeenRecord, values: list[int], dead: list[int]) -> SeenRecord:
+    packed = struct.pack(f"<{len(values)}Q", *values)
+    if not dead:
+        return SeenRecord(record.offset, record.total, record.new, record.keys, packed)
+    lost = set(dead)
+    kept = [(place, position) for place, position in enumerate(record.positions) if position not in lost]
+    keys = b"".join(record.keys[place * 16 : place * 16 + 16] for place, _ in kept)
+    return SeenRecord(record.offset, record.total, [p for _, p in kept], keys, packed, dead)
+
+
+def event_id(event: ChunkEvent) -> str:
+    """An event's id as text."""
+    return str(UUID(bytes=event.id))

@@ -1,0 +1,184 @@
+"""The grouper's effects, in the order that makes them exact: record, forward, acknowledge.
+
+What a crash leaves undone is done again from the records: at most the last take of each partition.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from processors.bundles import bundles
+from processors.deadletter import PARTITION, DeadLetterLimit, letters
+from processors.decided import Emission, GroupedEvent, Message, event_id
+from processors.dedupe import Dedupe, resumption
+from processors.entries import Entries
+from processors.forward import Forwarder, Written
+from processors.grouping import Grouper
+from processors.metrics import Metrics
+from processors.names import Names
+from processors.positions import Gap
+from processors.seen import decode_entry, decode_horizon, encode, entry_key, horizon_key, is_entry
+from processors.tables import BatchTable
+from processors.take import PartitionState, Source, due, process
+from schemas.ids import hex64, issue_id
+from schemas.issues import encode_json
+from schemas.payload import decompress
+from schemas.times import iso
+
+STAGE = "grouper"
+
+
+class GrouperWorker:
+    """Handles takes of `events`. One at a time: the caller sees to that."""
+
+    def __init__(
+        self, names: Names, seen: BatchTable, forwarder: Forwarder, grouper: Grouper, metrics: Metrics, *,
+        days: int, each: bool,
+    ) -> None:
+        self._names = names
+        self._seen = seen
+        self._forwarder = forwarder
+        self._grouper = grouper
+        self._metrics = metrics
+        self._days = days
+        self._each = each
+        self._limit = DeadLetterLimit()
+        self._states: dict[int, PartitionState] = {}
+        self._entries: dict[int, Entries] = {}
+
+    @property
+    def partitions(self) -> set[int]:
+        """The partitions that are held."""
+        return set(self._states)
+
+    def next_offset(self, partition: int) -> int | None:
+        """The offset of `events` that is due, or None for a partition that is not held."""
+        state = self._states.get(partition)
+        return None if state is None else state.next_offset
+
+    def drop(self, partition: int) -> None:
+        """Forget a partition that went to another worker."""
+        self._states.pop(partition, None)
+        self._entries.pop(partition, None)
+
+    def restore(self, partition: int, log_start: int) -> int:
+        """Take up a partition from its recovered table; returns how many ids it remembers."""
+        part = self._seen.part(partition)
+        entries = {key: decode_entry(value) for key, value in part.items() if is_entry(key)}
+        horizon = part.get(horizon_key(partition))
+        start = max(log_start, decode_horizon(horizon) if horizon else 0)
+        dedupe = Dedupe(self._days)
+        dedupe.restore(entries.values())
+        resumed = resumption(list(entries.values()), start)
+        if resumed.next_offset is None and log_start:
+            self._metrics.rebuilt.labels(STAGE).inc()
+        next_offset = log_start if resumed.next_offset is None else resumed.next_offset
+        self._states[partition] = PartitionState(partition, dedupe, next_offset, resumed.decided)
+        self._entries[partition] = Entries(partition, entries)
+        self._measure(partition)
+        return len(dedupe)
+
+    async def take(self, by_partition: Mapping[int, Sequence[Source]]) -> None:
+        """Handle records of several partitions. On return all that follows from them is safe.
+
+        Raises Gap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
+        """
+        emissions = [self._process(self._states[p], sources) for p, sources in by_partition.items()]
+        await asyncio.gather(*(self._record(emission) for emission in emissions))
+        begun = [written for emission in emissions for written in await self._forward(emission)]
+        begun += await self._forward_increments(emissions)
+        for written in begun:
+            await written
+        for emission in emissions:
+            self._note(emission)
+            await self._tidy(emission.partition)
+
+    def _process(self, state: PartitionState, sources: Sequence[Source]) -> Emission:
+        try:
+            fresh = due(state, sources)
+        except Gap:
+            self._metrics.gaps.labels(STAGE).inc()
+            raise
+        self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
+        emission = Emission(state.partition, each=self._each)
+        again = len(state.decided)
+        process(state, fresh, self._grouper, emission)
+        self._metrics.forwarded_again.inc(again - len(state.decided))
+        bad = len({event.offset for event in emission.bad})
+        self._limit.note(len(fresh) - bad, bad)
+        self._metrics.records.labels(STAGE).inc(len(fresh))
+        self._metrics.dead.labels(STAGE).inc(len(emission.bad))
+        return emission
+
+    async def _record(self, emission: Emission) -> None:
+        """Before anything is forwarded: whoever comes after a crash must know what was decided."""
+        changes = [
+            (entry_key(emission.partition, entry.first, entry.last), encode(entry))
+            for entry in emission.entries
+        ]
+        await self._seen.write(emission.partition, changes)
+        self._entries[emission.partition].add(emission.entries)
+
+    async def _forward(self, emission: Emission) -> list[Awaitable[Written]]:
+        begin, names, partition = self._forwarder.begin, self._names, emission.partition
+        begun = await begin(names.grouped, partition, emission.grouped)
+        if emission.each:
+            begun += await begin(names.grouped_events, partition, map(_public, emission.each))
+        for project, outcomes in emission.outcomes.items():
+            message = Message(b"%d" % project, encode_json(outcomes))
+            begun += await begin(names.outcomes, project % names.partitions, [message])
+        if emission.bad:
+            bad = letters(names.events, partition, STAGE, emission.bad)
+            begun += await begin(names.dead_letters, PARTITION, bad)
+        return begun
+
+    async def _forward_increments(self, emissions: Iterable[Emission]) -> list[Awaitable[Written]]:
+        begun = []
+        sources = [source for emission in emissions for source in emission.increments]
+        for target, values in bundles(sources, self._names.partitions).items():
+            messages = [Message(None, value) for value in values]
+            begun += await self._forwarder.begin(self._names.deltas, target, messages)
+        return begun
+
+    def _note(self, emission: Emission) -> None:
+        metrics = self._metrics
+        metrics.events.inc(emission.events)
+        metrics.new.inc(emission.new)
+        metrics.duplicates.inc(emission.duplicates)
+        if emission.oldest_received_ms:
+            metrics.age.observe(max(0.0, time.time() - emission.oldest_received_ms / 1000))
+
+    async def _tidy(self, partition: int) -> None:
+        """Merge small entries and let old ones go, once there are enough of them."""
+        entries, state = self._entries[partition], self._states[partition]
+        if not entries.due(state.dedupe.oldest_day):
+            return
+        part = self._seen.part(partition)
+        for changes in entries.tidy(part, state.dedupe.oldest_day):
+            await self._seen.write(partition, changes)
+        self._measure(partition)
+
+    def _measure(self, partition: int) -> None:
+        dedupe, label = self._states[partition].dedupe, str(partition)
+        self._metrics.ids.labels(label).set(len(dedupe))
+        self._metrics.id_bytes.labels(label).set(dedupe.bytes)
+        self._metrics.table_entries.labels("seen", label).set(len(self._seen.part(partition)))
+
+
+def _public(grouped: GroupedEvent) -> Message:
+    """One record of `grouped-events` (contract, section 3)."""
+    event, grouping = grouped.event, grouped.grouping
+    value = {
+        "projectId": str(event.project),
+        "issueId": hex64(issue_id(event.project, grouping.fingerprint)),
+        "fingerprint": hex64(grouping.fingerprint),
+        "grouping": {"version": grouping.version, "rule": grouping.rule, "parts": grouping.parts},
+        "receivedAt": iso(event.received_ms),
+        "sdk": event.sdk,
+        "event": Raw(decompress(event.payload)),
+    }
+    key = f"{event.project}/{event_id(event)}".encode()
+    return Message(key, msgspec.json.encode(value))

@@ -1,0 +1,43 @@
+"""What the processors count and measure, for Prometheus."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class Metrics:
+    """One worker's metrics. Names begin with `svc_processors_`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"svc_processors_{name}", text, labels, registry=registry)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"svc_processors_{name}", text, labels, registry=registry)
+
+        self.events = counter("events", "Events read.")
+        self.new = counter("events_new", "Events forwarded for the first time.")
+        self.duplicates = counter("events_duplicate", "Events dropped: their ids were seen before.")
+        self.dead = counter("dead_letters", "Records set aside.", "stage")
+        self.records = counter("records", "Records processed.", "stage")
+        self.repeats = counter("records_repeated", "Records delivered again and dropped.", "stage")
+        self.forwarded_again = counter("records_forwarded_again", "Records forwarded again after a start.")
+        self.stale = counter("records_stale", "Records dropped because their partition had moved.", "stage")
+        self.gaps = counter("gaps", "Records missing in what was delivered; the worker stops.", "stage")
+        self.increments = counter("increments", "Increments folded into issues.")
+        self.increments_repeated = counter("increments_repeated", "Increments that were in already.")
+        self.issues_written = counter("issues_written", "Issue states written.")
+        self.takes = counter("takes", "Takes handled.", "stage")
+        self.take_seconds = counter("take_seconds", "Time spent in takes.", "stage")
+        self.rebalances = counter("rebalances", "Changes of the group's assignment.")
+        self.lag = gauge("lag_records", "Records that wait.", "topic", "partition")
+        self.ids = gauge("seen_ids", "Ids remembered.", "partition")
+        self.id_bytes = gauge("seen_index_bytes", "Memory of the index of ids, estimated.", "partition")
+        self.table_entries = gauge("table_entries", "Entries of a table.", "table", "partition")
+        self.recovering = gauge("recovering", "1 while tables are recovered.")
+        self.recovery_seconds = gauge("recovery_seconds", "Duration of the last recovery.")
+        self.rebuilt = counter("rebuilds", "Partitions processed again from the log's start.", "stage")
+        self.age = Histogram(
+            "svc_processors_event_age_seconds",
+            "From receipt to forwarded, of the oldest event of a take.",
+            buckets=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15, 60, 300, 3600),
+            registry=registry,
+        )

@@ -1,0 +1,118 @@
+"""Faust tables whose changes are written as batches.
+
+`table[key] = value` costs 45 to 250 µs a change and returns before anything is safe. Here the changelog is written first, as
+one batch, and the local store follows once all in-sync replicas have it; so the store equals what a recovery reads.
+"""
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from faust import App, Table
+from faust.stores.memory import Store
+from faust.types import TP, EventT
+from yarl import URL
+
+from processors.decided import Message
+from processors.forward import Forwarder
+
+Restore = Callable[[set[int]], Awaitable[None]]
+
+
+class PartitionStore(Store[bytes, bytes]):
+    """Bytes in memory, apart by partition, so that a partition's share can be dropped and found whole."""
+
+    def __post_init__(self) -> None:
+        self.parts: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
+        super().__post_init__()
+
+    def apply(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Make changes; no value removes the key."""
+        part = self.parts[partition]
+        for key, value in changes:
+            if value is None:
+                part.pop(key, None)
+            else:
+                part[key] = value
+
+    def apply_changelog_batch(
+        self,
+        batch: Iterable[EventT],
+        to_key: Callable[[Any], Any],  # noqa: ARG002 - Faust's signature
+        to_value: Callable[[Any], Any],  # noqa: ARG002
+    ) -> None:
+        """Take over what a recovery reads."""
+        for event in batch:
+            message = event.message
+            self.apply(message.partition, [(message.key, message.value)])
+
+    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
+        """Keep what is active or kept in reserve."""
+        owned = {tp.partition for tp in active_tps | standby_tps}
+        for partition in [p for p in self.parts if p not in owned]:
+            del self.parts[partition]
+
+
+class BatchTable(Table[bytes, bytes]):
+    """A table with the given changelog topic. `restore` is awaited with the active partitions after each recovery."""
+
+    def __init__(
+        self, app: App, name: str, topic: str, partitions: int, forwarder: Forwarder, restore: Restore
+    ) -> None:
+        changelog = app.topic(
+            topic, key_type=bytes, value_type=bytes, partitions=partitions, acks=False, internal=True
+        )
+        super().__init__(
+            app,
+            name=name,
+            key_type=bytes,
+            value_type=bytes,
+            partitions=partitions,
+            changelog_topic=changelog,
+            beacon=app.tables.beacon,
+        )
+        self._topic = topic
+        self._forwarder = forwarder
+        self._restore = restore
+
+    def _new_store(self) -> PartitionStore:
+        return PartitionStore(
+            URL("memory://"), self.app, self, table_name=self.name, key_type=bytes, value_type=bytes
+        )
+
+    def part(self, partition: int) -> Mapping[bytes, bytes]:
+        """What is stored of one partition."""
+        store: PartitionStore = self.data
+        return store.parts[partition]
+
+    async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Change keys of one partition. On return the changes are safe. Raises KafkaError or Lost, with nothing applied."""
+        changes = list(changes)
+        if not changes:
+            return
+        written = await self._forwarder.write(
+            self._topic, partition, [Message(key, value) for key, value in changes]
+        )
+        store: PartitionStore = self.data
+        store.apply(partition, changes)
+        # A rebalance that leaves the partition here need not read back what has just been written.
+        self.app.tables.recovery.active_offsets[TP(self._topic, partition)] = written[-1].last
+
+    async def on_rebalance(
+        self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
+    ) -> None:
+        """Drop what went to another worker."""
+        await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
+        store: PartitionStore = self.data
+        for tp in revoked:
+            if tp.topic == self._topic:
+                store.parts.pop(tp.partition, None)
+
+    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
+        """Build on what was recovered. Faust swallows what is raised here, so a failure stops the app by itself."""
+        try:
+            await super().on_recovery_completed(active_tps, standby_tps)
+            await self._restore({tp.partition for tp in active_tps})
+        except Exception as error:
+            await self.app.crash(error)
+            raise

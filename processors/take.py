@@ -1,0 +1,132 @@
+"""The pure part of a take: what one partition's records become. No I/O and no clock; effects follow in `processors.grouper`."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from processors.decided import Emission
+from processors.dedupe import DAY_MS, Decision, Dedupe, Incoming
+from processors.grouping import Grouper
+from processors.positions import Gap, Step, step
+from processors.seen import SeenEntry, SeenRecord
+from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, decode_chunk
+
+ID_BYTES: Final = 16
+MAX_PROJECT: Final = 1 << 32
+
+
+class Source(NamedTuple):
+    """One record of `events` as it was delivered."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+
+class BadRecord(Exception):
+    """The record is not a chunk of events; the text says why."""
+
+
+class PartitionState:
+    """What is known of one partition of `events`: the offset that is due, the ids seen, and decisions recorded earlier."""
+
+    def __init__(self, partition: int, dedupe: Dedupe, next_offset: int, decided: dict[int, SeenRecord]) -> None:
+        self.partition = partition
+        self.dedupe = dedupe
+        self.next_offset = next_offset
+        self.decided = decided
+
+
+def read_chunk(source: Source) -> list[ChunkEvent]:
+    """The events of a record. Raises BadRecord."""
+    form = dict(source.headers).get(FORMAT_HEADER)
+    if form != EVENTS_FORMAT:
+        raise BadRecord(f"unknown format {form!r}" if form else "no format header")
+    try:
+        chunk = decode_chunk(source.value)
+    except msgspec.DecodeError as error:
+        raise BadRecord(f"not a chunk: {error}") from None
+    for event in chunk:
+        if len(event.id) != ID_BYTES or not 0 <= event.project < MAX_PROJECT:
+            raise BadRecord("not a chunk: an event with a bad id or project")
+    return chunk
+
+
+def due(state: PartitionState, sources: Sequence[Source]) -> list[Source]:
+    """The records that were not handled before. Raises Gap where one is missing."""
+    fresh = []
+    for source in sources:
+        judged = step(state.next_offset + len(fresh), source.offset)
+        if judged is Step.GAP:
+            raise Gap("events", state.partition, state.next_offset + len(fresh), source.offset)
+        if judged is Step.NEXT:
+            fresh.append(source)
+    return fresh
+
+
+def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, emission: Emission) -> None:
+    """Decide about consecutive records that are due and put all that follows from them into `emission`."""
+    chunks: list[list[ChunkEvent] | BadRecord] = []
+    for source in sources:
+        try:
+            chunks.append(read_chunk(source))
+        except BadRecord as error:
+            chunks.append(error)
+    decisions = iter(state.dedupe.decide(list(_undecided(state, sources, chunks))))
+    fresh: list[tuple[int, SeenRecord]] = []
+    for source, chunk in zip(sources, chunks, strict=True):
+        known = state.decided.pop(source.offset, None)
+        decision = next(decisions) if known is None else None
+        if isinstance(chunk, BadRecord):
+            emission.bad_record(source, str(chunk))
+            record = SeenRecord(source.offset, 0, [], b"")
+        else:
+            record = emission.record(source, chunk, known or _open(source, chunk, decision), grouper)
+        if decision is not None:
+            _forget_dead(state, decision, record)
+            fresh.append((decision.watermark_ms, record))
+    state.next_offset += len(sources)
+    emission.entries = _entries(fresh)
+
+
+def _undecided(
+    state: PartitionState, sources: Sequence[Source], chunks: Sequence[list[ChunkEvent] | BadRecord]
+) -> list[Incoming]:
+    return [
+        Incoming(source.offset, source.timestamp_ms, (), ())
+        if isinstance(chunk, BadRecord)
+        else Incoming(source.offset, source.timestamp_ms, [e.project for e in chunk], [e.id for e in chunk])
+        for source, chunk in zip(sources, chunks, strict=True)
+        if source.offset not in state.decided
+    ]
+
+
+def _open(source: Source, chunk: list[ChunkEvent], decision: Decision | None) -> SeenRecord:
+    assert decision is not None
+    new = None if len(decision.new) == len(chunk) else decision.new
+    return SeenRecord(source.offset, len(chunk), new, decision.keys)
+
+
+def _forget_dead(state: PartitionState, decision: Decision, record: SeenRecord) -> None:
+    """An event that could not be processed may be put back later: its id must not count as seen."""
+    dead = set(record.dead)
+    if not dead:
+        return
+    for place, position in enumerate(decision.new):
+        if position in dead:
+            state.dedupe.forget(decision.keys[place * ID_BYTES : (place + 1) * ID_BYTES])
+
+
+def _entries(fresh: list[tuple[int, SeenRecord]]) -> list[SeenEntry]:
+    """The records as entries, each of one day of the log."""
+    entries: list[SeenEntry] = []
+    day = -1
+    for watermark_ms, record in fresh:
+        if watermark_ms // DAY_MS != day:
+            day = watermark_ms // DAY_MS
+            entries.append(SeenEntry(watermark_ms, fresh[0][1].offset, []))
+        entries[-1].records.append(record)
+    return entries
