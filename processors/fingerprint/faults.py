@@ -1,7 +1,7 @@
 """One key for the same fault in the words of V8, SpiderMonkey, JavaScriptCore, Hermes and Chakra.
 
-Each engine says the same thing in its own sentence, and each version changes it; the sentence names the same property
-where it names one. What a sentence of an application says is none of this module's business: it answers nothing.
+Each engine says the same thing in its own sentence, and each version changes it; most name the property or the variable.
+What a sentence of an application says is none of this module's business: it answers nothing.
 """
 
 import re
@@ -11,92 +11,135 @@ from functools import lru_cache
 _CHARACTERS = 400
 
 _NULLISH = "(?:undefined|null)"
+
+# Sentences with a name in them: the group's name begins with the fault, and what it matches is the name.
+_NAMING = (
+    # V8 since 9.3; V8 before, and Hermes; SpiderMonkey since 80; Chakra.
+    rf"Cannot (?:read|set) propert(?:y|ies) of {_NULLISH} \((?:reading|setting) '(?P<null_v8>[^']*)'\)",
+    rf"Cannot (?:read|set) property '?(?P<null_old>.+?)'? of {_NULLISH}(?: or {_NULLISH})?\Z",
+    rf"can't access property (?:\"(?P<null_sm>[^\"]*)\"|(?P<null_smindex>[^,]+)), .+ (?:is|are) {_NULLISH}",
+    rf"Unable to (?:get|set) (?:value of the )?property '(?P<null_chakra>[^']*)'(?: of {_NULLISH}.*|: object is {_NULLISH}.*)",
+    rf"Cannot destructure (?:property )?'?(?P<null_pattern>[\w$]+)?.*(?:as it is|because it is) {_NULLISH}.*",
+    r"(?P<undeclared_v8>[\w$.]+) is not defined\Z",
+    r"Can't find variable: (?P<undeclared_jsc>[\w$.]+)\Z",
+    r"Property '(?P<undeclared_hermes>[^']+)' doesn't exist\Z",
+    r"'(?P<undeclared_chakra>[\w$]+)' is (?:undefined|not defined)\Z",
+    r"Object doesn't support property or method '(?P<call_chakra>[^']*)'",
+)
+# Sentences that quote source text or a value.
+_QUOTING = (
+    rf"'?{_NULLISH}'? is not an object \(evaluating '(?P<accessed>.*)'\)",
+    # Reading by a computed name in Hermes, Object.keys() in all: what was read isn't told.
+    rf"(?P<index>(?:Cannot|can't) convert {_NULLISH}(?: or {_NULLISH})?(?: value)? to object)",
+)
+# Sentences without a name, by what they say.
+_PLAIN = {
+    "not iterable": r".*is not iterable.*|.*its return value is not iterable|.*[sS]ymbol\.iterator.*|iterator method is not callable"
+    r"|Spread syntax requires .*|Invalid attempt to \w+ non-iterable.*|\w+ is not a function \(near '\.\.\..*",
+    "class without new": r"Class constructor .*without '?new'?.*|class constructors must be invoked with .*"
+    r"|Cannot call a class constructor .*",
+    "instanceof": r"(?:Right[- ]hand side|right operand) of '?instanceof'? .*|invalid '?instanceof'? operand.*",
+    "in operator": r"[cC]annot use 'in' operator .*|right-hand side of 'in' .*|right operand of 'in' .*"
+    r"|.* is not an Object\. \(evaluating '.* in .*'\)",
+    "super not called": r"[mM]ust call super constructor .*|'super\(\)' must be called .*",
+    "private member": r"Cannot (?:read|write|access) (?:invalid )?private .*|can't access private .*",
+    "access before initialization": r"Cannot access (?:uninitialized variable|'.*' before initialization).*"
+    r"|can't access lexical declaration .*",
+    "read-only": r"Assignment to constant variable.*|Attempted to assign to readonly property.*|invalid assignment to const.*"
+    r"|Cannot assign to (?:read[ -]?only )?property .*|\".*\" is read-only|.*has only a getter|setting getter-only property.*"
+    r"|.*object is not extensible.*|.*Object is not extensible|Cannot add new property .*|Cannot delete property .*"
+    r"|property \".*\" is non-configurable .*|Unable to delete property\.?|Property is not configurable",
+    "stack overflow": r"Maximum call stack size exceeded.*|too much recursion|Stack overflow.*|Out of stack space.*",
+    "out of memory": r"[oO]ut of memory.*|allocation size overflow|Array buffer allocation failed.*|Invalid string length.*",
+    "array length": r"[iI]nvalid (?:typed )?array(?: buffer)? length.*|Array (?:length|size) .*|Length out of range.*",
+    "reduce of empty array": r"[rR]educe of empty array .*|.*reduce\(\) requires .*",
+    "digits": r"to(?:Fixed|Precision|Exponential)(?:\(\))? .*must be between.*|precision -?\w+ out of range",
+    "radix": r".*radix .*between 2 and 36|radix must be .*|Invalid radix.*",
+    "repeat count": r"Invalid count value: .*|repeat count must be .*|String\.prototype\.repeat .*",
+    "code point": r"Invalid code point .*|.* is not a valid code point|Arguments contain a value that is out of range of code points",
+    "invalid date": r"Invalid time value|[iI]nvalid [dD]ate|Date value out of bounds|date value is not finite.*",
+    "currency code": r"[iI]nvalid currency code.*|currency is not a well-formed currency code",
+    "language tag": r"Incorrect locale information provided|[iI]nvalid language tag.*",
+    "malformed URI": r"URI malformed|URI error|malformed URI sequence|Malformed (?:de|en)codeURI input|The URI to be (?:de|en)coded .*",
+    "cyclic JSON": r"Converting circular structure to JSON.*|JSON\.stringify cannot serialize cyclic structures.*|cyclic object value"
+    r"|Circular reference in value argument .*|cyclical structure in JSON object",
+    "BigInt in JSON": r"Do not know how to serialize a BigInt|BigInt value can't be serialized in JSON|JSON\.stringify cannot serialize BigInt.*",
+    "BigInt mixed": r"Cannot mix BigInt and other types.*|can't convert BigInt to number|Invalid mix of BigInt .*|Cannot convert BigInt to number",
+    "Symbol to string": r"Cannot convert a [sS]ymbol(?: value)? to a string|can't convert symbol to string",
+    "bad JSON": r"JSON\.parse: .*|JSON Parse error: .*|Unexpected (?:token|end|number|string|non-whitespace).* JSON\b.*|.* is not valid JSON"
+    r"|.* in JSON at position \d+.*|Invalid character: .*",
+    "bad regular expression": r"Invalid regular expression.*|Invalid RegExp.*|invalid regexp .*|unterminated (?:parenthetical|character class).*"
+    r"|nothing to repeat",
+    "illegal invocation": r"Illegal invocation|'.*' called on an object that does not implement interface .*|Can only call .* on instances of .*",
+    "not cloneable": r".*could not be cloned\.?|The object can not be cloned\.?",
+    "chunk not loaded": r"Loading (?:CSS )?chunk .+ failed.*|Failed to fetch dynamically imported module.*"
+    r"|error loading dynamically imported module.*|Importing a module script failed.*",
+    "fetch failed": r"Failed to fetch|Load failed|NetworkError when attempting to fetch resource\.?|Network request failed",
+    "aborted": r"The user aborted a request\.?|signal is aborted without reason|The operation was aborted\.? ?|Fetch is aborted",
+    "quota": r".*exceeded the quota\.?|The quota has been exceeded\.?",
+    "script error": r"Script error\.?",
+}
+# Last, since they fit much: Hermes tells no name; JavaScriptCore adds "(In '...', '...' is undefined)"; Chakra has its own verb.
+_CALLING = (
+    r"(?P<call>.{1,300}?) is not a function(?:[.,]? ?\((?:In |near ).*)?\Z",
+    r"(?P<new>.{1,300}?) is not a constructor.*|(?P<newhermes>This function cannot be used as a constructor.*)",
+)
 _SENTENCE = re.compile(
-    # V8 since 9.3; before, and Hermes.
-    rf"Cannot (?:read|set) propert(?:y|ies) of {_NULLISH} \((?:reading|setting) '(?P<v8>[^']*)'\)"
-    rf"|Cannot (?:read|set) property '?(?P<v8old>.+?)'? of {_NULLISH}(?: or {_NULLISH})?\Z"
-    # SpiderMonkey since 80.
-    rf"|can't access property (?:\"(?P<sm>[^\"]*)\"|(?P<smindex>[^,]+)), .+ (?:is|are) {_NULLISH}"
-    # JavaScriptCore.
-    rf"|'?{_NULLISH}'? is not an object \(evaluating '(?P<jsc>.*)'\)"
-    # Chakra.
-    rf"|Unable to (?:get|set) (?:value of the )?property '(?P<chakra>[^']*)'(?: of {_NULLISH}(?: or {_NULLISH})?(?: reference)?|: object is {_NULLISH}.*)"
-    # Reading by a computed name (Hermes); what was read isn't told.
-    rf"|(?P<hermesindex>Cannot convert {_NULLISH} value to object)"
-    # Destructuring.
-    rf"|Cannot destructure (?:property )?'?(?P<destructure>[\w$]+)?.*(?:as it is|because it is) {_NULLISH}.*"
-    rf"|(?P<iterate>.*(?:is not iterable|is not a function or its return value is not iterable|[sS]ymbol\.iterator).*)"
-    # Hermes tells no name; JavaScriptCore adds "(In '...', '...' is undefined)"; Chakra has its own verb.
-    r"|(?P<call>.{1,300}?) is not a function(?:[.,]? ?\((?:In |near ).*)?\Z"
-    r"|Object doesn't support property or method '(?P<chakracall>[^']*)'"
-    r"|(?P<new>.{1,300}?) is not a constructor.*"
-    r"|(?P<unknown>[\w$.]+) is not defined\Z"
-    r"|Can't find variable: (?P<jscunknown>[\w$.]+)\Z"
-    r"|Property '(?P<hermesunknown>[^']+)' doesn't exist\Z"
-    r"|'(?P<chakraunknown>[\w$]+)' is (?:undefined|not defined)\Z"
-    r"|(?P<early>Cannot access (?:uninitialized variable|'.*' before initialization|.*)|can't access lexical declaration .*)\Z"
-    r"|(?P<constant>Assignment to constant variable.*|Attempted to assign to readonly property.*|invalid assignment to const.*|Cannot assign to read[ -]?only property.*|\"?.*\"? is read-only)\Z"
-    r"|(?P<deep>Maximum call stack size exceeded.*|too much recursion|Stack overflow.*|Out of stack space.*)\Z"
-    r"|(?P<memory>[oO]ut of memory.*|allocation size overflow|Array buffer allocation failed.*|Invalid string length.*)\Z"
-    r"|(?P<length>Invalid (?:typed )?array(?: buffer)? length.*|invalid array length.*|Array (?:length|size) .*|Length out of range.*)\Z"
-    r"|(?P<date>Invalid time value|[iI]nvalid [dD]ate|Date value out of bounds|date value is not finite.*)\Z"
-    r"|(?P<uri>URI malformed|URI error|malformed URI sequence|Malformed (?:de|en)codeURI input|The URI to be (?:de|en)coded .*)\Z"
-    r"|(?P<cyclic>Converting circular structure to JSON.*|JSON\.stringify cannot serialize cyclic structures.*|cyclic object value|Circular reference in value argument .*|cyclical structure in JSON object)\Z"
-    r"|(?P<json>JSON\.parse: .*|JSON Parse error: .*|Unexpected (?:token|end|number|string|non-whitespace).* JSON\b.*|.* is not valid JSON|.* in JSON at position \d+.*|Invalid character: .*)\Z"
-    r"|(?P<regexp>Invalid regular expression.*|invalid regexp .*|unterminated .*parenthetical.*)\Z"
-    r"|(?P<chunk>Loading (?:CSS )?chunk .+ failed.*|Failed to fetch dynamically imported module.*|error loading dynamically imported module.*|Importing a module script failed.*)\Z"
-    r"|(?P<fetch>Failed to fetch|Load failed|NetworkError when attempting to fetch resource\.?|Network request failed)\Z"
-    r"|(?P<script>Script error\.?)\Z",
+    "|".join(
+        [
+            *_NAMING,
+            *_QUOTING,
+            *[rf"(?P<plain_{number}>(?:{sentence})\Z)" for number, sentence in enumerate(_PLAIN.values())],
+            *_CALLING,
+        ]
+    ),
     re.DOTALL,
 )
+_PLAIN_NAMES = tuple(_PLAIN)
 
-# Groups whose text is the name of a property or variable, and the fault they tell of.
-_NAMED = {
-    "v8": "null",
-    "v8old": "null",
-    "sm": "null",
-    "smindex": "null",
-    "chakra": "null",
-    "destructure": "null",
-    "unknown": "undefined",
-    "jscunknown": "undefined",
-    "hermesunknown": "undefined",
-    "chakraunknown": "undefined",
-    "chakracall": "call",
-}
 FAULT_TYPES = {
     "null": "TypeError",
     "call": "TypeError",
     "new": "TypeError",
-    "iterate": "TypeError",
-    "undefined": "ReferenceError",
-    "json": "SyntaxError",
-    "deep": "RangeError",
+    "not iterable": "TypeError",
+    "undeclared": "ReferenceError",
+    "bad JSON": "SyntaxError",
+    "stack overflow": "RangeError",
+    "out of memory": "RangeError",
 }
-"""The class that an engine gives to a fault, by the first word of the fault's key."""
+"""The class that engines give to a fault, by its key up to the dot."""
+
+ONE_TYPE = frozenset({"stack overflow", "out of memory"})
+"""Faults that engines give different classes."""
 
 _LAST_NAME = re.compile(r"([A-Za-z_$][\w$]*)\s*\Z")
 _ASSIGNMENT = re.compile(r"(?<![=!<>])=(?![=>])")
-_INDEX = re.compile(r"\d+\Z")
+_INDEX = re.compile(r"-?\d+\Z")
+# Calls that read an object as a whole: `Object.keys(x)`.
+_WHOLE_OBJECT = re.compile(r"(?:Object|Reflect)\.\w+\(")
+# No name is longer.
+_NAME_CHARACTERS = 100
 
 
 @lru_cache(maxsize=2048)
 def fault(message: str) -> str | None:
-    """The engine-neutral key of an engine's message, such as `null.price` or `call.map`; None for any other message."""
+    """The engine-neutral key of an engine's message, such as `null.price` or `bad JSON`; None for any other message."""
     found = _SENTENCE.match(message[:_CHARACTERS])
-    if found is None:
-        return None
-    kind = found.lastgroup or ""
-    text = found.group(kind) or ""
-    if kind in _NAMED:
-        return f"{_NAMED[kind]}.{_property(text)}"
-    if kind == "jsc":
+    kind = found.lastgroup if found is not None else None
+    if found is None or kind is None:
+        # Only a destructured pattern without a name matches without a group.
+        return None if found is None else "null.[]"
+    text = found[kind]
+    name, _, detail = kind.partition("_")
+    if name == "plain":
+        return _PLAIN_NAMES[int(detail)]
+    if name == "accessed":
         return f"null.{_last_accessed(text)}"
-    if kind == "hermesindex":
+    if name == "index":
         return "null.[]"
-    if kind in {"call", "new"}:
-        return f"{kind}.{_callee(text)}"
-    return kind
+    if name in {"call", "new"}:
+        return f"{name}.{text if detail else _callee(text)}"
+    return "new." if name == "newhermes" else f"{name}.{_property(text)}"
 
 
 def is_weak(known: str) -> bool:
@@ -106,7 +149,7 @@ def is_weak(known: str) -> bool:
 
 def _property(name: str) -> str:
     """An index is one whichever it is: other engines only show the expression that computed it."""
-    return "[]" if _INDEX.match(name) else name
+    return "[]" if _INDEX.match(name) or name in {"undefined", "null"} else name[:_NAME_CHARACTERS]
 
 
 def _last_accessed(expression: str) -> str:
@@ -115,15 +158,16 @@ def _last_accessed(expression: str) -> str:
     if assignment is not None:
         expression = expression[: assignment.start()]
     expression = expression.rstrip()
-    if expression.endswith("]"):
+    if expression.endswith("]") or _WHOLE_OBJECT.match(expression):
         return "[]"
     if expression.endswith(")"):
         expression = expression[: _opening(expression)]
-    name = _LAST_NAME.search(expression[-100:])
-    return name.group(1) if name else "[]"
+    name = _LAST_NAME.search(expression[-_NAME_CHARACTERS:])
+    return name[1] if name else "[]"
 
 
 def _opening(expression: str) -> int:
+    """Where the parenthesis opens that closes at the end."""
     depth = 0
     for position in range(len(expression) - 1, -1, -1):
         character = expression[position]
@@ -140,5 +184,5 @@ def _callee(expression: str) -> str:
     """The name of what was called; bare names are a minifier's or a value's, and Hermes has none."""
     if "." not in expression:
         return ""
-    name = _LAST_NAME.search(expression[-100:])
-    return name.group(1) if name else ""
+    name = _LAST_NAME.search(expression[-_NAME_CHARACTERS:])
+    return name[1] if name else ""

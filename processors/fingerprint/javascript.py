@@ -75,7 +75,15 @@ _RUNTIME = re.compile(
 _LIBRARY = re.compile(
     r"node_modules|/vendors?[./~-]|\Avendors?[./~-]|webpack/(?:bootstrap|runtime)|/~/|bower_components|jspm_packages|/cdn-cgi/"
 )
-_LIBRARY_HINTS = ("node_modules", "vendor", "webpack/", "/~/", "bower_components", "jspm_packages", "/cdn-cgi/")
+_LIBRARY_HINTS = (
+    "node_modules",
+    "vendor",
+    "webpack/",
+    "/~/",
+    "bower_components",
+    "jspm_packages",
+    "/cdn-cgi/",
+)
 _MINIFIED_FILE = re.compile(r"\.min\.m?js\Z")
 
 

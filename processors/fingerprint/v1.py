@@ -1,7 +1,7 @@
 """Grouping mechanism v1: error type, engine-neutral fault and the first cleaned frames of the app; else the message."""
 
 from processors.fingerprint import javascript
-from processors.fingerprint.faults import FAULT_TYPES, fault, is_weak
+from processors.fingerprint.faults import FAULT_TYPES, ONE_TYPE, fault, is_weak
 from processors.fingerprint.forms import ErrorForm, GroupingEvent
 from processors.fingerprint.frames import Family, Role, Site
 from processors.fingerprint.messages import headline, template
@@ -116,7 +116,7 @@ def _surviving_parts(known: str | None, sites: tuple[Site, ...]) -> list[str]:
 
 def _fault_type(known: str, kind: str) -> str:
     usual = FAULT_TYPES.get(known.partition(".")[0])
-    if usual is None or (kind.endswith(_ERROR_CLASS) and known != "deep"):
+    if usual is None or (kind.endswith(_ERROR_CLASS) and known not in ONE_TYPE):
         return kind
     return usual
 

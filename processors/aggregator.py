@@ -1,0 +1,190 @@
+"""The aggregator's effects: publish what changed, then the states, then the position; acknowledge last.
+
+What a crash leaves undone comes again and is dropped by the positions in the states, increment by increment.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+
+import msgspec
+
+from processors.decided import BadEvent, Message
+from processors.deadletter import PARTITION, DeadLetterLimit, letters
+from processors.fold import Fold, created, identity, opened
+from processors.forward import Forwarder, Written
+from processors.metrics import Metrics
+from processors.names import Names
+from processors.positions import Gap, Step, step
+from processors.seen import DeltasPosition, decode_position, deltas_key, encode
+from processors.tables import BatchTable
+from processors.take import Source
+from schemas.ids import hex64
+from schemas.issues import Activity, DeltaRecord, Increment, decode_delta, decode_issue, encode_json
+
+STAGE = "aggregator"
+HOT = 50_000
+"""Issues whose folds are kept between takes, all partitions together."""
+
+
+class DeltasState:
+    """What is known of one partition of `issue-deltas` and of the issues in it."""
+
+    def __init__(self, partition: int, next_offset: int, versions: int) -> None:
+        self.partition = partition
+        self.next_offset = next_offset
+        self.versions = versions
+        self.hot: dict[bytes, Fold] = {}
+
+
+class AggregatorWorker:
+    """Handles takes of `issue-deltas`. One at a time: the caller sees to that."""
+
+    def __init__(
+        self, names: Names, issues: BatchTable, seen: BatchTable, forwarder: Forwarder, metrics: Metrics
+    ) -> None:
+        self._names = names
+        self._issues = issues
+        self._seen = seen
+        self._forwarder = forwarder
+        self._metrics = metrics
+        self._limit = DeadLetterLimit()
+        self._states: dict[int, DeltasState] = {}
+
+    @property
+    def partitions(self) -> set[int]:
+        """The partitions that are held."""
+        return set(self._states)
+
+    def next_offset(self, partition: int) -> int | None:
+        """The offset of `issue-deltas` that is due, or None for a partition that is not held."""
+        state = self._states.get(partition)
+        return None if state is None else state.next_offset
+
+    def drop(self, partition: int) -> None:
+        """Forget a partition that went to another worker."""
+        self._states.pop(partition, None)
+
+    def restore(self, partition: int, log_start: int) -> bool:
+        """Take up a partition from its recovered tables.
+
+        False where issues are missing (their topic was emptied or trimmed, or an old state was written late): then all that
+        is left of the log is folded again, which changes nothing in the issues that are whole.
+        """
+        part = self._issues.part(partition)
+        versions = sum(decode_issue(value).version for value in part.values())
+        recorded = self._seen.part(partition).get(deltas_key(partition))
+        position = decode_position(recorded) if recorded else None
+        whole = position is None or (len(part) >= position.issues and versions >= position.versions)
+        next_offset = log_start
+        if position is not None and whole:
+            next_offset = max(log_start, position.offset + 1)
+        if not whole:
+            self._metrics.rebuilt.labels(STAGE).inc()
+        self._states[partition] = DeltasState(partition, next_offset, versions)
+        self._metrics.table_entries.labels("issues", str(partition)).set(len(part))
+        return whole
+
+    async def take(self, by_partition: Mapping[int, Sequence[Source]]) -> None:
+        """Handle records of several partitions. On return all that follows from them is safe.
+
+        Raises Gap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
+        """
+        await asyncio.gather(*(self._share(self._states[p], s) for p, s in by_partition.items()))
+
+    async def _share(self, state: DeltasState, sources: Sequence[Source]) -> None:
+        fresh = self._due(state, sources)
+        if not fresh:
+            return
+        dirty: dict[bytes, Fold] = {}
+        activities: list[Activity] = []
+        bad: list[BadEvent] = []
+        for source in fresh:
+            try:
+                self._fold(state, _increments(source), dirty, activities)
+            except (msgspec.DecodeError, _UnknownCommand) as error:
+                bad.append(BadEvent(source.offset, source.key, source.value, source.headers, str(error), None))
+            await asyncio.sleep(0)
+        self._limit.note(len(fresh) - len(bad), len(bad))
+        await self._publish(state.partition, activities, bad)
+        await self._write(state, dirty)
+        self._cool(state)
+
+    def _due(self, state: DeltasState, sources: Sequence[Source]) -> list[Source]:
+        fresh: list[Source] = []
+        for source in sources:
+            due = state.next_offset + len(fresh)
+            judged = step(due, source.offset)
+            if judged is Step.GAP:
+                self._metrics.gaps.labels(STAGE).inc()
+                raise Gap("issue-deltas", state.partition, due, source.offset)
+            if judged is Step.NEXT:
+                fresh.append(source)
+        self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
+        self._metrics.records.labels(STAGE).inc(len(fresh))
+        state.next_offset += len(fresh)
+        return fresh
+
+    def _fold(
+        self, state: DeltasState, delta: DeltaRecord, dirty: dict[bytes, Fold], activities: list[Activity]
+    ) -> None:
+        folded = repeated = 0
+        for source in delta.increments:
+            for increment in source.increments:
+                key = hex64(identity(increment)).encode()
+                fold = state.hot.get(key) or self._load(state, key, increment)
+                fresh = not fold.version
+                if not fold.add(source.partition, source.offset, increment):
+                    repeated += 1
+                    continue
+                folded += 1
+                state.versions += 1
+                dirty[key] = fold
+                if fresh:
+                    activities.append(created(increment))
+        self._metrics.increments.inc(folded)
+        self._metrics.increments_repeated.inc(repeated)
+
+    def _load(self, state: DeltasState, key: bytes, increment: Increment) -> Fold:
+        value = self._issues.part(state.partition).get(key)
+        fold = state.hot[key] = Fold(decode_issue(value) if value else opened(increment))
+        return fold
+
+    async def _publish(self, partition: int, activities: list[Activity], bad: list[BadEvent]) -> None:
+        """Before the states: once a state is written, its increments are repeats and nothing more would be published."""
+        messages = [Message(a.issue.encode(), encode_json(a)) for a in activities]
+        begun: list[Awaitable[Written]] = list(
+            await self._forwarder.begin(self._names.activity, partition, messages)
+        )
+        if bad:
+            letter = letters(self._names.deltas, partition, STAGE, bad)
+            begun += await self._forwarder.begin(self._names.dead_letters, PARTITION, letter)
+            self._metrics.dead.labels(STAGE).inc(len(bad))
+        for written in begun:
+            await written
+
+    async def _write(self, state: DeltasState, dirty: dict[bytes, Fold]) -> None:
+        partition = state.partition
+        changes = [(key, encode_json(fold.record())) for key, fold in dirty.items()]
+        await self._issues.write(partition, changes)
+        issues = len(self._issues.part(partition))
+        position = DeltasPosition(state.next_offset - 1, issues, state.versions)
+        await self._seen.write(partition, [(deltas_key(partition), encode(position))])
+        self._metrics.issues_written.inc(len(changes))
+        self._metrics.table_entries.labels("issues", str(partition)).set(issues)
+
+    def _cool(self, state: DeltasState) -> None:
+        """Keep the folds that were used last."""
+        surplus = len(state.hot) - HOT // max(1, len(self._states))
+        for key in list(state.hot)[: max(0, surplus)]:
+            del state.hot[key]
+
+
+class _UnknownCommand(Exception):
+    """A command of a kind that this version doesn't know."""
+
+
+def _increments(source: Source) -> DeltaRecord:
+    delta = decode_delta(source.value)
+    if delta.command is not None:
+        raise _UnknownCommand(f"unknown command {delta.command.kind}")
+    return delta
