@@ -1,0 +1,84 @@
+"""`svc dashboard`: the read API and the pages."""
+
+import asyncio
+import errno
+import os
+import signal
+import sys
+from collections.abc import Mapping
+
+import click
+from aiohttp import web
+
+from dashboard.app import build_app
+from dashboard.parts import Parts
+from schemas.logs import configure
+from schemas.settings import BadSetting, DashboardSettings, load
+from storage.projects import ProjectStore
+from storage.reader import Reader
+
+BAD_SETTING_STATUS = 2
+NOT_STARTED_STATUS = 3
+
+
+@click.command("dashboard")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Serve the read API and the pages (SVC_DASHBOARD_HOST, SVC_DASHBOARD_PORT)."""
+    environ: Mapping[str, str] = getattr(ctx.obj, "environ", os.environ)
+    try:
+        settings = load(DashboardSettings, environ)
+        _check(settings)
+    except BadSetting as error:
+        click.echo(f"svc: {error}", err=True)
+        sys.exit(BAD_SETTING_STATUS)
+    configure(settings.log_level)
+    try:
+        asyncio.run(serve(settings))
+    except OSError as error:
+        if error.errno not in {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}:
+            raise
+        click.echo(
+            f"svc: can't listen on {settings.dashboard_host}:{settings.dashboard_port} ({error.strerror}): "
+            "set SVC_DASHBOARD_HOST and SVC_DASHBOARD_PORT",
+            err=True,
+        )
+        sys.exit(NOT_STARTED_STATUS)
+
+
+def _check(settings: DashboardSettings) -> None:
+    if not settings.admin_password:
+        raise BadSetting("SVC_ADMIN_PASSWORD must not be empty")
+    if not settings.kafka_bootstrap:
+        raise BadSetting("SVC_KAFKA_BOOTSTRAP is required: host:port of Kafka")
+    if not (settings.clickhouse_reader_url or settings.clickhouse_url):
+        raise BadSetting("SVC_CLICKHOUSE_URL is required: http://user:password@host:port/database")
+
+
+async def serve(settings: DashboardSettings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    projects = ProjectStore(settings)
+    reader = Reader(settings)
+    runner = web.AppRunner(
+        build_app(settings, Parts(reader, projects)),
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=5,
+    )
+    try:
+        await runner.setup()
+        await web.TCPSite(runner, settings.dashboard_host, settings.dashboard_port).start()
+        projects.start()
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+        await projects.stop()
+        await reader.close()
+
+
+if __name__ == "__main__":
+    command()

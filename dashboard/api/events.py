@@ -1,0 +1,73 @@
+"""Events of an issue and of a project, as lists and one by one."""
+
+from msgspec import Struct
+
+from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.inputs import Cursor, PageSize, Query, Time, read_range
+from storage.reader.answers import EventDetail, EventPage
+
+
+class EventQuery(Struct, frozen=True):
+    """Which events, newest first."""
+
+    query: Query = ""
+    start: Time | None = None
+    end: Time | None = None
+    limit: PageSize = 50
+    cursor: Cursor | None = None
+
+
+async def _of_issue(call: Call[EventQuery, Nothing]) -> EventPage:
+    asked, range_ = call.query, read_range(call.query.start, call.query.end)
+    return await call.reader.issue_events(
+        call.issue(), asked.query, range_.start, range_.end, limit=asked.limit, cursor=asked.cursor
+    )
+
+
+async def _of_project(call: Call[EventQuery, Nothing]) -> EventPage:
+    asked, range_ = call.query, read_range(call.query.start, call.query.end)
+    return await call.reader.project_events(
+        call.project().number, asked.query, range_.start, range_.end, limit=asked.limit, cursor=asked.cursor
+    )
+
+
+async def _one_of_issue(call: Call[Nothing, Nothing]) -> EventDetail:
+    return await call.reader.issue_event(call.issue(), call.event())
+
+
+async def _one_of_project(call: Call[Nothing, Nothing]) -> EventDetail:
+    return await call.reader.project_event(call.project().number, call.event())
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/issues/{issue}/events",
+        summary="Events of an issue, newest first",
+        handler=_of_issue,
+        query=EventQuery,
+        answer=EventPage,
+    ),
+    Operation(
+        method="GET",
+        path="/issues/{issue}/events/{event}",
+        summary="An event of an issue, as it was sent",
+        handler=_one_of_issue,
+        answer=EventDetail,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/events",
+        summary="Events of a project, newest first",
+        handler=_of_project,
+        query=EventQuery,
+        answer=EventPage,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/events/{event}",
+        summary="An event of a project, as it was sent",
+        handler=_one_of_project,
+        answer=EventDetail,
+    ),
+)

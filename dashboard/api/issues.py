@@ -1,0 +1,83 @@
+"""Issues of a project, one issue, and its changes."""
+
+from msgspec import Struct
+
+from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.inputs import Cursor, PageSize, Query, Time, read_range
+from storage.reader.answers import ActivityPage, Issue, IssuePage, Sort
+
+
+class IssueQuery(Struct, frozen=True):
+    """Which issues, in which order."""
+
+    query: Query = ""
+    start: Time | None = None
+    end: Time | None = None
+    sort: Sort = "lastSeen"
+    limit: PageSize = 50
+    cursor: Cursor | None = None
+
+
+class RangeQuery(Struct, frozen=True):
+    """Which of the events count."""
+
+    query: Query = ""
+    start: Time | None = None
+    end: Time | None = None
+
+
+class PageQuery(Struct, frozen=True):
+    """A page of a list."""
+
+    limit: PageSize = 50
+    cursor: Cursor | None = None
+
+
+async def _list(call: Call[IssueQuery, Nothing]) -> IssuePage:
+    asked, range_ = call.query, read_range(call.query.start, call.query.end)
+    return await call.reader.issues(
+        call.project().number,
+        asked.query,
+        range_.start,
+        range_.end,
+        sort=asked.sort,
+        limit=asked.limit,
+        cursor=asked.cursor,
+    )
+
+
+async def _get(call: Call[RangeQuery, Nothing]) -> Issue:
+    range_ = read_range(call.query.start, call.query.end)
+    return await call.reader.issue(call.issue(), call.query.query, range_.start, range_.end)
+
+
+async def _activity(call: Call[PageQuery, Nothing]) -> ActivityPage:
+    return await call.reader.activity(call.issue(), call.query.limit, call.query.cursor)
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/projects/{project}/issues",
+        summary="Issues with events in the range that the query matches",
+        handler=_list,
+        query=IssueQuery,
+        answer=IssuePage,
+    ),
+    Operation(
+        method="GET",
+        path="/issues/{issue}",
+        summary="An issue",
+        handler=_get,
+        query=RangeQuery,
+        answer=Issue,
+    ),
+    Operation(
+        method="GET",
+        path="/issues/{issue}/activity",
+        summary="Changes of an issue, newest first",
+        handler=_activity,
+        query=PageQuery,
+        answer=ActivityPage,
+    ),
+)

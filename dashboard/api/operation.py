@@ -1,0 +1,106 @@
+"""An operation of the API, declared once: the router, the checks of its input and the OpenAPI document read it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+from aiohttp import web
+from msgspec import Struct
+
+from dashboard.auth import IDENTITY
+from dashboard.inputs import decode_body, decode_query, read_event, read_issue, read_project
+from dashboard.parts import State, state_of
+from dashboard.paths import API
+from dashboard.ports import ReadPort
+from dashboard.refusals import Refused, not_found
+from dashboard.wire import json_answer
+from schemas.errors import WireError
+from schemas.projects import Project
+
+Q = TypeVar("Q")
+B = TypeVar("B")
+
+
+class Nothing(Struct, frozen=True):
+    """No parameters, or no body."""
+
+
+class Call(Generic[Q, B]):
+    """One request for an operation: its checked query string and body, and what its path names."""
+
+    def __init__(self, request: web.Request, query: Q, body: B) -> None:
+        self._request = request
+        self.query = query
+        self.body = body
+
+    @property
+    def state(self) -> State:
+        """What the application shares."""
+        return state_of(self._request)
+
+    @property
+    def reader(self) -> ReadPort:
+        """Where events are read."""
+        return self.state.parts.reader
+
+    @property
+    def by(self) -> str:
+        """Who asks."""
+        return self._request[IDENTITY].name
+
+    def project(self) -> Project:
+        """The project that the path names. Raises Refused: it must exist, and projects must be known."""
+        return find_project(self.state, self._request.match_info["project"])
+
+    def issue(self) -> str:
+        """The issue that the path names."""
+        return read_issue(self._request.match_info["issue"])
+
+    def event(self) -> str:
+        """The event that the path names: a uuid, `latest` or `oldest`."""
+        return read_event(self._request.match_info["event"])
+
+    def path(self, name: str) -> str:
+        """Any other part of the path."""
+        return str(self._request.match_info[name])
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """`answer`'s JSON is what `handler` returns; `errors` are those beyond the ones that every operation has."""
+
+    method: str
+    path: str
+    summary: str
+    handler: Callable[[Call[Any, Any]], Awaitable[Any]]
+    query: type[Struct] = Nothing
+    body: type[Struct] = Nothing
+    answer: type[Struct]
+    status: int = 200
+    errors: tuple[WireError, ...] = ()
+
+
+def find_project(state: State, text: str) -> Project:
+    """The project of this id. Raises Refused."""
+    project = state.parts.projects.get(read_project(text))
+    if project is None:
+        if not state.parts.projects.loaded:
+            raise Refused(
+                WireError.UNAVAILABLE, headers={"Retry-After": "2"}, sentence="projects aren't loaded yet"
+            )
+        raise not_found("there is no such project")
+    return project
+
+
+def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> None:
+    """Route each operation."""
+    for operation in operations:
+        app.router.add_route(operation.method, API + operation.path, _handler(operation), name=None)
+
+
+def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        query = decode_query(request, operation.query)
+        body = await decode_body(request, operation.body) if operation.body is not Nothing else Nothing()
+        answer = await operation.handler(Call(request, query, body))
+        return json_answer(answer, operation.status)
+
+    return handle

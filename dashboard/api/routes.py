@@ -1,0 +1,15 @@
+"""Every operation of the API, in the order of the contract's table."""
+
+from typing import Final
+
+from dashboard.api import events, issues, projects, rules, stats, tags
+from dashboard.api.operation import Operation
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *projects.OPERATIONS,
+    *issues.OPERATIONS,
+    *events.OPERATIONS,
+    *tags.OPERATIONS,
+    *stats.OPERATIONS,
+    *rules.OPERATIONS,
+)

@@ -1,0 +1,80 @@
+"""Counts over time: of events, of releases, and of what became of everything that was sent."""
+
+from msgspec import Struct
+
+from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.inputs import Query, Time, read_range
+from storage.reader.answers import Interval, Outcomes, Releases, Series
+
+
+class StatsQuery(Struct, frozen=True):
+    """Which events, and how long a point is; without `interval` it fits the range."""
+
+    query: Query = ""
+    interval: Interval | None = None
+    start: Time | None = None
+    end: Time | None = None
+
+
+class OutcomesQuery(Struct, frozen=True):
+    """Without `interval` each outcome is counted once for the whole range."""
+
+    start: Time | None = None
+    end: Time | None = None
+    interval: Interval | None = None
+
+
+async def _of_project(call: Call[StatsQuery, Nothing]) -> Series:
+    asked, range_ = call.query, read_range(call.query.start, call.query.end)
+    return await call.reader.project_stats(
+        call.project().number, asked.query, asked.interval, range_.start, range_.end
+    )
+
+
+async def _of_issue(call: Call[StatsQuery, Nothing]) -> Series:
+    asked, range_ = call.query, read_range(call.query.start, call.query.end)
+    return await call.reader.issue_stats(call.issue(), asked.query, asked.interval, range_.start, range_.end)
+
+
+async def _releases(call: Call[Nothing, Nothing]) -> Releases:
+    return await call.reader.releases(call.project().number)
+
+
+async def _outcomes(call: Call[OutcomesQuery, Nothing]) -> Outcomes:
+    range_ = read_range(call.query.start, call.query.end)
+    return await call.reader.outcomes(call.project().number, range_.start, range_.end, call.query.interval)
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/projects/{project}/stats",
+        summary="A project's events and users over time",
+        handler=_of_project,
+        query=StatsQuery,
+        answer=Series,
+    ),
+    Operation(
+        method="GET",
+        path="/issues/{issue}/stats",
+        summary="An issue's events and users over time",
+        handler=_of_issue,
+        query=StatsQuery,
+        answer=Series,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/releases",
+        summary="Releases and what they brought",
+        handler=_releases,
+        answer=Releases,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/outcomes",
+        summary="What became of what was sent, by outcome, SDK and reason",
+        handler=_outcomes,
+        query=OutcomesQuery,
+        answer=Outcomes,
+    ),
+)

@@ -1,0 +1,72 @@
+"""Tags: which there are, what they hold, and completion for those who type a query."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from dashboard.api.issues import RangeQuery
+from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.inputs import read_key, read_range
+from storage.reader.answers import Keys, TagFacets, TagValues
+
+Prefix = Annotated[str, Meta(max_length=200, description="what the answers begin with")]
+
+
+class PrefixQuery(Struct, frozen=True):
+    """Completion of what was typed so far."""
+
+    prefix: Prefix = ""
+
+
+async def _of_project(call: Call[RangeQuery, Nothing]) -> TagFacets:
+    range_ = read_range(call.query.start, call.query.end)
+    return await call.reader.project_tags(call.project().number, call.query.query, range_.start, range_.end)
+
+
+async def _of_issue(call: Call[RangeQuery, Nothing]) -> TagFacets:
+    range_ = read_range(call.query.start, call.query.end)
+    return await call.reader.issue_tags(call.issue(), call.query.query, range_.start, range_.end)
+
+
+async def _values(call: Call[PrefixQuery, Nothing]) -> TagValues:
+    return await call.reader.tag_values(call.project().number, read_key(call.path("key")), call.query.prefix)
+
+
+async def _keys(call: Call[PrefixQuery, Nothing]) -> Keys:
+    return await call.reader.keys(call.project().number, call.query.prefix)
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/projects/{project}/tags",
+        summary="Tags of a project's events, with the 10 most frequent values of each",
+        handler=_of_project,
+        query=RangeQuery,
+        answer=TagFacets,
+    ),
+    Operation(
+        method="GET",
+        path="/issues/{issue}/tags",
+        summary="Tags of an issue's events, with the 10 most frequent values of each",
+        handler=_of_issue,
+        query=RangeQuery,
+        answer=TagFacets,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/tags/{key}/values",
+        summary="Values of a tag that begin with a prefix",
+        handler=_values,
+        query=PrefixQuery,
+        answer=TagValues,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/keys",
+        summary="Keys that a query may name and that begin with a prefix",
+        handler=_keys,
+        query=PrefixQuery,
+        answer=Keys,
+    ),
+)

@@ -1,0 +1,62 @@
+"""The application: middlewares in their order, the API, the pages, and what watches the parts."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from dashboard import probes
+from dashboard.api.operation import add_operations
+from dashboard.api.routes import OPERATIONS
+from dashboard.attempts import Attempts
+from dashboard.auth import authenticate
+from dashboard.errors import answer_errors
+from dashboard.headers import secure
+from dashboard.metrics import Metrics, counting
+from dashboard.openapi import serve_document
+from dashboard.pages.render import environment
+from dashboard.pages.routes import add_pages
+from dashboard.parts import STATE, Parts, State
+from dashboard.paths import OPENAPI
+from dashboard.session import Secrets, SignedOut, keeping_sessions
+from schemas.health import Health
+from schemas.settings import DashboardSettings
+
+STATIC: Final = Path(__file__).parent / "static"
+MAX_BODY_BYTES: Final = 1_048_576
+
+
+def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
+    """The dashboard as an application; it starts nothing but the watch over ClickHouse, and stops that by itself."""
+    secrets, metrics = Secrets(settings), Metrics()
+    app = web.Application(
+        middlewares=[
+            counting(metrics),
+            secure,
+            answer_errors,
+            keeping_sessions(secrets.storage(settings)),
+            authenticate,
+        ],
+        client_max_size=MAX_BODY_BYTES,
+    )
+    health = Health()
+    probes.watch_projects(health, parts)
+    app[STATE] = State(settings, parts, secrets, environment(), health, metrics, Attempts(), SignedOut())
+    app.cleanup_ctx.append(_watch)
+    app.router.add_get("/healthz", probes.healthz)
+    app.router.add_get("/readyz", probes.readyz)
+    app.router.add_get("/metrics", probes.metrics)
+    app.router.add_get(OPENAPI, serve_document(OPERATIONS))
+    app.router.add_static("/static", STATIC)
+    add_operations(app, OPERATIONS)
+    add_pages(app)
+    return app
+
+
+async def _watch(app: web.Application) -> AsyncIterator[None]:
+    state = app[STATE]
+    task = asyncio.create_task(probes.watch_clickhouse(state.health, state.parts), name="watch clickhouse")
+    yield
+    await probes.stop_watching(task)

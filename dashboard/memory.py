@@ -1,0 +1,38 @@
+"""The parts below in memory: what tests stand on, with the behaviour of the real ones."""
+
+from collections.abc import Callable
+
+from schemas.projects import Project
+
+
+class MemoryProjects:
+    """Projects without Kafka; each edit is at once."""
+
+    def __init__(self, *projects: Project) -> None:
+        self.loaded = True
+        self._projects = {project.number: project for project in projects}
+
+    def all(self) -> list[Project]:
+        """Every project, in the order of creation."""
+        return sorted(self._projects.values(), key=lambda project: (project.created_at, project.id))
+
+    def get(self, number: int) -> Project | None:
+        """A project by its id."""
+        return self._projects.get(number)
+
+    async def write(self, project: Project) -> Project:
+        """Keep a record."""
+        self._projects[project.number] = project
+        return project
+
+    async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
+        """Change a record; None when there is none."""
+        project = self._projects.get(number)
+        return None if project is None else await self.write(change(project))
+
+
+class MemoryReader:
+    """Events without ClickHouse."""
+
+    async def ping(self) -> None:
+        """Always there."""

@@ -1,0 +1,1 @@
+"""The pages: HTML that reads without JavaScript, one module a page."""

@@ -1,0 +1,37 @@
+"""The way in, and a new project."""
+
+from aiohttp import web
+
+from dashboard.auth import form
+from dashboard.pages.render import page
+from dashboard.parts import state_of
+from dashboard.wire import redirect
+from storage.project_edits import BadChange, create
+
+
+async def home(request: web.Request) -> web.Response:
+    """The first project's issues; the form for a new one where there is none."""
+    projects = state_of(request).parts.projects
+    if not projects.loaded:
+        return page(request, "loading.html", 503)
+    known = projects.all()
+    return redirect(f"/projects/{known[0].id}/issues" if known else "/projects/new")
+
+
+async def new(request: web.Request) -> web.Response:
+    """The form for a new project."""
+    return page(request, "project_new.html", name="", wrong="")
+
+
+async def create_project(request: web.Request) -> web.Response:
+    """Create it, and go to where its first event is awaited."""
+    parts = state_of(request).parts
+    name = (await form(request)).get("name", "")
+    try:
+        project = create(name, now_ms=parts.now_ms())
+    except BadChange as error:
+        return page(
+            request, "project_new.html", 400, name=name, wrong=f"The name {error.details[0].message}."
+        )
+    await parts.projects.write(project)
+    return redirect(f"/projects/{project.id}/issues")

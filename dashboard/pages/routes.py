@@ -1,0 +1,17 @@
+"""Every page, by its address."""
+
+from aiohttp import web
+
+from dashboard.pages import project, signin
+
+
+def add_pages(app: web.Application) -> None:
+    """Route each page."""
+    app.router.add_get("/", project.home)
+    app.router.add_get("/favicon.ico", signin.icon)
+    app.router.add_get("/robots.txt", signin.robots)
+    app.router.add_get("/sign-in", signin.ask)
+    app.router.add_post("/sign-in", signin.enter)
+    app.router.add_post("/sign-out", signin.leave)
+    app.router.add_get("/projects/new", project.new)
+    app.router.add_post("/projects/new", project.create_project)

@@ -1,0 +1,45 @@
+"""What the dashboard is made of: given to `build_app` by `__main__`, and by tests with other parts."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import jinja2
+from aiohttp import web
+from msgspec import Struct
+
+from dashboard.attempts import Attempts
+from dashboard.metrics import Metrics
+from dashboard.ports import Projects, ReadPort
+from dashboard.session import Secrets, SignedOut
+from schemas.health import Health
+from schemas.settings import DashboardSettings
+
+
+class Parts(Struct, frozen=True):
+    """The outside world: the reader of ClickHouse, the projects on Kafka, and the clock (Unix milliseconds)."""
+
+    reader: ReadPort
+    projects: Projects
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+
+
+class State(Struct, frozen=True):
+    """What handlers share: settings, parts, and what lives in this process only."""
+
+    settings: DashboardSettings
+    parts: Parts
+    secrets: Secrets
+    templates: jinja2.Environment
+    health: Health
+    metrics: Metrics
+    attempts: Attempts
+    signed_out: SignedOut
+
+
+STATE: Final = web.AppKey("state", State)
+
+
+def state_of(request: web.Request) -> State:
+    """The state of the application that serves this request."""
+    return request.config_dict[STATE]

@@ -1,0 +1,173 @@
+"""What the dashboard needs of the parts below: the projects, and the reader of ClickHouse."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from schemas.projects import Project
+from storage.reader.answers import (
+    ActivityPage,
+    EventDetail,
+    EventPage,
+    Interval,
+    Issue,
+    IssuePage,
+    Keys,
+    Outcomes,
+    Releases,
+    Series,
+    Sort,
+    TagFacets,
+    TagValues,
+)
+
+
+class Projects(Protocol):
+    """`storage.projects.ProjectStore`, or a fake."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the projects are known yet."""
+        ...
+
+    def all(self) -> list[Project]:
+        """Every project, in the order of creation."""
+        ...
+
+    def get(self, number: int) -> Project | None:
+        """A project by its id."""
+        ...
+
+    async def write(self, project: Project) -> Project:
+        """Write a record; returns once it was read back. Raises ProjectsUnavailable."""
+        ...
+
+    async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
+        """Change a record; None when there is none. Raises ProjectsUnavailable and what `change` raises."""
+        ...
+
+
+class ReadPort(Protocol):
+    """`storage.reader.Reader`, or the fake of `dashboard.memory`; the package says what each question means and raises."""
+
+    async def ping(self) -> None:
+        """Raises StorageUnavailable."""
+        ...
+
+    async def issues(
+        self,
+        project: int,
+        query: str = "",
+        start: int | None = None,
+        end: int | None = None,
+        sort: Sort = "lastSeen",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> IssuePage:
+        """Issues of a project."""
+        ...
+
+    async def issue(
+        self, issue: str, query: str = "", start: int | None = None, end: int | None = None
+    ) -> Issue:
+        """One issue."""
+        ...
+
+    async def activity(self, issue: str, limit: int = 50, cursor: str | None = None) -> ActivityPage:
+        """An issue's changes, newest first."""
+        ...
+
+    async def issue_events(
+        self,
+        issue: str,
+        query: str = "",
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> EventPage:
+        """Events of an issue, newest first."""
+        ...
+
+    async def project_events(
+        self,
+        project: int,
+        query: str = "",
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> EventPage:
+        """Events of a project, newest first."""
+        ...
+
+    async def issue_event(self, issue: str, event: str) -> EventDetail:
+        """An event of an issue: a uuid, `latest` or `oldest`."""
+        ...
+
+    async def project_event(self, project: int, event: str) -> EventDetail:
+        """An event of a project."""
+        ...
+
+    async def issue_tags(
+        self, issue: str, query: str = "", start: int | None = None, end: int | None = None
+    ) -> TagFacets:
+        """An issue's tags."""
+        ...
+
+    async def project_tags(
+        self, project: int, query: str = "", start: int | None = None, end: int | None = None
+    ) -> TagFacets:
+        """A project's tags."""
+        ...
+
+    async def tag_values(self, project: int, key: str, prefix: str = "") -> TagValues:
+        """Completion of a tag's value."""
+        ...
+
+    async def field_values(self, project: int, field: str, prefix: str = "") -> TagValues:
+        """Completion of a field's value."""
+        ...
+
+    async def keys(self, project: int, prefix: str = "") -> Keys:
+        """Completion of a key."""
+        ...
+
+    async def issue_stats(
+        self,
+        issue: str,
+        query: str = "",
+        interval: Interval | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Series:
+        """An issue's events over time."""
+        ...
+
+    async def project_stats(
+        self,
+        project: int,
+        query: str = "",
+        interval: Interval | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Series:
+        """A project's events over time."""
+        ...
+
+    async def releases(self, project: int) -> Releases:
+        """A project's releases."""
+        ...
+
+    async def outcomes(
+        self,
+        project: int,
+        start: int | None = None,
+        end: int | None = None,
+        interval: Interval | None = None,
+    ) -> Outcomes:
+        """What became of what was sent."""
+        ...
+
+    async def project_of(self, issue: str) -> int:
+        """The project of an issue."""
+        ...

@@ -1,0 +1,76 @@
+"""Alive, ready, metrics (contract, section 1): open to anyone, they show no data."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from aiohttp import web
+from msgspec import Struct
+
+from dashboard.parts import Parts, state_of
+from dashboard.wire import json_answer
+from schemas.health import Health, Part
+from storage.reader.errors import StorageUnavailable
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS: Final = 2.0
+
+
+class Alive(Struct, frozen=True):
+    """Body of `healthz`."""
+
+    alive: bool = True
+
+
+class Readiness(Struct, frozen=True):
+    """Body of `readyz`: whether the process may be used, and its parts by name."""
+
+    ready: bool
+    parts: dict[str, Part]
+
+
+async def healthz(_request: web.Request) -> web.Response:
+    """The process answers."""
+    return json_answer(Alive())
+
+
+async def readyz(request: web.Request) -> web.Response:
+    """503 until every part works."""
+    health = state_of(request).health
+    ready = health.ready
+    return json_answer(Readiness(ready, health.parts()), 200 if ready else 503)
+
+
+async def metrics(request: web.Request) -> web.Response:
+    """Prometheus' text."""
+    return state_of(request).metrics.text()
+
+
+def watch_projects(health: Health, parts: Parts) -> None:
+    """The part `projects` works once the topic has been read."""
+    health.probe(
+        "projects",
+        lambda: Part(
+            parts.projects.loaded, "" if parts.projects.loaded else "the topic of projects isn't read yet"
+        ),
+    )
+
+
+async def watch_clickhouse(health: Health, parts: Parts) -> None:
+    """Look after ClickHouse until cancelled: readiness is asked often, so it isn't asked there."""
+    while True:
+        try:
+            await parts.reader.ping()
+        except StorageUnavailable as error:
+            health.set("clickhouse", False, str(error))
+        else:
+            health.set("clickhouse", True)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def stop_watching(task: "asyncio.Task[None]") -> None:
+    """End `watch_clickhouse`."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,91 @@
+"""What the dashboard refuses, and with what: every error of its own and of the parts below becomes one `Refused`."""
+
+from aiohttp import web
+
+from schemas.errors import Detail, WireError
+from storage.project_edits import BadChange
+from storage.projects import ProjectsUnavailable
+from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive, StorageUnavailable
+
+RETRY_AFTER_SECONDS = 2
+
+
+class Refused(Exception):
+    """An answer that is an error: which one, what is wrong in the request, and headers that go with it."""
+
+    def __init__(
+        self,
+        error: WireError,
+        details: list[Detail] | None = None,
+        headers: dict[str, str] | None = None,
+        sentence: str = "",
+    ) -> None:
+        super().__init__(sentence or error.sentence)
+        self.error = error
+        self.details = details
+        self.headers = headers or {}
+        self.sentence = sentence or error.sentence
+
+
+def not_found(sentence: str) -> Refused:
+    """There is nothing of this name."""
+    return Refused(WireError.NOT_FOUND, sentence=sentence)
+
+
+def invalid(field: str, message: str) -> Refused:
+    """One field of the request is wrong."""
+    return Refused(WireError.VALIDATION_FAILED, [Detail(field, message)])
+
+
+def unavailable(sentence: str) -> Refused:
+    """A part below doesn't answer; the same request may work soon."""
+    return Refused(
+        WireError.UNAVAILABLE, headers={"Retry-After": str(RETRY_AFTER_SECONDS)}, sentence=sentence
+    )
+
+
+def rate_limited(wait_seconds: float) -> Refused:
+    """Too many wrong passwords."""
+    seconds = max(1, int(-(-wait_seconds // 1)))
+    return Refused(
+        WireError.RATE_LIMITED,
+        headers={"Retry-After": str(seconds)},
+        sentence=f"too many wrong passwords: try again in {seconds} s",
+    )
+
+
+_BY_STATUS = {
+    403: WireError.FORBIDDEN,
+    404: WireError.NOT_FOUND,
+    405: WireError.METHOD_NOT_ALLOWED,
+    413: WireError.PAYLOAD_TOO_LARGE,
+}
+
+
+def refusal_of(error: Exception) -> Refused | None:
+    """The answer that a declared error means; None for a fault of our own."""
+    refused = None
+    match error:
+        case Refused():
+            refused = error
+        case web.HTTPException():
+            refused = _of_http(error)
+        case BadChange():
+            refused = Refused(WireError.VALIDATION_FAILED, error.details)
+        case ProjectsUnavailable():
+            refused = unavailable("projects can't be read or written at the moment: Kafka doesn't answer")
+        case BadQuery():
+            refused = invalid(error.field, error.message)
+        case QueryTooExpensive():
+            refused = invalid("query", f"reads too much: {error}")
+        case NotFound():
+            refused = not_found(str(error))
+        case StorageUnavailable():
+            refused = unavailable("events can't be read at the moment: ClickHouse doesn't answer")
+    return refused
+
+
+def _of_http(error: web.HTTPException) -> Refused:
+    other = WireError.VALIDATION_FAILED if error.status < 500 else WireError.INTERNAL
+    headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+    return Refused(_BY_STATUS.get(error.status, other), headers=headers)

@@ -1,0 +1,84 @@
+"""What happened before: breadcrumbs as lines of a timeline, each read by its type (protocol, section 2.8)."""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dashboard.view.loose import items_of, json_of, mapping_of, number_of, text_of
+from schemas.times import parse_iso
+
+TITLES: Final = {
+    "nav": "Navigation",
+    "net": "Network",
+    "log": "Log",
+    "user": "User",
+    "custom": "Custom",
+    "track": "Track",
+}
+
+
+class Crumb(Struct, frozen=True):
+    """A line: `tone` is `bad`, `warn` or empty; `before_ms` is how long before the event, None where unknown."""
+
+    kind: str
+    title: str
+    text: str
+    detail: str
+    tone: str
+    timestamp: str
+    before_ms: int | None
+
+
+def timeline(event: dict[str, Any]) -> list[Crumb]:
+    """The breadcrumbs in the order in which they were sent: oldest first."""
+    at = _moment(event.get("timestamp"))
+    return [_crumb(mapping_of(item), at) for item in items_of(event.get("breadcrumbs"))]
+
+
+def _crumb(item: dict[str, Any], at: int | None) -> Crumb:
+    kind, data = text_of(item.get("type")), mapping_of(item.get("data"))
+    text, detail, tone = _read(kind, data)
+    moment = _moment(item.get("timestamp"))
+    return Crumb(
+        kind=kind if kind in TITLES else "custom",
+        title=TITLES.get(kind, kind or "Custom"),
+        text=text,
+        detail=detail,
+        tone=tone,
+        timestamp=text_of(item.get("timestamp")),
+        before_ms=None if moment is None or at is None else at - moment,
+    )
+
+
+def _read(kind: str, data: dict[str, Any]) -> tuple[str, str, str]:
+    match kind:
+        case "nav":
+            return f"{text_of(data.get('from')) or '?'} → {text_of(data.get('to')) or '?'}", "", ""
+        case "net":
+            return _network(data)
+        case "log":
+            level = text_of(data.get("level"))
+            tone = {"error": "bad", "fatal": "bad", "warning": "warn", "warn": "warn"}.get(level.lower(), "")
+            return text_of(data.get("message")), level, tone
+        case "user":
+            return " ".join(filter(None, (text_of(data.get("action")), text_of(data.get("target"))))), "", ""
+    message = text_of(data.get("message") or data.get("name"))
+    rest = {key: value for key, value in data.items() if key not in {"message", "name"}} if message else data
+    return message or json_of(rest), json_of(rest) if message and rest else "", ""
+
+
+def _network(data: dict[str, Any]) -> tuple[str, str, str]:
+    status, duration = number_of(data.get("status")), data.get("durationMs")
+    words = [str(status) if status else "no answer" if "status" in data else ""]
+    if number_of(duration) or duration == 0:
+        words.append(f"{duration:,} ms")
+    tone = "bad" if status >= 500 or (not status and "status" in data) else "warn" if status >= 400 else ""
+    text = f"{text_of(data.get('method'))} {text_of(data.get('url'))}".strip()
+    return text, " · ".join(filter(None, words)), tone
+
+
+def _moment(value: Any) -> int | None:
+    try:
+        return parse_iso(value) if isinstance(value, str) else None
+    except ValueError:
+        return None

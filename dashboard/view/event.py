@@ -1,0 +1,83 @@
+"""An event as its page shows it."""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dashboard.view.breadcrumbs import Crumb, timeline
+from dashboard.view.loose import json_of, mapping_of, text_of
+from dashboard.view.stack import ErrorView, chain
+
+_SHOWN: Final = frozenset(
+    {
+        "id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "user", "tags",
+        "breadcrumbs", "error", "fingerprint", "traceId", "spanId",
+    }
+)  # fmt: skip
+
+
+class EventPage(Struct, frozen=True):
+    """Sections of the page; facts are pairs of a word and a text, without those that are missing."""
+
+    id: str
+    timestamp: str
+    errors: list[ErrorView]
+    crumbs: list[Crumb]
+    tags: list[tuple[str, str]]
+    about: list[tuple[str, str]]
+    user: list[tuple[str, str]]
+    device: list[tuple[str, str]]
+    app: list[tuple[str, str]]
+    fingerprint: str
+    others: str
+
+
+def read(event: dict[str, Any], sdk: str) -> EventPage:
+    """The sections of an event as it was sent."""
+    device, app, user = (mapping_of(event.get(key)) for key in ("device", "app", "user"))
+    framework = mapping_of(app.get("framework"))
+    system = " ".join(filter(None, (text_of(device.get("os")), text_of(device.get("osVersion")))))
+    others = {key: value for key, value in event.items() if key not in _SHOWN}
+    return EventPage(
+        id=text_of(event.get("id")),
+        timestamp=text_of(event.get("timestamp")),
+        errors=chain(event.get("error")),
+        crumbs=timeline(event),
+        tags=[(key, text_of(value)) for key, value in sorted(mapping_of(event.get("tags")).items())],
+        about=_facts(
+            ("Release", event.get("release")),
+            ("Environment", event.get("environment")),
+            ("Platform", event.get("platform")),
+            ("Kind", event.get("kind")),
+            ("SDK", sdk),
+            ("Trace", event.get("traceId")),
+            ("Span", event.get("spanId")),
+        ),
+        user=_user(user),
+        device=_facts(("System", system), ("Model", device.get("model")), ("Locale", device.get("locale"))),
+        app=_facts(
+            ("Version", app.get("version")),
+            ("Build", app.get("build")),
+            (
+                "Framework",
+                " ".join(filter(None, map(text_of, (framework.get("name"), framework.get("version"))))),
+            ),
+        ),
+        fingerprint=json_of(event["fingerprint"]) if event.get("fingerprint") else "",
+        others=json_of(others, indent=2) if others else "",
+    )
+
+
+def _user(user: dict[str, Any]) -> list[tuple[str, str]]:
+    anonymous = user.get("anonymous")
+    hashes = mapping_of(user.get("linkHashes"))
+    return _facts(
+        ("Id", user.get("id")),
+        ("Name", user.get("name")),
+        ("Anonymous", {True: "yes", False: "no"}.get(anonymous, "") if isinstance(anonymous, bool) else ""),
+        *((f"Hash of {key}", value) for key, value in sorted(hashes.items())),
+    )
+
+
+def _facts(*pairs: tuple[str, Any]) -> list[tuple[str, str]]:
+    return [(word, text_of(value)) for word, value in pairs if text_of(value)]

@@ -1,0 +1,99 @@
+"""A chain of errors and their frames as a page shows them: the application's own frames open, the others folded."""
+
+from itertools import groupby
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dashboard.view.loose import items_of, mapping_of, number_of, text_of
+
+MAX_CAUSES: Final = 32
+
+
+class ContextLine(Struct, frozen=True):
+    """A line of source; of the line itself the protocol sends only its number."""
+
+    number: int
+    text: str
+    is_place: bool = False
+
+
+class FrameView(Struct, frozen=True):
+    """A call; `line` and `column` are 0 where unknown."""
+
+    function: str
+    file: str
+    line: int
+    column: int
+    in_app: bool
+    absolute_path: str
+    context: tuple[ContextLine, ...]
+
+    @property
+    def place(self) -> str:
+        """`file:line:column`, as editors take it."""
+        numbers = [str(n) for n in (self.line, self.column) if n]
+        return ":".join([self.file, *numbers])
+
+
+class FrameGroup(Struct, frozen=True):
+    """Neighbouring frames of one side; `is_open` says whether they show from the start."""
+
+    in_app: bool
+    is_open: bool
+    frames: tuple[FrameView, ...]
+
+
+class ErrorView(Struct, frozen=True):
+    """One link of the chain, its top of stack first."""
+
+    type: str
+    message: str
+    groups: tuple[FrameGroup, ...]
+    frames: int
+
+
+def chain(error: Any) -> list[ErrorView]:
+    """The error and its causes, outermost first."""
+    found: list[ErrorView] = []
+    link = error
+    while isinstance(link, dict) and len(found) < MAX_CAUSES:
+        found.append(_error(link))
+        link = link.get("cause")
+    return found
+
+
+def _error(error: dict[str, Any]) -> ErrorView:
+    frames = [_frame(mapping_of(frame)) for frame in items_of(error.get("stack"))]
+    has_own = any(frame.in_app for frame in frames)
+    groups = tuple(
+        FrameGroup(in_app, in_app or not has_own, tuple(group))
+        for in_app, group in groupby(frames, lambda frame: frame.in_app)
+    )
+    return ErrorView(
+        text_of(error.get("type")) or "Error", text_of(error.get("message")), groups, len(frames)
+    )
+
+
+def _frame(frame: dict[str, Any]) -> FrameView:
+    line = number_of(frame.get("line"))
+    return FrameView(
+        function=text_of(frame.get("function")),
+        file=text_of(frame.get("file")),
+        line=line,
+        column=number_of(frame.get("column")),
+        in_app=frame.get("inApp") is True,
+        absolute_path=text_of(frame.get("absolutePath")),
+        context=_context(line, items_of(frame.get("preContext")), items_of(frame.get("postContext"))),
+    )
+
+
+def _context(line: int, before: list[Any], after: list[Any]) -> tuple[ContextLine, ...]:
+    if not line or not (before or after):
+        return ()
+    first = line - len(before)
+    return (
+        *(ContextLine(first + i, text_of(text)) for i, text in enumerate(before)),
+        ContextLine(line, "", is_place=True),
+        *(ContextLine(line + 1 + i, text_of(text)) for i, text in enumerate(after)),
+    )

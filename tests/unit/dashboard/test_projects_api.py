@@ -1,0 +1,77 @@
+from typing import Any
+
+import pytest
+
+from schemas.ids import decode_token
+from tests.unit.dashboard.site import Site
+
+
+async def test_projects_are_listed_with_what_the_contract_names(site: Site) -> None:
+    status, body = await site.api("GET", "/projects")
+    assert status == 200
+    [shown] = body["projects"]
+    assert {"id", "name", "createdAt", "tokens", "rateLimitPerMinute", "retentionDays"} <= set(shown)
+    assert shown["id"] == site.project.id
+    assert shown["tokens"][0]["token"] == site.project.tokens[0].token
+
+
+async def test_created_project_answers_its_token(site: Site) -> None:
+    status, body = await site.api("POST", "/projects", json={"name": "web", "rateLimitPerMinute": 9})
+    assert status == 201
+    assert decode_token(body["token"]) is not None
+    assert [token["token"] for token in body["tokens"]] == [body["token"]]
+    assert body["rateLimitPerMinute"] == 9
+    kept = site.projects.get(int(body["id"]))
+    assert kept is not None
+    assert kept.name == "web"
+
+
+async def test_update_keeps_what_is_left_out(site: Site) -> None:
+    status, body = await site.api("PATCH", f"/projects/{site.project.id}", json={"retentionDays": 7})
+    assert status == 200
+    assert (body["retentionDays"], body["name"]) == (7, "shop")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"rateLimitPerMinute": 0}, "rateLimitPerMinute"),
+        ({"retentionDays": "many"}, "retentionDays"),
+        ({"lenientSdks": [""]}, "lenientSdks[0]"),
+        ({"name": " "}, "name"),
+        ({"tokens": []}, ""),
+    ],
+)
+async def test_bad_change_names_its_field(site: Site, body: dict[str, Any], field: str) -> None:
+    status, answer = await site.api("PATCH", f"/projects/{site.project.id}", json=body)
+    assert (status, answer["error"]) == (400, "validationFailed")
+    assert answer["details"][0]["field"] == field
+
+
+async def test_token_is_made_and_revoked(site: Site) -> None:
+    status, made = await site.api("POST", f"/projects/{site.project.id}/tokens")
+    assert status == 201
+    assert len(made["tokens"]) == 2
+    status, left = await site.api("DELETE", f"/projects/{site.project.id}/tokens/{made['token']}")
+    assert status == 200
+    revoked = {token["token"]: token["revokedAt"] for token in left["tokens"]}
+    assert revoked[made["token"]] == "2025-10-09T08:53:20.000Z"
+    assert revoked[site.project.tokens[0].token] is None
+
+
+async def test_unknown_token_is_not_found(site: Site) -> None:
+    status, _ = await site.api("DELETE", f"/projects/{site.project.id}/tokens/svc_pk_unknown")
+    assert status == 404
+
+
+@pytest.mark.parametrize("project", ["1", "x", "99999999999", "%00"])
+async def test_unknown_project_is_not_found(site: Site, project: str) -> None:
+    assert await site.api("GET", f"/projects/{project}") == (404, {"error": "notFound"})
+
+
+async def test_projects_that_are_not_loaded_are_a_fault_of_ours(site: Site) -> None:
+    site.projects.loaded = False
+    status, body = await site.api("GET", "/projects")
+    assert (status, body) == (503, {"error": "internal"})
+    status, _ = await site.api("GET", "/projects/1")
+    assert status == 503
