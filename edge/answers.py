@@ -12,6 +12,7 @@ JSON: Final = "application/json"
 _CORS: Final = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "Retry-After",
+    "Server": "svc",
 }
 _JSON_HEADERS: Final = _CORS | {"Content-Type": JSON}
 _PREFLIGHT: Final = _CORS | {

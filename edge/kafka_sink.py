@@ -40,6 +40,7 @@ class KafkaSink:
         self._closing: set[asyncio.Task[None]] = set()
         self.partitions = 0
         self.drops = 0
+        self.tried = False
 
     @property
     def up(self) -> bool:
@@ -111,6 +112,7 @@ class KafkaSink:
                     self.partitions = await self._led_partitions(producer)
             except (TimeoutError, KafkaError, OSError) as error:
                 log.debug("Kafka is still away: %s", error)
+                self.tried = True
                 await self._abandon(producer)
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
@@ -121,6 +123,7 @@ class KafkaSink:
                 if self.drops:
                     log.warning("Kafka acknowledges again")
                 self._producer = producer
+                self.tried = True
                 return
 
     async def _led_partitions(self, producer: AIOKafkaProducer) -> int:

@@ -120,6 +120,8 @@ class Worker:
     def _delivery_health(self) -> Part:
         if self._sink.up:
             return Part(True)
+        if not self._sink.tried:
+            return Part(False, "connecting to Kafka")
         if self._spool.full:
             return Part(False, "Kafka is away and the spool is full")
         return Part(True, f"Kafka is away: {self._spool.size} bytes in the spool")

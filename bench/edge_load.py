@@ -1,0 +1,84 @@
+"""Load for an HTTP server on this machine: ready-made requests over kept connections, closed or open loop.
+
+Runs in a process of its own, so that its CPU isn't counted as the server's.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import uvloop
+from msgspec import Struct
+
+_ANSWER_END: Final = b"\r\n\r\n"
+
+
+class LoadResult(Struct, frozen=True):
+    """What came of a run: seconds it took, answers by status, and each answer's delay in seconds (open loop: from when it was due)."""
+
+    seconds: float
+    statuses: dict[int, int]
+    delays: list[float]
+
+    @property
+    def answers(self) -> int:
+        """All answers."""
+        return sum(self.statuses.values())
+
+    def delay(self, quantile: float) -> float:
+        """A quantile of the delays, in seconds."""
+        ordered = sorted(self.delays)
+        return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]
+
+
+def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
+    """A whole POST request."""
+    head = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+    head += [f"{name}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(head) + "\r\n\r\n").encode() + body
+
+
+def run_load(
+    port: int, requests: Sequence[bytes], seconds: float, connections: int, rate: float = 0.0
+) -> LoadResult:
+    """Send for `seconds` over `connections`; `rate` requests a second (open loop), 0 as fast as answers come."""
+    return uvloop.run(_load(port, requests, seconds, connections, rate))
+
+
+async def _load(
+    port: int, requests: Sequence[bytes], seconds: float, connections: int, rate: float
+) -> LoadResult:
+    statuses: dict[int, int] = {}
+    delays: list[float] = []
+    turns = iter(range(1 << 62))
+    started = time.perf_counter()
+    end = started + seconds
+
+    async def drive() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+        while True:
+            turn = next(turns)
+            due = started + turn / rate if rate else time.perf_counter()
+            if due >= end or time.perf_counter() >= end + seconds:
+                break
+            wait = due - time.perf_counter()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            writer.write(requests[turn % len(requests)])
+            status = await _answer(reader)
+            statuses[status] = statuses.get(status, 0) + 1
+            delays.append(time.perf_counter() - due)
+        writer.close()
+
+    await asyncio.gather(*(drive() for _ in range(connections)))
+    return LoadResult(time.perf_counter() - started, statuses, delays)
+
+
+async def _answer(reader: asyncio.StreamReader) -> int:
+    head = await reader.readuntil(_ANSWER_END)
+    place = head.find(b"Content-Length: ")
+    length = int(head[place + 16 : head.index(b"\r\n", place)]) if place >= 0 else 0
+    if length:
+        await reader.readexactly(length)
+    return int(head[9:12])
