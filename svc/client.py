@@ -1,6 +1,7 @@
 """Options, scope, builder and transport put together: what the public functions act on between `init` and `close`."""
 
 import contextlib
+import copy
 import os
 import sys
 import threading
@@ -137,7 +138,7 @@ class Client:
         """What `before_send` makes of the event. If it fails nothing is sent: it may be there to keep secrets in."""
         assert self.options.before_send is not None
         try:
-            looked_over = self.options.before_send(event)
+            looked_over = self.options.before_send(copy.deepcopy(event))
         except Exception as error:
             self._notices.once("before_send", "before_send raised %r; the event is dropped", error)
             looked_over = None

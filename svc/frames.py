@@ -16,6 +16,7 @@ from svc.sources import shown
 
 _VENDOR = ("site-packages", "dist-packages")
 _CACHE = 5_000
+_MET = 1_000
 
 
 class Place(NamedTuple):
@@ -46,6 +47,7 @@ class Framer:
         self._root = None if root is None else _folder(root)
         self._source = source
         self._places: dict[tuple[str, str | None], Place] = {}
+        self._met: dict[tuple[Spot, str], dict[str, Any]] = {}
         self._path: list[str] = []
         self._roots: list[str] = []
         self._own = _folder(str(Path(__file__).parent))
@@ -53,8 +55,15 @@ class Framer:
         self._library = _library_folders()
 
     def frames(self, spots: Sequence[Spot]) -> list[dict[str, Any]]:
-        """Frames in the order of the places."""
-        return [self._frame(spot) for spot in spots]
+        """Frames in the order of the places. A place that was met before gives the same object again."""
+        return [self._met.get((spot, spot.code.co_filename)) or self._meet(spot) for spot in spots]
+
+    def _meet(self, spot: Spot) -> dict[str, Any]:
+        """Remember the frame. Code objects of different files can be equal: the file is part of the key."""
+        if len(self._met) >= _MET:
+            self._met.clear()
+        frame = self._met[spot, spot.code.co_filename] = self._frame(spot)
+        return frame
 
     def _frame(self, spot: Spot) -> dict[str, Any]:
         code = spot.code

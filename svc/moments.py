@@ -4,14 +4,20 @@ import os
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(ns: int) -> str:
     """Unix time in nanoseconds as `2026-01-31T12:00:00.123Z`; milliseconds are cut, not rounded."""
-    moment = _EPOCH + timedelta(milliseconds=ns // 1_000_000)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, ms = divmod(ns // 1_000_000, 1_000)
+    return f"{_second(seconds)}.{ms:03d}Z"
+
+
+@lru_cache(maxsize=256)
+def _second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class Ids:
