@@ -10,7 +10,14 @@ from rich.text import Text
 
 from local.supervisor import Status
 
-STYLES = {"ready": "green", "done": "green", "starting": "yellow", "restarting": "red", "stopping": "yellow"}
+STYLES = {
+    "ready": "green",
+    "done": "green",
+    "starting": "yellow",
+    "unready": "red",
+    "restarting": "red",
+    "stopping": "yellow",
+}
 
 
 def line(status: Status) -> Text:

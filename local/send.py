@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -47,6 +48,11 @@ def as_json(report: Report) -> str:
     return json.dumps({key: value for key, value in asdict(report).items() if key != "last_posted"})
 
 
+def sentences(details: list[dict[str, str]]) -> str:
+    """A validation error's details as `field: message`, one a line."""
+    return "\n".join(f"{detail.get('field', '')}: {detail.get('message', '')}" for detail in details)
+
+
 def show(report: Report, console: Console) -> None:
     """The counts and the first problems, for people."""
     rate = report.events / report.seconds if report.seconds else 0.0
@@ -58,12 +64,7 @@ def show(report: Report, console: Console) -> None:
     )
     table = Table("event", "error", "details", box=None)
     for problem in report.problems:
-        details = problem["details"]
-        table.add_row(
-            str(problem["index"]),
-            problem["error"],
-            details if isinstance(details, str) else json.dumps(details),
-        )
+        table.add_row(str(problem["index"]), escape(problem["error"]), escape(sentences(problem["details"])))
     if report.problems:
         console.print(table)
 

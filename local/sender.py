@@ -88,6 +88,7 @@ class Sender:
             for _ in range(IN_FLIGHT):
                 group.create_task(self._work(session, shared, began))
         self.report.seconds += time.monotonic() - began
+        self.report.problems.sort(key=lambda problem: int(problem["index"]))
         return self.report
 
     async def _work(self, session: aiohttp.ClientSession, shared: Iterator[Batch], began: float) -> None:

@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
 BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+LOOK_SECONDS = 2.0
 STEADY_SECONDS = 60.0
 """A child that ran this long is restarted without the back-off of its earlier deaths."""
 
@@ -35,12 +36,12 @@ class Child:
     env: Mapping[str, str] | None = None
     once: bool = False
     start_seconds: float = 60.0
-    grace_seconds: float = 20.0
+    grace_seconds: float = 30.0
 
 
 @dataclass
 class Status:
-    """What a child is doing, for people. `state` is waiting, preparing, starting, ready, done, restarting, stopping or stopped."""
+    """What a child is doing, for people. `state` is waiting, preparing, starting, ready, unready, done, restarting, stopping or stopped."""
 
     name: str
     state: str = "waiting"
@@ -87,7 +88,8 @@ class Supervisor:
         self.stopping.set()
         await asyncio.gather(*self._keepers.values())
         for child in reversed(self.children):
-            if process := self._processes.get(child.name):
+            process = self._processes.get(child.name)
+            if process and not (child.once and process.poll() is not None):
                 self._set(child, "stopping")
                 grace = 0.0 if self._hurry else child.grace_seconds
                 willing = await asyncio.to_thread(end, process, grace)
@@ -148,14 +150,28 @@ class Supervisor:
     async def _ended(self, child: Child) -> int | None:
         """How the child's process ended; None when we are to stop first."""
         process = self._processes[child.name]
+        look = time.monotonic() + LOOK_SECONDS
         while not self.stopping.is_set():
             code = process.poll()
             if code is not None:
                 # What a dead parent left in its group must not meet its successor.
                 sweep(process)
                 return code
+            if time.monotonic() > look:
+                await self._look(child)
+                look = time.monotonic() + LOOK_SECONDS
             await self._pause(POLL_SECONDS)
         return None
+
+    async def _look(self, child: Child) -> None:
+        """Show whether a child that runs is still ready, as it may not be while what it depends on is away."""
+        try:
+            ready = await asyncio.to_thread(child.ready)
+        except LocalError:
+            ready = False
+        state = "ready" if ready else "unready"
+        if self.statuses[child.name].state in {"ready", "unready"} - {state}:
+            self._set(child, state)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -121,6 +121,18 @@ async def test_request_to_stop_during_the_start_ends_it(tmp_path: Path) -> None:
     assert (tmp_path / "stops").read_text().split() == ["never", "a"]
 
 
+async def test_child_that_runs_but_is_no_longer_ready_is_shown_so(tmp_path: Path) -> None:
+    supervisor = Supervisor([child("a", tmp_path)])
+    await supervisor.start()
+    status = supervisor.statuses["a"]
+    (tmp_path / "a.ready").unlink()
+    await eventually(lambda: status.state == "unready")
+    (tmp_path / "a.ready").touch()
+    await eventually(lambda: status.state == "ready")
+    assert status.restarts == 0
+    await supervisor.stop()
+
+
 async def test_children_die_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
     program = f"""
 import asyncio, pathlib
