@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import msgspec
 
-from processors.decided import BadEvent, Message
 from processors.deadletter import PARTITION, DeadLetterLimit, letters
+from processors.decided import BadEvent, Message
 from processors.fold import Fold, created, identity, opened
 from processors.forward import Forwarder, Written
 from processors.metrics import Metrics
@@ -102,7 +102,9 @@ class AggregatorWorker:
             try:
                 self._fold(state, _increments(source), dirty, activities)
             except (msgspec.DecodeError, _UnknownCommand) as error:
-                bad.append(BadEvent(source.offset, source.key, source.value, source.headers, str(error), None))
+                bad.append(
+                    BadEvent(source.offset, source.key, source.value, source.headers, str(error), None)
+                )
             await asyncio.sleep(0)
         self._limit.note(len(fresh) - len(bad), len(bad))
         await self._publish(state.partition, activities, bad)

@@ -95,7 +95,9 @@ class Emission:
 class _Record:
     """The work on one chunk."""
 
-    def __init__(self, emission: Emission, source: "Source", chunk: list[ChunkEvent], grouper: Grouper) -> None:
+    def __init__(
+        self, emission: Emission, source: "Source", chunk: list[ChunkEvent], grouper: Grouper
+    ) -> None:
         self.emission = emission
         self.source = source
         self.chunk = chunk

@@ -44,9 +44,9 @@ class Dedupe:
         return len(self._index)
 
     @property
-    def bytes(self) -> int:
+    def size(self) -> int:
         """Memory that the index takes, estimated."""
-        return self._index.bytes
+        return self._index.size
 
     @property
     def oldest_day(self) -> int:
@@ -120,7 +120,8 @@ def _shared(
 
 class Resumption(NamedTuple):
     """Where to go on after a restart: `next_offset` is the first record to be delivered (None: from the log's start), and
-    `decided` holds what is already recorded from there on, to be forwarded again as it was."""
+    `decided` holds what is already recorded from there on, to be forwarded again as it was.
+    """
 
     next_offset: int | None
     decided: dict[int, SeenRecord]

@@ -35,8 +35,15 @@ class GrouperWorker:
     """Handles takes of `events`. One at a time: the caller sees to that."""
 
     def __init__(
-        self, names: Names, seen: BatchTable, forwarder: Forwarder, grouper: Grouper, metrics: Metrics, *,
-        days: int, each: bool,
+        self,
+        names: Names,
+        seen: BatchTable,
+        forwarder: Forwarder,
+        grouper: Grouper,
+        metrics: Metrics,
+        *,
+        days: int,
+        each: bool,
     ) -> None:
         self._names = names
         self._seen = seen
@@ -164,7 +171,7 @@ class GrouperWorker:
     def _measure(self, partition: int) -> None:
         dedupe, label = self._states[partition].dedupe, str(partition)
         self._metrics.ids.labels(label).set(len(dedupe))
-        self._metrics.id_bytes.labels(label).set(dedupe.bytes)
+        self._metrics.id_bytes.labels(label).set(dedupe.size)
         self._metrics.table_entries.labels("seen", label).set(len(self._seen.part(partition)))
 
 

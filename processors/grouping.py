@@ -20,7 +20,8 @@ class Grouper:
 
     def group(self, carried: ChunkEvent) -> tuple[EventForm, Fingerprint]:
         """The decoded event and its fingerprint. Raises BadPayload or msgspec.DecodeError for bytes that the edge never
-        wrote."""
+        wrote.
+        """
         body = decompress(carried.payload)
         event = decode_event(body)
         if self._version != self._projects.version:

@@ -40,7 +40,7 @@ class IdIndex:
         )
 
     @property
-    def bytes(self) -> int:
+    def size(self) -> int:
         """Memory taken, estimated."""
         return 100 * len(self._young) + 16 * (len(self) - len(self._young))
 

@@ -33,7 +33,9 @@ class BadRecord(Exception):
 class PartitionState:
     """What is known of one partition of `events`: the offset that is due, the ids seen, and decisions recorded earlier."""
 
-    def __init__(self, partition: int, dedupe: Dedupe, next_offset: int, decided: dict[int, SeenRecord]) -> None:
+    def __init__(
+        self, partition: int, dedupe: Dedupe, next_offset: int, decided: dict[int, SeenRecord]
+    ) -> None:
         self.partition = partition
         self.dedupe = dedupe
         self.next_offset = next_offset

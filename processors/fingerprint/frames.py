@@ -119,10 +119,7 @@ def site_of(platform: str | None, frame: Frame) -> Site:
 
 def is_minified(frame: Frame) -> bool:
     """Whether a JavaScript frame points into a build rather than into source text."""
-    column = frame.column or 0
-    return (column >= 300 or ".min." in (frame.file or "")[:_CHARACTERS]) and javascript.is_minified(
-        (frame.file or "")[:_CHARACTERS], frame.line or 0, column
-    )
+    return javascript.is_minified((frame.file or "")[:_CHARACTERS], frame.line or 0, frame.column or 0)
 
 
 def _family(platform: str, file: str) -> Family:

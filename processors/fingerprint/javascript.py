@@ -1,6 +1,7 @@
 """Frames of JavaScript engines: what they call a function and a file, without what only one engine or build says."""
 
 import re
+from functools import lru_cache
 
 # V8 since 9: `get x [as y]`, `async f`, `new F`; SpiderMonkey: `async*f`.
 _DECORATION = re.compile(
@@ -84,7 +85,11 @@ _LIBRARY_HINTS = (
     "jspm_packages",
     "/cdn-cgi/",
 )
-_MINIFIED_FILE = re.compile(r"\.min\.m?js\Z")
+# Positions: a line of source text is never so long; one this long at the top of a file is a build's; a build has few lines.
+_FAR_COLUMN = 1000
+_FIRST_LINES = 3
+_LONG_LINE = 300
+_LINES_OF_A_BUILD = 60
 
 
 def is_runtime(path: str) -> bool:
@@ -98,8 +103,16 @@ def is_library(path: str) -> bool:
 
 
 def is_minified(path: str, line: int, column: int) -> bool:
-    """Whether a position can't be one of source text as people write it."""
-    return column >= 1000 or (line <= 3 and column >= 300) or _MINIFIED_FILE.search(path) is not None
+    """Whether a frame points into a build: a position that source text can't have, or a file that only builders name so."""
+    if column >= _FAR_COLUMN or (line <= _FIRST_LINES and column >= _LONG_LINE) or ".min." in path:
+        return True
+    return line <= _LINES_OF_A_BUILD and _is_built(path)
+
+
+@lru_cache(maxsize=1024)
+def _is_built(path: str) -> bool:
+    name = _base_name(path)
+    return _BUNDLE.search(name) is not None or _without_hash(name) != name
 
 
 def function_name(function: str) -> str:
@@ -136,14 +149,18 @@ def _method(function: str) -> str:
 
 def file_name(path: str) -> str:
     """The last part of a path or address, without query, content hash or platform; a bundle is one whatever its name."""
-    path = _ORIGIN.sub("", path.split("?", 1)[0].split("#", 1)[0]).rstrip("/\\")
     package = _PACKAGE.search(path) if "node_modules" in path else None
-    name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
-    name = name.split(":", 1)[0]
+    name = _base_name(path)
     if _BUNDLE.search(name):
         return "bundle"
-    name = _NUMBERED_CHUNK.sub("", _without_hash(name[-_NAME_CHARACTERS:]))
-    return f"{package.group(1)}/{name}" if package else name
+    name = _NUMBERED_CHUNK.sub("", _without_hash(name))
+    return f"{package[1]}/{name}" if package else name
+
+
+def _base_name(path: str) -> str:
+    path = _ORIGIN.sub("", path.partition("?")[0].partition("#")[0]).rstrip("/\\")
+    name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
+    return name.partition(":")[0][-_NAME_CHARACTERS:]
 
 
 def survives_minifying(name: str) -> bool:

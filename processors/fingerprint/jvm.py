@@ -27,6 +27,23 @@ _GENERATED = re.compile(
 _LAMBDA = re.compile(
     r"lambda\$(\w+?)\$\w+\Z|lambda\$\w+\Z|\$(?:default|suspendImpl|lambda\$\d+)\Z|(?<=\w)\$\d+\Z"
 )
+# Classes that only check what others pass to them: their caller is the place.
+_GUARDS = frozenset(
+    {
+        "ArgumentChecks",
+        "Args",
+        "Assert",
+        "Assertions",
+        "Asserts",
+        "Checks",
+        "Contracts",
+        "Ensure",
+        "Guards",
+        "Precondition",
+        "Preconditions",
+        "Validate",
+    }
+)
 _SYNTHETIC = ("access$", "-$$Nest$")
 # Deeper packages and longer methods are nobody's.
 _SEGMENTS = 16
@@ -66,9 +83,12 @@ _KEPT_SHORT = frozenset(
 
 def is_skipped(function: str) -> bool:
     """Reflection, accessors, proxies and assertions stand between the frames that matter."""
-    method = function[function.rfind(".") + 1 :]
+    owner, _, method = function.rpartition(".")
     return (
-        method.startswith(_SYNTHETIC) or "$$FastClassBy" in function or _SKIPPED.match(function) is not None
+        method.startswith(_SYNTHETIC)
+        or owner[owner.rfind(".") + 1 :] in _GUARDS
+        or "$$FastClassBy" in function
+        or _SKIPPED.match(function) is not None
     )
 
 

@@ -96,7 +96,7 @@ def place_of(platform: str | None, error: ErrorForm, limit: int) -> Place:
 
 def _constructs(site: Site, kind: str) -> bool:
     """Some engines show the error's own constructor, with the number that a bundler gave it; others begin below."""
-    return bool(site.name) and site.name.rstrip("0123456789_") == kind
+    return site.name[:1].isupper() and site.name.rstrip("0123456789_") == kind
 
 
 def _enough(site: Site, minified: bool) -> bool:

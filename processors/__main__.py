@@ -1,0 +1,44 @@
+"""`svc processors`: one worker, from its settings to its end."""
+
+import asyncio
+import os
+import signal
+import sys
+
+import click
+
+from processors.worker import WorkerFailed, run
+from schemas.logs import configure
+from schemas.settings import BadSetting, ProcessorsSettings, load
+
+
+@click.command(help="Drop repeats, group events and keep issues: a Faust worker.")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Run until SIGTERM or SIGINT. Exit codes: 2 for a bad setting, 1 for a failure."""
+    environ = getattr(ctx.obj, "environ", None) or os.environ
+    try:
+        settings = load(ProcessorsSettings, environ)
+        if not settings.kafka_bootstrap:
+            raise BadSetting("SVC_KAFKA_BOOTSTRAP is required")
+    except BadSetting as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    configure(settings.log_level)
+    try:
+        asyncio.run(_main(settings))
+    except WorkerFailed as error:
+        print(f"processors: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+async def _main(settings: ProcessorsSettings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await run(settings, stop)
+
+
+if __name__ == "__main__":
+    command()

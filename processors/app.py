@@ -1,0 +1,182 @@
+"""The Faust app, made of its parts by a factory: nothing happens at import."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import faust
+from faust.types import TP
+from faust.types.transports import TransportT
+from mode import CrashingSupervisor
+from yarl import URL
+
+from processors.agents import Agent
+from processors.aggregator import AggregatorWorker
+from processors.cure import CalmTableManager, PlacedConsumer
+from processors.forward import Forwarder
+from processors.gate import Gate, Lease
+from processors.grouper import GrouperWorker
+from processors.grouping import Grouper
+from processors.metrics import Metrics
+from processors.names import Names
+from processors.recovery import Recovery
+from schemas.kafka import client_options
+from schemas.projects import ProjectRegistry
+from schemas.settings import ProcessorsSettings
+from schemas.topics import MAX_RECORD_BYTES
+
+SESSION_SECONDS: Final = 10.0
+"""Silence after which the group gives a worker's partitions away."""
+LEASE_SECONDS: Final = 8.0
+DELTAS_TAKE: Final = 400
+REST_SECONDS: Final = 1.0
+"""Longest rest of the aggregator under load: a hot issue's state is written once where it would be written ten times."""
+
+
+class ProcessorsApp(faust.App):
+    """The app with the cure built in (`processors.cure`)."""
+
+    gate: Gate
+    lease: Lease
+    sources: Recovery
+
+    def _new_transport(self) -> TransportT:
+        transport = super()._new_transport()
+        app = self
+
+        class Consumer(PlacedConsumer):
+            lease = app.lease
+
+            async def places(self, assigned: set[TP]) -> dict[TP, int]:  # type: ignore[override]
+                return app.sources.places(assigned)
+
+        transport.Consumer = Consumer
+        return transport
+
+
+class Processors:
+    """One worker: its app and what the app is made of."""
+
+    def __init__(
+        self, settings: ProcessorsSettings, names: Names, projects: ProjectRegistry, metrics: Metrics
+    ) -> None:
+        self.names = names
+        self.metrics = metrics
+        self.gate = Gate()
+        self.lease = Lease(LEASE_SECONDS)
+        self.forwarder = Forwarder(settings, self.lease.check)
+        self.app = _app(settings, names)
+        self.app.gate, self.app.lease = self.gate, self.lease
+        seen = self._table("seen", names.seen, self._restore)
+        issues = self._table("issues", names.issues, _nothing)
+        self.grouper = GrouperWorker(
+            names,
+            seen,
+            self.forwarder,
+            Grouper(projects),
+            metrics,
+            days=settings.dedupe_days,
+            each=settings.grouped_events,
+        )
+        self.aggregator = AggregatorWorker(names, issues, seen, self.forwarder, metrics)
+        self.recovery = Recovery(names, self.grouper, self.aggregator, self.gate, metrics)
+        self.app.sources = self.recovery
+        self._agents(settings)
+        self.app.on_partitions_assigned.connect(self.recovery.begin, weak=False)
+        self.app.on_partitions_revoked.connect(self._revoked, weak=False)
+
+    def _table(self, name: str, topic: str, restore: Any) -> Any:
+        from processors.tables import BatchTable
+
+        table = BatchTable(self.app, name, topic, self.names.partitions, self.forwarder, restore)
+        return self.app.tables.add(table)
+
+    def _agents(self, settings: ProcessorsSettings) -> None:
+        group = Agent(
+            "grouper",
+            self.grouper,
+            self.gate,
+            self.metrics,
+            most=settings.processors_take_chunks,
+            seconds=settings.processors_take_seconds,
+        )
+        fold = Agent(
+            "aggregator",
+            self.aggregator,
+            self.gate,
+            self.metrics,
+            most=DELTAS_TAKE,
+            seconds=settings.processors_fold_seconds,
+            rest_seconds=REST_SECONDS,
+        )
+        for agent, topic in ((group, self.names.events), (fold, self.names.deltas)):
+            source = self.app.topic(topic, key_type=bytes, value_type=bytes, partitions=self.names.partitions)
+            self.app.agent(source, name=agent.stage, concurrency=1)(agent.function(self._generation))
+
+    def _generation(self) -> int:
+        generation: int = self.app.consumer_generation_id
+        return generation
+
+    async def _restore(self, partitions: set[int]) -> None:
+        await self.recovery.restore(self.app.consumer, partitions)
+
+    async def _revoked(self, app: Any, revoked: set[TP], **_: Any) -> None:
+        del app, revoked
+        try:
+            await self.recovery.revoke(LEASE_SECONDS)
+        except TimeoutError as error:
+            await self.app.crash(error)
+
+
+async def _nothing(partitions: set[int]) -> None:
+    """Both tables are read before either is restored, so one restoration does for both."""
+
+
+def _app(settings: ProcessorsSettings, names: Names) -> ProcessorsApp:
+    folder = Path(settings.data_dir).resolve() / f"processors-{settings.processors_worker}"
+    return ProcessorsApp(
+        settings.processors_app,
+        broker=[URL(f"kafka://{server}") for server in settings.kafka_bootstrap.split(",")],
+        broker_credentials=_credentials(settings),
+        store="memory://",
+        datadir=str(folder),
+        TableManager=CalmTableManager,
+        agent_supervisor=CrashingSupervisor,
+        processing_guarantee="at_least_once",
+        consumer_group_instance_id=f"{settings.processors_app}-{settings.processors_worker}",
+        consumer_auto_offset_reset="earliest",
+        topic_partitions=names.partitions,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        web_enabled=False,
+        key_serializer="raw",
+        value_serializer="raw",
+        stream_wait_empty=False,
+        stream_buffer_maxsize=256,
+        stream_recovery_delay=0.0,
+        recovery_buffer_size=50,
+        table_standby_replicas=0,
+        broker_session_timeout=SESSION_SECONDS,
+        broker_heartbeat_interval=2.0,
+        broker_commit_interval=1.0,
+        broker_request_timeout=90.0,
+        broker_max_poll_records=200,
+        consumer_max_fetch_size=MAX_RECORD_BYTES,
+        producer_threaded=False,
+        producer_acks=-1,
+        producer_linger=0.005,
+        producer_max_batch_size=1 << 20,
+        producer_max_request_size=MAX_RECORD_BYTES,
+    )
+
+
+def _credentials(settings: ProcessorsSettings) -> Any:
+    options = client_options(settings)
+    context = options.get("ssl_context")
+    if "sasl_mechanism" in options:
+        return faust.SASLCredentials(
+            username=options["sasl_plain_username"],
+            password=options["sasl_plain_password"],
+            mechanism=options["sasl_mechanism"],
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context=context) if context is not None else None

@@ -1,0 +1,81 @@
+"""Taking up partitions after a recovery: where our own records end is where reading goes on."""
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from faust.types import TP
+
+from processors.aggregator import AggregatorWorker
+from processors.gate import Gate
+from processors.grouper import GrouperWorker
+from processors.metrics import Metrics
+from processors.names import Names
+
+log = logging.getLogger(__name__)
+
+
+class LogTooShort(Exception):
+    """A source topic ends before what was processed of it: it was made anew, and its records would pass for repeats."""
+
+
+class Recovery:
+    """Restores both workers from their tables. `consumer` answers what offsets a partition has."""
+
+    def __init__(
+        self, names: Names, grouper: GrouperWorker, aggregator: AggregatorWorker, gate: Gate, metrics: Metrics
+    ) -> None:
+        self._names = names
+        self._grouper = grouper
+        self._aggregator = aggregator
+        self._gate = gate
+        self._metrics = metrics
+        self._started = time.monotonic()
+
+    async def begin(self, *_: Any, **__: Any) -> None:
+        """The group has assigned partitions: tables are about to be read."""
+        self._started = time.monotonic()
+        self._metrics.rebalances.inc()
+        self._metrics.recovering.set(1)
+
+    async def revoke(self, seconds: float) -> None:
+        """Partitions are about to change hands: finish what was begun and begin nothing more. Raises TimeoutError."""
+        await self._gate.close(seconds)
+
+    async def restore(self, consumer: Any, partitions: set[int]) -> None:
+        """Take up new partitions and drop those that are gone. Raises LogTooShort."""
+        for worker in (self._grouper, self._aggregator):
+            for partition in worker.partitions - partitions:
+                worker.drop(partition)
+        ids = 0
+        for partition in sorted(partitions - self._grouper.partitions):
+            events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
+            starts = await consumer.earliest_offsets(events, deltas)
+            ends = await consumer.highwaters(events, deltas)
+            ids += self._grouper.restore(partition, starts[events] or 0)
+            await asyncio.sleep(0)
+            if not self._aggregator.restore(partition, starts[deltas] or 0):
+                log.warning(
+                    "issues of partition %d are missing: folding again from the log's start", partition
+                )
+            for tp, due in self.places({events, deltas}).items():
+                if due > (ends[tp] or 0):
+                    raise LogTooShort(f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {due} is due")
+        seconds = time.monotonic() - self._started
+        self._metrics.recovering.set(0)
+        self._metrics.recovery_seconds.set(seconds)
+        log.info("recovered in %.2f s: partitions %s, %d ids taken up", seconds, sorted(partitions), ids)
+
+    def places(self, assigned: set[TP]) -> dict[TP, int]:
+        """The offsets that are due in the source partitions that are held."""
+        found = {}
+        for tp in assigned:
+            due = None
+            if tp.topic == self._names.events:
+                due = self._grouper.next_offset(tp.partition)
+            elif tp.topic == self._names.deltas:
+                due = self._aggregator.next_offset(tp.partition)
+            if due is not None:
+                found[tp] = due
+        return found

@@ -1,0 +1,160 @@
+"""One worker's life: connect, follow the projects, start the app, watch it, stop."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from aiokafka.errors import KafkaError
+from faust.types import TP
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from processors.app import Processors
+from processors.metrics import Metrics
+from processors.names import names
+from processors.watchdog import RECOVERY_SECONDS, STALL_SECONDS, Stalled, Watchdog
+from schemas.health import Health, Part
+from schemas.kafka import TopicFollower, follow_projects
+from schemas.projects import ProjectRegistry
+from schemas.settings import ProcessorsSettings
+from storage.health_server import serve_health
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+LOOK_SECONDS: Final = 1.0
+STOP_SECONDS: Final = 15.0
+
+
+class WorkerFailed(Exception):
+    """The worker can't go on; the text says why. Started again, it goes on where its records end."""
+
+
+async def run(settings: ProcessorsSettings, stop: asyncio.Event) -> None:
+    """Work until `stop` is set. Raises WorkerFailed."""
+    health, registry = Health(), CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    health.set("kafka", ok=False, detail="connecting")
+    health.set("assigned", ok=False, detail="starting")
+    try:
+        server = await serve_health(
+            settings.processors_health_host, settings.processors_health_port, health, registry
+        )
+    except OSError as error:
+        raise WorkerFailed(f"SVC_PROCESSORS_HEALTH_PORT {settings.processors_health_port}: {error}") from None
+    try:
+        await _run(settings, stop, health, Metrics(registry))
+    finally:
+        await server.close()
+
+
+async def _run(settings: ProcessorsSettings, stop: asyncio.Event, health: Health, metrics: Metrics) -> None:
+    projects = ProjectRegistry()
+    follower = follow_projects(settings, projects)
+    following = asyncio.create_task(follower.run())
+    health.probe("projects", lambda: Part(follower.loaded.is_set(), f"{len(projects)} known"))
+    try:
+        partitions = await _until(stop, _partitions(settings))
+        if partitions is None or await _until(stop, _loaded(follower)) is None:
+            return
+        processors = Processors(settings, names(settings, partitions), projects, metrics)
+        await _work(processors, stop, health)
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+
+async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> None:
+    app = processors.app
+    await processors.forwarder.start()
+    health.set("kafka", ok=True)
+    failure: BaseException | None = None
+    try:
+        app.finalize()
+        await app.start()
+        failure = await _watch(processors, stop, health)
+    finally:
+        try:
+            await asyncio.wait_for(app.stop(), STOP_SECONDS)
+        except (TimeoutError, KafkaError, RuntimeError) as error:
+            log.warning("the app did not stop in order: %s", error)
+        await processors.forwarder.stop()
+    if failure is not None:
+        raise WorkerFailed(f"{type(failure).__name__}: {failure}")
+
+
+async def _watch(processors: Processors, stop: asyncio.Event, health: Health) -> BaseException | None:
+    """Keep health and metrics current; the failure that ended the app, or None at `stop`."""
+    app, watchdog = processors.app, Watchdog()
+    while not stop.is_set():
+        if app.should_stop:
+            return app.crash_reason or RuntimeError("the app stopped by itself")
+        opened = processors.gate.open
+        held = sorted(processors.grouper.partitions)
+        health.set("assigned", ok=opened, detail=f"partitions {held}" if opened else "recovering")
+        try:
+            _look(processors, watchdog)
+        except Stalled as error:
+            return error
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), LOOK_SECONDS)
+    return None
+
+
+def _look(processors: Processors, watchdog: Watchdog) -> None:
+    app, metrics = processors.app, processors.metrics
+    if not processors.gate.open:
+        offsets = dict(app.tables.recovery.active_offsets)
+        watchdog.look("recovery", offsets, waiting=True, seconds=RECOVERY_SECONDS)
+        return
+    watchdog.look("recovery", None, waiting=False, seconds=RECOVERY_SECONDS)
+    assigned: set[TP] = app.consumer.assignment()
+    for tp, due in processors.recovery.places(assigned).items():
+        end = app.consumer.highwater(tp)
+        lag = max(0, (end or 0) - due)
+        metrics.lag.labels(tp.topic, str(tp.partition)).set(lag)
+        watchdog.look(f"{tp.topic}/{tp.partition}", due, waiting=lag > 0, seconds=STALL_SECONDS)
+
+
+async def _partitions(settings: ProcessorsSettings) -> int:
+    """How many partitions the joined topics have. Waits for Kafka and for the topics; raises WorkerFailed where they differ."""
+    from aiokafka import AIOKafkaProducer
+
+    from schemas.kafka import calm, client_options
+
+    joined = names(settings, settings.topic_partitions).joined
+    while True:
+        producer: Any = AIOKafkaProducer(**client_options(settings))
+        calm(producer.client)
+        try:
+            await producer.start()
+            counts = {topic: len(await producer.partitions_for(topic) or ()) for topic in joined}
+        except (KafkaError, OSError) as error:
+            log.warning("Kafka: %s", error)
+            counts = {}
+        finally:
+            await producer.stop()
+        if counts and all(counts.values()):
+            if len(set(counts.values())) > 1:
+                raise WorkerFailed(f"these topics must have equally many partitions: {counts}")
+            return counts[joined[0]]
+        if missing := [topic for topic, count in counts.items() if not count]:
+            log.warning("topics missing: %s; run `svc migrate`", ", ".join(missing))
+        await asyncio.sleep(1.0)
+
+
+async def _loaded(follower: TopicFollower) -> bool:
+    return await follower.loaded.wait()
+
+
+async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What `work` returns, or None once `stop` is set."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        stopping.cancel()
