@@ -11,7 +11,7 @@ from yarl import URL
 
 from processors.agents import Agent
 from processors.aggregator import AggregatorWorker
-from processors.cure import CalmTableManager, PlacedConsumer
+from processors.cure import QUIET, CalmTableManager, PlacedConsumer
 from processors.forward import Forwarder
 from processors.gate import Gate, Lease
 from processors.grouper import GrouperWorker
@@ -35,6 +35,7 @@ REST_SECONDS: Final = 1.0
 class ProcessorsApp(faust.App):
     """The app with the cure built in (`processors.cure`)."""
 
+    logger = QUIET
     gate: Gate
     lease: Lease
     sources: Recovery

@@ -8,6 +8,7 @@ nothing was ever committed, Faust would not seek at all and lose what it had fet
 `tests/unit/processors/test_cure.py` notices when Faust changes in these places.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,11 +19,15 @@ from faust.types import TP
 
 from processors.gate import Gate, Lease
 
+# The library names a class's logger for its module; these are Faust's own, and speak as it does.
+QUIET = logging.getLogger("faust")
 Places = Callable[[set[TP]], Awaitable[dict[TP, int]]]
 
 
 class CalmRecovery(Recovery):
     """Recovery that lets nothing through before its end."""
+
+    logger = QUIET
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Resume the sources after a recovery."""
@@ -45,6 +50,8 @@ class CalmRecovery(Recovery):
 class CalmTableManager(TableManager):
     """A table manager with that recovery."""
 
+    logger = QUIET
+
     @property
     def recovery(self) -> Recovery:
         """The recovery service, made at its first use."""
@@ -56,6 +63,7 @@ class CalmTableManager(TableManager):
 class PlacedConsumer(Consumer):
     """A consumer that reads on where our own records end. `places` and `lease` are set by the app's factory."""
 
+    logger = QUIET
     places: Places
     lease: Lease
 

@@ -13,6 +13,7 @@ from faust.stores.memory import Store
 from faust.types import TP, EventT
 from yarl import URL
 
+from processors.cure import QUIET
 from processors.decided import Message
 from processors.forward import Forwarder
 
@@ -21,6 +22,8 @@ Restore = Callable[[set[int]], Awaitable[None]]
 
 class PartitionStore(Store[bytes, bytes]):
     """Bytes in memory, apart by partition, so that a partition's share can be dropped and found whole."""
+
+    logger = QUIET
 
     def __post_init__(self) -> None:
         self.parts: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
@@ -55,6 +58,8 @@ class PartitionStore(Store[bytes, bytes]):
 
 class BatchTable(Table[bytes, bytes]):
     """A table with the given changelog topic. `restore` is awaited with the active partitions after each recovery."""
+
+    logger = QUIET
 
     def __init__(
         self, app: App, name: str, topic: str, partitions: int, forwarder: Forwarder, restore: Restore

@@ -15,7 +15,7 @@ class Increment(Struct, array_like=True, frozen=True):
     """What one source record adds to one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
 
     `releases`, `environments`, `platforms` map a name to its events, `hours` an hour (Unix hours) to its events; `users` are
-    distinct `schemas.ids.user_hash`es. The rest describes the newest event of the increment.
+    distinct `schemas.ids.user_hash`es, `first_release` that of the oldest event. The rest describes the newest event.
     """
 
     project: int
@@ -36,6 +36,8 @@ class Increment(Struct, array_like=True, frozen=True):
     version: str
     rule: str
     parts: tuple[str, ...]
+    first_release: str = ""
+    last_release: str = ""
 
 
 class SourceIncrements(Struct, array_like=True, frozen=True):
@@ -141,3 +143,10 @@ decode_delta = msgspec.json.Decoder(DeltaRecord).decode
 decode_issue = msgspec.json.Decoder(IssueRecord).decode
 decode_activity = msgspec.json.Decoder(Activity).decode
 decode_outcome = msgspec.json.Decoder(Outcome).decode
+_decode_outcomes = msgspec.json.Decoder(list[Outcome] | Outcome).decode
+
+
+def decode_outcomes(value: bytes) -> list[Outcome]:
+    """The outcomes of one value of `outcomes`, which is one of them or an array of several."""
+    decoded = _decode_outcomes(value)
+    return decoded if isinstance(decoded, list) else [decoded]

@@ -1,0 +1,87 @@
+"""Workers as processes of their own, that can be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from local.ports import free_port
+
+
+class WorkerProcess:
+    """One `svc processors`, started with only the variables it needs."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, name: str = "0", **extra: str) -> None:
+        self.port = free_port()
+        self.log = folder / f"worker-{name}.log"
+        self._environ = {
+            "PATH": os.environ["PATH"],
+            "SVC_KAFKA_BOOTSTRAP": bootstrap,
+            "SVC_TOPIC_PREFIX": prefix,
+            "SVC_PROCESSORS_APP": f"{prefix}processors",
+            "SVC_PROCESSORS_WORKER": name,
+            "SVC_PROCESSORS_HEALTH_PORT": str(self.port),
+            "SVC_DATA_DIR": str(folder),
+            **extra,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "WorkerProcess":
+        """Start, or start again."""
+        with self.log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "processors"],
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        return self
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """Kill -9."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def wait(self, timeout: float = 60) -> int:
+        """The exit code, once it has ended by itself."""
+        assert self._process is not None
+        return self._process.wait(timeout)
+
+    def _end(self, how: signal.Signals) -> int:
+        assert self._process is not None
+        self._process.send_signal(how)
+        try:
+            return self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def ready(self) -> bool:
+        """Whether `readyz` says so."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels; 0 where it is not there or nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=2) as answer:
+                text = answer.read().decode()
+        except OSError:
+            return 0.0
+        lines = [line for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)

@@ -1,0 +1,87 @@
+"""What the processors wrote, read as a consumer that compares positions reads it."""
+
+from collections import Counter
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
+from schemas.chunks import GroupedChunk, decode_chunk, decode_grouped
+from schemas.ids import hex64, issue_id
+from schemas.issues import Activity, IssueRecord, Outcome, decode_activity, decode_issue, decode_outcomes
+
+
+async def read(bootstrap: str, topic: str) -> list["ConsumerRecord[bytes, bytes]"]:
+    """All records of a topic, by partition."""
+    consumer: AIOKafkaConsumer = AIOKafkaConsumer(
+        bootstrap_servers=bootstrap, enable_auto_commit=False, auto_offset_reset="earliest",
+        max_partition_fetch_bytes=8 << 20,
+    )
+    await consumer.start()
+    try:
+        await consumer._client.force_metadata_update()
+        consumer._client.add_topic(topic)
+        await consumer._client.force_metadata_update()
+        places = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        found: list[ConsumerRecord[bytes, bytes]] = []
+        while any([await consumer.position(place) < end for place, end in ends.items()]):
+            for records in (await consumer.getmany(timeout_ms=500)).values():
+                found += records
+        return found
+    finally:
+        await consumer.stop()
+
+
+async def grouped_once(bootstrap: str, topic: str) -> list[GroupedChunk]:
+    """Chunks of `grouped` without repeats: each source partition's offsets only grow."""
+    last: dict[int, int] = {}
+    chunks = []
+    for record in await read(bootstrap, topic):
+        chunk = decode_grouped(record.value)
+        assert chunk.partition == record.partition
+        if chunk.offset > last.get(chunk.partition, -1):
+            last[chunk.partition] = chunk.offset
+            chunks.append(chunk)
+    return chunks
+
+
+def events_of(chunks: list[GroupedChunk]) -> Counter[tuple[int, bytes]]:
+    """How often each (project, id) stands in the chunks."""
+    found: Counter[tuple[int, bytes]] = Counter()
+    for chunk in chunks:
+        events = decode_chunk(chunk.chunk)
+        found.update((events[i].project, events[i].id) for i in chunk.kept)
+    return found
+
+
+def issues_of(chunks: list[GroupedChunk]) -> Counter[str]:
+    """How many events each issue must count by what was forwarded."""
+    found: Counter[str] = Counter()
+    for chunk in chunks:
+        events = decode_chunk(chunk.chunk)
+        for place, position in zip(chunk.grouping_of, chunk.kept, strict=True):
+            found[hex64(issue_id(events[position].project, chunk.groupings[place].fingerprint))] += 1
+    return found
+
+
+async def issues(bootstrap: str, topic: str) -> dict[str, IssueRecord]:
+    """The last state of each issue."""
+    return {r.key.decode(): decode_issue(r.value) for r in await read(bootstrap, topic) if r.value}
+
+
+async def activities(bootstrap: str, topic: str) -> list[Activity]:
+    """All changes, repeats included."""
+    return [decode_activity(r.value) for r in await read(bootstrap, topic)]
+
+
+async def outcomes(bootstrap: str, topic: str) -> Counter[str]:
+    """Events by outcome, without repeats."""
+    rows: dict[tuple[object, ...], Outcome] = {}
+    for record in await read(bootstrap, topic):
+        for one in decode_outcomes(record.value):
+            key = (one.project_id, one.minute, one.sdk, one.outcome, one.reason, one.source, one.sequence)
+            assert rows.setdefault(key, one) == one
+    found: Counter[str] = Counter()
+    for one in rows.values():
+        found[one.outcome] += one.count
+    return found
