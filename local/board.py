@@ -58,9 +58,11 @@ class Board:
         if not self._console.is_terminal:
             yield
             return
-        with Live(self._table(), console=self._console, refresh_per_second=10) as self._live:
-            yield
-        self._live = None
+        try:
+            with Live(self._table(), console=self._console, refresh_per_second=10) as self._live:
+                yield
+        finally:
+            self._live = None
 
     def _table(self) -> Table:
         table = Table.grid()

@@ -79,7 +79,7 @@ class Demo:
     """One run on a started stack: `sent` holds the ids of all events sent so far."""
 
     def __init__(self, stack: Stack, project: Created, api: ReadApi, console: Console) -> None:
-        self._stack, self._project, self._api, self._console = stack, project, api, console
+        self._stack, self._project, self.api, self._console = stack, project, api, console
         self.sent: set[str] = set()
 
     def say(self, text: str) -> None:
@@ -104,11 +104,14 @@ class Demo:
     async def seen(self) -> tuple[Seen, float]:
         """What the read API shows once it counts everything sent, and when it did."""
 
-        async def counted() -> bool:
-            return (await self._api.counts()).counted >= len(self.sent)
+        seen = Seen()
 
-        moment = await until(counted, f"counting {len(self.sent)} events")
-        seen = await self._api.all()
+        async def there() -> bool:
+            nonlocal seen
+            seen = await self.api.all()
+            return min(seen.counted, seen.stored) >= len(self.sent)
+
+        moment = await until(there, f"storing and counting {len(self.sent)} events")
         if differences := seen.differences(self.sent):
             raise DemoFailed("; ".join(differences))
         return seen, moment
@@ -179,6 +182,7 @@ async def demonstrate(console: Console, stop_after: bool, stack: Stack, stopping
         await until(partial(edge_knows, stack, project), "telling the edge about the project")
         async with aiohttp.ClientSession(stack.dashboard_url, auth=sign_in) as session:
             demo = Demo(stack, project, ReadApi(session, project.id), console)
+            await until(demo.api.knows_project, "telling the dashboard about the project")
             if not await prove(demo, samples, stopping):
                 return 1
     except aiohttp.ClientError as error:

@@ -54,6 +54,11 @@ class ReadApi:
                 return found
             parameters["cursor"] = page["nextCursor"]
 
+    async def knows_project(self) -> bool:
+        """True once the dashboard, which follows the projects, knows this one."""
+        async with self._session.get(f"{self._path}/issues") as response:
+            return response.status == 200
+
     async def counts(self) -> Seen:
         """Issues and what they count, without the events."""
         issues = await self._pages("issues")
