@@ -1,0 +1,99 @@
+"""The event that `docs/library.md` shows: a real capture, with what differs between machines and runs made equal.
+
+`python -m tests.unit.svc.example_event` prints it.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from svc.client import Client
+from svc.notices import Notices
+from svc.options import resolve
+
+SOURCE = """\
+import json
+
+
+def read_order(text):
+    return json.loads(text)["items"]
+
+
+def pay(order):
+    try:
+        return read_order(order)
+    except ValueError as error:
+        raise RuntimeError("order 4711 cannot be read") from error
+"""
+
+
+class _Kept:
+    def __init__(self) -> None:
+        self.event: dict[str, Any] = {}
+
+    def submit(self, _event_id: str, event: Any) -> bool:
+        self.event = json.loads(event())
+        return True
+
+
+def captured() -> dict[str, Any]:
+    """The event as it would be posted."""
+    kept = _Kept()
+    options, _ = resolve(
+        {"token": "svc_pk_x", "release": "shop@1.4.2+318", "environment": "staging", "identity": True}, {}
+    )
+    client = Client(options, Notices(), kept)  # type: ignore[arg-type]
+    client.scope.set_user({"id": "42", "name": "Jo", "linkBy": {"email": " Jo@Example.com "}})
+    client.scope.set_tags({"plan": "pro"})
+    client.add_breadcrumb({"type": "nav", "data": {"from": "/cart", "to": "/pay"}})
+    client.add_breadcrumb(
+        {
+            "type": "net",
+            "data": {
+                "method": "GET",
+                "url": "https://user:pw@bank.example/rates?api_key=k-1&day=3",
+                "status": 200,
+                "durationMs": 41.7,
+            },
+        }
+    )
+    client.add_breadcrumb({"type": "log", "level": "warning", "message": "rates are a day old"})
+    client.add_breadcrumb({"type": "user", "message": "click", "data": {"target": "pay-button"}})
+    client.add_breadcrumb({"type": "track", "message": "checkout", "data": {"items": 3}})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "shop.py"
+        file.write_text(SOURCE)
+        space: dict[str, Any] = {"__name__": "shop"}
+        exec(compile(SOURCE, str(file), "exec"), space)
+        try:
+            space["pay"]("no order")
+        except RuntimeError as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            client.capture(error)
+        return _alike(kept.event, folder)
+
+
+def _alike(event: dict[str, Any], folder: str) -> dict[str, Any]:
+    text = json.dumps(event).replace(folder, "/srv/shop")
+    event = json.loads(text)
+    event["id"] = "0199e0c4-5a10-7c3e-8a51-3f0b7d0c9a11"
+    event["timestamp"] = "2026-01-31T12:00:00.123Z"
+    event["device"]["osVersion"] = "Linux 6.1.0"
+    event["app"]["framework"]["version"] = "3.11.9"
+    for crumb in event["breadcrumbs"]:
+        crumb["timestamp"] = "2026-01-31T11:59:58.001Z"
+    error = event["error"]
+    while error:
+        error["stack"] = [frame for frame in error["stack"] if frame["inApp"]]
+        error = error.get("cause")
+    return event
+
+
+def text() -> str:
+    """The event, indented, frames of libraries left out."""
+    return json.dumps(captured(), indent=2)
+
+
+if __name__ == "__main__":
+    print(text())  # noqa: T201
