@@ -103,7 +103,6 @@ class Demo:
 
     async def seen(self) -> tuple[Seen, float]:
         """What the read API shows once it counts everything sent, and when it did."""
-
         seen = Seen()
 
         async def there() -> bool:
@@ -111,7 +110,10 @@ class Demo:
             seen = await self.api.all()
             return min(seen.counted, seen.stored) >= len(self.sent)
 
-        moment = await until(there, f"storing and counting {len(self.sent)} events")
+        try:
+            moment = await until(there, f"storing and counting {len(self.sent)} events")
+        except DemoFailed as late:
+            raise DemoFailed(f"{late}: {'; '.join(seen.differences(self.sent))}") from None
         if differences := seen.differences(self.sent):
             raise DemoFailed("; ".join(differences))
         return seen, moment
