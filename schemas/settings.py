@@ -202,6 +202,9 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
     ] = ""
     session_hours: Annotated[Positive, Meta(description="how long a sign-in lasts")] = 168
     secure_cookies: Annotated[bool, Meta(description="cookies only over https; set it behind TLS")] = False
+    ingest_url: Annotated[
+        str, Meta(description="address of the ingest endpoints, shown to those who send their first event")
+    ] = ""
 
 
 class MigrateSettings(ClickHouseSettings, frozen=True, kw_only=True):
