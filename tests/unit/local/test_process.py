@@ -1,0 +1,64 @@
+"""One child process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local.errors import StartError
+from local.process import TETHER, await_ready, end, rotate, spawn, tail
+
+
+def test_output_goes_to_the_log_and_a_later_start_appends(tmp_path: Path) -> None:
+    log = tmp_path / "log" / "child.log"
+    for word in ("one", "two"):
+        spawn([sys.executable, "-c", f"print('{word}')"], log=log).wait()
+    assert log.read_text().split() == ["one", "two"]
+
+
+def test_child_leads_a_session_of_its_own(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = spawn([sys.executable, "-c", "import os; print(os.getsid(0), os.getpid())"], log=log)
+    process.wait()
+    assert log.read_text().split() == [str(process.pid)] * 2
+
+
+def test_log_that_has_grown_is_put_aside_at_the_next_start(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("12345")
+    rotate(log, limit=4)
+    assert not log.exists()
+    assert (tmp_path / "a.log.1").read_text() == "12345"
+    log.write_text("1234")
+    rotate(log, limit=4)
+    assert log.exists()
+
+
+def test_tail_is_the_end_of_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    assert tail(log) == "(no log)"
+    log.write_text("".join(f"{n}\n" for n in range(10_000)))
+    assert tail(log, 2) == "9998\n9999"
+
+
+def test_program_that_is_missing_ends_the_child_with_a_reason_in_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = spawn(["/no/such/program"], log=log)
+    with pytest.raises(StartError, match="No such file or directory"):
+        await_ready("ghost", process, lambda: False, log, 30)
+
+
+def test_end_of_a_child_that_has_ended_is_no_trouble(tmp_path: Path) -> None:
+    process = spawn([sys.executable, "-c", ""], log=tmp_path / "log")
+    process.wait()
+    assert end(process, 1)
+
+
+def test_program_does_not_start_once_its_starter_is_gone(tmp_path: Path) -> None:
+    trace = tmp_path / "ran"
+    foreign = os.getppid()
+    done = subprocess.run([sys.executable, str(TETHER), str(foreign), "touch", str(trace)], check=False)
+    assert done.returncode == 1
+    assert not trace.exists()

@@ -1,0 +1,88 @@
+"""What `svc up` would run, decided from the environment."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from local.errors import StartError
+from local.ports import free_port
+from local.stack import PASSWORD_FILE, Stack
+from schemas.settings import BadSetting
+
+SERVERS = {"SVC_KAFKA_BOOTSTRAP": "kafka:9092", "SVC_CLICKHOUSE_URL": "http://svc:x@clickhouse:8123/svc"}
+OURS = ["migrate", "edge", "processors", "writer", "dashboard"]
+
+
+def test_servers_without_an_address_are_started_before_our_processes(tmp_path: Path) -> None:
+    assert [child.name for child in Stack(tmp_path, {}).children()] == ["kafka", "clickhouse", *OURS]
+
+
+def test_servers_with_an_address_are_left_alone(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, SERVERS)
+    assert [child.name for child in stack.children()] == OURS
+    assert stack.environ["SVC_KAFKA_BOOTSTRAP"] == "kafka:9092"
+
+
+def test_address_in_a_file_counts_as_given(tmp_path: Path) -> None:
+    (tmp_path / "address").write_text("kafka:9092\n")
+    stack = Stack(tmp_path, {"SVC_KAFKA_BOOTSTRAP_FILE": str(tmp_path / "address")})
+    assert "kafka" not in [child.name for child in stack.children()]
+    assert "SVC_KAFKA_BOOTSTRAP" not in stack.environ
+
+
+def test_every_child_gets_the_addresses_and_the_data_directory(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, {})
+    for child in stack.children()[2:]:
+        assert child.env is not None
+        assert child.env["SVC_KAFKA_BOOTSTRAP"].startswith("127.0.0.1:")
+        assert child.env["SVC_CLICKHOUSE_URL"].startswith("http://svc:")
+        assert child.env["SVC_CLICKHOUSE_READER_URL"].startswith("http://reader:")
+        assert child.env["SVC_DATA_DIR"] == str(tmp_path)
+
+
+def test_admin_password_is_made_once_and_is_its_owners(tmp_path: Path) -> None:
+    first = Stack(tmp_path, SERVERS).dashboard.admin_password
+    assert Stack(tmp_path, SERVERS).dashboard.admin_password == first
+    assert (tmp_path / PASSWORD_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_admin_password_that_is_given_is_used_and_none_is_made(tmp_path: Path) -> None:
+    assert Stack(tmp_path, SERVERS | {"SVC_ADMIN_PASSWORD": "mine"}).dashboard.admin_password == "mine"
+    assert not (tmp_path / PASSWORD_FILE).exists()
+
+
+def test_everything_that_was_set_is_passed_on_to_other_commands(tmp_path: Path) -> None:
+    variables = Stack(tmp_path, SERVERS | {"SVC_TOPIC_PREFIX": "mine.", "HOME": "/h"}).variables
+    assert variables["SVC_TOPIC_PREFIX"] == "mine."
+    assert variables["SVC_INGEST_URL"] == "http://127.0.0.1:8080"
+    assert all(name.startswith("SVC_") for name in variables)
+
+
+def test_files_are_passed_on_by_their_whole_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("password").write_text("mine\n")
+    variables = Stack(tmp_path, SERVERS | {"SVC_ADMIN_PASSWORD_FILE": "password"}).variables
+    assert variables["SVC_ADMIN_PASSWORD_FILE"] == str(tmp_path / "password")
+
+
+def test_workers_of_the_edge_are_a_setting(tmp_path: Path) -> None:
+    assert Stack(tmp_path, SERVERS, edge_workers=3).edge.edge_workers == 3
+
+
+def test_server_on_all_addresses_is_reached_on_this_machine(tmp_path: Path) -> None:
+    assert Stack(tmp_path, SERVERS | {"SVC_INGEST_HOST": "0.0.0.0"}).ingest_url == "http://127.0.0.1:8080"
+
+
+def test_bad_setting_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="SVC_INGEST_PORT"):
+        Stack(tmp_path, SERVERS | {"SVC_INGEST_PORT": "many"})
+
+
+@pytest.mark.parametrize("setting", ["SVC_INGEST_PORT", "SVC_DASHBOARD_PORT"])
+def test_port_in_use_is_named_with_its_setting(tmp_path: Path, setting: str) -> None:
+    ports = {"SVC_INGEST_PORT": str(free_port()), "SVC_DASHBOARD_PORT": str(free_port())}
+    stack = Stack(tmp_path, SERVERS | ports)
+    stack.check_ports()
+    with socket.create_server(("127.0.0.1", int(ports[setting]))), pytest.raises(StartError, match=setting):
+        stack.check_ports()
