@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -18,9 +19,7 @@ def command(ctx: click.Context) -> None:
     """Run until SIGTERM or SIGINT. Exit codes: 2 for a bad setting, 1 for a failure."""
     environ = getattr(ctx.obj, "environ", None) or os.environ
     try:
-        settings = load(ProcessorsSettings, environ)
-        if not settings.kafka_bootstrap:
-            raise BadSetting("SVC_KAFKA_BOOTSTRAP is required")
+        settings = _settings(environ)
     except BadSetting as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -30,6 +29,13 @@ def command(ctx: click.Context) -> None:
     except WorkerFailed as error:
         print(f"processors: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _settings(environ: Mapping[str, str]) -> ProcessorsSettings:
+    settings = load(ProcessorsSettings, environ)
+    if not settings.kafka_bootstrap:
+        raise BadSetting("SVC_KAFKA_BOOTSTRAP is required")
+    return settings
 
 
 async def _main(settings: ProcessorsSettings) -> None:

@@ -5,7 +5,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from faust.types import EventT, StreamT
+from faust.streams import Stream
+from faust.types import EventT
 
 from processors.gate import Gate
 from processors.metrics import Metrics
@@ -53,10 +54,10 @@ class Agent:
         self._seconds = seconds
         self._rest_seconds = rest_seconds
 
-    def function(self, generation: Callable[[], int]) -> Callable[[StreamT[Any]], Awaitable[None]]:
+    def function(self, generation: Callable[[], int]) -> Callable[[Stream[Any]], Awaitable[None]]:
         """The function that Faust runs; `generation` is that of the group as the worker knows it."""
 
-        async def handle(stream: StreamT[Any]) -> None:
+        async def handle(stream: Stream[Any]) -> None:
             async for events in stream.noack_take(self._most, within=self._seconds):
                 await self._handle(events, generation())
 
@@ -91,7 +92,11 @@ def _by_partition(events: Sequence[EventT[Any]]) -> dict[int, list[Source]]:
                 round((message.timestamp or 0.0) * 1000),
                 message.key,
                 message.value or b"",
-                list(message.headers or ()),
+                _headers(message.headers),
             )
         )
     return found
+
+
+def _headers(headers: Any) -> list[tuple[str, bytes]]:
+    return list(headers.items() if isinstance(headers, Mapping) else headers or ())

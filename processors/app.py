@@ -47,10 +47,10 @@ class ProcessorsApp(faust.App):
         class Consumer(PlacedConsumer):
             lease = app.lease
 
-            async def places(self, assigned: set[TP]) -> dict[TP, int]:  # type: ignore[override]
+            async def places(self, assigned: set[TP]) -> dict[TP, int]:
                 return app.sources.places(assigned)
 
-        transport.Consumer = Consumer
+        transport.Consumer = Consumer  # type: ignore[misc]  # this instance's own
         return transport
 
 
@@ -120,8 +120,7 @@ class Processors:
     async def _restore(self, partitions: set[int]) -> None:
         await self.recovery.restore(self.app.consumer, partitions)
 
-    async def _revoked(self, app: Any, revoked: set[TP], **_: Any) -> None:
-        del app, revoked
+    async def _revoked(self, *_: Any, **__: Any) -> None:
         try:
             await self.recovery.revoke(LEASE_SECONDS)
         except TimeoutError as error:

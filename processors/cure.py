@@ -78,7 +78,8 @@ class PlacedConsumer(Consumer):
             self._committed_offset.update(places)
 
     def _watch_heartbeats(self) -> None:
-        coordinator: Any = self._thread._consumer._coordinator
+        thread: Any = self._thread
+        coordinator = thread._consumer._coordinator
         if getattr(coordinator, "_lease", None) is self.lease:
             return
         beat = coordinator._do_heartbeat

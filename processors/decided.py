@@ -4,6 +4,7 @@ The same decisions give the same output, whenever and wherever: what was recorde
 """
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -38,7 +39,7 @@ class Message(NamedTuple):
 
     key: bytes | None
     value: bytes | None
-    headers: list[tuple[str, bytes]] = []
+    headers: Sequence[tuple[str, bytes]] = ()
 
 
 class BadEvent(NamedTuple):

@@ -119,8 +119,10 @@ def _shared(
 
 
 class Resumption(NamedTuple):
-    """Where to go on after a restart: `next_offset` is the first record to be delivered (None: from the log's start), and
-    `decided` holds what is already recorded from there on, to be forwarded again as it was.
+    """Where to go on after a restart.
+
+    `next_offset` is the first record to be delivered (None: from the log's start), and `decided` holds what is already
+    recorded from there on, to be forwarded again as it was.
     """
 
     next_offset: int | None

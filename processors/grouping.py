@@ -19,8 +19,9 @@ class Grouper:
         self._active: dict[int, CompiledRules] = {}
 
     def group(self, carried: ChunkEvent) -> tuple[EventForm, Fingerprint]:
-        """The decoded event and its fingerprint. Raises BadPayload or msgspec.DecodeError for bytes that the edge never
-        wrote.
+        """The decoded event and its fingerprint.
+
+        Raises BadPayload or msgspec.DecodeError for bytes that the edge never wrote.
         """
         body = decompress(carried.payload)
         event = decode_event(body)

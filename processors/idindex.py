@@ -142,4 +142,4 @@ def _in_run(run: Run, high: Words, low: Words) -> NDArray[np.bool_]:
     for i in np.flatnonzero(same & ~hit):
         right = int(np.searchsorted(run.high, high[i], side="right"))
         hit[i] = bool((run.low[left[i] : right] == low[i]).any())
-    return hit
+    return np.asarray(hit, dtype=np.bool_)

@@ -6,10 +6,11 @@ one batch, and the local store follows once all in-sync replicas have it; so the
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from faust import App, Table
 from faust.stores.memory import Store
+from faust.tables.manager import TableManager
 from faust.types import TP, EventT
 from yarl import URL
 
@@ -40,14 +41,14 @@ class PartitionStore(Store[bytes, bytes]):
 
     def apply_changelog_batch(
         self,
-        batch: Iterable[EventT],
+        batch: Iterable[EventT[Any]],
         to_key: Callable[[Any], Any],  # noqa: ARG002 - Faust's signature
         to_value: Callable[[Any], Any],  # noqa: ARG002
     ) -> None:
         """Take over what a recovery reads."""
         for event in batch:
             message = event.message
-            self.apply(message.partition, [(message.key, message.value)])
+            self.apply(message.partition, [(message.key or b"", message.value)])
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         """Keep what is active or kept in reserve."""
@@ -85,10 +86,13 @@ class BatchTable(Table[bytes, bytes]):
             URL("memory://"), self.app, self, table_name=self.name, key_type=bytes, value_type=bytes
         )
 
+    @property
+    def _parts(self) -> PartitionStore:
+        return cast(PartitionStore, self.data)
+
     def part(self, partition: int) -> Mapping[bytes, bytes]:
         """What is stored of one partition."""
-        store: PartitionStore = self.data
-        return store.parts[partition]
+        return self._parts.parts[partition]
 
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Change keys of one partition. On return the changes are safe. Raises KafkaError or Lost, with nothing applied."""
@@ -98,20 +102,19 @@ class BatchTable(Table[bytes, bytes]):
         written = await self._forwarder.write(
             self._topic, partition, [Message(key, value) for key, value in changes]
         )
-        store: PartitionStore = self.data
-        store.apply(partition, changes)
+        self._parts.apply(partition, changes)
         # A rebalance that leaves the partition here need not read back what has just been written.
-        self.app.tables.recovery.active_offsets[TP(self._topic, partition)] = written[-1].last
+        tables = cast(TableManager, self.app.tables)
+        tables.recovery.active_offsets[TP(self._topic, partition)] = written[-1].last
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
         """Drop what went to another worker."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
-        store: PartitionStore = self.data
         for tp in revoked:
             if tp.topic == self._topic:
-                store.parts.pop(tp.partition, None)
+                self._parts.parts.pop(tp.partition, None)
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         """Build on what was recovered. Faust swallows what is raised here, so a failure stops the app by itself."""

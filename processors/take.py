@@ -59,7 +59,7 @@ def read_chunk(source: Source) -> list[ChunkEvent]:
 
 def due(state: PartitionState, sources: Sequence[Source]) -> list[Source]:
     """The records that were not handled before. Raises Gap where one is missing."""
-    fresh = []
+    fresh: list[Source] = []
     for source in sources:
         judged = step(state.next_offset + len(fresh), source.offset)
         if judged is Step.GAP:

@@ -29,7 +29,7 @@ class Users:
     @property
     def count(self) -> int:
         """The estimate."""
-        return round(self._hll.get_estimate())
+        return round(float(self._hll.get_estimate()))
 
     def text(self) -> str:
         """The sketch in base64, empty where no user was counted."""

@@ -4,9 +4,10 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from aiokafka.errors import KafkaError
+from faust.tables.manager import TableManager
 from faust.types import TP
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
@@ -106,7 +107,7 @@ async def _watch(processors: Processors, stop: asyncio.Event, health: Health) ->
 def _look(processors: Processors, watchdog: Watchdog) -> None:
     app, metrics = processors.app, processors.metrics
     if not processors.gate.open:
-        offsets = dict(app.tables.recovery.active_offsets)
+        offsets = dict(cast(TableManager, app.tables).recovery.active_offsets)
         watchdog.look("recovery", offsets, waiting=True, seconds=RECOVERY_SECONDS)
         return
     watchdog.look("recovery", None, waiting=False, seconds=RECOVERY_SECONDS)

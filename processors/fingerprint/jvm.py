@@ -22,7 +22,7 @@ _LIBRARY = re.compile(
 )
 _GENERATED = re.compile(
     r"\$\$Lambda\$?[\w/]*|\$\$ExternalSyntheticLambda\d+|\$\$InternalSyntheticLambda[\w$]*|-\$\$Lambda\$[\w-]+|\$\$EnhancerBy\w+\$\$\w+|\$\$SpringCGLIB\$\$\w*"
-    r"|\$MockitoMock\$\w+|\$Proxy\d+|_\$\$_jvst\w+|\$ByteBuddy\$\w+|\$HibernateProxy\$\w+|\$\d+(?=[.$]|\Z)|\$(?=\.)|/0x[0-9a-f]+|\(.*\Z"
+    r"|\$MockitoMock\$\w+|\$Proxy\d+|_\$\$_jvst\w+|\$ByteBuddy\$\w+|\$HibernateProxy\$\w+|\$\d+(?=[.$]|\Z)|\$(?=\.)|/0x[0-9a-f]+"
 )
 _LAMBDA = re.compile(
     r"lambda\$(\w+?)\$\w+\Z|lambda\$\w+\Z|\$(?:default|suspendImpl|lambda\$\d+)\Z|(?<=\w)\$\d+\Z"
@@ -104,10 +104,13 @@ def is_library(function: str) -> bool:
 
 def function_name(function: str) -> str:
     """`package.Class.method` without generated numbers; renamed segments become `*`."""
-    name = _GENERATED.sub("", function) if "$" in function or "(" in function else function
+    owner, dot, method = function.partition("(")[0].rpartition(".")
+    if "$" in method:
+        method = _LAMBDA.sub(_lambda_owner, method[:_METHOD_CHARACTERS])
+    name = owner + dot + method
+    if "$" in name:
+        name = _GENERATED.sub("", name).replace("..", ".")
     segments = name.split(".", _SEGMENTS)
-    if "$" in segments[-1]:
-        segments[-1] = _LAMBDA.sub(_lambda_owner, segments[-1][:_METHOD_CHARACTERS])
     last = len(segments) - 2
     return ".".join(["*" if is_renamed(part, index < last) else part for index, part in enumerate(segments)])
 

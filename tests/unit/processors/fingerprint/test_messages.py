@@ -1,0 +1,78 @@
+"""Templates keep what a programmer wrote and drop what a machine filled in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.fingerprint.messages import headline, template
+
+LOGGED = {
+    "Order <*> not found": ["Order 665147 not found", "Order A-17/b not found", "Order 0x1f not found"],
+    "job <*> lost": ["job 5f0c1f9e-33d4-4b8a-9d55-0f6f5f1c2a11 lost", "job deadbeefcafe lost"],
+    "mail to <<*>> refused": [
+        "mail to <mila@example.com> refused",
+        "mail to <ops+night@example.org> refused",
+    ],
+    "cannot open <*>": [
+        "cannot open /srv/in/a.csv",
+        r"cannot open C:\srv\in\b.csv",
+        "cannot open '/x y'",
+        'cannot open "z"',
+    ],
+    "took <*>": ["took 30 ms", "took 1.5s", "took 3,000 seconds", "took 12 MB"],
+    "see <*> for more": ["see https://example.com/a?b=c for more", "see wss://example.org/room/7 for more"],
+    "at <*>": ["at Fri Jun 17 07:07:00 2005", "at 2025-10-01T10:00:00Z", "at 17 Jun 2005"],
+    "session closed for user <*>": ["session closed for user root", "session closed for user deploy"],
+    "flags ready=<*> open=<*>": ["flags ready=true open=false", "flags ready= open=yes"],
+    "<*> GET took <*>": ['"GET /api/stock/81 HTTP/1.1" took 30 ms', '"GET /b HTTP/1.1" took 9 ms'],
+    "class <*> is unknown": [
+        "class com.example.net.Socket is unknown",
+        "class org.other.Part$Inner is unknown",
+    ],
+    "status: <*>": ["status: 404", "status: 500"],
+    "first second": ["first\nsecond\nthird 7", "first\nsecond"],
+}
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"), [(key, one) for key, messages in LOGGED.items() for one in messages]
+)
+def test_what_varies_is_replaced(expected: str, message: str) -> None:
+    assert template(message) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Order 1 not found", "Order 1 expired"),
+        ('"GET /a HTTP/1.1" failed', '"POST /a HTTP/1.1" failed'),
+        ("java.lang.IllegalStateException in worker", "java.lang.NullPointerException in worker"),
+        ("it's open and that's it", "it's shut and that's it"),
+    ],
+)
+def test_what_tells_faults_apart_stays(one: str, other: str) -> None:
+    assert template(one) != template(other)
+
+
+def test_a_thrown_message_keeps_its_error_code() -> None:
+    assert headline("Request 81 failed with status code 404") == "Request <*> failed with status code 404"
+    assert headline("Request 81 failed with status code 500") != headline(
+        "Request 81 failed with status code 404"
+    )
+    assert headline("Minified error #31; visit https://a.b/?c=31") == "Minified error #31; visit <*>"
+
+
+def test_a_thrown_message_is_its_first_line() -> None:
+    assert headline("cannot parse\nline 3: x") == "cannot parse"
+
+
+@given(st.text())
+def test_any_text_gives_a_short_single_line(message: str) -> None:
+    for text in (template(message), headline(message)):
+        assert len(text) <= 300
+        assert "\n" not in text
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12))
+def test_numbers_never_matter(one: int, other: int) -> None:
+    assert template(f"row {one} of {other}") == template("row 1 of 2")

@@ -1,0 +1,148 @@
+"""Names of functions and files without what engines, compilers, obfuscators and builders put into them."""
+
+import pytest
+
+from processors.fingerprint import javascript, jvm, native
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ("pay", "pay"),
+        ("Object.pay", "pay"),
+        ("Cart.total", "total"),
+        ("_Cart.total", "total"),
+        ("async pay", "pay"),
+        ("async*pay", "pay"),
+        ("new Cart", "Cart"),
+        ("get badge [as badge]", "badge"),
+        ("Card.get badge [as badge]", "badge"),
+        ("pay2", "pay"),
+        ("<anonymous>", ""),
+        ("Object.<anonymous>", ""),
+        ("anonymous", ""),
+        ("value", ""),
+        ("pay/<", ""),
+        ("connect/sock.onmessage", ""),
+        ("b.who.map", ""),
+        ("items.map", ""),
+        ("global code", ""),
+        ("", ""),
+    ],
+)
+def test_javascript_functions(sent: str, name: str) -> None:
+    assert javascript.function_name(sent) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("src/cart.js", "cart.js"),
+        ("https://cdn3.example.com/static/js/main.62cd0ab1.js", "main.js"),
+        ("http://localhost:8080/file.js?v=729825199", "file.js"),
+        ("/assets/index-BxK2s9aQ.js", "index.js"),
+        ("/assets/index-DiwrgTda.js", "index.js"),
+        ("42.4f8a91c2.chunk.js", ".chunk.js"),
+        ("main.jsbundle", "bundle"),
+        ("index.android.bundle", "bundle"),
+        ("node_modules/lodash/lodash.js", "lodash/lodash.js"),
+        ("../node_modules/@scope/part/es/index.js", "@scope/part/index.js"),
+        ("https://example.com/", ""),
+        (r"C:\app\src\pay.ts", "pay.ts"),
+        ("address-book.js", "address-book.js"),
+        ("jquery-3.7.1.min.js", "jquery-3.7.1.min.js"),
+    ],
+)
+def test_javascript_files(path: str, name: str) -> None:
+    assert javascript.file_name(path) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "column", "minified"),
+    [
+        ("src/cart.js", 27, 90, False),
+        ("src/cart.js", 900, 90, False),
+        ("main.js", 1, 15000, True),
+        ("main.js", 20, 1500, True),
+        ("main.62cd0ab1.js", 1, 12, True),
+        ("main.jsbundle", 20, 85, True),
+        ("index.bundle", 90000, 12, False),
+        ("jquery.min.js", 2, 5, True),
+    ],
+)
+def test_frames_of_builds_are_recognised(path: str, line: int, column: int, minified: bool) -> None:
+    assert javascript.is_minified(path, line, column) is minified
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ("com.example.Cart.total", "com.example.Cart.total"),
+        ("com.example.Cart$1.run", "com.example.Cart.run"),
+        ("com.example.Cart$Line.total", "com.example.Cart$Line.total"),
+        ("com.example.Cart.lambda$total$3", "com.example.Cart.total"),
+        ("com.example.Cart$$Lambda$14/0x0000000800c8.run", "com.example.Cart.run"),
+        ("com.example.Cart$$ExternalSyntheticLambda0.onClick", "com.example.Cart.onClick"),
+        ("com.example.Cart$$EnhancerBySpringCGLIB$$1a2b3c.total", "com.example.Cart.total"),
+        ("com.example.net.a.b", "com.example.net.*.*"),
+        ("com.example.net.db.run", "com.example.net.*.run"),
+        ("com.example.io.Reader.open", "com.example.io.Reader.open"),
+        ("com.sun.proxy.$Proxy12.total", "com.sun.proxy.total"),
+    ],
+)
+def test_jvm_functions(sent: str, name: str) -> None:
+    assert jvm.function_name(sent) == name
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "jdk.internal.reflect.GeneratedMethodAccessor25.invoke",
+        "com.example.Cart.access$300",
+        "com.example.Cart.-$$Nest$mtotal",
+        "com.google.common.base.Preconditions.checkArgument",
+        "org.junit.Assert.assertEquals",
+    ],
+)
+def test_jvm_machinery_is_skipped(function: str) -> None:
+    assert jvm.is_skipped(function)
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ("lantern::Exposure::apply<float>(lantern::Frame const&, int)", "lantern::Exposure::apply"),
+        ("lantern::Exposure::apply(int) const", "lantern::Exposure::apply"),
+        ("void lantern::apply<int>(int)", "lantern::apply"),
+        ("apply.cold.1", "apply"),
+        ("apply.isra.0.constprop.2", "apply"),
+        ("apply$VARIANT$mp", "apply"),
+        ("__41-[LensPicker reload]_block_invoke_2", "-[LensPicker reload]"),
+        ("-[LensPicker reload:]", "-[LensPicker reload:]"),
+        ("closure #1 in closure #2 in FilmRoll.decode(_:)", "FilmRoll.decode"),
+        ("@objc ViewController.viewDidLoad()", "ViewController.viewDidLoad"),
+        ("protocol witness for Delegate.done(_:) in conformance Planet", "Delegate.done"),
+        ("app::serve::h0123456789abcdef", "app::serve"),
+        ("crash ../../out/default/../../examples/toy.cc:12", "crash"),
+        ("CheckHandle+0x15a519c", "CheckHandle"),
+        ("0x193c9c000 + 0xe0c", ""),
+        ("(anonymous namespace)::apply(int)", "apply"),
+    ],
+)
+def test_native_functions(sent: str, name: str) -> None:
+    assert native.function_name(sent) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["abort", "__pthread_kill", "objc_exception_throw", "raise", "__asan_memcpy", "main", "malloc_vreport"],
+)
+def test_native_machinery_is_no_place(name: str) -> None:
+    assert native.is_helper(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["lantern::Exposure::apply", "-[Album depth]", "maintain", "starter", "killSwitch"]
+)
+def test_names_of_an_app_are_places(name: str) -> None:
+    assert not native.is_helper(name)

@@ -1,0 +1,107 @@
+"""Project rules > the client's fingerprint > stack > message."""
+
+import json
+from typing import Any
+
+import pytest
+
+from processors.fingerprint import CURRENT_VERSION, VERSIONS, fingerprint
+from processors.rules import CompiledRules, compile_rules
+from schemas.projects import GroupingRule
+from storage.query.view import EventView
+from tests.unit.processors.fingerprint.events import decode, event, frame, grouped
+
+STACK = [frame("pay", "src/pay.js"), frame("main", "src/main.js")]
+VIEW = EventView(type="TypeError", message="boom")
+
+
+def rules(**set_: Any) -> CompiledRules:
+    return compile_rules([GroupingRule("mine", "type:TypeError", **set_)])
+
+
+def test_without_a_stack_the_message_decides() -> None:
+    found = grouped(event(message="order 81 lost"))
+    assert found.rule == "message"
+    assert found.parts == ("type TypeError", "message order <*> lost")
+
+
+def test_a_stack_decides_before_the_message() -> None:
+    found = grouped(event(stack=STACK))
+    assert found.rule == "stack"
+    assert "frame pay in pay.js" in found.parts
+
+
+def test_a_clients_fingerprint_decides_before_the_stack() -> None:
+    found = grouped(event(stack=STACK, fingerprint=["payments", "down"]))
+    assert (found.rule, found.parts) == ("client", ("given payments", "given down"))
+
+
+def test_a_projects_rule_decides_before_the_client() -> None:
+    sent = decode(msg(event(stack=STACK, fingerprint=["payments"])))
+    found = fingerprint(sent, rules(fingerprint=("all of them",)), view=VIEW)
+    assert (found.rule, found.parts) == ("rule:mine", ("given all of them",))
+
+
+def test_a_rule_that_only_marks_frames_leaves_the_clients_fingerprint() -> None:
+    sent = decode(msg(event(stack=STACK, fingerprint=["payments"])))
+    assert fingerprint(sent, rules(in_app=("*",)), view=VIEW).rule == "client"
+
+
+def test_a_rule_that_does_not_match_changes_nothing() -> None:
+    sent = decode(msg(event(stack=STACK)))
+    view = EventView(type="RangeError")
+    assert fingerprint(sent, rules(fingerprint=("x",)), view=view) == fingerprint(sent)
+
+
+@pytest.mark.parametrize("placeholder", ["{{ default }}", "{{default}}", "{{   default}}", " {{ default }} "])
+def test_default_alone_is_the_computed_fingerprint(placeholder: str) -> None:
+    plain, client = grouped(event(stack=STACK)), grouped(event(stack=STACK, fingerprint=[placeholder]))
+    assert client.hash == plain.hash
+    assert client.parts == plain.parts
+    assert client.rule == "client"
+
+
+def test_default_among_others_stands_for_the_computed_parts() -> None:
+    plain = grouped(event(stack=STACK))
+    found = grouped(event(stack=STACK, fingerprint=["tenant 7", "{{ default }}"]))
+    assert found.parts == ("given tenant 7", *plain.parts)
+    assert found.hash != plain.hash
+
+
+@pytest.mark.parametrize("nothing", [None, [], [None], ["", "  "], [None, ""]])
+def test_an_empty_fingerprint_is_as_if_it_were_left_out(nothing: list[object] | None) -> None:
+    assert grouped(event(stack=STACK, fingerprint=nothing)) == grouped(event(stack=STACK))
+
+
+@pytest.mark.parametrize(
+    ("element", "text"), [(7, "7"), (True, "true"), (None, "null"), (1.5, "1.5"), ({"a": 1}, "{'a': 1}")]
+)
+def test_elements_of_any_json_type_are_taken(element: object, text: str) -> None:
+    assert grouped(event(fingerprint=["a", element])).parts == ("given a", f"given {text}")
+
+
+def test_every_element_counts() -> None:
+    assert grouped(event(fingerprint=["a", "b"])).hash != grouped(event(fingerprint=["a"])).hash
+    assert grouped(event(fingerprint=["a", "b"])).hash != grouped(event(fingerprint=["b", "a"])).hash
+
+
+def test_a_given_text_never_meets_a_computed_part() -> None:
+    computed = grouped(event(stack=STACK))
+    assert grouped(event(stack=STACK, fingerprint=list(computed.parts))).hash != computed.hash
+
+
+def test_a_discarded_event_says_by_which_rule() -> None:
+    found = fingerprint(decode(msg(event(stack=STACK))), rules(discard=True), view=VIEW)
+    assert found.discard
+    assert found.rule == "rule:mine"
+
+
+def test_the_current_version_is_registered_with_its_reason() -> None:
+    assert CURRENT_VERSION in VERSIONS
+    assert all(mechanism.why for mechanism in VERSIONS.values())
+    assert grouped(event()).version == CURRENT_VERSION
+
+
+def msg(sent: dict[str, Any]) -> bytes:
+    """The event as bytes."""
+    return json.dumps(sent).encode()
