@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final, cast
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.http_exceptions import PayloadEncodingError
 from aiohttp.web_protocol import RequestPayloadError
 from isal import isal_zlib
@@ -59,24 +59,30 @@ async def _read(request: web.BaseRequest, most: int, timeout: float) -> bytes:
         # Only now that everything before the body has passed is the client told to send it.
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
-    parts = []
-    size = 0
     try:
-        async with asyncio.timeout(timeout):
-            while part := await content.readany():
-                size += len(part)
-                if size > most:
-                    raise Fault(WireError.PAYLOAD_TOO_LARGE, "body")
-                parts.append(part)
-    except TimeoutError:
+        if content.is_eof():
+            data = content.read_nowait()
+        else:
+            async with asyncio.timeout(timeout):
+                data = await _gather(content, most)
+    except (TimeoutError, ConnectionError):
         raise SlowBody from None
     except (RequestPayloadError, PayloadEncodingError) as error:
-        raise Fault(
-            WireError.VALIDATION_FAILED, "body", [Detail("body", f"broken transfer: {error}")]
-        ) from None
-    except ConnectionError:
-        raise SlowBody from None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        details = [Detail("body", f"broken transfer: {error}")]
+        raise Fault(WireError.VALIDATION_FAILED, "body", details) from None
+    if len(data) > most:
+        raise Fault(WireError.PAYLOAD_TOO_LARGE, "body")
+    return data
+
+
+async def _gather(content: StreamReader, most: int) -> bytes:
+    """What comes until the end, or until it is more than `most`."""
+    parts = []
+    size = 0
+    while size <= most and (part := await content.readany()):
+        size += len(part)
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _bad_gzip(why: str) -> Fault:

@@ -1,0 +1,150 @@
+"""The edge's real HTTP surface in this process, with a sink in memory: every part but Kafka is the real one."""
+
+import gzip
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from edge.app import build_app
+from edge.chunker import Chunker, ChunkLimits
+from edge.delivery import Delivery
+from edge.events import Ingest
+from edge.intake import Intake
+from edge.metrics import Metrics
+from edge.outcomes import Outcomes
+from edge.projects import ProjectDirectory
+from edge.shared_window import SharedWindow
+from edge.sink import MemorySink
+from edge.spool import Spool
+from schemas.chunks import ChunkEvent, decode_chunk
+from schemas.health import Health
+from schemas.ids import new_token
+from schemas.payload import decompress
+from schemas.projects import Project, Token, encode_project
+from schemas.topics import Topic
+
+MOMENT = "2026-01-01T00:00:00.000Z"
+
+
+class LiveEdge:
+    """An edge that listens; `project` has one token, `lenient` another and is lenient to `react-native/*`."""
+
+    def __init__(self, folder: Path, body_timeout: float = 30.0, spool_bytes: int = 1 << 20) -> None:
+        self.sink = MemorySink()
+        self.spool = Spool(folder, spool_bytes, 3600)
+        self.chunker = Chunker(Delivery(self.sink, self.spool).deliver, ChunkLimits(linger_ms=1))
+        self.projects = ProjectDirectory(folder / "projects.json")
+        self.metrics = Metrics()
+        self.outcomes = Outcomes(self.sink, folder / "outcomes.json")
+        self.limiter = SharedWindow(folder / "rate-limit")
+        self.health = Health()
+        ingest = Ingest(
+            projects=self.projects,
+            limiter=self.limiter,
+            intake=Intake(self.chunker, self.sink),
+            metrics=self.metrics,
+            outcomes=self.outcomes,
+            body_timeout=body_timeout,
+        )
+        self.runner = web.ServerRunner(build_app(ingest, self.health, self.metrics), shutdown_timeout=1)
+        self.project = self.add_project("1")
+        self.lenient = self.add_project("2", lenient_sdks=("react-native/*",))
+        self.port = 0
+        self.session: aiohttp.ClientSession
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def add_project(self, number: str, **fields: Any) -> Project:
+        project = Project(
+            id=number, name="shop", created_at=MOMENT, **({"tokens": (Token(new_token(), MOMENT),)} | fields)
+        )
+        self.projects.apply(number.encode(), encode_project(project))
+        return project
+
+    def headers(self, project: Project | None = None, **more: str) -> dict[str, str]:
+        """The headers of section 5; a header given as "" is left out."""
+        given = {
+            "Authorization": f"Bearer {(project or self.project).tokens[0].token}",
+            "Svc-Sdk": "svc-js/1.2.3",
+            "Content-Type": "application/json",
+        } | {name.replace("_", "-"): value for name, value in more.items()}
+        return {name: value for name, value in given.items() if value}
+
+    async def post(
+        self,
+        body: bytes,
+        path: str = "/v1/events",
+        headers: dict[str, str] | None = None,
+        method: str = "POST",
+    ) -> "Answer":
+        async with self.session.request(
+            method, self.url + path, data=body, headers=self.headers() if headers is None else headers
+        ) as response:
+            return Answer(response.status, dict(response.headers), await response.read())
+
+    async def post_event(self, **fields: Any) -> "Answer":
+        from tests.edge_events import encoded
+
+        return await self.post(encoded(**fields))
+
+    async def post_batch(self, events: list[Any], compressed: bool = False) -> "Answer":
+        body = json.dumps({"events": events}).encode()
+        headers = self.headers(Content_Encoding="gzip" if compressed else "")
+        return await self.post(gzip.compress(body) if compressed else body, "/v1/events:batch", headers)
+
+    def stored(self) -> list[ChunkEvent]:
+        """Every event that went to Kafka."""
+        chunks = [record.value for record in self.sink.records if record.topic is Topic.EVENTS]
+        return [event for chunk in chunks for event in decode_chunk(chunk)]
+
+    def stored_bytes(self) -> list[bytes]:
+        return [decompress(event.payload) for event in self.stored()]
+
+
+class Answer:
+    """A response, read."""
+
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of `details`."""
+        return [detail["field"] for detail in self.json["details"]]
+
+    def __repr__(self) -> str:
+        return f"{self.status} {self.body!r}"
+
+
+@asynccontextmanager
+async def live_edge(folder: Path, loaded: bool = True, **options: Any) -> AsyncIterator[LiveEdge]:
+    """An edge for the time of a test."""
+    edge = LiveEdge(folder, **options)
+    if loaded:
+        edge.projects.set_current()
+    edge.health.set("accepting", True)
+    await edge.runner.setup()
+    site = web.TCPSite(edge.runner, "127.0.0.1", 0)
+    await site.start()
+    edge.port = edge.runner.addresses[0][1]
+    try:
+        async with aiohttp.ClientSession(auto_decompress=False) as edge.session:
+            yield edge
+    finally:
+        await edge.runner.cleanup()
+        await edge.chunker.stop()
+        await edge.spool.stop()
+        await edge.limiter.close()
