@@ -1,0 +1,234 @@
+"""Tree to SQL. Nothing of a query stands in the text: keys, values and patterns travel as parameters.
+
+Three questions: `event_condition` over the columns of `events`, `issue_condition` over those of `issues` for a tree that asks
+about issues only, and `split`, which parts the two where a query is a conjunction of them. What asks about the issue in the middle
+of an event's condition becomes a membership of the event's fingerprint in those of the issues that fit.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from schemas.ids import user_hash
+from storage.query.case import fold_pattern, variants
+from storage.query.evaluate import matches
+from storage.query.parameters import Parameters
+from storage.query.tree import (
+    COUNTS,
+    EVERYTHING,
+    And,
+    Compare,
+    Filter,
+    Has,
+    Is,
+    Not,
+    Or,
+    Pattern,
+    Query,
+    Text,
+    conjuncts,
+)
+from storage.query.values import moment_ms
+from storage.query.view import EventView
+
+PAIRS: Final = "arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags))"
+"""Word for word the expression of the index on tags: only so is the index used."""
+
+_COLUMNS: Final = {"osVersion": "os_version", "user": "user_id", "type": "error_type"}
+_ARRAYS: Final = {"file": "files", "function": "functions"}
+_ISSUE_COLUMNS: Final = {
+    "firstSeen": "first_seen",
+    "lastSeen": "last_seen",
+    "events": "events",
+    "users": "users",
+}
+_LIKE_SPECIAL: Final = re.compile(r"[\\%_]")
+
+
+class Scope(Struct, frozen=True):
+    """What a condition is compiled for: the project, the present in Unix ms, and where the values go."""
+
+    project: int
+    now_ms: int
+    parameters: Parameters
+
+
+def about_issue(query: Query) -> bool:
+    """Whether the query asks about the issue alone, and about something."""
+    match query:
+        case And(items) | Or(items):
+            return bool(items) and all(map(about_issue, items))
+        case Not(item):
+            return about_issue(item)
+        case Compare(key):
+            return key != "timestamp"
+        case _:
+            return isinstance(query, Is)
+
+
+def split(query: Query) -> tuple[Query, Query]:
+    """What the query asks about the issue and what about the event: it is the conjunction of the two."""
+    items = conjuncts(query)
+    return _all([i for i in items if about_issue(i)]), _all([i for i in items if not about_issue(i)])
+
+
+def _all(items: Sequence[Query]) -> Query:
+    return items[0] if len(items) == 1 else And(tuple(items)) if items else EVERYTHING
+
+
+def event_condition(query: Query, scope: Scope) -> str:
+    """A condition over a row of `events`."""
+    if about_issue(query):
+        return _membership(query, scope)
+    match query:
+        case And(()):
+            return "1"
+        case And(items):
+            return _joined(" AND ", _grouped(items, And), scope)
+        case Or(items):
+            return _joined(" OR ", _grouped(items, Or), scope)
+        case Not(item):
+            return f"NOT {event_condition(item, scope)}"
+        case _:
+            return _leaf(query, scope)
+
+
+def issue_condition(query: Query, scope: Scope) -> str:
+    """A condition over a row of `issues`, for a query that is `about_issue` or EVERYTHING."""
+    match query:
+        case And(()):
+            return "1"
+        case And(items):
+            return f"({' AND '.join(issue_condition(item, scope) for item in items)})"
+        case Or(items):
+            return f"({' OR '.join(issue_condition(item, scope) for item in items)})"
+        case Not(item):
+            return f"NOT {issue_condition(item, scope)}"
+        case Is(states):
+            return f"({' OR '.join(_state(state, scope) for state in states)})"
+        case Compare(key, op):
+            return f"({_ISSUE_COLUMNS[key]} {op} {_value(query, scope)})"
+        case _:
+            raise ValueError(f"{type(query).__name__} doesn't ask about an issue")
+
+
+def current_issues(scope: Scope) -> str:
+    """The rows of `issues` that are shown: the newest of each issue, without those merged into others."""
+    project = scope.parameters.add(scope.project, "UInt32")
+    return f"issues FINAL WHERE project_id = {project} AND deleted = 0 AND merged_into = 0"
+
+
+def _grouped(items: tuple[Query, ...], kind: type[And] | type[Or]) -> Iterable[Query]:
+    """The items with all that ask about the issue made one, so that they cost one look into `issues`."""
+    about = tuple(item for item in items if about_issue(item))
+    rest = (item for item in items if not about_issue(item))
+    return [*rest, *([kind(about)] if len(about) > 1 else about)]
+
+
+def _joined(operator: str, items: Iterable[Query], scope: Scope) -> str:
+    return f"({operator.join(event_condition(item, scope) for item in items)})"
+
+
+def _membership(query: Query, scope: Scope) -> str:
+    # An event whose issue isn't there yet is judged as the evaluator judges one without an issue.
+    unknown = matches(query, EventView(), scope.now_ms)
+    condition = issue_condition(Not(query) if unknown else query, scope)
+    fitting = f"SELECT arrayJoin(fingerprints) FROM {current_issues(scope)} AND {condition}"
+    return f"(fingerprint {'NOT IN' if unknown else 'IN'} ({fitting}))"
+
+
+def _leaf(query: Query, scope: Scope) -> str:
+    match query:
+        case Text(pattern):
+            return _text(fold_pattern(pattern), scope)
+        case Filter(key, is_tag, values):
+            each = [_tag(key, value, scope) if is_tag else _field(key, value, scope) for value in values]
+            return f"({' OR '.join(each)})"
+        case Has(key, True):
+            return f"mapContains(tags, {scope.parameters.add(key, 'String')})"
+        case Has(key, False):
+            return f"NOT {_field(key, Pattern(('',)), scope)}"
+        case Compare(_, op):
+            return f"(ts {op} {_value(query, scope)})"
+        case _:
+            raise ValueError(f"{type(query).__name__} is no leaf over an event")
+
+
+def _text(folded: Pattern, scope: Scope) -> str:
+    if folded.parts == ("",):
+        return "1"
+    around = Pattern(("", *folded.parts, ""))
+    return f"({_folded_like('message', around, scope)} OR {_folded_like('error_type', around, scope)})"
+
+
+def _field(key: str, pattern: Pattern, scope: Scope) -> str:
+    if key in _ARRAYS:
+        return _element(_ARRAYS[key], pattern, scope)
+    column = _COLUMNS.get(key, key)
+    if not any(pattern.parts):
+        return f"({column} {'=' if pattern.is_literal else '!='} '')"
+    if key == "message":
+        return _folded_like(column, fold_pattern(pattern), scope)
+    if not pattern.is_literal:
+        return f"({column} LIKE {_like(pattern, scope)})"
+    equal = f"{column} = {scope.parameters.add(pattern.parts[0], 'String')}"
+    if key == "user":
+        # The index is on the hash.
+        hashed = scope.parameters.add(user_hash(scope.project, pattern.parts[0]), "UInt64")
+        return f"(user_hash = {hashed} AND {equal})"
+    return f"({equal})"
+
+
+def _element(column: str, pattern: Pattern, scope: Scope) -> str:
+    if not any(pattern.parts):
+        return f"({'NOT ' if pattern.is_literal else ''}arrayExists(x -> x != '', {column}))"
+    if pattern.is_literal:
+        return f"has({column}, {scope.parameters.add(pattern.parts[0], 'String')})"
+    return f"arrayExists(x -> x LIKE {_like(pattern, scope)}, {column})"
+
+
+def _tag(key: str, pattern: Pattern, scope: Scope) -> str:
+    name = scope.parameters.add(key, "String")
+    if not pattern.is_literal:
+        fits = f" AND tags[{name}] LIKE {_like(pattern, scope)}" if any(pattern.parts) else ""
+        return f"(mapContains(tags, {name}){fits})"
+    value = pattern.parts[0]
+    pair = f"has({PAIRS}, {scope.parameters.add(f'{key}={value}', 'String')})"
+    if "=" in key or "=" in value:
+        # The pair says two things then: `a=b` under `c`, and `b=c`... under `a`.
+        return f"({pair} AND mapContains(tags, {name}) AND tags[{name}] = {scope.parameters.add(value, 'String')})"
+    return pair
+
+
+def _like(pattern: Pattern, scope: Scope) -> str:
+    escaped = (_LIKE_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.parts)
+    return scope.parameters.add("%".join(escaped), "String")
+
+
+def _folded_like(column: str, folded: Pattern, scope: Scope) -> str:
+    """The column, whatever its case: `lower` of the database knows ASCII, which its text index is made of."""
+    if all(variants(character) == character for part in folded.parts for character in part):
+        return f"(lower({column}) LIKE {_like(folded, scope)})"
+    middle = ".*".join("".join(map(_class, part)) for part in folded.parts)
+    anchored = rf"(?s)\A{middle}\z"
+    return f"match(lower({column}), {scope.parameters.add(anchored, 'String')})"
+
+
+def _class(folded: str) -> str:
+    same = variants(folded)
+    return f"[{same}]" if len(same) > 1 else re.escape(same)
+
+
+def _state(state: str, scope: Scope) -> str:
+    if state == "regressed":
+        return "regressed = 1"
+    if state == "assigned":
+        return "assignee != ''"
+    return f"status = {scope.parameters.add(state, 'String')}"
+
+
+def _value(compare: Compare, scope: Scope) -> str:
+    value = moment_ms(compare, scope.now_ms)
+    return scope.parameters.add(value, "UInt64") if compare.key in COUNTS else scope.parameters.moment(value)

@@ -1,0 +1,19 @@
+"""The changes of an issue."""
+
+from storage.query.parameters import Sql
+from storage.reader.cursors import ActivityCursor
+from storage.reader.question import Question
+
+
+def page(question: Question, issue: int, limit: int, cursor: ActivityCursor | None) -> Sql:
+    """Id, kind, author, time (Unix ms) and data of the newest changes, one more than the limit."""
+    statement = question.statement()
+    after = ""
+    if cursor is not None:
+        moment = statement.parameters.moment(cursor.time)
+        after = f" AND (at < {moment} OR (at = {moment} AND id < {statement.parameters.add(cursor.id, 'String')}))"
+    return statement.ready(
+        "SELECT id, kind, by, toUnixTimestamp64Milli(at), data FROM issue_activity FINAL"
+        f" WHERE {statement.project} AND issue_id = {statement.parameters.add(issue, 'UInt64')}{after}"
+        f" ORDER BY at DESC, id DESC LIMIT {limit + 1:d}"
+    )

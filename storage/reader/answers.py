@@ -1,0 +1,201 @@
+"""Answers of the read API (contract, section 4). Times are ISO 8601 in UTC with milliseconds."""
+
+from typing import Any, Literal
+
+from msgspec import Raw, Struct
+
+Sort = Literal["lastSeen", "firstSeen", "events", "users", "trend"]
+Interval = Literal["minute", "hour", "day"]
+
+
+class Issue(Struct, frozen=True, rename="camel", kw_only=True):
+    """An issue. `events` and `users` are for the asked range and query, the totals for its life.
+
+    `trend` has 24 hourly or 14 daily counts of what the query matches, the last one being that of the range's end.
+    """
+
+    id: str
+    project_id: str
+    error_type: str
+    message: str
+    culprit: str
+    status: str
+    regressed: bool
+    platform: str
+    first_seen: str
+    last_seen: str
+    events: int
+    users: int
+    total_events: int
+    total_users: int
+    first_release: str
+    last_release: str
+    environments: list[str]
+    assignee: str | None
+    resolved_in: str | None
+    ignore_until: dict[str, Any] | None
+    fingerprints: list[str]
+    trend: list[int]
+
+
+class IssuePage(Struct, frozen=True, rename="camel"):
+    """A page of issues; `next_cursor` is null at the end."""
+
+    issues: list[Issue]
+    next_cursor: str | None
+
+
+class EventRow(Struct, frozen=True, rename="camel", kw_only=True):
+    """An event as lists show it. `time` is the event's time (contract, section 2, point 10); an absent field is empty."""
+
+    id: str
+    issue_id: str
+    time: str
+    received_at: str
+    error_type: str
+    message: str
+    release: str
+    environment: str
+    platform: str
+    kind: str
+    os: str
+    os_version: str
+    model: str
+    locale: str
+    sdk: str
+    user: str
+    tags: dict[str, str]
+
+
+class EventPage(Struct, frozen=True, rename="camel"):
+    """A page of events, newest first; `next_cursor` is null at the end."""
+
+    events: list[EventRow]
+    next_cursor: str | None
+
+
+class GroupingOf(Struct, frozen=True):
+    """Why an event is in its issue: version and rule of its fingerprint, and the readable parts of the issue's."""
+
+    version: str
+    rule: str
+    parts: list[str]
+
+
+class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
+    """One event. `event` holds the bytes as sent; it is null once the payload's shorter retention has passed.
+
+    The neighbours are those in the issue, by the event's time.
+    """
+
+    event: Raw | None
+    event_id: str
+    project_id: str
+    issue_id: str
+    fingerprint: str
+    time: str
+    received_at: str
+    sdk: str
+    previous_event_id: str | None
+    next_event_id: str | None
+    grouping: GroupingOf
+
+
+class TagValue(Struct, frozen=True):
+    """A value and how many events have it."""
+
+    value: str
+    events: int
+
+
+class TagFacet(Struct, frozen=True):
+    """A key with its most frequent values; `distinct` counts all of them."""
+
+    key: str
+    distinct: int
+    values: list[TagValue]
+
+
+class TagFacets(Struct, frozen=True, rename="camel"):
+    """Keys, the most frequent first. Where `sampled`, counts are those of the newest `sample_events` events."""
+
+    tags: list[TagFacet]
+    sampled: bool
+    sample_events: int
+
+
+class TagValues(Struct, frozen=True):
+    """Completion: values that begin with the prefix, the most frequent first."""
+
+    values: list[TagValue]
+
+
+class Keys(Struct, frozen=True):
+    """Completion: keys that begin with the prefix, the most frequent first."""
+
+    keys: list[str]
+
+
+class Point(Struct, frozen=True):
+    """Events and distinct users of one interval, which begins at `time`."""
+
+    time: str
+    events: int
+    users: int
+
+
+class Series(Struct, frozen=True):
+    """One point for each interval of the range, empty ones included. `interval` is `minute`, `hour` or `day`, in UTC."""
+
+    series: list[Point]
+    interval: Interval
+
+
+class Release(Struct, frozen=True, rename="camel", kw_only=True):
+    """A release: what it brought as far as events are kept."""
+
+    release: str
+    first_seen: str
+    last_seen: str
+    events: int
+    new_issues: int
+    regressions: int
+
+
+class Releases(Struct, frozen=True):
+    """Releases, the latest seen first."""
+
+    releases: list[Release]
+
+
+class OutcomeCount(Struct, frozen=True):
+    """Events or requests that ended so. `time` begins the interval, and is null where none was asked for."""
+
+    time: str | None
+    outcome: str
+    sdk: str
+    reason: str
+    count: int
+
+
+class Outcomes(Struct, frozen=True):
+    """Counts by interval, outcome, SDK and reason, in this order."""
+
+    outcomes: list[OutcomeCount]
+
+
+class ActivityRow(Struct, frozen=True):
+    """One change of an issue; `data` is as the change wrote it."""
+
+    id: str
+    kind: str
+    by: str
+    at: str
+    data: Raw
+
+
+class ActivityPage(Struct, frozen=True, rename="camel"):
+    """A page of changes, newest first; `next_cursor` is null at the end."""
+
+    activity: list[ActivityRow]
+    next_cursor: str | None

@@ -1,0 +1,69 @@
+"""Calls that count: series, releases, outcomes."""
+
+from schemas.times import iso
+from storage.reader import outcomes as endings
+from storage.reader import releases as versions
+from storage.reader import series
+from storage.reader.answers import Interval, OutcomeCount, Outcomes, Release, Releases, Series
+from storage.reader.session import Session
+
+
+async def issue_stats(
+    session: Session, issue: str, query: str, interval: Interval | None, start: int | None, end: int | None
+) -> Series:
+    """Events and users of an issue by interval."""
+    row = await session.issue(issue)
+    asked = session.question(row.project_id, query, start, end)
+    chosen = series.chosen_interval(interval, asked.span, asked.now_ms)
+    rows = await session.rows(series.counts(asked, row.fingerprints, chosen))
+    return series.filled(rows, asked.span, chosen, asked.now_ms)
+
+
+async def project_stats(
+    session: Session, project: int, query: str, interval: Interval | None, start: int | None, end: int | None
+) -> Series:
+    """Events and users of a project by interval."""
+    asked = session.question(project, query, start, end)
+    chosen = series.chosen_interval(interval, asked.span, asked.now_ms)
+    rows = await session.rows(series.counts(asked, None, chosen))
+    return series.filled(rows, asked.span, chosen, asked.now_ms)
+
+
+async def releases(session: Session, project: int) -> Releases:
+    """Releases of a project, the latest seen first."""
+    rows = await session.rows(versions.releases(session.question_ever(project, "", None, None)))
+    return Releases(
+        [
+            Release(
+                release=release,
+                first_seen=iso(since),
+                last_seen=iso(until),
+                events=int(events),
+                new_issues=int(new),
+                regressions=int(regressions),
+            )
+            for release, since, until, events, new, regressions in rows
+        ]
+    )
+
+
+async def outcomes(
+    session: Session, project: int, start: int | None, end: int | None, interval: Interval | None
+) -> Outcomes:
+    """What became of events and requests."""
+    asked = session.question(project, "", start, end)
+    if interval is not None:
+        interval = series.chosen_interval(interval, asked.span, asked.now_ms)
+    rows = await session.rows(endings.outcomes(asked, interval))
+    return Outcomes(
+        [
+            OutcomeCount(
+                time=iso(bucket) if interval else None,
+                outcome=outcome,
+                sdk=sdk,
+                reason=reason,
+                count=int(count),
+            )
+            for bucket, outcome, sdk, reason, count in rows
+        ]
+    )

@@ -1,0 +1,38 @@
+"""What a read call may end in, apart from an answer. Each says what the asker can do."""
+
+from storage.query.errors import QueryError
+
+
+class ReadError(Exception):
+    """Any of the below; its text is one sentence for people."""
+
+
+class BadQuery(ReadError):
+    """The question can't be answered as it was put: a query that doesn't parse, a foreign cursor, a bad range.
+
+    `field` names the parameter; for a query's text `position` (code points from 0) and `expected` say where and what.
+    """
+
+    def __init__(self, field: str, message: str, position: int | None = None, expected: str = "") -> None:
+        self.field = field
+        self.message = message
+        self.position = position
+        self.expected = expected
+        super().__init__(f"{field}: {message}")
+
+    @classmethod
+    def of(cls, error: QueryError) -> "BadQuery":
+        """What a refused text of the query language is."""
+        return cls("query", error.message, error.position, error.expected)
+
+
+class QueryTooExpensive(ReadError):
+    """The answer takes more time, memory or rows than one call may use: narrow the range or the query."""
+
+
+class StorageUnavailable(ReadError):
+    """ClickHouse doesn't answer, or is busy: the same call may work in a moment."""
+
+
+class NotFound(ReadError):
+    """There is no such issue or event, or no longer."""

@@ -1,0 +1,83 @@
+"""The most frequent values of each tag."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from storage.query.parameters import Sql
+from storage.query.tree import EVERYTHING
+from storage.reader.answers import TagFacet, TagValue
+from storage.reader.question import Question, Statement
+
+VALUES: Final = 10
+SAMPLE: Final = 50_000
+"""Events that the facets of a large set are made of: the newest ones."""
+_MAX_KEYS: Final = 200
+
+
+def by_day(question: Question) -> Sql:
+    """Facets of a whole project from its daily counts: every day that the range touches."""
+    statement = question.statement()
+    return statement.ready(
+        _top(f"SELECT k, v, n FROM tag_day WHERE {statement.project} AND {_touched_days(statement)}")
+    )
+
+
+def answers_by_day(question: Question, fingerprints: Sequence[int] | None) -> bool:
+    """Whether the daily counts know the answer."""
+    return fingerprints is None and question.of_issue == EVERYTHING and question.of_event == EVERYTHING
+
+
+def size(question: Question, fingerprints: Sequence[int] | None) -> Sql:
+    """How many events there are, counted no further than one beyond the sample."""
+    statement = question.statement()
+    found = f"SELECT 1 FROM events WHERE {_conditions(statement, fingerprints)} LIMIT {SAMPLE + 1:d}"
+    return statement.ready(f"SELECT count() FROM ({found})")
+
+
+def by_event(question: Question, fingerprints: Sequence[int] | None, sampled: bool) -> Sql:
+    """Facets of the events in range and query, or of the newest of them."""
+    statement = question.statement()
+    newest = f" ORDER BY ts DESC LIMIT {SAMPLE:d}" if sampled else ""
+    found = f"SELECT tags FROM events WHERE {_conditions(statement, fingerprints)}{newest}"
+    return statement.ready(
+        _top(f"SELECT k, v, 1 AS n FROM ({found}) ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v")
+    )
+
+
+def facets(rows: Iterable[Sequence[Any]]) -> list[TagFacet]:
+    """The rows of a statement of this module, which come with the most frequent key and value first."""
+    found: dict[str, tuple[int, list[TagValue]]] = {}
+    for key, value, events, distinct in rows:
+        found.setdefault(key, (int(distinct), []))[1].append(TagValue(value, int(events)))
+    return [TagFacet(key, distinct, values) for key, (distinct, values) in found.items()]
+
+
+def _top(source: str) -> str:
+    """Key, value, events and distinct values of the key."""
+    counted = (
+        "SELECT k, v, sum(n) AS events, count() OVER (PARTITION BY k) AS distinct, sum(events) OVER (PARTITION BY k) AS total"
+        f" FROM ({source}) GROUP BY k, v"
+    )
+    return (
+        f"SELECT k, v, events, distinct FROM ({counted})"
+        f" ORDER BY total DESC, k, events DESC, v LIMIT {VALUES} BY k LIMIT {VALUES * _MAX_KEYS}"
+    )
+
+
+def _conditions(statement: Statement, fingerprints: Sequence[int] | None) -> str:
+    conditions = [statement.project, statement.within("ts", statement.question.span), statement.whole]
+    if fingerprints is not None:
+        conditions.append(
+            f"fingerprint = {statement.parameters.add(fingerprints[0], 'UInt64')}"
+            if len(fingerprints) == 1
+            else f"fingerprint IN {statement.numbers(list(fingerprints))}"
+        )
+    return " AND ".join(conditions)
+
+
+def _touched_days(statement: Statement) -> str:
+    span = statement.question.span
+    since = f"day >= toDate({statement.parameters.moment(span.start)})"
+    if span.end is None:
+        return since
+    return f"{since} AND day <= toDate({statement.parameters.moment(span.end - 1)})"

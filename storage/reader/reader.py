@@ -1,0 +1,173 @@
+"""`Reader`: every read call as one method. What each does stands in the modules that it hands over to."""
+
+import time
+from collections.abc import Callable
+
+from storage.query.parameters import Sql
+from storage.reader import count_calls, event_calls, issue_calls, tag_calls
+from storage.reader.answers import (
+    ActivityPage,
+    EventDetail,
+    EventPage,
+    Interval,
+    Issue,
+    IssuePage,
+    Keys,
+    Outcomes,
+    Releases,
+    Series,
+    Sort,
+    TagFacets,
+    TagValues,
+)
+from storage.reader.execute import ClickHouseExecutor, Executor, Limits
+from storage.reader.session import Session
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Reader:
+    """Answers read calls; one instance serves any number at once, on one event loop. Errors: see the package's docstring."""
+
+    def __init__(self, executor: Executor, now_ms: Callable[[], int] = _now_ms) -> None:
+        self._session = Session(executor, now_ms)
+
+    @classmethod
+    def open(cls, url: str, limits: Limits | None = None) -> "Reader":
+        """A reader of the database that the URL names; it connects with the first question."""
+        return cls(ClickHouseExecutor(url, limits or Limits()))
+
+    async def close(self) -> None:
+        """Wait for running questions and let go of all connections."""
+        await self._session.executor.close()
+
+    async def ping(self) -> None:
+        """Raises StorageUnavailable where the database doesn't answer."""
+        await self._session.rows(Sql("SELECT 1", {}))
+
+    async def project_of(self, issue: str) -> int:
+        """The project of an issue. Raises NotFound."""
+        return (await self._session.issue(issue)).project_id
+
+    async def issues(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        sort: Sort = "lastSeen",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> IssuePage:
+        """A page of the issues that have an event in range and query."""
+        return await issue_calls.issues(self._session, project, query, start, end, sort, limit, cursor)
+
+    async def issue(
+        self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
+    ) -> Issue:
+        """One issue, counted in range and query. Of a merged one: the issue that has its events now."""
+        return await issue_calls.issue(self._session, issue, query, start, end)
+
+    async def activity(self, issue: str, *, limit: int = 50, cursor: str | None = None) -> ActivityPage:
+        """A page of an issue's changes, newest first."""
+        return await issue_calls.activity(self._session, issue, limit, cursor)
+
+    async def issue_events(
+        self,
+        issue: str,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> EventPage:
+        """A page of an issue's events, newest first; without a range, of all that are kept."""
+        return await event_calls.issue_events(self._session, issue, query, start, end, limit, cursor)
+
+    async def project_events(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> EventPage:
+        """A page of a project's events, newest first."""
+        return await event_calls.project_events(self._session, project, query, start, end, limit, cursor)
+
+    async def issue_event(self, issue: str, event: str) -> EventDetail:
+        """An event of an issue by its id, or `latest`, or `oldest`."""
+        return await event_calls.issue_event(self._session, issue, event)
+
+    async def project_event(self, project: int, event: str) -> EventDetail:
+        """An event of a project by its id, or `latest`, or `oldest`."""
+        return await event_calls.project_event(self._session, project, event)
+
+    async def issue_tags(
+        self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
+    ) -> TagFacets:
+        """The most frequent values of each tag among an issue's events; without a range, of all that are kept."""
+        return await tag_calls.issue_tags(self._session, issue, query, start, end)
+
+    async def project_tags(
+        self, project: int, query: str = "", *, start: int | None = None, end: int | None = None
+    ) -> TagFacets:
+        """The most frequent values of each tag among a project's events; without a query by whole days."""
+        return await tag_calls.project_tags(self._session, project, query, start, end)
+
+    async def tag_values(self, project: int, key: str, prefix: str = "") -> TagValues:
+        """Values of a tag that begin with the prefix, of the last 14 days."""
+        return await tag_calls.tag_values(self._session, project, key, prefix)
+
+    async def field_values(self, project: int, field: str, prefix: str = "") -> TagValues:
+        """Values of a field of the query language that begin with the prefix, of the last 14 days."""
+        return await tag_calls.field_values(self._session, project, field, prefix)
+
+    async def keys(self, project: int, prefix: str = "") -> Keys:
+        """Keys that a query may go on with: the language's own, then tags of the last 14 days as a query names them."""
+        return await tag_calls.keys(self._session, project, prefix)
+
+    async def issue_stats(
+        self,
+        issue: str,
+        query: str = "",
+        *,
+        interval: Interval | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Series:
+        """Events and users of an issue by interval, without gaps."""
+        return await count_calls.issue_stats(self._session, issue, query, interval, start, end)
+
+    async def project_stats(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        interval: Interval | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Series:
+        """Events and users of a project by interval, without gaps."""
+        return await count_calls.project_stats(self._session, project, query, interval, start, end)
+
+    async def releases(self, project: int) -> Releases:
+        """Releases of a project, the latest seen first."""
+        return await count_calls.releases(self._session, project)
+
+    async def outcomes(
+        self,
+        project: int,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        interval: Interval | None = None,
+    ) -> Outcomes:
+        """What became of events and requests, by outcome, SDK and reason."""
+        return await count_calls.outcomes(self._session, project, start, end, interval)
