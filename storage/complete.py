@@ -1,0 +1,120 @@
+"""Brings one block's rows into every table exactly once without relying on its token, by looking at what is there.
+
+For a block whose token may say more than is true (ClickHouse wrote it before a part and was killed), or no longer anything (too
+many blocks since), or that ClickHouse refuses as a whole because of some row.
+"""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from clickhouse_connect.driver.external import ExternalData
+from msgspec import Struct
+
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client
+from storage.mend import mend
+from storage.quiet import quietly
+from storage.rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
+from storage.trouble import Kind, NotNow, diagnose
+
+_WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
+_STRUCTURE: Final = "id UInt128, fingerprint UInt64, project_id UInt32"
+_EVENTS_THERE: Final = """
+    SELECT project_id, id FROM events
+    WHERE project_id IN (SELECT project_id FROM wanted) AND fingerprint IN (SELECT fingerprint FROM wanted)
+        AND ts >= {first:DateTime64(3, 'UTC')} AND ts <= {last:DateTime64(3, 'UTC')} AND id IN (SELECT id FROM wanted)"""
+_PAYLOADS_THERE: Final = """
+    SELECT project_id, id FROM payloads
+    WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
+_MANY: Final = 100
+
+Key = tuple[int, bytes]
+
+
+class RefusesMost(NotNow):
+    """Most rows are refused: that is no row's fault."""
+
+    reason = "refusesMost"
+
+
+class Completion(Struct):
+    """What was missing: rows added by table, keys of rollups that differed, and the rows that were refused, with the reason."""
+
+    added: dict[str, int]
+    mended: dict[str, int]
+    refused: list[tuple[int, str]]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Everything that was put right, by table."""
+        return {table: count for table, count in (self.added | self.mended).items() if count}
+
+
+def count_there(client: Client, block: pa.Table) -> int:
+    """How many rows of the block are in `events`. Raises ClickHouseError."""
+    keys = _keys(block)
+    there = _there(client, block, _EVENTS_THERE)
+    return sum(key in there for key in keys)
+
+
+def complete(client: Client, block: pa.Table) -> Completion:
+    """Insert what is missing of a block into `events` and `payloads`, and mend the rollups on its days.
+
+    Repeatable. Raises ClickHouseError, NeverQuiet, and RefusesMost when the server refuses most of a large block.
+    """
+    keys = _keys(block)
+    events, payloads = quietly(
+        client, lambda: (_there(client, block, _EVENTS_THERE), _there(client, block, _PAYLOADS_THERE))
+    )
+    missing = [row for row, key in enumerate(keys) if key not in events]
+    refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), missing)
+    if len(block) > _MANY and len(refused) * 2 > len(block):
+        raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {refused[0][1]}")
+    out = {row for row, _ in refused}
+    lacking = [row for row, key in enumerate(keys) if key not in payloads and row not in out]
+    refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking)
+    added = {"events": len(missing) - len(out), "payloads": len(lacking)}
+    return Completion(added=added, mended=mend(client, set(_days(block))), refused=refused)
+
+
+def _keys(block: pa.Table) -> list[Key]:
+    return list(zip(block["project_id"].to_pylist(), block["id"].to_pylist(), strict=True))
+
+
+def _there(client: Client, block: pa.Table, sql: str) -> set[Key]:
+    wanted = np.empty(len(block), _WANTED)
+    wanted["id"] = np.frombuffer(b"".join(block["id"].to_pylist()), "V16")
+    wanted["fingerprint"] = block["fingerprint"].to_numpy()
+    wanted["project_id"] = block["project_id"].to_numpy()
+    external = ExternalData(file_name="wanted", data=wanted.tobytes(), fmt="RowBinary", structure=_STRUCTURE)
+    moments: list[datetime] = block["ts"].to_pylist()
+    limits: dict[str, Any] = {"first": min(moments), "last": max(moments)} if "{first" in sql else {}
+    limits = {name: moment.replace(tzinfo=UTC) for name, moment in limits.items()}
+    answer = client.query(sql, parameters=limits, external_data=external)
+    return {(int(project), int(number).to_bytes(16, "little")) for project, number in answer.result_rows}
+
+
+def _insert(client: Client, table: str, rows: pa.Table, wanted: list[int]) -> list[tuple[int, str]]:
+    """Insert some rows; those that are refused are found by halving and returned with the reason."""
+    if not wanted:
+        return []
+    try:
+        settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"complete/{table}/{time.time_ns()}"}
+        client.insert_arrow(table, rows.take(wanted), settings=settings)
+    except ClickHouseError as error:
+        trouble = diagnose(error)
+        if trouble.kind is not Kind.REFUSED:
+            raise
+        if len(wanted) == 1:
+            return [(wanted[0], trouble.sentence)]
+        middle = len(wanted) // 2
+        return _insert(client, table, rows, wanted[:middle]) + _insert(client, table, rows, wanted[middle:])
+    return []
+
+
+def _days(block: pa.Table) -> Iterator[tuple[int, date]]:
+    for project, moment in zip(block["project_id"].to_pylist(), block["ts"].to_pylist(), strict=True):
+        yield project, moment.date()

@@ -1,0 +1,55 @@
+"""Makes rollups equal to `events` by inserting the difference, while everything runs."""
+
+import time
+from collections.abc import Iterable
+from datetime import date
+
+from storage.client import INSERT_SETTINGS, Client
+from storage.quiet import quietly
+from storage.rollups import ROLLUPS, Rollup, difference
+
+Days = Iterable[tuple[int, date]]
+"""Pairs of a project and a day."""
+
+
+def mend(client: Client, days: Days) -> dict[str, int]:
+    """Mend every rollup on these days; returns how many keys of each differed. Raises ClickHouseError and NeverQuiet.
+
+    Repeatable: what is equal gets nothing.
+    """
+    pairs = sorted(set(days))
+    if not pairs:
+        return {}
+    return {rollup.table: _mend_one(client, rollup, pairs) for rollup in ROLLUPS}
+
+
+def _mend_one(client: Client, rollup: Rollup, pairs: list[tuple[int, date]]) -> int:
+    sql = difference(rollup, _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True))
+    counted = f"SELECT count() FROM ({sql})"  # noqa: S608 - built of our own schema, numbers and dates
+
+    def read() -> tuple[int, bytes]:
+        differing = int(client.query(counted).result_rows[0][0])
+        return differing, client.raw_query(sql, fmt="Native") if differing else b""
+
+    differing, rows = quietly(client, read)
+    if differing:
+        columns = [name for name, _ in rollup.keys] + ["n", *rollup.states]
+        settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"mend/{rollup.table}/{time.time_ns()}"}
+        client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
+    return differing
+
+
+def _where(column: str, pairs: list[tuple[int, date]], *, whole_day: bool) -> str:
+    projects = ", ".join(str(project) for project in sorted({project for project, _ in pairs}))
+    first, last = min(day for _, day in pairs), max(day for _, day in pairs)
+    tuples = ", ".join(f"({project}, '{day}')" for project, day in pairs)
+    moment = f"toDate({column})" if whole_day else column
+    until = (
+        f"{moment} <= '{last}'"
+        if whole_day
+        else f"{column} < toDateTime64('{last}', 3, 'UTC') + INTERVAL 1 DAY"
+    )
+    since = f"{moment} >= '{first}'" if whole_day else f"{column} >= toDateTime64('{first}', 3, 'UTC')"
+    return (
+        f"project_id IN ({projects}) AND {since} AND {until} AND (project_id, toDate({column})) IN ({tuples})"
+    )

@@ -1,0 +1,46 @@
+"""`svc writer`: grouped events, issues, activity and outcomes from Kafka into ClickHouse."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+import click
+import uvloop
+
+from schemas.logs import configure
+from schemas.settings import BadSetting, WriterSettings, load
+from storage.client import parse_url
+from storage.writer.app import run
+
+
+@click.command("writer")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Write what the processors decided into ClickHouse, each event once."""
+    try:
+        settings = checked(getattr(ctx.obj, "environ", os.environ))
+    except BadSetting as error:
+        click.echo(f"svc: {error}", err=True)
+        sys.exit(2)
+    configure(settings.log_level)
+    try:
+        uvloop.run(run(settings))
+    except OSError as error:
+        click.echo(
+            f"svc: can't listen on SVC_WRITER_HEALTH_PORT {settings.writer_health_port}: {error}", err=True
+        )
+        sys.exit(1)
+
+
+def checked(environ: Mapping[str, str]) -> WriterSettings:
+    """The writer's settings with both servers named. Raises BadSetting."""
+    settings = load(WriterSettings, environ)
+    for name in ("kafka_bootstrap", "clickhouse_url"):
+        if not getattr(settings, name):
+            raise BadSetting(f"SVC_{name.upper()} is required")
+    parse_url(settings.clickhouse_url)
+    return settings
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,80 @@
+"""The writer's parts put together and run."""
+
+import asyncio
+import logging
+import signal
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from schemas.health import Health
+from schemas.kafka import follow_projects
+from schemas.projects import ProjectRegistry
+from schemas.settings import WriterSettings
+from storage.health_server import serve_health
+from storage.writer.deliver import Delivery
+from storage.writer.events import EventsWriter
+from storage.writer.insert import Inserter
+from storage.writer.letters import Letters
+from storage.writer.metrics import WriterMetrics
+from storage.writer.pace import Pace
+from storage.writer.projects import RegistryRetention, write_projects
+from storage.writer.records import RecordsWriter
+from storage.writer.source import GroupedSource
+
+log = logging.getLogger(__name__)
+
+_BLOCK_BYTES: Final = 64 * 1024 * 1024
+
+
+async def run(settings: WriterSettings) -> None:
+    """Write until SIGTERM or SIGINT. Raises what is neither Kafka's nor ClickHouse's absence."""
+    health, metrics, registry = Health(), WriterMetrics(CollectorRegistry()), ProjectRegistry()
+    pace = Pace(
+        block_rows=settings.writer_block_rows,
+        block_bytes=_BLOCK_BYTES,
+        quiet_seconds=settings.writer_quiet_seconds,
+        wait_seconds=settings.writer_wait_seconds,
+    )
+    server = await serve_health(
+        settings.writer_health_host, settings.writer_health_port, health, metrics.registry
+    )
+    inserters = [
+        Inserter(settings.clickhouse_url, part, health, metrics) for part in ("events", "issues", "projects")
+    ]
+    letters = Letters(settings, metrics)
+    source = GroupedSource(settings)
+    delivery = Delivery(inserters[0], letters, source.topic, metrics)
+    events = EventsWriter(source, delivery, RegistryRetention(registry), pace, health, metrics)
+    records = RecordsWriter(settings, inserters[1], letters, pace, health)
+    follower = follow_projects(settings, registry)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    health.set("projects", ok=False, detail="reading the projects")
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(follower.run())
+            await _first(follower.loaded, stopping)
+            health.set("projects", ok=True)
+            table = tasks.create_task(write_projects(registry, inserters[2]))
+            writing = [tasks.create_task(events.run()), tasks.create_task(records.run())]
+            await stopping.wait()
+            events.stop()
+            records.stop()
+            await asyncio.wait(writing)
+            table.cancel()
+            following.cancel()
+    finally:
+        await letters.close()
+        for inserter in inserters:
+            inserter.close()
+        await server.close()
+
+
+async def _first(*events: asyncio.Event) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()

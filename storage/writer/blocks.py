@@ -1,0 +1,158 @@
+"""A block that grows record by record, dropping what a processor sent again. Pure."""
+
+from bisect import bisect_right
+from operator import itemgetter
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from schemas.chunks import ChunkEvent, GroupedChunk, Grouping, decode_chunk, decode_grouped
+from schemas.payload import BadPayload
+from storage.extract import Unreadable
+from storage.rows import EventColumns
+from storage.writer.plan import Plan, Range
+
+REPLAYED_HEADER: Final = "replayed"
+"""Marks a record that was put back from the dead letters: its source position is old and says nothing."""
+Headers = tuple[tuple[str, bytes], ...]
+
+
+class Retention(Protocol):
+    """For how many days a project keeps events and payloads."""
+
+    def days(self, project: int) -> tuple[int, int]:
+        """Days of the events and of their payloads."""
+
+
+class Record(Protocol):
+    """What a block needs of a Kafka record."""
+
+    @property
+    def partition(self) -> int: ...  # noqa: D102
+    @property
+    def offset(self) -> int: ...  # noqa: D102
+    @property
+    def value(self) -> bytes | None: ...  # noqa: D102
+    @property
+    def headers(self) -> Headers: ...  # noqa: D102
+
+
+class Refused(Struct, frozen=True):
+    """What can't be written: a whole record, or one event of it, which `value` then holds alone. `kind` is a stable word."""
+
+    partition: int
+    offset: int
+    kind: str
+    reason: str
+    value: bytes
+    headers: Headers
+    event: ChunkEvent | None = None
+
+
+class Block:
+    """Rows of consecutive records of some partitions; `repeats` counts the records that were dropped.
+
+    `seen` holds the last source position of each partition that has a record here, `oldest_ms` the first receipt of an event.
+    """
+
+    def __init__(self, retention: Retention) -> None:
+        self.columns = EventColumns()
+        self.refused: list[Refused] = []
+        self.seen: dict[int, int] = {}
+        self.records = 0
+        self.repeats = 0
+        self.oldest_ms = 1 << 62
+        self._retention = retention
+        self._records: list[tuple[int, Record]] = []
+        self._ranges: dict[int, Range] = {}
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def plan(self, at_ms: int) -> Plan:
+        """The plan of what the block holds now."""
+        return Plan(ranges=tuple(sorted(self._ranges.values())), at_ms=at_ms)
+
+    def feed(self, record: Record, seen: int) -> int:
+        """Take one record, given the last source position of its partition; returns the new one, kept in `seen` too."""
+        self.seen[record.partition] = self._feed(record, seen)
+        return self.seen[record.partition]
+
+    def _feed(self, record: Record, seen: int) -> int:
+        known = self._ranges.get(record.partition)
+        self._ranges[record.partition] = Range(
+            partition=record.partition,
+            first=known.first if known else record.offset,
+            last=record.offset,
+            seen=known.seen if known else seen,
+        )
+        self.records += 1
+        try:
+            chunk = decode_grouped(record.value or b"")
+            events = decode_chunk(chunk.chunk)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason = f"not a chunk of grouped events: {error}"
+            value, headers = record.value or b"", tuple(record.headers)
+            self.refused.append(
+                Refused(record.partition, record.offset, "undecodable", reason, value, headers)
+            )
+            return seen
+        replayed = any(name == REPLAYED_HEADER for name, _ in record.headers)
+        if not replayed and chunk.offset <= seen:
+            self.repeats += 1
+            return seen
+        self._add(record, chunk, events)
+        return seen if replayed else chunk.offset
+
+    def _add(self, record: Record, chunk: GroupedChunk, events: list[ChunkEvent]) -> None:
+        self._records.append((len(self), record))
+        add, days, groupings = self.columns.add, self._retention.days, chunk.groupings
+        for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
+            event = events[position]
+            try:
+                add(event, groupings[group], *days(event.project))
+            except (BadPayload, Unreadable) as error:
+                self.refused.append(_alone(record, chunk, event, groupings[group], "unreadable", str(error)))
+            else:
+                self.oldest_ms = min(self.oldest_ms, event.received_ms)
+
+    def refusal(self, row: int, project: int, event_id: bytes, reason: str) -> Refused:
+        """What the server refused: the event of one of the rows."""
+        _, record = self._records[bisect_right(self._records, row, key=itemgetter(0)) - 1]
+        chunk = decode_grouped(record.value or b"")
+        events = decode_chunk(chunk.chunk)
+        for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
+            event = events[position]
+            if event.id == event_id and event.project == project:
+                return _alone(record, chunk, event, chunk.groupings[group], "refused", reason)
+        raise LookupError(f"row {row} is not of {record.partition}/{record.offset}")
+
+
+def _alone(
+    record: Record, chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping, kind: str, reason: str
+) -> Refused:
+    headers = tuple((name, value) for name, value in record.headers if name != REPLAYED_HEADER)
+    return Refused(
+        partition=record.partition,
+        offset=record.offset,
+        kind=kind,
+        reason=reason,
+        value=single(chunk, event, grouping),
+        headers=(*headers, (REPLAYED_HEADER, b"1")),
+        event=event,
+    )
+
+
+def single(chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping) -> bytes:
+    """The value of a record that holds one event of a chunk alone."""
+    return msgspec.msgpack.encode(
+        GroupedChunk(
+            partition=chunk.partition,
+            offset=chunk.offset,
+            kept=[0],
+            grouping_of=[0],
+            groupings=[grouping],
+            chunk=msgspec.msgpack.encode([event]),
+        )
+    )

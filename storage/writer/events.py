@@ -1,0 +1,244 @@
+"""Grouped events into ClickHouse: plan, insert, commit (design of the writer: `docs/decisions/writer.md`)."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
+
+from schemas.health import Health
+from storage.writer.blocks import Block, Retention
+from storage.writer.deliver import Delivery
+from storage.writer.metrics import WriterMetrics
+from storage.writer.pace import Pace
+from storage.writer.plan import MAX_RANGES, Done, Plan
+from storage.writer.source import GroupedSource, Listener
+
+log = logging.getLogger(__name__)
+
+_READ_RECORDS: Final = 40
+_READ_SECONDS: Final = 0.05
+_RESTART_SECONDS: Final = 0.25
+_STOP_SECONDS: Final = 5.0
+
+
+class Outdated(Exception):
+    """The plan may no longer be ours: it must be read again from the group."""
+
+
+class EventsWriter:
+    """Writes the partitions that the group gives to this member, session by session: one from each rebalance to the next."""
+
+    def __init__(
+        self,
+        source: GroupedSource,
+        delivery: Delivery,
+        retention: Retention,
+        pace: Pace,
+        health: Health,
+        metrics: WriterMetrics,
+    ) -> None:
+        self._source = source
+        self._delivery = delivery
+        self._retention = retention
+        self._pace = pace
+        self._health = health
+        self._metrics = metrics
+        self._assigned: set[int] = set()
+        self._given = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._session: asyncio.Task[None] | None = None
+        self._seen: dict[int, int] = {}
+        self._positions: dict[int, int] = {}
+
+    async def run(self) -> None:
+        """Write until stopped. Raises what is not a matter of waiting."""
+        self._health.set("grouped", ok=False, detail="joining the group")
+        await self._source.start(Listener(self._revoked, self._take_over))
+        try:
+            while not self._stopping.is_set():
+                await self._given.wait()
+                self._session = asyncio.create_task(self._write())
+                await self._end_of(self._session)
+        finally:
+            await self._revoked()
+            await self._source.stop()
+
+    def stop(self) -> None:
+        """Finish the blocks under way and return from `run`."""
+        self._stopping.set()
+        self._given.set()
+
+    async def _end_of(self, session: asyncio.Task[None]) -> None:
+        try:
+            await asyncio.wait([session])
+        except asyncio.CancelledError:
+            session.cancel()
+            raise
+        if session.cancelled():
+            return
+        error = session.exception()
+        if isinstance(error, (CommitFailedError, IllegalStateError, Outdated)):
+            log.info("the group has changed: reading its plans again")
+        elif isinstance(error, (KafkaError, OSError)):
+            self._health.set("grouped", ok=False, detail=f"Kafka: {error}")
+            log.warning("the events' session ends: %s", error)
+        elif error is not None:
+            raise error
+        if error is not None:
+            await asyncio.sleep(_RESTART_SECONDS)
+
+    async def _revoked(self) -> None:
+        # Before the group is joined again nothing may be committed any more: the commit would carry the next generation.
+        self._given.clear()
+        if self._session is not None and not self._session.done():
+            self._session.cancel()
+            await asyncio.wait([self._session])
+
+    async def _take_over(self, partitions: set[int]) -> None:
+        self._assigned = partitions
+        log.info("writing partitions %s", sorted(partitions))
+        if partitions:
+            self._given.set()
+        else:
+            self._health.set("grouped", ok=True, detail="no partition is left for this writer")
+
+    async def _write(self) -> None:
+        await self._catch_up()
+        self._health.set("grouped", ok=True)
+        gathered = _Gathered(self._retention)
+        flush: asyncio.Task[None] | None = None
+        last_insert = 0.0
+        try:
+            while not self._stopping.is_set():
+                if flush is not None and flush.done():
+                    flush.result()
+                    flush, last_insert = None, self._delivery.last_seconds
+                remaining = gathered.remaining(self._pace, last_insert)
+                if remaining <= 0 and flush is None:
+                    flush = asyncio.create_task(self._flush(gathered.blocks()))
+                    gathered = _Gathered(self._retention)
+                elif gathered.full(self._pace) and flush is not None:
+                    await asyncio.wait([flush])
+                else:
+                    await self._gather(gathered, min(remaining, _READ_SECONDS) or _READ_SECONDS)
+            if flush is not None:
+                await asyncio.wait([flush], timeout=_STOP_SECONDS)
+        finally:
+            if flush is not None:
+                flush.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await flush
+
+    async def _gather(self, gathered: "_Gathered", timeout: float) -> None:
+        for partition, records in (await self._source.read(timeout, _READ_RECORDS)).items():
+            block = gathered.block_of(partition)
+            seen, repeats = self._seen[partition], block.repeats
+            for record in records:
+                seen = block.feed(record, seen)
+            self._seen[partition] = seen
+            self._positions[partition] = records[-1].offset + 1
+            self._metrics.repeats.inc(block.repeats - repeats)
+            lag = self._source.lag(partition, self._positions[partition])
+            if lag is not None:
+                self._metrics.lag.labels(self._source.topic, partition).set(lag)
+
+    async def _flush(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            plan = block.plan(time.time_ns() // 1_000_000)
+            ends = {r.partition: (r.last + 1, Done(block.seen[r.partition])) for r in plan.ranges}
+            if len(block) or block.refused:
+                starts = {r.partition: (r.first, plan) for r in plan.ranges}
+                await self._source.commit(starts)
+                await self._delivery.deliver(block, plan, self._renewer(starts))
+            await self._source.commit(ends)
+
+    def _renewer(self, starts: Mapping[int, tuple[int, Plan | Done]]) -> "Renewer":
+        async def renew() -> None:
+            await self._source.commit(starts)
+
+        return Renewer(renew)
+
+    async def _catch_up(self) -> None:
+        """Repeat the blocks that were under way, and read each partition on from where it stands."""
+        partitions = set(self._assigned)
+        committed = await self._source.committed(partitions)
+        for plan in {state.state for state in committed.values() if isinstance(state.state, Plan)}:
+            block = await self._planned(plan)
+            self._metrics.repeated_blocks.inc()
+            log.info("repeating a planned block of %d rows", len(block), extra={"token": plan.token("")})
+            mine = {p: at for p, at in committed.items() if at.state == plan}
+            await self._delivery.repeat(
+                block, plan, self._renewer({p: (at.offset, plan) for p, at in mine.items()})
+            )
+            ends = {r.partition: r.last + 1 for r in plan.ranges}
+            await self._source.commit({p: (ends[p], Done(block.seen[p])) for p in mine})
+        committed = await self._source.committed(partitions)
+        begin = await self._source.begin(partitions)
+        for partition in partitions:
+            known = committed.get(partition)
+            if known is not None and isinstance(known.state, Plan):
+                raise Outdated
+            self._seen[partition] = known.state.seen if known and isinstance(known.state, Done) else -1
+            self._positions[partition] = max(known.offset if known else 0, begin[partition])
+            self._source.seek(partition, self._positions[partition])
+
+    async def _planned(self, plan: Plan) -> Block:
+        block = Block(self._retention)
+        for span in plan.ranges:
+            seen = span.seen
+            async for record in self._source.range(span.partition, span.first, span.last):
+                seen = block.feed(record, seen)
+            block.seen[span.partition] = seen
+        return block
+
+
+class Renewer:
+    """Commits a plan again when it has become old: a process that was frozen finds out here that it was replaced."""
+
+    fresh_seconds: Final = 5.0
+
+    def __init__(self, renew: Callable[[], Awaitable[None]]) -> None:
+        self._renew = renew
+        self._at = time.monotonic()
+
+    async def __call__(self) -> None:
+        """To be called just before each insert. Raises CommitFailedError."""
+        if time.monotonic() - self._at > self.fresh_seconds:
+            await self._renew()
+            self._at = time.monotonic()
+
+
+class _Gathered:
+    """Blocks that grow, at most `MAX_RANGES` partitions in each."""
+
+    def __init__(self, retention: Retention) -> None:
+        self._retention = retention
+        self._blocks: dict[int, Block] = {}
+        self._since = 0.0
+
+    def block_of(self, partition: int) -> Block:
+        if not self._blocks:
+            self._since = time.monotonic()
+        slot = partition // MAX_RANGES
+        if slot not in self._blocks:
+            self._blocks[slot] = Block(self._retention)
+        return self._blocks[slot]
+
+    def blocks(self) -> list[Block]:
+        return list(self._blocks.values())
+
+    def full(self, pace: Pace) -> bool:
+        return any(pace.full(len(block), block.columns.size) for block in self._blocks.values())
+
+    def remaining(self, pace: Pace, last_insert: float) -> float:
+        if not self._blocks:
+            return pace.wait_seconds
+        age = time.monotonic() - self._since
+        return min(
+            pace.remaining(len(block), block.columns.size, age, last_insert)
+            for block in self._blocks.values()
+        )

@@ -1,0 +1,63 @@
+"""What the writer counts. One registry a process, handed to the parts that count."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_AGES = (0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 3600)
+_ROWS = (1, 10, 100, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+
+
+class WriterMetrics:
+    """All metrics of the writer, by the name of the attribute."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.rows = Counter("svc_writer_rows", "Rows inserted.", ["table"], registry=registry)
+        self.block_rows = Histogram(
+            "svc_writer_block_rows", "Rows of a block.", ["table"], buckets=_ROWS, registry=registry
+        )
+        self.insert_seconds = Histogram(
+            "svc_writer_insert_seconds",
+            "Duration of an insert.",
+            ["table"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.event_age_seconds = Histogram(
+            "svc_writer_event_age_seconds",
+            "From an event's receipt at the edge until it can be queried: the oldest of each block.",
+            buckets=_AGES,
+            registry=registry,
+        )
+        self.failures = Counter(
+            "svc_writer_insert_failures",
+            "Inserts that failed, by reason.",
+            ["table", "reason"],
+            registry=registry,
+        )
+        self.waiting = Gauge(
+            "svc_writer_waiting", "1 while an insert waits for ClickHouse.", ["table"], registry=registry
+        )
+        self.repeats = Counter(
+            "svc_writer_repeats",
+            "Records dropped because their source position was taken before.",
+            registry=registry,
+        )
+        self.repeated_blocks = Counter(
+            "svc_writer_repeated_blocks", "Planned blocks that were inserted again.", registry=registry
+        )
+        self.mended_rows = Counter(
+            "svc_writer_mended_rows",
+            "Rows put right after an insert, by table.",
+            ["table"],
+            registry=registry,
+        )
+        self.dead_letters = Counter(
+            "svc_writer_dead_letters", "Records and events set aside.", ["topic"], registry=registry
+        )
+        self.lag = Gauge(
+            "svc_writer_lag_records", "Records not read yet.", ["topic", "partition"], registry=registry
+        )
+        self.dropped_partitions = Counter(
+            "svc_writer_dropped_partitions", "Partitions past their retention.", ["table"], registry=registry
+        )

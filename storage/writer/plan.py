@@ -1,0 +1,69 @@
+"""What makes a block repeatable: which records it holds, as text that fits into an offset commit. Pure.
+
+Before a block is inserted, each of its partitions is committed at its first record with the whole block in the metadata; after it,
+past its last record. Whoever owns one of the partitions next reads from that which block is open and repeats exactly that, under
+the same token. The ranges of all partitions stand in each, so that a block can be repeated by the owner of any of them.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+MAX_RANGES: Final = 64
+"""Partitions in one block: the broker keeps 4,096 bytes of metadata, a range takes up to 40."""
+_PLAN: Final = "plan1"
+_DONE: Final = "done1"
+
+
+class Range(Struct, frozen=True, order=True):
+    """Records `first` to `last` of a partition; `seen` is the last source position taken before them, -1 for none."""
+
+    partition: int
+    first: int
+    last: int
+    seen: int
+
+
+class Plan(Struct, frozen=True):
+    """A block under way: its ranges in the order of their partitions, and when it was planned (Unix ms)."""
+
+    ranges: tuple[Range, ...]
+    at_ms: int
+
+    def token(self, topic: str) -> str:
+        """The insert's deduplication token: equal for equal ranges, whoever inserts them and when."""
+        spans = ",".join(f"{r.partition}:{r.first}-{r.last}" for r in self.ranges)
+        return f"{topic}/{spans}"
+
+
+class Done(Struct, frozen=True):
+    """Nothing under way; `seen` is the last source position taken, -1 for none."""
+
+    seen: int = -1
+
+
+def encode(state: Plan | Done) -> str:
+    """The metadata of an offset commit."""
+    if isinstance(state, Done):
+        return f"{_DONE} {state.seen}"
+    ranges = ",".join(f"{r.partition}:{r.first}:{r.last - r.first}:{r.seen}" for r in state.ranges)
+    return f"{_PLAN} {state.at_ms} {ranges}"
+
+
+def decode(text: str) -> Plan | Done:
+    """What `encode` wrote. Text of another origin (none, or an offset set by hand) says that nothing is known."""
+    kind, _, rest = text.partition(" ")
+    try:
+        if kind == _PLAN:
+            at_ms, _, ranges = rest.partition(" ")
+            return Plan(ranges=tuple(_range(part) for part in ranges.split(",")), at_ms=int(at_ms))
+        if kind == _DONE:
+            return Done(int(rest))
+    except ValueError:
+        pass
+    return Done()
+
+
+def _range(text: str) -> Range:
+    partition, first, more, seen = (int(number) for number in text.split(":"))
+    return Range(partition=partition, first=first, last=first + more, seen=seen)

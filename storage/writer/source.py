@@ -1,0 +1,165 @@
+"""The topic `grouped` as a member of the writer's group: records, commits that carry a plan, and single ranges read again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.structs import OffsetAndMetadata
+
+from schemas.kafka import calm, client_options, name_of
+from schemas.settings import WriterSettings
+from schemas.topics import MAX_RECORD_BYTES, Topic
+from storage.writer.plan import Done, Plan, decode, encode
+
+Records = Mapping[int, list[ConsumerRecord[bytes, bytes]]]
+_SESSION_MS: Final = 10_000
+# Waiting for ClickHouse is no reason to lose the partitions.
+_POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
+_FETCH_BYTES: Final = 16 * 1024 * 1024
+_RANGE_WAIT_MS: Final = 1000
+_RANGE_WAITS: Final = 30
+
+
+class Committed:
+    """Where a partition stands: the next offset, and what was under way or done there."""
+
+    def __init__(self, offset: int, state: Plan | Done) -> None:
+        self.offset = offset
+        self.state = state
+
+
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+    """Passes a rebalance on to two coroutines."""
+
+    def __init__(
+        self, revoked: Callable[[], Awaitable[None]], assigned: Callable[[set[int]], Awaitable[None]]
+    ) -> None:
+        self._revoked = revoked
+        self._assigned = assigned
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:  # noqa: ARG002
+        """Before the group is joined again."""
+        await self._revoked()
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        """When the partitions are known."""
+        await self._assigned({place.partition for place in assigned})
+
+
+class GroupedSource:
+    """A static member of the writer's group on the topic `grouped`. Every method may raise KafkaError."""
+
+    def __init__(self, settings: WriterSettings) -> None:
+        self.topic = name_of(settings, Topic.GROUPED)
+        self._settings = settings
+        self._group = settings.writer_group
+        self._consumer = AIOKafkaConsumer(
+            **client_options(settings),
+            group_id=self._group,
+            group_instance_id=f"{self._group}-{settings.writer_worker}",
+            session_timeout_ms=_SESSION_MS,
+            heartbeat_interval_ms=2000,
+            rebalance_timeout_ms=_SESSION_MS,
+            max_poll_interval_ms=_POLL_INTERVAL_MS,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=MAX_RECORD_BYTES,
+            fetch_max_bytes=_FETCH_BYTES,
+            fetch_max_wait_ms=100,
+        )
+        calm(self._consumer._client)
+
+    async def start(self, listener: Listener) -> None:
+        """Join the group."""
+        await self._consumer.start()
+        self._consumer.subscribe([self.topic], listener=listener)
+
+    async def stop(self) -> None:
+        """Leave without telling: a static member that is back within the session keeps its partitions."""
+        await self._consumer.stop()
+
+    async def read(self, timeout: float, limit: int) -> Records:
+        """The next records by partition, at most `limit`; none after `timeout` seconds."""
+        got = await self._consumer.getmany(timeout_ms=max(1, int(timeout * 1000)), max_records=limit)
+        return {place.partition: records for place, records in got.items()}
+
+    def seek(self, partition: int, offset: int) -> None:
+        """Read on from an offset."""
+        self._consumer.seek(TopicPartition(self.topic, partition), offset)
+
+    async def begin(self, partitions: set[int]) -> dict[int, int]:
+        """The first offset of each partition."""
+        places = [TopicPartition(self.topic, partition) for partition in partitions]
+        found: dict[TopicPartition, int] = await self._consumer.beginning_offsets(places)
+        return {place.partition: offset for place, offset in found.items()}
+
+    def lag(self, partition: int, position: int) -> int | None:
+        """Records after a position, as far as the last answer of the broker tells."""
+        highwater = self._consumer.highwater(TopicPartition(self.topic, partition))
+        return None if highwater is None else max(0, highwater - position)
+
+    async def commit(self, states: Mapping[int, tuple[int, Plan | Done]]) -> None:
+        """Commit offset and state of partitions. Raises CommitFailedError once the group has another owner for them."""
+        await self._consumer.commit(
+            {
+                TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode(state))
+                for partition, (offset, state) in states.items()
+            }
+        )
+
+    async def committed(self, partitions: set[int]) -> dict[int, Committed]:
+        """What is committed of partitions; one without a commit is missing."""
+        # The consumer's own `committed` leaves out the metadata.
+        admin = AIOKafkaAdminClient(**client_options(self._settings))
+        calm(admin._client)
+        await admin.start()
+        try:
+            places = [TopicPartition(self.topic, partition) for partition in sorted(partitions)]
+            found = await admin.list_consumer_group_offsets(self._group, partitions=places)
+        finally:
+            await admin.close()
+        return {
+            place.partition: Committed(commit.offset, decode(commit.metadata or ""))
+            for place, commit in found.items()
+            if commit.offset >= 0
+        }
+
+    async def range(
+        self, partition: int, first: int, last: int
+    ) -> AsyncIterator[ConsumerRecord[bytes, bytes]]:
+        """The records of a range, whoever owns the partition; those past the topic's retention are missing.
+
+        Raises KafkaError when the broker doesn't hand them out.
+        """
+        place = TopicPartition(self.topic, partition)
+        consumer = AIOKafkaConsumer(
+            **client_options(self._settings),
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            max_partition_fetch_bytes=MAX_RECORD_BYTES,
+        )
+        calm(consumer._client)
+        await consumer.start()
+        try:
+            consumer.assign([place])
+            begin = (await consumer.beginning_offsets([place]))[place]
+            position = max(first, begin)
+            consumer.seek(place, position)
+            waits = 0
+            while position <= last:
+                records: list[Any] = (await consumer.getmany(place, timeout_ms=_RANGE_WAIT_MS)).get(place, [])
+                waits = 0 if records else waits + 1
+                if waits > _RANGE_WAITS:
+                    raise KafkaError(f"records {position} to {last} of {self.topic}/{partition} don't come")
+                for record in records:
+                    if record.offset > last:
+                        return
+                    position = record.offset + 1
+                    yield record
+        except OffsetOutOfRangeError:
+            return
+        finally:
+            await asyncio.shield(consumer.stop())

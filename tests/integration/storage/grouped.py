@@ -1,0 +1,251 @@
+"""Records of the topic `grouped` as processors would write them, and a writer as a process of its own."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiokafka import AIOKafkaProducer
+
+from local.ports import free_port
+from schemas.chunks import (
+    FORMAT_HEADER,
+    GROUPED_FORMAT,
+    ChunkEvent,
+    GroupedChunk,
+    Grouping,
+    encode_chunk,
+    encode_grouped,
+)
+from schemas.ids import uuid7
+from schemas.payload import compress
+from schemas.settings import WriterSettings, load
+from schemas.times import iso
+from storage.client import Client, open_client
+from storage.migrate import migrate
+from storage.topics import ensure_topics
+from tests.eventually import eventually
+
+PROJECTS = (7, 8)
+RELEASES = ("shop@1.0.0+1", "shop@1.1.0+2")
+DAY_MS = 86_400_000
+
+
+def event_json(number: int, sent_ms: int, **changes: Any) -> bytes:
+    """An event that differs by its number in what has a column."""
+    event = {
+        "timestamp": iso(sent_ms),
+        "kind": "error",
+        "platform": "javascript",
+        "release": RELEASES[number % 2],
+        "environment": ("prod", "staging")[number % 3 == 0],
+        "device": {"os": "ios", "osVersion": "18", "model": "iPhone 15", "locale": "de-DE"},
+        "app": {"version": "1.0.0"},
+        "error": {
+            "type": "TypeError",
+            "message": f"Cannot read number {number}",
+            "stack": [{"file": f"src/f{number % 9}.js", "function": "run", "line": 1, "inApp": True}],
+        },
+        "user": {"id": f"user-{number % 40}"},
+        "tags": {"tier": ("free", "pro")[number % 2], "n": str(number % 10)},
+    }
+    return msgspec.json.encode(event | changes)
+
+
+def chunk_event(
+    number: int, *, spread_days: int = 0, now_ms: int | None = None, **changes: Any
+) -> ChunkEvent:
+    """An event as a chunk carries it; its time lies up to `spread_days` before its receipt."""
+    now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    sent = now - (number % (spread_days * 4 + 1)) * DAY_MS // 4
+    payload = compress(event_json(number, sent, **changes))
+    return ChunkEvent(PROJECTS[number % len(PROJECTS)], uuid7(now).bytes, now, "js/1.0", payload)
+
+
+def grouped(partition: int, offset: int, events: Sequence[ChunkEvent]) -> bytes:
+    """The value of a record with all of these events, in five issues."""
+    groupings = [Grouping(fingerprint, "v1", "frames", ("TypeError",)) for fingerprint in range(100, 105)]
+    return encode_grouped(
+        GroupedChunk(
+            partition=partition,
+            offset=offset,
+            kept=list(range(len(events))),
+            grouping_of=[number % len(groupings) for number in range(len(events))],
+            groupings=groupings,
+            chunk=encode_chunk(list(events)),
+        )
+    )
+
+
+class Stage:
+    """A broker's topics and a database, both empty, and writers upon them."""
+
+    def __init__(self, bootstrap: str, url: str, prefix: str, folder: Path) -> None:
+        self.url = url
+        self.folder = folder
+        self.environ = {
+            "SVC_KAFKA_BOOTSTRAP": bootstrap,
+            "SVC_CLICKHOUSE_URL": url,
+            "SVC_TOPIC_PREFIX": prefix,
+            "SVC_WRITER_GROUP": f"{prefix}writer",
+            "SVC_TOPIC_PARTITIONS": "3",
+        }
+        self.settings = load(WriterSettings, self.environ)
+        self.topic = f"{prefix}grouped"
+        self.sent: dict[int, set[bytes]] = {project: set() for project in PROJECTS}
+        self._offsets = dict.fromkeys(range(self.settings.topic_partitions), 0)
+        self._numbers = 0
+
+    async def prepare(self) -> "Stage":
+        """Create topics and tables."""
+        await ensure_topics(self.settings)
+        migrate(self.url)
+        return self
+
+    async def produce(self, chunks: int, events: int = 50, repeat: float = 0.2, **changes: Any) -> None:
+        """Send chunks to random partitions; some come again later, as after a processor's crash."""
+        producer = AIOKafkaProducer(bootstrap_servers=self.settings.kafka_bootstrap, acks="all")
+        await producer.start()
+        try:
+            for _ in range(chunks):
+                partition = random.choice(list(self._offsets))
+                offset = self._offsets[partition]
+                self._offsets[partition] += 1
+                batch = [self._event(**changes) for _ in range(events)]
+                value = grouped(partition, offset, batch)
+                await self.send(producer, partition, value)
+                if random.random() < repeat:
+                    await self.send(producer, partition, value)
+        finally:
+            await producer.stop()
+
+    async def send(self, producer: AIOKafkaProducer, partition: int, value: bytes) -> None:
+        """One record as a processor writes it."""
+        headers = [(FORMAT_HEADER, GROUPED_FORMAT)]
+        await producer.send_and_wait(self.topic, value, partition=partition, headers=headers)
+
+    def _event(self, **changes: Any) -> ChunkEvent:
+        event = chunk_event(self._numbers, **{"spread_days": 10, **changes})
+        self._numbers += 1
+        self.sent[event.project].add(event.id)
+        return event
+
+    @property
+    def total(self) -> int:
+        """How many events were sent."""
+        return sum(map(len, self.sent.values()))
+
+    def client(self) -> Client:
+        """A client of the database."""
+        return open_client(self.url)
+
+    def writer(self, name: str = "0", **environ: str) -> "Writer":
+        """A writer, started."""
+        return Writer(
+            self.environ | {"SVC_WRITER_WORKER": name} | environ, self.folder / f"writer-{name}.log"
+        )
+
+
+class Writer:
+    """`python -m storage.writer`."""
+
+    def __init__(self, environ: dict[str, str], log: Path) -> None:
+        self.port = free_port()
+        self.log = log
+        self._environ = os.environ | environ | {"SVC_WRITER_HEALTH_PORT": str(self.port)}
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "storage.writer"], env=self._environ, stdout=log, stderr=log
+            )
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> None:
+        """Start again under the same name."""
+        self.process = self._start()
+
+    def freeze(self) -> None:
+        """Stop it where it stands."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> int:
+        """End it in good order; its exit code."""
+        self.process.terminate()
+        return self.process.wait(20)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of a path of its health server; status 0 while it doesn't listen."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+
+@contextmanager
+def ended(*writers: Writer) -> Iterator[None]:
+    """Whatever happens, no writer stays behind."""
+    try:
+        yield
+    finally:
+        for writer in writers:
+            if writer.process.poll() is None:
+                writer.kill()
+
+
+def counts(client: Client) -> dict[str, int]:
+    """What each table says of how many events there are."""
+    return {
+        "events": int(client.command("SELECT count() FROM events")),
+        "distinct": int(client.command("SELECT uniqExact(project_id, id) FROM events")),
+        "payloads": int(client.command("SELECT count() FROM payloads")),
+        "distinct payloads": int(client.command("SELECT uniqExact(project_id, id) FROM payloads")),
+        "issue_day": int(client.command("SELECT sum(n) FROM issue_day")),
+        "issue_day_er": int(client.command("SELECT sum(n) FROM issue_day_er")),
+        "issue_hour": int(client.command("SELECT sum(n) FROM issue_hour")),
+        "project_hour": int(client.command("SELECT sum(n) FROM project_hour")),
+        "tag_day / 2": int(client.command("SELECT sum(n) FROM tag_day")) // 2,
+    }
+
+
+def exactly(total: int) -> dict[str, int]:
+    """What `counts` must be."""
+    return dict.fromkeys(
+        (
+            "events", "distinct", "payloads", "distinct payloads", "issue_day", "issue_day_er", "issue_hour",
+            "project_hour", "tag_day / 2",
+        ),
+        total,
+    )  # fmt: skip
+
+
+async def whole(stage: Stage, timeout: float = 60.0) -> dict[str, int]:
+    """Wait until the table `events` has as many rows as were sent and the group has nothing under way; the counts then."""
+    client = stage.client()
+    try:
+        await eventually(lambda: int(client.command("SELECT count() FROM payloads")) >= stage.total, timeout)
+        return counts(client)
+    finally:
+        client.close()
