@@ -62,7 +62,7 @@ async def serve(settings: DashboardSettings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings)
-    reader = Reader(settings)
+    reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
     runner = web.AppRunner(
         build_app(settings, Parts(reader, projects)),
         access_log=None,

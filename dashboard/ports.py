@@ -57,6 +57,7 @@ class ReadPort(Protocol):
         self,
         project: int,
         query: str = "",
+        *,
         start: int | None = None,
         end: int | None = None,
         sort: Sort = "lastSeen",
@@ -67,12 +68,12 @@ class ReadPort(Protocol):
         ...
 
     async def issue(
-        self, issue: str, query: str = "", start: int | None = None, end: int | None = None
+        self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
     ) -> Issue:
         """One issue."""
         ...
 
-    async def activity(self, issue: str, limit: int = 50, cursor: str | None = None) -> ActivityPage:
+    async def activity(self, issue: str, *, limit: int = 50, cursor: str | None = None) -> ActivityPage:
         """An issue's changes, newest first."""
         ...
 
@@ -80,6 +81,7 @@ class ReadPort(Protocol):
         self,
         issue: str,
         query: str = "",
+        *,
         start: int | None = None,
         end: int | None = None,
         limit: int = 50,
@@ -92,6 +94,7 @@ class ReadPort(Protocol):
         self,
         project: int,
         query: str = "",
+        *,
         start: int | None = None,
         end: int | None = None,
         limit: int = 50,
@@ -109,13 +112,13 @@ class ReadPort(Protocol):
         ...
 
     async def issue_tags(
-        self, issue: str, query: str = "", start: int | None = None, end: int | None = None
+        self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
     ) -> TagFacets:
         """An issue's tags."""
         ...
 
     async def project_tags(
-        self, project: int, query: str = "", start: int | None = None, end: int | None = None
+        self, project: int, query: str = "", *, start: int | None = None, end: int | None = None
     ) -> TagFacets:
         """A project's tags."""
         ...
@@ -136,6 +139,7 @@ class ReadPort(Protocol):
         self,
         issue: str,
         query: str = "",
+        *,
         interval: Interval | None = None,
         start: int | None = None,
         end: int | None = None,
@@ -147,6 +151,7 @@ class ReadPort(Protocol):
         self,
         project: int,
         query: str = "",
+        *,
         interval: Interval | None = None,
         start: int | None = None,
         end: int | None = None,
@@ -161,6 +166,7 @@ class ReadPort(Protocol):
     async def outcomes(
         self,
         project: int,
+        *,
         start: int | None = None,
         end: int | None = None,
         interval: Interval | None = None,

@@ -38,8 +38,8 @@ async def _list(call: Call[IssueQuery, Nothing]) -> IssuePage:
     return await call.reader.issues(
         call.project().number,
         asked.query,
-        range_.start,
-        range_.end,
+        start=range_.start,
+        end=range_.end,
         sort=asked.sort,
         limit=asked.limit,
         cursor=asked.cursor,
@@ -48,11 +48,11 @@ async def _list(call: Call[IssueQuery, Nothing]) -> IssuePage:
 
 async def _get(call: Call[RangeQuery, Nothing]) -> Issue:
     range_ = read_range(call.query.start, call.query.end)
-    return await call.reader.issue(call.issue(), call.query.query, range_.start, range_.end)
+    return await call.reader.issue(call.issue(), call.query.query, start=range_.start, end=range_.end)
 
 
 async def _activity(call: Call[PageQuery, Nothing]) -> ActivityPage:
-    return await call.reader.activity(call.issue(), call.query.limit, call.query.cursor)
+    return await call.reader.activity(call.issue(), limit=call.query.limit, cursor=call.query.cursor)
 
 
 OPERATIONS = (

@@ -27,13 +27,15 @@ class OutcomesQuery(Struct, frozen=True):
 async def _of_project(call: Call[StatsQuery, Nothing]) -> Series:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.reader.project_stats(
-        call.project().number, asked.query, asked.interval, range_.start, range_.end
+        call.project().number, asked.query, interval=asked.interval, start=range_.start, end=range_.end
     )
 
 
 async def _of_issue(call: Call[StatsQuery, Nothing]) -> Series:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.reader.issue_stats(call.issue(), asked.query, asked.interval, range_.start, range_.end)
+    return await call.reader.issue_stats(
+        call.issue(), asked.query, interval=asked.interval, start=range_.start, end=range_.end
+    )
 
 
 async def _releases(call: Call[Nothing, Nothing]) -> Releases:
@@ -42,7 +44,9 @@ async def _releases(call: Call[Nothing, Nothing]) -> Releases:
 
 async def _outcomes(call: Call[OutcomesQuery, Nothing]) -> Outcomes:
     range_ = read_range(call.query.start, call.query.end)
-    return await call.reader.outcomes(call.project().number, range_.start, range_.end, call.query.interval)
+    return await call.reader.outcomes(
+        call.project().number, start=range_.start, end=range_.end, interval=call.query.interval
+    )
 
 
 OPERATIONS = (

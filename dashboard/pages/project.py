@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from dashboard.auth import form
+from dashboard.inputs import read_project
 from dashboard.pages.render import page
 from dashboard.parts import state_of
 from dashboard.wire import redirect
@@ -16,6 +17,11 @@ async def home(request: web.Request) -> web.Response:
         return page(request, "loading.html", 503)
     known = projects.all()
     return redirect(f"/projects/{known[0].id}/issues" if known else "/projects/new")
+
+
+async def show(request: web.Request) -> web.Response:
+    """A project's address leads to its issues."""
+    return redirect(f"/projects/{read_project(request.match_info['project'])}/issues")
 
 
 async def new(request: web.Request) -> web.Response:

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from dashboard.pages import project, signin
+from dashboard.pages import event_list, issue, issue_list, project, signin
 
 
 def add_pages(app: web.Application) -> None:
@@ -15,3 +15,8 @@ def add_pages(app: web.Application) -> None:
     app.router.add_post("/sign-out", signin.leave)
     app.router.add_get("/projects/new", project.new)
     app.router.add_post("/projects/new", project.create_project)
+    app.router.add_get("/projects/{project}", project.show)
+    app.router.add_get("/projects/{project}/issues", issue_list.show)
+    app.router.add_get("/issues/{issue}", issue.show)
+    app.router.add_get("/issues/{issue}/events", event_list.show)
+    app.router.add_get("/issues/{issue}/events/{event}", issue.show)

@@ -53,7 +53,7 @@ class Site:
 async def running_site(settings: DashboardSettings = SETTINGS) -> AsyncIterator[Site]:
     """A dashboard with one project."""
     project = create("shop", now_ms=NOW)
-    projects, reader = MemoryProjects(project), MemoryReader()
+    projects, reader = MemoryProjects(project), MemoryReader(lambda: NOW)
     app = build_app(settings, Parts(reader, projects, lambda: NOW))
     async with TestClient(TestServer(app)) as client:
         yield Site(client, projects, reader, project)

@@ -1,4 +1,4 @@
-"""The parts below in memory: what tests stand on, with the behaviour of the real ones."""
+"""Projects without Kafka; each edit is at once."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from schemas.projects import Project
 
 
 class MemoryProjects:
-    """Projects without Kafka; each edit is at once."""
+    """As `storage.projects.ProjectStore`."""
 
     def __init__(self, *projects: Project) -> None:
         self.loaded = True
@@ -29,10 +29,3 @@ class MemoryProjects:
         """Change a record; None when there is none."""
         project = self._projects.get(number)
         return None if project is None else await self.write(change(project))
-
-
-class MemoryReader:
-    """Events without ClickHouse."""
-
-    async def ping(self) -> None:
-        """Always there."""

@@ -1,0 +1,6 @@
+"""The parts below in memory: what tests stand on. They pass the contract tests of the real ones."""
+
+from dashboard.memory.projects import MemoryProjects
+from dashboard.memory.reader import MemoryReader
+
+__all__ = ["MemoryProjects", "MemoryReader"]

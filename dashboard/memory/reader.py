@@ -1,0 +1,373 @@
+"""Events without ClickHouse: the same questions, answered by looking at every event."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from dashboard.memory.stored import StoredEvent, issue_answer, issue_view, store, users_of
+from schemas.ids import hex64, parse_hex64
+from schemas.times import iso, parse_iso
+from storage.query.errors import QueryError
+from storage.query.evaluate import matches
+from storage.query.parse import parse
+from storage.query.tree import FIELDS
+from storage.query.view import IssueView
+from storage.reader.answers import (
+    ActivityPage,
+    ActivityRow,
+    EventDetail,
+    EventPage,
+    GroupingOf,
+    Interval,
+    Issue,
+    IssuePage,
+    Keys,
+    OutcomeCount,
+    Outcomes,
+    Point,
+    Release,
+    Releases,
+    Series,
+    Sort,
+    TagFacet,
+    TagFacets,
+    TagValue,
+    TagValues,
+)
+from storage.reader.cursors import EventCursor, IssueCursor, read_cursor, write_cursor
+from storage.reader.errors import BadQuery, NotFound
+from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
+from storage.reader.trend import trend_counts, trend_unit
+
+_UNITS: dict[str, int] = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}
+_TOP = 10
+
+
+class MemoryReader:
+    """As `storage.reader.Reader`; filled by `add` and the lists beside it."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._events: list[StoredEvent] = []
+        self.states: dict[str, IssueView] = defaultdict(IssueView)
+        self.changes: dict[str, list[ActivityRow]] = defaultdict(list)
+        self.outcome_counts: dict[int, list[OutcomeCount]] = defaultdict(list)
+
+    def add(
+        self,
+        project: int,
+        payload: bytes,
+        *,
+        issue: int = 1,
+        sdk: str = "test/1.0",
+        received_ms: int | None = None,
+        grouping: GroupingOf | None = None,
+    ) -> None:
+        """Keep an event in an issue."""
+        why = grouping or GroupingOf("1", "stack", ["Error"])
+        received = self._now_ms() if received_ms is None else received_ms
+        self._events.append(store(project, issue, payload, sdk=sdk, received_ms=received, grouping=why))
+        self._events.sort(key=lambda event: event.order)
+
+    async def ping(self) -> None:
+        """Always there."""
+
+    async def issues(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        sort: Sort = "lastSeen",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> IssuePage:
+        """Issues with matching events, the greatest first."""
+        after = read_cursor(cursor, IssueCursor)
+        span = self._span(start, end)
+        found: dict[int, list[StoredEvent]] = defaultdict(list)
+        for event in self._matching(self._of_project(project), query, span):
+            found[event.issue].append(event)
+        answers = [self._answer(events, span) for events in found.values()]
+        ranked = sorted(
+            ((_rank(issue, sort), issue) for issue in answers), key=lambda pair: pair[0], reverse=True
+        )
+        rest = [
+            (key, issue)
+            for (key, name), issue in ranked
+            if after is None or (key, name) < (after.key, after.issue)
+        ]
+        page = rest[:limit]
+        more = None
+        if len(rest) > limit:
+            key, last = page[-1]
+            more = write_cursor(IssueCursor(sort, span.start, span.end, self._now_ms(), key, last.id))
+        return IssuePage([issue for _, issue in page], more)
+
+    async def issue(
+        self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
+    ) -> Issue:
+        """One issue, also when nothing of it lies in the range."""
+        span = self._span(start, end)
+        counted = self._matching(self._of_issue(issue), query, span)
+        return self._answer(counted, span, self._of_issue(issue))
+
+    async def activity(self, issue: str, *, limit: int = 50, cursor: str | None = None) -> ActivityPage:
+        """The changes that were put in; the fake has one page."""
+        self._of_issue(issue)
+        read_cursor(cursor, EventCursor)
+        return ActivityPage(self.changes[issue][:limit], None)
+
+    async def issue_events(
+        self,
+        issue: str,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> EventPage:
+        """Events of an issue, newest first."""
+        return self._page(self._of_issue(issue), query, self._span(start, end), limit, cursor)
+
+    async def project_events(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> EventPage:
+        """Events of a project, newest first."""
+        return self._page(self._of_project(project), query, self._span(start, end), limit, cursor)
+
+    async def issue_event(self, issue: str, event: str) -> EventDetail:
+        """An event of an issue."""
+        return _one(self._of_issue(issue), event, self._events)
+
+    async def project_event(self, project: int, event: str) -> EventDetail:
+        """An event of a project."""
+        return _one(self._of_project(project), event, self._events)
+
+    async def issue_tags(
+        self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
+    ) -> TagFacets:
+        """Tags of an issue."""
+        return _facets(self._matching(self._of_issue(issue), query, self._span(start, end)))
+
+    async def project_tags(
+        self, project: int, query: str = "", *, start: int | None = None, end: int | None = None
+    ) -> TagFacets:
+        """Tags of a project."""
+        return _facets(self._matching(self._of_project(project), query, self._span(start, end)))
+
+    async def tag_values(self, project: int, key: str, prefix: str = "") -> TagValues:
+        """Values of a tag."""
+        return _values([e.view.tags[key] for e in self._of_project(project) if key in e.view.tags], prefix)
+
+    async def field_values(self, project: int, field: str, prefix: str = "") -> TagValues:
+        """Values of a field."""
+        return _values([v for e in self._of_project(project) for v in e.view.values(field)], prefix)
+
+    async def keys(self, project: int, prefix: str = "") -> Keys:
+        """Fields, then tags, the most frequent first."""
+        tags = Counter(key for event in self._of_project(project) for key in event.view.tags)
+        names = [*FIELDS, *(key for key, _ in tags.most_common())]
+        return Keys([name for name in dict.fromkeys(names) if name.startswith(prefix)])
+
+    async def issue_stats(
+        self,
+        issue: str,
+        query: str = "",
+        *,
+        interval: Interval | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Series:
+        """An issue over time."""
+        return self._series(self._of_issue(issue), query, interval, self._span(start, end))
+
+    async def project_stats(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        interval: Interval | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Series:
+        """A project over time."""
+        return self._series(self._of_project(project), query, interval, self._span(start, end))
+
+    async def releases(self, project: int) -> Releases:
+        """Releases, the latest seen first."""
+        events = self._of_project(project)
+        found: dict[str, list[StoredEvent]] = defaultdict(list)
+        firsts: dict[int, str] = {}
+        for event in events:
+            found[event.view.release].append(event)
+            firsts.setdefault(event.issue, event.view.release)
+        rows = [
+            Release(
+                release=name,
+                first_seen=iso(seen[0].time),
+                last_seen=iso(seen[-1].time),
+                events=len(seen),
+                new_issues=sum(first == name for first in firsts.values()),
+                regressions=0,
+            )
+            for name, seen in found.items()
+        ]
+        return Releases(sorted(rows, key=lambda row: row.last_seen, reverse=True))
+
+    async def outcomes(
+        self,
+        project: int,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        interval: Interval | None = None,
+    ) -> Outcomes:
+        """The counts that were put in, by time only where an interval is asked for."""
+        self._span(start, end)
+        sums: Counter[tuple[str | None, str, str, str]] = Counter()
+        for one in self.outcome_counts[project]:
+            time = None
+            if interval is not None and one.time is not None:
+                time = iso(floor(parse_iso(one.time), _UNITS[interval]))
+            sums[time, one.outcome, one.sdk, one.reason] += one.count
+        return Outcomes([OutcomeCount(*key, n) for key, n in sorted(sums.items(), key=lambda i: str(i[0]))])
+
+    async def project_of(self, issue: str) -> int:
+        """The project of an issue."""
+        return self._of_issue(issue)[0].project
+
+    def _span(self, start: int | None, end: int | None) -> Range:
+        return asked_range(start, end, self._now_ms())
+
+    def _of_project(self, project: int) -> list[StoredEvent]:
+        return [event for event in self._events if event.project == project]
+
+    def _of_issue(self, issue: str) -> list[StoredEvent]:
+        events = [event for event in self._events if event.issue == parse_hex64(issue)]
+        if not events:
+            raise NotFound("there is no such issue")
+        return events
+
+    def _matching(self, events: list[StoredEvent], query: str, span: Range) -> list[StoredEvent]:
+        try:
+            tree = parse(query)
+        except QueryError as error:
+            raise BadQuery.of(error) from None
+        lives: dict[int, IssueView] = {}
+        found = []
+        for event in events:
+            if event.time < span.start or (span.end is not None and event.time >= span.end):
+                continue
+            if event.issue not in lives:
+                name = hex64(event.issue)
+                lives[event.issue] = issue_view(self._of_issue(name), self.states[name])
+            view = msgspec.structs.replace(event.view, issue=lives[event.issue])
+            if matches(tree, view, self._now_ms()):
+                found.append(event)
+        return found
+
+    def _answer(
+        self, counted: list[StoredEvent], span: Range, life: list[StoredEvent] | None = None
+    ) -> Issue:
+        whole = life or self._of_issue(hex64(counted[0].issue))
+        unit = _UNITS[trend_unit(span, self._now_ms())]
+        counts = Counter(floor(event.time, unit) for event in counted)
+        trend = trend_counts(dict(counts), span, self._now_ms())
+        return issue_answer(whole, counted, self.states[hex64(whole[0].issue)], trend)
+
+    def _page(
+        self, events: list[StoredEvent], query: str, span: Range, limit: int, cursor: str | None
+    ) -> EventPage:
+        after = read_cursor(cursor, EventCursor)
+        rest = [
+            event
+            for event in reversed(self._matching(events, query, span))
+            if after is None or event.order < (after.time, after.event)
+        ]
+        page = rest[:limit]
+        more = None
+        if len(rest) > limit:
+            time, name = page[-1].order
+            more = write_cursor(EventCursor(span.start, span.end, self._now_ms(), time, name))
+        return EventPage([event.row() for event in page], more)
+
+    def _series(
+        self, events: list[StoredEvent], query: str, interval: Interval | None, span: Range
+    ) -> Series:
+        end = self._now_ms() + 1 if span.end is None else span.end
+        chosen: Interval = interval or ("hour" if end - span.start <= 2 * DAY_MS else "day")
+        unit = _UNITS[chosen]
+        if (end - span.start) // unit > 2000:
+            raise BadQuery("interval", "a longer one, for so long a range")
+        found: dict[int, list[StoredEvent]] = defaultdict(list)
+        for event in self._matching(events, query, span):
+            found[floor(event.time, unit)].append(event)
+        return Series(
+            [
+                Point(iso(at), len(found[at]), users_of(found[at]))
+                for at in range(floor(span.start, unit), end, unit)
+            ],
+            chosen,
+        )
+
+
+def _rank(issue: Issue, sort: Sort) -> tuple[int, str]:
+    key: int
+    match sort:
+        case "lastSeen":
+            key = parse_iso(issue.last_seen)
+        case "firstSeen":
+            key = parse_iso(issue.first_seen)
+        case "events":
+            key = issue.events
+        case "users":
+            key = issue.users
+        case "trend":
+            half = len(issue.trend) // 2
+            key = sum(issue.trend[half:]) - sum(issue.trend[:half])
+    return key, issue.id
+
+
+def _one(events: list[StoredEvent], wanted: str, everything: list[StoredEvent]) -> EventDetail:
+    if wanted in {"latest", "oldest"}:
+        found = events[-1 if wanted == "latest" else 0] if events else None
+    else:
+        found = next((event for event in events if event.id == wanted.lower()), None)
+    if found is None:
+        raise NotFound("there is no such event")
+    mates = [event for event in everything if event.issue == found.issue]
+    place = mates.index(found)
+    before = mates[place - 1] if place else None
+    after = mates[place + 1] if place + 1 < len(mates) else None
+    return found.detail(before, after)
+
+
+def _facets(events: list[StoredEvent]) -> TagFacets:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for event in events:
+        for key, value in event.view.tags.items():
+            counts[key][value] += 1
+    ordered = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
+    facets = [TagFacet(key, len(values), _top(values)) for key, values in ordered]
+    return TagFacets(facets, False, len(events))
+
+
+def _values(values: list[Any], prefix: str) -> TagValues:
+    return TagValues(_top(Counter(value for value in values if value.startswith(prefix))))
+
+
+def _top(values: Counter[str]) -> list[TagValue]:
+    ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+    return [TagValue(value, events) for value, events in ordered[:_TOP]]

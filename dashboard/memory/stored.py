@@ -1,0 +1,147 @@
+"""Events and issues as the fake keeps them."""
+
+import uuid
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from schemas.ids import hex64
+from schemas.times import iso
+from storage.query.view import EventView, IssueView, from_event
+from storage.reader.answers import EventDetail, EventRow, GroupingOf, Issue
+
+
+class StoredEvent(Struct, frozen=True, kw_only=True):
+    """An event with its issue; times are Unix ms, `view` is what a query sees of it."""
+
+    project: int
+    issue: int
+    payload: bytes
+    received_ms: int
+    view: EventView
+    grouping: GroupingOf
+
+    @property
+    def id(self) -> str:
+        """The event's id."""
+        return str(self.fields["id"]).lower()
+
+    @property
+    def time(self) -> int:
+        """The event's time."""
+        return self.view.timestamp
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The event as it was sent."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.payload)
+        return decoded
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Time, then id: the order of all lists."""
+        return self.time, uuid.UUID(self.id).hex
+
+    def row(self) -> EventRow:
+        """As lists show it."""
+        view = self.view
+        return EventRow(
+            id=self.id,
+            issue_id=hex64(self.issue),
+            time=iso(self.time),
+            received_at=iso(self.received_ms),
+            error_type=view.type,
+            message=view.message,
+            release=view.release,
+            environment=view.environment,
+            platform=view.platform,
+            kind=str(self.fields.get("kind", "")),
+            os=view.os,
+            os_version=view.os_version,
+            model=view.model,
+            locale=view.locale,
+            sdk=view.sdk,
+            user=view.user,
+            tags=view.tags,
+        )
+
+    def detail(self, before: "StoredEvent | None", after: "StoredEvent | None") -> EventDetail:
+        """As its page shows it, between its neighbours."""
+        return EventDetail(
+            event=Raw(self.payload),
+            event_id=self.id,
+            project_id=str(self.project),
+            issue_id=hex64(self.issue),
+            fingerprint=hex64(self.issue),
+            time=iso(self.time),
+            received_at=iso(self.received_ms),
+            sdk=self.view.sdk,
+            previous_event_id=before.id if before else None,
+            next_event_id=after.id if after else None,
+            grouping=self.grouping,
+        )
+
+
+def store(
+    project: int, issue: int, payload: bytes, *, sdk: str, received_ms: int, grouping: GroupingOf
+) -> StoredEvent:
+    """An event as it is kept. Raises msgspec.DecodeError for what is no event."""
+    view = from_event(msgspec.json.decode(payload), sdk, received_ms)
+    return StoredEvent(
+        project=project,
+        issue=issue,
+        payload=payload,
+        received_ms=received_ms,
+        view=view,
+        grouping=grouping,
+    )
+
+
+def users_of(events: list[StoredEvent]) -> int:
+    """Distinct users; events without one count none."""
+    return len({event.view.user for event in events} - {""})
+
+
+def issue_view(events: list[StoredEvent], state: IssueView) -> IssueView:
+    """What a query sees of the issue: its state, and figures for its whole life."""
+    return msgspec.structs.replace(
+        state,
+        first_seen=events[0].time,
+        last_seen=events[-1].time,
+        events=len(events),
+        users=users_of(events),
+    )
+
+
+def issue_answer(
+    life: list[StoredEvent], counted: list[StoredEvent], state: IssueView, trend: list[int]
+) -> Issue:
+    """The issue: `life` is all of its events, oldest first, `counted` those in range and query."""
+    first, last = life[0], life[-1]
+    stack = last.fields["error"].get("stack") or [{}]
+    top = next((frame for frame in stack if frame.get("inApp")), stack[0])
+    return Issue(
+        id=hex64(first.issue),
+        project_id=str(first.project),
+        error_type=last.view.type,
+        message=last.view.message,
+        culprit=" in ".join(filter(None, (top.get("function"), top.get("file")))),
+        status=state.status,
+        regressed=state.regressed,
+        platform=last.view.platform,
+        first_seen=iso(first.time),
+        last_seen=iso(last.time),
+        events=len(counted),
+        users=users_of(counted),
+        total_events=len(life),
+        total_users=users_of(life),
+        first_release=first.view.release,
+        last_release=last.view.release,
+        environments=sorted({event.view.environment for event in life}),
+        assignee="someone" if state.assigned else None,
+        resolved_in=None,
+        ignore_until=None,
+        fingerprints=[hex64(first.issue)],
+        trend=trend,
+    )

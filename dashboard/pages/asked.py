@@ -1,0 +1,68 @@
+"""What the address of a list asks for, and addresses that ask for something else."""
+
+from typing import Final, get_args
+from urllib.parse import urlencode
+
+from aiohttp import web
+from msgspec import Struct
+
+from dashboard.inputs import is_text
+from dashboard.pages.spans import Span, read_span
+from dashboard.refusals import invalid
+from dashboard.view.filters import field_query
+from storage.query.tree import STATES
+from storage.reader.answers import Sort
+
+SORTS: Final = get_args(Sort)
+
+
+class Asked(Struct, frozen=True):
+    """Query box, environment, state, range, order and page of a list."""
+
+    query: str
+    environment: str
+    state: str
+    span: Span
+    sort: Sort
+    cursor: str | None
+
+    @property
+    def text(self) -> str:
+        """All of it in the query language; `query` must parse by itself first."""
+        parts = [f"({self.query})" if self.query.strip() else ""]
+        parts.append(field_query("environment", self.environment) if self.environment else "")
+        parts.append(f"is:{self.state}" if self.state else "")
+        return " ".join(filter(None, parts))
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether anything but the range limits the list."""
+        return bool(self.query.strip() or self.environment or self.state)
+
+    def link(self, **changes: str) -> str:
+        """The part of an address after `?` for this list with changes; the page begins anew unless `cursor` is given."""
+        kept = {
+            "query": self.query,
+            "environment": self.environment,
+            "state": self.state,
+            "sort": "" if self.sort == "lastSeen" else self.sort,
+            **self.span.parameters,
+        }
+        return "?" + urlencode({key: value for key, value in (kept | changes).items() if value})
+
+
+def read_asked(request: web.Request, now_ms: int) -> Asked:
+    """What the address asks for. Raises Refused for what can't be asked."""
+    fields = dict(request.query)
+    for name, value in fields.items():
+        if not is_text(value):
+            raise invalid(name, "must be text")
+    sort, state = fields.get("sort", "lastSeen"), fields.get("state", "")
+    return Asked(
+        query=fields.get("query", ""),
+        environment=fields.get("environment", ""),
+        state=state if state in STATES else "",
+        span=read_span(fields, now_ms),
+        sort=sort if sort in SORTS else "lastSeen",  # type: ignore[arg-type]
+        cursor=fields.get("cursor") or None,
+    )

@@ -1,0 +1,42 @@
+"""The events of an issue."""
+
+from aiohttp import web
+
+from dashboard.api.operation import find_project
+from dashboard.inputs import read_issue
+from dashboard.pages.asked import read_asked
+from dashboard.pages.render import page
+from dashboard.pages.spans import LENGTHS
+from dashboard.parts import state_of
+from storage.reader.answers import EventPage
+from storage.reader.errors import BadQuery, QueryTooExpensive
+
+PAGE = 50
+
+
+async def show(request: web.Request) -> web.Response:
+    """Events that the address asks for, newest first."""
+    state = state_of(request)
+    issue_id = read_issue(request.match_info["issue"])
+    asked = read_asked(request, state.parts.now_ms())
+    reader, span = state.parts.reader, asked.span
+    found, wrong = EventPage([], None), ""
+    issue = await reader.issue(issue_id)
+    try:
+        found = await reader.issue_events(
+            issue_id, asked.query, start=span.start, end=span.end, limit=PAGE, cursor=asked.cursor
+        )
+    except (BadQuery, QueryTooExpensive) as error:
+        wrong = str(error)
+    return page(
+        request,
+        "event_list.html",
+        400 if wrong else 200,
+        project=find_project(state, issue.project_id),
+        active="issues",
+        issue=issue,
+        asked=asked,
+        found=found,
+        wrong=wrong,
+        lengths=LENGTHS,
+    )

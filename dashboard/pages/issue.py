@@ -1,0 +1,70 @@
+"""An issue with one of its events."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from dashboard.api.operation import find_project
+from dashboard.inputs import read_event, read_issue
+from dashboard.pages.render import page
+from dashboard.parts import State, state_of
+from dashboard.refusals import not_found
+from dashboard.view.activity import describe
+from dashboard.view.event import EventPage, read
+from dashboard.view.filters import tag_query
+from dashboard.view.series import events_chart
+from storage.reader.answers import EventDetail
+from storage.reader.errors import NotFound
+
+LISTED_CHANGES = 20
+
+
+async def show(request: web.Request) -> web.Response:
+    """The issue, and its latest event or the one that the address names."""
+    state = state_of(request)
+    issue_id = read_issue(request.match_info["issue"])
+    wanted = read_event(request.match_info.get("event", "latest"))
+    reader = state.parts.reader
+    issue, detail, facets, series, changes = await asyncio.gather(
+        reader.issue(issue_id),
+        _event(state, issue_id, wanted),
+        reader.issue_tags(issue_id),
+        reader.issue_stats(issue_id),
+        reader.activity(issue_id, limit=LISTED_CHANGES),
+    )
+    return page(
+        request,
+        "issue.html",
+        project=find_project(state, issue.project_id),
+        active="issues",
+        issue=issue,
+        detail=detail,
+        event=_read(detail) if detail is not None else None,
+        facets=facets,
+        figure=events_chart(series),
+        changes=[describe(change) for change in changes.activity],
+        tag_query=tag_query,
+    )
+
+
+async def _event(state: State, issue: str, wanted: str) -> EventDetail | None:
+    """None where the issue's events are past their retention."""
+    try:
+        return await state.parts.reader.issue_event(issue, wanted)
+    except NotFound:
+        if wanted != "latest":
+            raise not_found("there is no such event in this issue, or it is past its retention") from None
+        return None
+
+
+def _read(detail: EventDetail) -> EventPage | None:
+    """None where the payload's own retention has passed, or it can't be read."""
+    if detail.event is None:
+        return None
+    try:
+        decoded: Any = msgspec.json.decode(detail.event)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return read(decoded, detail.sdk) if isinstance(decoded, dict) else None

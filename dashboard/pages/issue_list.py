@@ -1,0 +1,86 @@
+"""The list of a project's issues."""
+
+import asyncio
+
+from aiohttp import web
+
+from dashboard.api.operation import find_project
+from dashboard.pages.asked import Asked, read_asked
+from dashboard.pages.onboarding import first_steps
+from dashboard.pages.render import page
+from dashboard.pages.spans import LENGTHS
+from dashboard.parts import State, state_of
+from dashboard.view.series import events_chart
+from schemas.projects import Project
+from storage.query.errors import QueryError
+from storage.query.parse import parse
+from storage.reader.answers import IssuePage
+from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive
+
+PAGE = 25
+
+
+async def show(request: web.Request) -> web.Response:
+    """Issues that the address asks for; the first steps where nothing was ever sent."""
+    state = state_of(request)
+    project = find_project(state, request.match_info["project"])
+    asked = read_asked(request, state.parts.now_ms())
+    wrong = _fault(asked.query)
+    found, figure = IssuePage([], None), None
+    if not wrong:
+        try:
+            found, series = await asyncio.gather(
+                _issues(state, project, asked),
+                state.parts.reader.project_stats(
+                    project.number, asked.text, start=asked.span.start, end=asked.span.end
+                ),
+            )
+            figure = events_chart(series)
+        except (BadQuery, QueryTooExpensive) as error:
+            wrong = str(error)
+    if not wrong and not found.issues and not asked.is_filtered and await _is_empty(state, project):
+        return page(
+            request, "onboarding.html", project=project, active="issues", **first_steps(request, project)
+        )
+    environments = await state.parts.reader.field_values(project.number, "environment")
+    return page(
+        request,
+        "issue_list.html",
+        400 if wrong else 200,
+        project=project,
+        active="issues",
+        asked=asked,
+        found=found,
+        figure=figure,
+        wrong=wrong,
+        lengths=LENGTHS,
+        environments=sorted({value.value for value in environments.values} | {asked.environment} - {""}),
+    )
+
+
+async def _issues(state: State, project: Project, asked: Asked) -> IssuePage:
+    return await state.parts.reader.issues(
+        project.number,
+        asked.text,
+        start=asked.span.start,
+        end=asked.span.end,
+        sort=asked.sort,
+        limit=PAGE,
+        cursor=asked.cursor,
+    )
+
+
+async def _is_empty(state: State, project: Project) -> bool:
+    try:
+        await state.parts.reader.project_event(project.number, "latest")
+    except NotFound:
+        return True
+    return False
+
+
+def _fault(query: str) -> str:
+    try:
+        parse(query)
+    except QueryError as error:
+        return f"The query {error.message}."
+    return ""
