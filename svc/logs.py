@@ -33,8 +33,15 @@ class LogHandler(logging.Handler):
         self._event_level = event_level
         self._current = current
 
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Take a record without the handler's lock: nothing here needs it, and a capture must wait for nobody."""
+        passed = bool(self.filter(record))
+        if passed:
+            self.emit(record)
+        return passed
+
     def emit(self, record: logging.LogRecord) -> None:
-        """Handle one record; never raises."""
+        """Note one record; never raises."""
         client = self._current()
         if client is None or record.name == LOGGER:
             return

@@ -26,6 +26,7 @@ class _State:
     notices = Notices()
     lock = threading.RLock()
     registered = False
+    told_multiprocessing = False
 
 
 def current() -> Client | None:
@@ -70,9 +71,10 @@ def init(token: str | None = None, release: str | None = None, **options: Any) -
             _State.registered = True
             atexit.register(_at_exit)
             if hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=_after_fork)
+                os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
         hooks.install(resolved.capture, has_transport=client.transport is not None)
-    _flush_in_worker_processes()
+    _before_fork()
+    _finalise_in_worker_process()
 
 
 @quiet(None)
@@ -229,12 +231,23 @@ def _after_fork() -> None:
         _State.client.renew()
 
 
-def _flush_in_worker_processes() -> None:
-    """A child of `multiprocessing` ends without `atexit`, but runs finalisers that are registered in the child."""
-    if "multiprocessing" in sys.modules:
+@quiet(None)
+def _before_fork() -> None:
+    """A child of `multiprocessing` ends without `atexit`; it runs finalisers, which it forgets as it begins: so it is told then."""
+    if "multiprocessing.util" in sys.modules and not _State.told_multiprocessing:
         from multiprocessing import util
 
+        _State.told_multiprocessing = True
         util.register_after_fork(_State, _finalise_at_end)
+
+
+def _finalise_in_worker_process() -> None:
+    """The same where `init` runs in such a child."""
+    if "multiprocessing.process" in sys.modules:
+        from multiprocessing import process
+
+        if process.parent_process() is not None:
+            _finalise_at_end(_State)
 
 
 def _finalise_at_end(_: object) -> None:

@@ -11,6 +11,10 @@ from svc.links import link_hashes
 from svc.notices import Notices
 from svc.plain import clip, text_of
 
+_LIMITS = {
+    "clippedTags": f"{TAG_KEY_CHARS} chars a key, {TAG_VALUE_CHARS} a value",
+    "droppedTags": f"{TAG_KEYS} keys an event",
+}
 _USER_FIELDS = frozenset({"id", "name", "anonymous", "linkBy", "link_by"})
 
 
@@ -64,28 +68,20 @@ class Ambient:
     def set_tags(self, tags: Mapping[str, object]) -> None:
         """Merge tags into the scope, cut to the limits of section 8; a value of None takes the tag away."""
         with self._lock:
-            self._tags = self.merged(tags)
+            self._tags, cuts = _merged(self._tags, tags)
+        self._tell(cuts)
 
     def merged(self, tags: Mapping[str, object]) -> dict[str, str]:
-        """The scope's tags with these over them, within the limits. What is cut or dropped is counted."""
-        merged = dict(self._tags)
-        for key, value in tags.items():
-            name = key if type(key) is str else text_of(key)
-            text = value if type(value) is str else text_of(value)
-            if len(name) > TAG_KEY_CHARS or len(text) > TAG_VALUE_CHARS:
-                self._cut("clippedTags", f"{TAG_KEY_CHARS} chars a key, {TAG_VALUE_CHARS} a value")
-                name, text = clip(name, TAG_KEY_CHARS), clip(text, TAG_VALUE_CHARS)
-            if value is None:
-                merged.pop(name, None)
-            elif name in merged or len(merged) < TAG_KEYS:
-                merged[name] = text
-            else:
-                self._cut("droppedTags", f"{TAG_KEYS} keys an event")
+        """The scope's tags with these over them, within the limits."""
+        merged, cuts = _merged(self._tags, tags)
+        self._tell(cuts)
         return merged
 
-    def _cut(self, what: str, limit: str) -> None:
-        self._counts[what] += 1
-        self._notices.once(what, "tags are cut to the limits of the server: %s", limit)
+    def _tell(self, cuts: Counter[str]) -> None:
+        """Count what was cut, and warn: outside the lock, for logging takes locks of its own."""
+        for what, tags in cuts.items():
+            self._counts[what] += tags
+            self._notices.once(what, "tags are cut to the limits of the server: %s", _LIMITS[what])
 
     def clear_tags(self) -> None:
         """Take all tags away."""
@@ -113,3 +109,21 @@ class Ambient:
     def renew_lock(self) -> None:
         """In a forked child: another thread of the parent may have held the lock, and is not here to let go."""
         self._lock = threading.RLock()
+
+
+def _merged(tags: Mapping[str, str], more: Mapping[str, object]) -> tuple[dict[str, str], Counter[str]]:
+    """Tags with more over them, and how many were clipped and dropped for it."""
+    merged, cuts = dict(tags), Counter[str]()
+    for key, value in more.items():
+        name = key if type(key) is str else text_of(key)
+        text = value if type(value) is str else text_of(value)
+        if len(name) > TAG_KEY_CHARS or len(text) > TAG_VALUE_CHARS:
+            cuts["clippedTags"] += 1
+            name, text = clip(name, TAG_KEY_CHARS), clip(text, TAG_VALUE_CHARS)
+        if value is None:
+            merged.pop(name, None)
+        elif name in merged or len(merged) < TAG_KEYS:
+            merged[name] = text
+        else:
+            cuts["droppedTags"] += 1
+    return merged, cuts

@@ -114,13 +114,17 @@ class Transport:
     def submit(self, event_id: str, event: Make | bytes) -> bool:
         """Queue an event; false where the queue is full or closed, which is counted."""
         with self._lock:
-            if self._closed or len(self._incoming) + len(self._ready) + len(self._batch) >= self._max_events:
-                self._drop("closed" if self._closed else "queueFull", 1)
-                return False
-            self._order += 1
-            self._incoming.append(Waiting(self._order, event_id, self._clock.now(), event))
-        self.wake()
-        return True
+            full = len(self._incoming) + len(self._ready) + len(self._batch) >= self._max_events
+            taken = not full and not self._closed
+            if taken:
+                self._order += 1
+                self._incoming.append(Waiting(self._order, event_id, self._clock.now(), event))
+        # Outside the lock: logging takes locks of its own, under which somebody may be capturing.
+        if taken:
+            self.wake()
+        else:
+            self._drop("closed" if self._closed else "queueFull", 1)
+        return taken
 
     def wake(self) -> None:
         """Let the background thread look again; starts it where it does not run."""

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from schemas.event import Breadcrumb
-from svc.breadcrumbs import CLIENT_TYPES, client_form, crumb_of, wire_form
+from svc.breadcrumbs import client_form, crumb_of, wire_form
 from svc.plain import encode
+from tests.unit.svc.fuzzed import crumbs
 
 NS = 1_790_000_000_123_456_789
 
@@ -93,41 +93,6 @@ def test_values_that_are_not_json_are_made_so() -> None:
 def test_a_breadcrumb_is_a_note_not_a_dump() -> None:
     assert len(encode(wire({"data": {str(n): "x" * 5_000 for n in range(5_000)}}))) < 20_000
     assert len(encode(wire({"message": "m" * 100_000}))) < 5_000
-
-
-json_like = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary()),
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(), inner, max_size=4)),
-    max_leaves=15,
-)
-crumbs = st.fixed_dictionaries(
-    {},
-    optional={
-        "message": json_like,
-        "type": st.one_of(st.sampled_from(sorted(CLIENT_TYPES)), st.text()),
-        "level": json_like,
-        "data": st.one_of(
-            json_like,
-            st.dictionaries(
-                st.sampled_from(
-                    [
-                        "from",
-                        "to",
-                        "method",
-                        "url",
-                        "status",
-                        "durationMs",
-                        "level",
-                        "message",
-                        "action",
-                        "target",
-                    ]
-                ),
-                json_like,
-            ),
-        ),
-    },
-)
 
 
 @given(crumbs)

@@ -15,32 +15,9 @@ from edge.admit import STRICT, admit, checked_text
 from schemas.event import Event
 from schemas.limits import MAX_BODY_BYTES, Limit
 from svc import limits
-from svc.client import Client
 from svc.event import fitted
 from svc.moments import Ids, iso
-from svc.notices import Notices
-from svc.options import resolve
-from tests.unit.svc.test_breadcrumbs import crumbs, json_like
-
-
-class Kept:
-    """Stands where the transport does and keeps what is submitted."""
-
-    def __init__(self) -> None:
-        self.events: list[bytes] = []
-
-    def submit(self, event_id: str, event: Any) -> bool:
-        made = event() if callable(event) else event
-        assert made is not None, event_id
-        self.events.append(made)
-        return True
-
-
-def client(**options: Any) -> tuple[Client, Kept]:
-    kept = Kept()
-    given_options = {"token": "svc_pk_x", "release": "shop@1.4.2+318", **options}
-    resolved, _ = resolve(given_options, {})
-    return Client(resolved, Notices(), kept), kept  # type: ignore[arg-type]
+from tests.unit.svc.fuzzed import Situation, client, situations
 
 
 def test_limits_are_the_servers() -> None:
@@ -73,50 +50,15 @@ def test_event_says_where_it_is_from() -> None:
     }  # fmt: skip
 
 
-def failing(depth: int, message: str) -> None:
-    if depth:
-        try:
-            failing(depth - 1, message)
-        except ValueError as error:
-            raise ValueError(message) from error
-    raise ValueError(message)
-
-
-tags = st.dictionaries(st.one_of(st.text(), st.integers()), json_like, max_size=60)
-users = st.fixed_dictionaries(
-    {}, optional=dict.fromkeys(("id", "name", "anonymous", "email"), json_like) | {"linkBy": tags}
-)
-surrogates = st.text(st.characters(exclude_categories=[]))
-
-
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=150)
-@given(
-    st.lists(crumbs, max_size=8), tags, st.one_of(st.none(), users), surrogates, st.integers(0, 14),
-    st.one_of(st.none(), st.lists(json_like, max_size=3)), surrogates,
-)  # fmt: skip
-def test_whatever_is_in_scope_the_server_takes_the_event(
-    given_crumbs: list[dict[str, Any]],
-    given_tags: dict[Any, Any],
-    user: dict[str, Any] | None,
-    message: str,
-    depth: int,
-    fingerprint: list[Any] | None,
-    environment: str,
-) -> None:
-    reporter, kept = client(identity=True, environment=environment)
-    for crumb in given_crumbs:
-        reporter.add_breadcrumb(crumb)
-    reporter.scope.set_tags(given_tags)
-    reporter.scope.set_user(user)
-    try:
-        failing(depth, message)
-    except ValueError as error:
-        event_id = reporter.capture(error, fingerprint=fingerprint)
-    event = msgspec.json.decode(kept.events[0], type=Event)
+@given(situations)
+def test_whatever_the_program_was_in_the_server_takes_the_event_as_it_is(situation: Situation) -> None:
+    event_id, encoded = situation.event()
+    event = msgspec.json.decode(encoded, type=Event)
     assert event.id == event_id
     assert uuid.UUID(event.id).version == 7
-    assert len(kept.events[0]) <= limits.MAX_EVENT_BYTES
-    assert admit(checked_text(kept.events[0]), STRICT) == (event_id, kept.events[0])
+    assert len(encoded) <= limits.MAX_EVENT_BYTES
+    assert admit(checked_text(encoded), STRICT) == (event_id, encoded)
 
 
 def large_event() -> dict[str, Any]:

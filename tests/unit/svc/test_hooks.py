@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import svc
+from svc import reporting
 from svc.hooks import Hooks
+from svc.notices import Notices
 from svc.reporting import current
 from tests.eventually import eventually
 from tests.unit.svc.ingest import Ingest
@@ -220,3 +222,27 @@ def test_hook_never_raises_whatever_the_client_does(start: Start) -> None:
     client.capture = broken  # type: ignore[method-assign]
     Hooks(current)._tell(ValueError())
     assert client.counts["dropped.fault"] == 1
+
+
+def test_log_handler_and_full_queue_do_not_wait_for_each_other(start: Start) -> None:
+    """One thread logs errors through our handler, others fill the queue until it warns, through the same logging."""
+    start(capture={"logs": True}, queue_size=2, flush_interval=60)
+    logger = logging.getLogger("shop")
+
+    def log() -> None:
+        for n in range(300):
+            logger.error("failed", exc_info=ValueError(str(n)))
+
+    def capture() -> None:
+        for n in range(300):
+            reporting._State.notices = client._notices = client.transport._notices = Notices()  # type: ignore[union-attr]
+            svc.capture_exception(ValueError(str(n)))
+
+    client = current()
+    assert client is not None
+    threads = [threading.Thread(target=work, daemon=True) for work in (log, capture, log, capture)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)

@@ -16,10 +16,10 @@ ROOT = Path(__file__).parents[3]
 
 
 def run(
-    ingest: Ingest, tmp_path: Path, body: str, *, options: str = "", url: str | None = None, before: str = ""
+    ingest: Ingest, tmp_path: Path, body: str, *, options: str = "", url: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a script that initialises the library towards the server and goes on with `body`."""
-    begin = f"{before}\nimport svc\nsvc.init(release='shop@1+1', {options})\n"
+    begin = f"import svc\nsvc.init(release='shop@1+1', {options})\n"
     script = tmp_path / "program.py"
     script.write_text(begin + textwrap.dedent(body))
     env = {
@@ -151,25 +151,27 @@ def test_forked_program(ingest: Ingest, tmp_path: Path) -> None:
     assert len({event["id"] for event in ingest.events}) == 4
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_of_multiprocessing(ingest: Ingest, tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("place", ["program", "worker"])
+def test_processes_of_multiprocessing(ingest: Ingest, tmp_path: Path, method: str, place: str) -> None:
     done = run(
         ingest,
         tmp_path,
         f"""
         def work():
+            {"svc.init(release='shop@1+1', flush_interval=60)" if place == "worker" else ""}
             try:
                 raise ValueError("in a worker")
             except ValueError:
                 svc.capture_exception()
 
         if __name__ == "__main__":
+            import multiprocessing
             context = multiprocessing.get_context({method!r})
             process = context.Process(target=work)
             process.start()
             process.join()
         """,
-        before="import multiprocessing",
         options="flush_interval=60",
     )
     assert done.returncode == 0, done.stderr
