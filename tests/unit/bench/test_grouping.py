@@ -1,0 +1,104 @@
+"""The scorer, against counts by hand, and the shipped scores."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import grouping
+from bench.grouping_scores import Label, Scores, score
+
+BASELINE = Path(grouping.__file__).parent / "grouping_baseline.json"
+
+
+def labels(groups: str, project: str = "p") -> list[Label]:
+    """One label a letter: its group."""
+    return [
+        Label(f"{project}{index}", project, group, [f"class {group}"]) for index, group in enumerate(groups)
+    ]
+
+
+def found(issues: str, project: str = "p") -> dict[str, str]:
+    return {f"{project}{index}": issue for index, issue in enumerate(issues)}
+
+
+def test_a_perfect_grouping_scores_one() -> None:
+    scores = score(labels("aabbc"), found("xxyyz"))
+    assert (scores.pair_f1, scores.bcubed_f1, scores.issues) == (1.0, 1.0, 3)
+
+
+def test_parted_relatives_cost_recall_alone() -> None:
+    scores = score(labels("aaaa"), found("xxyy"))
+    assert scores.pair_precision == 1.0
+    assert scores.pair_recall == pytest.approx(2 / 6)
+    assert (scores.bcubed_precision, scores.bcubed_recall) == (1.0, 0.5)
+
+
+def test_merged_strangers_cost_precision_alone() -> None:
+    scores = score(labels("aabb"), found("xxxx"))
+    assert scores.pair_precision == pytest.approx(2 / 6)
+    assert scores.pair_recall == 1.0
+    assert scores.classes["class a"].false_merges == 4
+
+
+def test_projects_never_meet() -> None:
+    scores = score([*labels("a", "p"), *labels("b", "q")], {"p0": "x", "q0": "x"})
+    assert scores.issues == 2
+    assert scores.pair_precision == 1.0
+
+
+def test_an_event_without_a_fingerprint_is_alone() -> None:
+    assert score(labels("aa"), {"p0": "x"}).pair_recall == 0.0
+
+
+def test_an_event_without_a_group_does_not_count() -> None:
+    assert score([Label("p0", "p"), *labels("a", "q")], {}).events == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("wxyz")), min_size=1, max_size=12))
+def test_pairs_agree_with_counting_them_one_by_one(events: list[tuple[str, str]]) -> None:
+    groups, issues = "".join(group for group, _ in events), "".join(issue for _, issue in events)
+    scores = score(labels(groups), found(issues))
+    pairs = [(i, j) for i in range(len(events)) for j in range(i)]
+    related = [pair for pair in pairs if groups[pair[0]] == groups[pair[1]]]
+    met = [pair for pair in pairs if issues[pair[0]] == issues[pair[1]]]
+    both = set(related) & set(met)
+    assert scores.pair_recall == pytest.approx(len(both) / len(related) if related else 1.0)
+    assert scores.pair_precision == pytest.approx(len(both) / len(met) if met else 1.0)
+
+
+def test_the_shipped_set_scores_no_less_than_its_baseline() -> None:
+    result = CliRunner().invoke(grouping.command, ["--check", str(BASELINE)])
+    assert result.exit_code == 0, result.output
+    assert "cost per event" in result.output
+
+
+def test_a_fall_below_the_baseline_fails(tmp_path: Path) -> None:
+    better = msgspec.json.decode(BASELINE.read_bytes()) | {"pairF1": 1.1}
+    better["classes"]["gone"] = {"pairs": 1, "recall": 1.0, "falseMerges": 0}
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps(better))
+    result = CliRunner().invoke(grouping.command, ["--check", str(path)])
+    assert result.exit_code == 1
+    assert "pair_f1" in result.output
+    assert "class gone" in result.output
+
+
+def test_a_fall_within_the_tolerance_passes() -> None:
+    baseline = msgspec.json.decode(BASELINE.read_bytes(), type=Scores)
+    lower = msgspec.structs.replace(baseline, pair_f1=baseline.pair_f1 - 0.004)
+    assert grouping.compare(lower, baseline) == []
+    assert grouping.compare(msgspec.structs.replace(baseline, pair_f1=baseline.pair_f1 - 0.006), baseline)
+
+
+def test_the_shipped_scores_reach_the_targets() -> None:
+    scores = msgspec.json.decode(BASELINE.read_bytes(), type=Scores)
+    assert scores.pair_f1 >= 0.94
+    assert scores.pair_precision >= 0.96
+    assert scores.bcubed_f1 >= 0.965
+    for name, least in {"minified": 0.85, "cross-engine": 0.90, "ids-in-message": 0.88}.items():
+        assert (scores.classes[name].recall or 0.0) >= least

@@ -1,0 +1,93 @@
+"""No input costs more than its size: counted in relation, never in seconds alone."""
+
+from time import process_time
+
+import pytest
+
+from processors.fingerprint import GroupingEvent, faults, fingerprint, frames, messages
+from processors.fingerprint.forms import ErrorForm, Frame
+
+HOSTILE = {
+    "letters": "a",
+    "open": "(",
+    "angles": "<",
+    "dotted": "a.",
+    "dashed": "-a",
+    "digits": "1 ",
+    "dollars": "$1",
+    "quotes": "'x ",
+    "equals": "a=",
+    "slashes": "/a",
+    "blocks": "_block_invoke",
+    "suffixes": ".1",
+    "lambdas": "lambda$",
+    "closures": "closure #1 in ",
+    "types": "int* ",
+    "modules": "node_modules/",
+    "hashes": "-a1b2c3",
+    "colons": "a::",
+    "evaluated": "([",
+    "json": "JSON ",
+    "reading": "Cannot read properties of undefined (reading '",
+}
+# Sixteen times the input may cost this much more: a quadratic step would cost 256 times as much.
+GENEROUS = 40
+PLACES = {"javascript": ".js", "android": ".java", "ios": ".swift"}
+
+
+def event(platform: str, text: str, salt: str, in_app: bool) -> GroupingEvent:
+    """100 frames of each of 11 errors, each with a name of its own, and a long message."""
+
+    def error(depth: int) -> ErrorForm:
+        stack = [
+            Frame(
+                f"{salt}{depth}{index}{text}", f"{salt}{depth}{index}{text}{PLACES[platform]}", 1, 1, in_app
+            )
+            for index in range(100)
+        ]
+        return ErrorForm("Error", f"{salt}{text}{depth}", stack, error(depth + 1) if depth < 10 else None)
+
+    return GroupingEvent(error(0), platform)
+
+
+def spent(platform: str, text: str, in_app: bool) -> float:
+    """CPU seconds of the best of three events that no cache has seen."""
+    times = []
+    for salt in "xyz":
+        made = event(platform, text, salt, in_app)
+        start = process_time()
+        fingerprint(made)
+        times.append(process_time() - start)
+    return min(times)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    for cached in (frames._site, messages.template, messages.headline, faults.fault):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize("in_app", [True, False])
+@pytest.mark.parametrize("platform", PLACES)
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
+def test_sixteen_times_the_text_is_not_much_more_work(platform: str, piece: str, in_app: bool) -> None:
+    small = spent(platform, (piece * 400)[:400], in_app)
+    large = spent(platform, (piece * 6400)[:6400], in_app)
+    assert large < GENEROUS * max(small, 1e-4)
+
+
+def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
+    text = "word 17 'x' /a/b " * 8000
+    assert messages.template(text) == messages.template(text[:600])
+    assert faults.fault("boom " + text) == faults.fault(("boom " + text)[:400])
+
+
+def test_frames_past_the_bound_are_not_looked_at() -> None:
+    made = event("android", "com.example.Some.name", "q", in_app=False)
+    fingerprint(made)
+    assert frames._site.cache_info().misses <= 200
+
+
+def test_caches_are_bounded() -> None:
+    for cached in (frames._site, messages.template, messages.headline, faults.fault):
+        assert cached.cache_info().maxsize is not None
