@@ -41,9 +41,9 @@ class Stack:
 
     def __init__(self, data_dir: Path, environ: Mapping[str, str], edge_workers: int | None = None) -> None:
         self.data_dir = data_dir
-        self._given = dict(environ)
+        self._given = dict(environ) | {"SVC_DATA_DIR": str(data_dir)}
         self._servers: list[Child] = []
-        base = {"SVC_DATA_DIR": str(data_dir)} | self._health_ports()
+        base = self._health_ports()
         if not is_given(environ, "SVC_ADMIN_PASSWORD"):
             base["SVC_ADMIN_PASSWORD_FILE"] = str(admin_password_file(data_dir))
         if edge_workers is not None:

@@ -41,6 +41,10 @@ def test_every_child_gets_the_addresses_and_the_data_directory(tmp_path: Path) -
         assert child.env["SVC_DATA_DIR"] == str(tmp_path)
 
 
+def test_data_directory_of_the_command_wins_over_the_environments(tmp_path: Path) -> None:
+    assert Stack(tmp_path, SERVERS | {"SVC_DATA_DIR": "/elsewhere"}).environ["SVC_DATA_DIR"] == str(tmp_path)
+
+
 def test_admin_password_is_made_once_and_is_its_owners(tmp_path: Path) -> None:
     first = Stack(tmp_path, SERVERS).dashboard.admin_password
     assert Stack(tmp_path, SERVERS).dashboard.admin_password == first
