@@ -1,0 +1,64 @@
+import asyncio
+import random
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from local.clickhouse import LocalClickHouse
+from tests.eventually import eventually
+from tests.integration.storage.grouped import Stage, ended, exactly, whole
+
+
+async def test_kill_9_at_any_moment_leaves_each_event_once(stage: Stage) -> None:
+    writer = stage.writer(SVC_WRITER_BLOCK_ROWS="500")
+    with ended(writer):
+        for _ in range(6):
+            producing = asyncio.create_task(stage.produce(30))
+            await asyncio.sleep(random.uniform(0.5, 1.5))
+            writer.kill()
+            writer.restart()
+            await producing
+        assert await whole(stage) == exactly(stage.total)
+
+
+async def test_two_writers_share_the_partitions_and_a_frozen_owner_repeats_nothing(stage: Stage) -> None:
+    first, second = (
+        stage.writer("a", SVC_WRITER_BLOCK_ROWS="500"),
+        stage.writer("b", SVC_WRITER_BLOCK_ROWS="500"),
+    )
+    with ended(first, second):
+        await eventually(lambda: first.get("readyz")[0] == second.get("readyz")[0] == 200)
+        producing = asyncio.create_task(stage.produce(60))
+        await asyncio.sleep(random.uniform(0.2, 0.6))
+        first.freeze()
+        await producing
+        assert await whole(stage) == exactly(stage.total)
+        first.thaw()
+        await stage.produce(20)
+        assert await whole(stage) == exactly(stage.total)
+
+
+async def test_clickhouse_killed_under_the_writer_leaves_each_event_once(
+    kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    server = LocalClickHouse(tmp_path / "clickhouse").start()
+    writer = None
+    try:
+        stage = Stage(kafka_bootstrap, server.url(), topic_prefix, tmp_path)
+        await stage.prepare()
+        writer = stage.writer(SVC_WRITER_BLOCK_ROWS="500")
+        for _ in range(4):
+            producing = asyncio.create_task(stage.produce(30))
+            await asyncio.sleep(random.uniform(0.3, 1.0))
+            server.kill()
+            if random.random() < 0.5:
+                writer.kill()
+                writer.restart()
+            await producing
+            await asyncio.to_thread(server.start)
+        assert urlsplit(stage.url).port
+        assert await whole(stage) == exactly(stage.total)
+    finally:
+        if writer is not None:
+            with ended(writer):
+                pass
+        server.stop()
