@@ -1,0 +1,118 @@
+"""SQL and the evaluator say the same of the same events."""
+
+import secrets
+from collections.abc import Iterator
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from schemas.ids import user_hash
+from schemas.times import from_ms
+from storage.client import Client
+from storage.query.evaluate import matches
+from storage.query.parameters import Parameters
+from storage.query.sql import Scope, about_issue, current_issues, event_condition, issue_condition, split
+from storage.query.tree import And, Query
+from storage.query.view import EventView, IssueView
+from tests.unit.storage.query.trees import NOW_MS, issues, queries, views
+
+EXAMPLES = 130
+QUERIES = 16
+
+worlds = st.tuples(
+    st.lists(issues, min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 5), views), min_size=1, max_size=12),
+    st.lists(queries, min_size=QUERIES, max_size=QUERIES),
+)
+World = tuple[list[IssueView], list[tuple[int, EventView]], list[Query]]
+
+
+def insert(database: Client, project: int, known: list[IssueView], events: list[EventView]) -> None:
+    """Events get their position as id and fingerprint; an issue has the fingerprints of its events."""
+    database.insert(
+        "events",
+        [
+            [
+                *(project, number, from_ms(event.timestamp), number, from_ms(event.timestamp), event.release),
+                *(event.environment, event.platform, "error", event.os, event.os_version, event.model),
+                *(event.locale, event.sdk, event.user, user_hash(project, event.user) if event.user else 0),
+                *(event.type, event.message, list(event.files), list(event.functions), event.tags, 90),
+            ]
+            for number, event in enumerate(events)
+        ],
+        column_names=[
+            *("project_id", "fingerprint", "ts", "id", "received", "release"),
+            *("environment", "platform", "kind", "os", "os_version", "model"),
+            *("locale", "sdk", "user_id", "user_hash"),
+            *("error_type", "message", "files", "functions", "tags", "retention_days"),
+        ],
+    )
+    database.insert(
+        "issues",
+        [
+            [
+                *(project, number, [n for n, event in enumerate(events) if event.issue is issue]),
+                *(issue.status, int(issue.regressed), "someone" if issue.assigned else ""),
+                *(from_ms(issue.first_seen), from_ms(issue.last_seen), issue.events, issue.users, 1),
+            ]
+            for number, issue in enumerate(known)
+        ],
+        column_names=[
+            *("project_id", "issue_id", "fingerprints", "status", "regressed", "assignee"),
+            *("first_seen", "last_seen", "events", "users", "version"),
+        ],
+    )
+
+
+def placed(world: World) -> tuple[list[IssueView], list[EventView]]:
+    """The world's issues, and its events with their issue; some have none."""
+    known = [replace(issue) for issue in world[0]]
+    events = [replace(event, issue=known[place] if place < len(known) else None) for place, event in world[1]]
+    return known, events
+
+
+def answers(
+    database: Client, statements: list[tuple[str, str]], parameters: Parameters
+) -> Iterator[set[int]]:
+    """The numbers that each `(columns and table, condition)` selects, all in one question."""
+    selects = [f"SELECT {n} AS q, {what} AND {condition}" for n, (what, condition) in enumerate(statements)]
+    rows = database.query(" UNION ALL ".join(selects), parameters=parameters.values).result_rows
+    found: list[set[int]] = [set() for _ in statements]
+    for number, row in rows:
+        found[number].add(row)
+    yield from found
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
+)
+@given(worlds)
+def test_sql_and_evaluator_agree(database: Client, world: World) -> None:
+    project = secrets.randbelow(1 << 31)
+    known, events = placed(world)
+    insert(database, project, known, events)
+    scope = Scope(project, NOW_MS, Parameters())
+    of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
+    asked = [*world[2], *(And(split(query)) for query in world[2])]
+    found = answers(
+        database, [(of_project, event_condition(query, scope)) for query in asked], scope.parameters
+    )
+    for query, numbers in zip(asked, found, strict=True):
+        assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
+    about = [query for query in world[2] if about_issue(query)]
+    if about:
+        scope = Scope(project, NOW_MS, Parameters())
+        of_issues = f"issue_id FROM {current_issues(scope)}"
+        found = answers(
+            database, [(of_issues, issue_condition(query, scope)) for query in about], scope.parameters
+        )
+        for query, numbers in zip(about, found, strict=True):
+            holding = {n for n, issue in enumerate(known) if matches(query, EventView(issue=issue), NOW_MS)}
+            assert numbers == holding, query
