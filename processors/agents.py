@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from faust.streams import Stream
-from faust.types import EventT
+from faust.types import EventT, StreamT
 
 from processors.gate import Gate
 from processors.metrics import Metrics
@@ -54,11 +54,11 @@ class Agent:
         self._seconds = seconds
         self._rest_seconds = rest_seconds
 
-    def function(self, generation: Callable[[], int]) -> Callable[[Stream[Any]], Awaitable[None]]:
+    def function(self, generation: Callable[[], int]) -> Callable[[StreamT[Any]], Awaitable[None]]:
         """The function that Faust runs; `generation` is that of the group as the worker knows it."""
 
-        async def handle(stream: Stream[Any]) -> None:
-            async for events in stream.noack_take(self._most, within=self._seconds):
+        async def handle(stream: StreamT[Any]) -> None:
+            async for events in cast(Stream[Any], stream).noack_take(self._most, within=self._seconds):
                 await self._handle(events, generation())
 
         handle.__name__ = self.stage

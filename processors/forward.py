@@ -71,10 +71,10 @@ class Forwarder:
         begun: list[Awaitable[Written]] = []
         batch, count = self._producer.create_batch(), 0
         for key, value, headers in messages:
-            if batch.append(key=key, value=value, timestamp=now, headers=headers) is None:
+            if batch.append(key=key, value=value, timestamp=now, headers=list(headers)) is None:
                 begun.append(await self._send(batch, topic, partition, count))
                 batch, count = self._producer.create_batch(), 0
-                batch.append(key=key, value=value, timestamp=now, headers=headers)
+                batch.append(key=key, value=value, timestamp=now, headers=list(headers))
             count += 1
         if count:
             begun.append(await self._send(batch, topic, partition, count))

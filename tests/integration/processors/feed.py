@@ -33,7 +33,13 @@ def event(event_id: str, kind: int, ms: int) -> dict[str, Any]:
             "type": f"Kind{kind}Error",
             "message": "it broke",
             "stack": [
-                {"function": f"handler{kind}", "file": f"src/part{kind}.js", "line": 3, "column": 7, "inApp": True}
+                {
+                    "function": f"handler{kind}",
+                    "file": f"src/part{kind}.js",
+                    "line": 3,
+                    "column": 7,
+                    "inApp": True,
+                }
             ],
         },
     }
@@ -54,7 +60,7 @@ class Feed:
 
     def chunk(self, partition: int, size: int, repeats: float = 0.2) -> bytes:
         """The value of one record of a partition, a share of whose events came before."""
-        events = []
+        events: list[ChunkEvent] = []
         while len(events) < size:
             known = self._known[partition]
             if known and self._random.random() < repeats:

@@ -12,7 +12,9 @@ from schemas.issues import Activity, IssueRecord, Outcome, decode_activity, deco
 async def read(bootstrap: str, topic: str) -> list["ConsumerRecord[bytes, bytes]"]:
     """All records of a topic, by partition."""
     consumer: AIOKafkaConsumer = AIOKafkaConsumer(
-        bootstrap_servers=bootstrap, enable_auto_commit=False, auto_offset_reset="earliest",
+        bootstrap_servers=bootstrap,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
         max_partition_fetch_bytes=8 << 20,
     )
     await consumer.start()

@@ -1,0 +1,168 @@
+"""Every event counted once and forwarded once, whatever happens to the workers and their tables."""
+
+import asyncio
+import random
+from functools import partial
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from tests.eventually import eventually
+from tests.integration.processors import readback
+from tests.integration.processors.conftest import PARTITIONS, Start
+from tests.integration.processors.feed import Feed, produce
+from tests.integration.processors.process import WorkerProcess
+
+SMALL_TAKES = {"SVC_PROCESSORS_TAKE_CHUNKS": "8"}
+RECORDS = "svc_processors_records_total"
+
+
+def backlog(feed: Feed, records: int, size: int = 50) -> list[tuple[int, bytes]]:
+    return [(i % feed.partitions, feed.chunk(i % feed.partitions, size)) for i in range(records)]
+
+
+def processed(worker: WorkerProcess, records: int) -> bool:
+    assert worker.running, worker.log.read_text()[-2000:]
+    return worker.metric(RECORDS) >= records
+
+
+async def counted(bootstrap: str, prefix: str) -> int:
+    return sum(i.events for i in (await readback.issues(bootstrap, prefix + "issues")).values())
+
+
+async def assert_exact(bootstrap: str, prefix: str, feed: Feed) -> None:
+    """Each id is forwarded once in effect, issues count what was forwarded, outcomes add up."""
+    chunks = await readback.grouped_once(bootstrap, prefix + "grouped")
+    forwarded = readback.events_of(chunks)
+    assert set(forwarded) == feed.ids
+    assert set(forwarded.values()) == {1}
+    issues = await readback.issues(bootstrap, prefix + "issues")
+    assert {key: issue.events for key, issue in issues.items()} == dict(readback.issues_of(chunks))
+    outcomes = await readback.outcomes(bootstrap, prefix + "outcomes")
+    assert outcomes["accepted"] == feed.sent
+    assert outcomes["duplicate"] == feed.sent - len(feed.ids)
+    created = await readback.activities(bootstrap, prefix + "issue-activity")
+    assert {a.issue for a in created} == set(issues)
+    assert len({a.id for a in created}) == len(issues)
+
+
+async def until_counted(bootstrap: str, prefix: str, feed: Feed, *workers: WorkerProcess) -> None:
+    async def done() -> bool:
+        for worker in workers:
+            if not worker.running:
+                worker.start()
+        return await counted(bootstrap, prefix) >= len(feed.ids)
+
+    await eventually(done, timeout=120)
+
+
+async def test_events_are_counted_once_when_the_worker_is_killed_with_a_backlog(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    feed, luck = Feed(PARTITIONS, seed=1), random.Random(1)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 1600))
+    worker = start(**SMALL_TAKES)
+    for _ in range(6):
+        some = luck.randrange(1, 120)
+        await eventually(partial(processed, worker, some), timeout=60)
+        worker.kill()
+        worker.start()
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+    assert worker.metric("svc_processors_gaps_total") == 0
+    assert worker.stop() == 0
+
+
+async def test_events_are_counted_once_while_workers_come_and_go(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=2)
+    first = start("a", **SMALL_TAKES)
+    await eventually(first.ready, timeout=60)
+    sending = asyncio.create_task(produce_slowly(kafka_bootstrap, prefix + "events", backlog(feed, 800, 20)))
+    others = [start("b", **SMALL_TAKES), start("c", **SMALL_TAKES)]
+    for worker in others:
+        await eventually(worker.ready, timeout=60)
+    assert others[1].stop() == 0
+    others[0].kill()
+    others[0].start()
+    await sending
+    await until_counted(kafka_bootstrap, prefix, feed, first, others[0])
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+async def produce_slowly(bootstrap: str, topic: str, records: list[tuple[int, bytes]]) -> None:
+    for at in range(0, len(records), 20):
+        await produce(bootstrap, topic, records[at : at + 20])
+
+
+async def test_a_range_that_is_sent_again_changes_nothing(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=3)
+    records = backlog(feed, 80)
+    await produce(kafka_bootstrap, prefix + "events", records + records[20:60])
+    feed.sent += 40 * 50
+    worker = start()
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    await eventually(lambda: worker.metric("svc_processors_events_total") == feed.sent)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+async def truncate(bootstrap: str, topic: str, keep: int = 0) -> None:
+    """Delete a topic's records but for the last `keep` of each partition."""
+    consumer: AIOKafkaConsumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await consumer.start()
+    await admin.start()
+    try:
+        # A broker deletes no records of a topic that is only compacted.
+        both = {"cleanup.policy": "compact,delete"}
+        await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, both)])
+        ends = await consumer.end_offsets([TopicPartition(topic, p) for p in range(PARTITIONS)])
+        await admin.delete_records(
+            {tp: RecordsToDelete(before_offset=max(0, end - keep)) for tp, end in ends.items()}
+        )
+    finally:
+        await admin.close()
+        await consumer.stop()
+
+
+@pytest.mark.parametrize("keep", [0, 3])
+@pytest.mark.parametrize("table", ["seen", "issues"])
+async def test_a_table_whose_topic_was_emptied_or_trimmed_is_built_again(
+    kafka_bootstrap: str, prefix: str, start: Start, table: str, keep: int
+) -> None:
+    feed = Feed(PARTITIONS, seed=4)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 160, 20))
+    worker = start(**SMALL_TAKES)
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    assert worker.stop() == 0
+    before = await readback.issues(kafka_bootstrap, prefix + "issues")
+    await truncate(kafka_bootstrap, prefix + table, keep)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 40, 20))
+    worker.start()
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    after = await readback.issues(kafka_bootstrap, prefix + "issues")
+    assert set(before) <= set(after)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+async def test_a_worker_takes_up_where_it_stopped_without_doing_anything_again(
+    kafka_bootstrap: str, prefix: str, start: Start, tmp_path: Path
+) -> None:
+    feed = Feed(PARTITIONS, seed=5)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80))
+    worker = start(**SMALL_TAKES)
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    assert worker.stop() == 0
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 8))
+    worker.start()
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    # At most the last take of each partition is forwarded again.
+    assert worker.metric("svc_processors_records_forwarded_again_total") <= PARTITIONS * 8
+    assert worker.metric(RECORDS) <= 8 + PARTITIONS * 8 + 80
+    await assert_exact(kafka_bootstrap, prefix, feed)
