@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from schemas.payload import decompress
 from schemas.projects import Project, Token, encode_project
 from schemas.topics import Topic
 
+LARGE = 1 << 20
+"""From here on aiohttp's client asks for a file."""
 MOMENT = "2026-01-01T00:00:00.000Z"
 
 
@@ -84,8 +87,9 @@ class LiveEdge:
         headers: dict[str, str] | None = None,
         method: str = "POST",
     ) -> "Answer":
+        data = BytesIO(body) if len(body) > LARGE else body
         async with self.session.request(
-            method, self.url + path, data=body, headers=self.headers() if headers is None else headers
+            method, self.url + path, data=data, headers=self.headers() if headers is None else headers
         ) as response:
             return Answer(response.status, dict(response.headers), await response.read())
 

@@ -1,0 +1,104 @@
+"""POST /v1/events:batch (protocol, sections 2.9 and 4.2; contract, section 2, point 2)."""
+
+import json
+
+import pytest
+
+from tests.contract.edge.live_edge import LiveEdge
+from tests.edge_events import event
+
+BATCH = "/v1/events:batch"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+async def test_batch_of_100_is_accepted_whole(edge: LiveEdge, compressed: bool) -> None:
+    answer = await edge.post_batch([event() for _ in range(100)], compressed)
+    assert (answer.status, answer.body) == (202, b'{"accepted":100,"rejected":0,"errors":[]}')
+    assert len(edge.stored()) == 100
+
+
+async def test_bad_events_are_rejected_alone_in_ascending_index(edge: LiveEdge) -> None:
+    answer = await edge.post_batch([event(), event(kind="x"), event(), {}, "text", None, event(id="1")])
+    assert answer.status == 202
+    body = answer.json
+    assert (body["accepted"], body["rejected"]) == (2, 5)
+    assert [error["index"] for error in body["errors"]] == [1, 3, 4, 5, 6]
+    assert all(set(error) == {"index", "error", "details"} for error in body["errors"])
+    assert all(error["error"] == "validationFailed" and error["details"] for error in body["errors"])
+    assert body["errors"][0]["details"][0]["field"] == "kind"
+    assert len(edge.stored()) == 2
+
+
+async def test_batch_of_bad_events_alone_is_answered_202(edge: LiveEdge) -> None:
+    answer = await edge.post_batch([{}, {}])
+    assert answer.status == 202
+    assert (answer.json["accepted"], answer.json["rejected"]) == (0, 2)
+
+
+async def test_empty_batch_is_accepted(edge: LiveEdge) -> None:
+    assert (await edge.post_batch([])).json == {"accepted": 0, "rejected": 0, "errors": []}
+
+
+async def test_platforms_may_be_mixed(edge: LiveEdge) -> None:
+    given = [event(platform=platform) for platform in ("javascript", "ios", "android", "python")]
+    assert (await edge.post_batch(given)).json["accepted"] == 4
+
+
+async def test_wrapper_may_have_unknown_fields(edge: LiveEdge) -> None:
+    body = json.dumps({"sentAt": 1, "events": [event()], "x": {}}).encode()
+    assert (await edge.post(body, BATCH)).json["accepted"] == 1
+
+
+async def test_lone_surrogate_of_one_event_doesn_t_cost_the_others(edge: LiveEdge) -> None:
+    body = json.dumps({"events": [event(), event(environment="CUT"), event()]}).encode()
+    answer = await edge.post(body.replace(b"CUT", rb"\ud83d"), BATCH)
+    assert answer.json["accepted"] == 3
+    assert sorted(json.loads(stored)["environment"] for stored in edge.stored_bytes()) == [
+        "prod",
+        "prod",
+        "\ufffd",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"[]", "body"),
+        (b'"text"', "body"),
+        (b"null", "body"),
+        (b"{", "body"),
+        (b"", "body"),
+        (b"{}", "events"),
+        (b'{"events":null}', "events"),
+        (b'{"events":{}}', "events"),
+        (b'{"events":"x"}', "events"),
+        (b'{"events":[' + b"{}," * 100 + b"{}]}", "events"),
+        (b'{"events":[{},]}', "body"),
+        (b'{"events":[{"a":\xff}]}', "body"),
+        (b'{"events":[' + b"[" * 5000 + b"]" * 5000 + b"]}", "body"),
+        (b'{"events":[NaN]}', "body"),
+    ],
+)
+async def test_bad_wrapper_is_400_with_its_field(edge: LiveEdge, body: bytes, field: str) -> None:
+    answer = await edge.post(body, BATCH)
+    assert (answer.status, answer.fields) == (400, [field])
+    assert edge.stored() == []
+
+
+async def test_more_than_100_events_names_the_limit(edge: LiveEdge) -> None:
+    answer = await edge.post_batch([event() for _ in range(101)])
+    assert answer.status == 400
+    assert answer.json["details"] == [{"field": "events", "message": "at most 100 events per batch"}]
+
+
+async def test_order_of_a_project_s_events_within_a_partition_is_kept(edge: LiveEdge) -> None:
+    given = [event() for _ in range(50)]
+    await edge.post_batch(given)
+    wanted = [each["id"].replace("-", "") for each in given]
+    for partition in range(4):
+        from schemas.chunks import decode_chunk
+
+        ids = [
+            e.id.hex() for r in edge.sink.records if r.partition == partition for e in decode_chunk(r.value)
+        ]
+        assert ids == [each for each in wanted if each in ids]

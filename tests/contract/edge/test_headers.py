@@ -1,0 +1,153 @@
+"""The headers of section 5 (contract, section 2, point 4), tokens, and CORS (point 12)."""
+
+import pytest
+
+from schemas.ids import new_token
+from schemas.projects import Token
+from tests.contract.edge.live_edge import MOMENT, LiveEdge
+from tests.edge_events import encoded
+
+UNAUTHORIZED = b'{"error":"unauthorized"}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "application/json",
+        "application/json; charset=utf-8",
+        "application/json;charset=UTF-8;x=y",
+        "Application/JSON",
+    ],
+)
+async def test_json_content_type_may_carry_parameters(edge: LiveEdge, value: str) -> None:
+    assert (await edge.post(encoded(), headers=edge.headers(Content_Type=value))).status == 202
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "multipart/form-data; boundary=x",
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "application/jsonx",
+        ";",
+    ],
+)
+async def test_other_content_types_are_refused_by_name(edge: LiveEdge, value: str) -> None:
+    answer = await edge.post(encoded(), headers=edge.headers(Content_Type=value))
+    assert (answer.status, answer.fields) == (400, ["Content-Type"])
+
+
+async def test_missing_content_type_is_refused(edge: LiveEdge) -> None:
+    async with edge.session.post(
+        edge.url + "/v1/events",
+        data=encoded(),
+        headers=edge.headers(Content_Type=""),
+        skip_auto_headers=["Content-Type"],
+    ) as response:
+        assert response.status == 400
+        assert (await response.json())["details"] == [{"field": "Content-Type", "message": "required"}]
+
+
+@pytest.mark.parametrize("value", ["identity", "Identity"])
+async def test_identity_encoding_is_accepted(edge: LiveEdge, value: str) -> None:
+    assert (await edge.post(encoded(), headers=edge.headers(Content_Encoding=value))).status == 202
+
+
+@pytest.mark.parametrize("value", ["br", "deflate", "zstd", "x-gzip", "gzip, gzip", "compress"])
+async def test_other_encodings_are_refused_by_name(edge: LiveEdge, value: str) -> None:
+    answer = await edge.post(encoded(), headers=edge.headers(Content_Encoding=value))
+    assert (answer.status, answer.fields) == (400, ["Content-Encoding"])
+
+
+@pytest.mark.parametrize("value", ["svc-js/1.0", "react-native/0.1.0-beta.1+5", "@scope/sdk/2", "curl/8"])
+async def test_unknown_sdks_are_accepted(edge: LiveEdge, value: str) -> None:
+    assert (await edge.post(encoded(), headers=edge.headers(Svc_Sdk=value))).status == 202
+    assert edge.stored()[0].sdk == value
+
+
+@pytest.mark.parametrize(
+    "value", ["svc-js", "/1.0", "svc-js/", "svc js/1.0", "a/1 0", "x" * 200 + "/1", "ä/1"]
+)
+async def test_sdk_of_another_form_is_refused(edge: LiveEdge, value: str) -> None:
+    answer = await edge.post(encoded(), headers=edge.headers(Svc_Sdk=value))
+    assert (answer.status, answer.fields) == (400, ["Svc-Sdk"])
+
+
+async def test_every_faulty_header_is_listed(edge: LiveEdge) -> None:
+    headers = edge.headers(Svc_Sdk="", Content_Type="text/plain", Content_Encoding="br")
+    answer = await edge.post(encoded(), headers=headers)
+    assert answer.fields == ["Svc-Sdk", "Content-Type", "Content-Encoding"]
+    assert answer.json["error"] == "validationFailed"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "Bearer", "Bearer ", "Basic dTpw", "Bearer svc_pk_", "Bearer svc_sk_" + "0" * 26, "Bearer svc_pk_" + "u" * 26,
+     "Bearer " + "x" * 4000, "svc_pk_" + "0" * 26],
+)  # fmt: skip
+async def test_missing_or_malformed_token_is_401(edge: LiveEdge, value: str) -> None:
+    answer = await edge.post(encoded(), headers=edge.headers(Authorization=value))
+    assert (answer.status, answer.body) == (401, UNAUTHORIZED)
+
+
+async def test_unknown_token_is_401(edge: LiveEdge) -> None:
+    answer = await edge.post(encoded(), headers=edge.headers(Authorization=f"Bearer {new_token()}"))
+    assert (answer.status, answer.body) == (401, UNAUTHORIZED)
+
+
+async def test_token_in_upper_case_is_unknown(edge: LiveEdge) -> None:
+    headers = edge.headers()
+    headers["Authorization"] = "Bearer " + headers["Authorization"].removeprefix("Bearer ").upper()
+    assert (await edge.post(encoded(), headers=headers)).status == 401
+
+
+async def test_project_may_have_several_tokens_and_a_revoked_one_is_401(edge: LiveEdge) -> None:
+    good, gone = Token(new_token(), MOMENT), Token(new_token(), MOMENT, revoked_at=MOMENT)
+    other = Token(new_token(), MOMENT)
+    edge.add_project("3", tokens=(good, gone, other))
+    statuses = [
+        (await edge.post(encoded(), headers=edge.headers(Authorization=f"Bearer {token.token}"))).status
+        for token in (good, gone, other)
+    ]
+    assert statuses == [202, 401, 202]
+
+
+async def test_scheme_is_read_in_either_case(edge: LiveEdge) -> None:
+    headers = edge.headers()
+    headers["Authorization"] = headers["Authorization"].replace("Bearer", "bearer")
+    assert (await edge.post(encoded(), headers=headers)).status == 202
+
+
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/events:batch", "/v1/events/"])
+async def test_preflight_lets_a_page_of_any_origin_send_the_headers_of_section_5(
+    edge: LiveEdge, path: str
+) -> None:
+    asked = {
+        "Origin": "https://shop.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-encoding,content-type,idempotency-key,svc-sdk",
+    }
+    answer = await edge.post(b"", path, headers=asked, method="OPTIONS")
+    assert answer.status == 204
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert "POST" in answer.headers["Access-Control-Allow-Methods"]
+    allowed = {name.strip().lower() for name in answer.headers["Access-Control-Allow-Headers"].split(",")}
+    assert allowed >= set(asked["Access-Control-Request-Headers"].split(","))
+
+
+async def test_every_answer_can_be_read_by_a_page_of_any_origin(edge: LiveEdge) -> None:
+    answers = [
+        await edge.post(encoded()),
+        await edge.post(b"{}"),
+        await edge.post(b"{}", headers={}),
+        await edge.post(b"{}", "/nowhere"),
+        await edge.post(b"{}", method="PUT"),
+    ]
+    assert [answer.status for answer in answers] == [202, 400, 401, 404, 405]
+    assert {answer.headers["Access-Control-Allow-Origin"] for answer in answers} == {"*"}
+    assert {answer.headers["Access-Control-Expose-Headers"] for answer in answers} == {"Retry-After"}
+
+
+async def test_server_does_not_say_what_it_is_made_of(edge: LiveEdge) -> None:
+    assert (await edge.post(encoded())).headers["Server"] == "svc"

@@ -1,0 +1,144 @@
+"""The order of checks, and that nothing after a failed check runs (contract, section 2, points 1, 9 and 13)."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.contract.edge.live_edge import LiveEdge, live_edge
+from tests.edge_events import encoded, event
+
+HUGE = {"Content-Length": str(1 << 40)}
+
+
+async def raw_answer(edge: LiveEdge, head: str) -> bytes:
+    """Send a head and no body, and read what comes: an answer that doesn't wait for the body."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    try:
+        writer.write(head.replace("\n", "\r\n").encode() + b"\r\n\r\n")
+        async with asyncio.timeout(10):
+            answer = await reader.readuntil(b"\r\n\r\n")
+            length = int(answer.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            return answer + await reader.readexactly(length)
+    finally:
+        writer.close()
+
+
+def head(edge: LiveEdge, path: str = "/v1/events", **headers: str) -> str:
+    given = {
+        "Host": "x",
+        "Content-Length": "1000",
+        **edge.headers(),
+        **{k.replace("_", "-"): v for k, v in headers.items()},
+    }
+    return "\n".join(
+        [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items() if value)]
+    )
+
+
+async def test_unknown_path_is_404_before_the_token(edge: LiveEdge) -> None:
+    answer = await edge.post(b"", "/v1/other", headers={})
+    assert (answer.status, answer.body) == (404, b'{"error":"notFound"}')
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v2/events", "/v1/events/x", "/v1/events:other", "//", "/api/1/store"]
+)
+async def test_paths_that_do_not_exist_are_404_for_every_method(edge: LiveEdge, path: str) -> None:
+    for method in ("GET", "POST", "PUT", "OPTIONS", "DELETE", "PATCH"):
+        assert (await edge.post(b"", path, headers={}, method=method)).status == 404
+
+
+async def test_unknown_path_does_not_count_against_the_rate_limit(edge: LiveEdge) -> None:
+    project = edge.add_project("3", rate_limit_per_minute=1)
+    for _ in range(3):
+        assert (await edge.post(b"", "/v1/other", edge.headers(project))).status == 404
+    assert (await edge.post(encoded(), headers=edge.headers(project))).status == 202
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD", "PROPFIND"])
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/events:batch/"])
+async def test_wrong_method_is_405_with_allow_before_the_token(
+    edge: LiveEdge, path: str, method: str
+) -> None:
+    answer = await edge.post(b"", path, headers={}, method=method)
+    assert answer.status == 405
+    assert answer.headers["Allow"] == "OPTIONS, POST"
+    assert answer.body in {b'{"error":"methodNotAllowed"}', b""}
+
+
+async def test_missing_token_is_401_without_reading_the_body(edge: LiveEdge) -> None:
+    answer = await raw_answer(edge, head(edge, Authorization=""))
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert answer.endswith(b'{"error":"unauthorized"}')
+
+
+async def test_token_is_checked_before_headers_and_size(edge: LiveEdge) -> None:
+    answer = await raw_answer(
+        edge, head(edge, Authorization="Bearer nope", Content_Length=str(1 << 40), Content_Type="text/plain")
+    )
+    assert answer.startswith(b"HTTP/1.1 401 ")
+
+
+async def test_rate_limit_is_checked_before_headers_and_body(edge: LiveEdge) -> None:
+    project = edge.add_project("3", rate_limit_per_minute=1)
+    assert (await edge.post(encoded(), headers=edge.headers(project))).status == 202
+    refused = await raw_answer(
+        edge, head(edge, Authorization=edge.headers(project)["Authorization"], Content_Type="text/plain")
+    )
+    assert refused.startswith(b"HTTP/1.1 429 ")
+
+
+async def test_headers_are_checked_before_the_size(edge: LiveEdge) -> None:
+    answer = await raw_answer(edge, head(edge, Content_Type="text/plain", Content_Length=str(1 << 40)))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"field":"Content-Type"' in answer
+
+
+async def test_size_is_checked_before_json(edge: LiveEdge) -> None:
+    answer = await raw_answer(edge, head(edge, Content_Length=str(1 << 40)))
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+async def test_client_that_expects_100_continue_is_told_only_after_the_checks(edge: LiveEdge) -> None:
+    refused = await raw_answer(edge, head(edge, Authorization="", Expect="100-continue"))
+    assert refused.startswith(b"HTTP/1.1 401 ")
+    body = encoded()
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    lines = head(edge, Expect="100-continue", Content_Length=str(len(body)))
+    writer.write(lines.replace("\n", "\r\n").encode() + b"\r\n\r\n")
+    async with asyncio.timeout(10):
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(body)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 202 ")
+    writer.close()
+
+
+async def test_unknown_token_is_503_until_the_registry_is_loaded(tmp_path: Path) -> None:
+    async with live_edge(tmp_path, loaded=False) as edge:
+        answer = await edge.post(encoded())
+        assert (answer.status, answer.body) == (503, b'{"error":"internal"}')
+        assert int(answer.headers["Retry-After"]) > 0
+        assert (await edge.post(encoded(), headers=edge.headers(Authorization="Bearer x"))).status == 401
+        edge.projects.set_current()
+        assert (await edge.post(encoded())).status == 202
+
+
+async def test_kafka_away_is_202_from_the_spool_and_503_when_that_is_full(tmp_path: Path) -> None:
+    async with live_edge(tmp_path, spool_bytes=20_000) as edge:
+        edge.sink.up = False
+        assert (await edge.post(encoded())).status == 202
+        assert edge.spool.size > 0
+        answer = None
+        for _ in range(100):
+            answer = await edge.post_batch([event() for _ in range(20)])
+            if answer.status != 202:
+                break
+        assert answer is not None
+        assert (answer.status, answer.body) == (503, b'{"error":"internal"}')
+        assert int(answer.headers["Retry-After"]) > 0
+
+
+async def test_request_that_fails_does_not_reach_the_next_check(edge: LiveEdge) -> None:
+    answer = await edge.post(b"not json", headers=edge.headers(Svc_Sdk=""))
+    assert answer.fields == ["Svc-Sdk"]

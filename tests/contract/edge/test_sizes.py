@@ -1,0 +1,160 @@
+"""The 1 MB limits, read and inflated (protocol, section 8; contract, section 2, point 5), and what gzip may be."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+
+from edge.body import inflate
+from edge.faults import Fault
+from tests.contract.edge.live_edge import LiveEdge
+from tests.edge_events import encoded, event
+
+LIMIT = 1_048_576
+TOO_LARGE = b'{"error":"payloadTooLarge"}'
+
+
+def padded(size: int) -> bytes:
+    body = encoded(pad="")
+    return body.replace(b'"pad": ""', b'"pad": "' + b"x" * (size - len(body)) + b'"')
+
+
+def padded_batch(size: int) -> bytes:
+    body = json.dumps({"events": [event()], "pad": ""}).encode()
+    return body.replace(b'"pad": ""', b'"pad": "' + b"x" * (size - len(body)) + b'"')
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(("extra", "status"), [(0, 202), (1, 413)])
+async def test_event_may_have_1048576_bytes_and_not_one_more(
+    edge: LiveEdge, compressed: bool, extra: int, status: int
+) -> None:
+    body = padded(LIMIT + extra)
+    assert len(body) == LIMIT + extra
+    headers = edge.headers(Content_Encoding="gzip" if compressed else "")
+    answer = await edge.post(gzip.compress(body) if compressed else body, headers=headers)
+    assert answer.status == status
+    assert answer.body == (b"{}" if status == 202 else TOO_LARGE)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(("extra", "status"), [(0, 202), (1, 413)])
+async def test_batch_may_have_1048576_bytes_and_not_one_more(
+    edge: LiveEdge, compressed: bool, extra: int, status: int
+) -> None:
+    body = padded_batch(LIMIT + extra)
+    headers = edge.headers(Content_Encoding="gzip" if compressed else "")
+    answer = await edge.post(gzip.compress(body) if compressed else body, "/v1/events:batch", headers)
+    assert answer.status == status
+
+
+async def test_body_without_a_length_is_counted_while_it_is_read(edge: LiveEdge) -> None:
+    for size, status in ((LIMIT, 202), (LIMIT + 1, 413), (3 * LIMIT, 413)):
+        body = padded(size)
+
+        async def pieces(body: bytes = body) -> object:
+            for place in range(0, len(body), 50_000):
+                yield body[place : place + 50_000]
+
+        async with edge.session.post(
+            edge.url + "/v1/events", data=pieces(), headers=edge.headers()
+        ) as response:
+            assert response.status == status
+
+
+async def test_incompressible_body_of_the_limit_s_size_is_accepted(edge: LiveEdge) -> None:
+    import random
+
+    letters = random.Random(1).choices(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", k=LIMIT
+    )
+    body = padded(LIMIT).replace(b"x" * 100_000, "".join(letters[:100_000]).encode(), 1)
+    stored = gzip.compress(body, 0)
+    assert len(stored) > LIMIT
+    assert (await edge.post(stored, headers=edge.headers(Content_Encoding="gzip"))).status == 202
+
+
+async def test_gzip_of_several_members_is_one_body(edge: LiveEdge) -> None:
+    body = encoded()
+    members = gzip.compress(body[:100]) + gzip.compress(b"") + gzip.compress(body[100:])
+    assert (await edge.post(members, headers=edge.headers(Content_Encoding="gzip"))).status == 202
+    assert edge.stored_bytes() == [body]
+
+
+GOOD = gzip.compress(encoded())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"plain",
+        encoded(),
+        GOOD[:-1],
+        GOOD[:-8],
+        GOOD[:20],
+        GOOD + b"\x00",
+        GOOD + b"garbage",
+        GOOD[:-5] + b"\x00" + GOOD[-4:],
+        zlib.compress(encoded()),
+        GOOD[:30] + b"\xff" * 20 + GOOD[50:],
+        gzip.compress(b"") * 65,
+    ],
+)
+async def test_body_that_is_not_valid_gzip_is_400(edge: LiveEdge, body: bytes) -> None:
+    answer = await edge.post(body, headers=edge.headers(Content_Encoding="gzip"))
+    assert (answer.status, answer.fields) == (400, ["body"])
+    assert edge.stored() == []
+
+
+def bomb(size: int) -> bytes:
+    """Zeros: one flushed block of a megabyte, again and again; nobody gets as far as its checksum."""
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = squeeze.compress(bytes(1 << 20)) + squeeze.flush(zlib.Z_FULL_FLUSH)
+    return gzip.compress(b"")[:10] + block * (size >> 20) + squeeze.flush()
+
+
+async def test_gzip_bomb_is_413(edge: LiveEdge) -> None:
+    answer = await edge.post(bomb(256 << 20), headers=edge.headers(Content_Encoding="gzip"))
+    assert (answer.status, answer.body) == (413, TOO_LARGE)
+
+
+def test_bomb_of_a_gigabyte_adds_less_than_8_mb_of_memory() -> None:
+    """In a process of its own: the peak of resident memory before and after."""
+    program = (
+        "import resource, sys; from edge.body import inflate; from edge.faults import Fault\n"
+        "data = sys.stdin.buffer.read(); peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak()\n"
+        "try: inflate(data)\n"
+        "except Fault as fault: print(fault.error.status, peak() - before)\n"
+    )
+    body = bomb(1 << 30)
+    assert 900_000 < len(body) < LIMIT + 65_536
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=body,
+        capture_output=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+        env={**os.environ},
+    )
+    status, added_kilobytes = map(int, done.stdout.split())
+    assert status == 413
+    assert added_kilobytes < 8 * 1024
+
+
+def test_members_that_add_up_to_a_bomb_stop_one_byte_past_the_limit() -> None:
+    member = gzip.compress(bytes(600_000))
+    tracemalloc.start()
+    with pytest.raises(Fault) as caught:
+        inflate(member * 60)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert caught.value.error.status == 413
+    assert peak < 4 << 20
