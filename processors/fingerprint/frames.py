@@ -66,6 +66,7 @@ _BY_EXTENSION = {
         ],
         Family.NATIVE,
     ),
+    **dict.fromkeys(["py", "rb", "php", "dart", "ex", "exs", "erl", "pl", "lua"], Family.OTHER),
 }
 _BY_PLATFORM = {"android": Family.JVM, "ios": Family.NATIVE, "python": Family.OTHER}
 _JVM_PLACES = frozenset({"SourceFile", "Unknown Source", "Native Method", "PG"})

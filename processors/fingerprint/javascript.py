@@ -60,9 +60,10 @@ _CALLBACK_TAKERS = frozenset(
 )
 _GENERATED_SUFFIX = re.compile(r"(?<=\D)\d{1,2}\Z")
 _SEPARATORS = re.compile(r"([.\-_~])")
-_HASH = re.compile(
-    r"(?=[a-f]*\d)[0-9a-f]{6,64}\Z|(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z|(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z]{8}\Z"
-)
+_HEX_HASH = re.compile(r"(?=[a-fA-F]*\d)[0-9a-fA-F]{6,64}\Z")
+_MIXED_HASH = re.compile(r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z")
+# Eight letters with a capital inside, after a dash: by chance a hash of Vite has no digit. Too weak to call the file built.
+_LETTERS_HASH = re.compile(r"(?=[A-Za-z][a-z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z]{8}\Z")
 # No file's own name is longer.
 _NAME_CHARACTERS = 120
 _NUMBERED_CHUNK = re.compile(r"\A\d+(?=\.)")
@@ -112,7 +113,7 @@ def is_minified(path: str, line: int, column: int) -> bool:
 @lru_cache(maxsize=1024)
 def _is_built(path: str) -> bool:
     name = _base_name(path)
-    return _BUNDLE.search(name) is not None or _without_hash(name) != name
+    return _BUNDLE.search(name) is not None or any(_is_hash(part) for part in _SEPARATORS.split(name)[2::2])
 
 
 def function_name(function: str) -> str:
@@ -128,6 +129,8 @@ def function_name(function: str) -> str:
     # SpiderMonkey: `outer/inner<` and `outer/<` are what it infers for functions without a name.
     if "/" in function or function.endswith("<"):
         return ""
+    # Dart names a closure by its owner: `_CartState.build.<anonymous closure>`.
+    function = function.partition(".<anonymous closure>")[0]
     if "<anonymous>" in function or function.endswith("]"):
         return ""
     if "." in function:
@@ -171,8 +174,12 @@ def survives_minifying(name: str) -> bool:
 def _without_hash(name: str) -> str:
     """`main.5f3a2b1c.js` and `index-BxK2s9aQ.js` without what changes from build to build."""
     parts = _SEPARATORS.split(name)
-    kept = [parts[0]]
+    kept = ["" if len(parts) > 1 and _HEX_HASH.match(parts[0]) else parts[0]]
     for separator, part in zip(parts[1::2], parts[2::2], strict=True):
-        if not _HASH.match(part):
+        if not _is_hash(part) and not (separator == "-" and _LETTERS_HASH.match(part)):
             kept.append(separator + part)
     return "".join(kept)
+
+
+def _is_hash(part: str) -> bool:
+    return _HEX_HASH.match(part) is not None or _MIXED_HASH.match(part) is not None

@@ -27,6 +27,7 @@ from processors.fingerprint import javascript, jvm, native
         ("b.who.map", ""),
         ("items.map", ""),
         ("global code", ""),
+        ("_CartState.build.<anonymous closure>", "build"),
         ("", ""),
     ],
 )
@@ -43,6 +44,10 @@ def test_javascript_functions(sent: str, name: str) -> None:
         ("/assets/index-BxK2s9aQ.js", "index.js"),
         ("/assets/index-DiwrgTda.js", "index.js"),
         ("42.4f8a91c2.chunk.js", ".chunk.js"),
+        ("cd351f7250857e22ceaa.worker.js", ".worker.js"),
+        ("bundle-613EDD44F3305B9D75D4679663900F2BCDDDC326F247CA3202A3A4219FD412D3", "bundle"),
+        ("src/Checkout.tsx", "Checkout.tsx"),
+        ("src/user-Settings.tsx", "user-Settings.tsx"),
         ("main.jsbundle", "bundle"),
         ("index.android.bundle", "bundle"),
         ("node_modules/lodash/lodash.js", "lodash/lodash.js"),
@@ -68,6 +73,8 @@ def test_javascript_files(path: str, name: str) -> None:
         ("main.jsbundle", 20, 85, True),
         ("index.bundle", 90000, 12, False),
         ("jquery.min.js", 2, 5, True),
+        ("src/Checkout.tsx", 3, 20, False),
+        ("src/use-Checkout.tsx", 3, 20, False),
     ],
 )
 def test_frames_of_builds_are_recognised(path: str, line: int, column: int, minified: bool) -> None:

@@ -17,7 +17,11 @@ from tests.unit.processors.fingerprint.events import SAMPLES, decode, grouped, s
 sent_events = st.sampled_from(samples()).map(json.loads)
 seeds = st.randoms(use_true_random=False)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
