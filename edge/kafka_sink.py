@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError, LeaderNotAvailableError, MessageSizeTooLargeError
 
 from edge.sink import Unavailable
+from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER
 from schemas.kafka import calm, client_options, name_of
 from schemas.settings import KafkaSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
@@ -24,6 +25,7 @@ _CONNECT_SECONDS: Final = 5.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 _TOPICS: Final = (Topic.EVENTS, Topic.OUTCOMES)
+_HEADERS: Final = {Topic.EVENTS: [(FORMAT_HEADER, EVENTS_FORMAT)]}
 
 
 class KafkaSink:
@@ -62,7 +64,10 @@ class KafkaSink:
         try:
             async with timeout:
                 self._waiting.add(timeout)
-                await (await producer.send(self._names[topic], value, key=key, partition=partition))
+                sending = await producer.send(
+                    self._names[topic], value, key=key, partition=partition, headers=_HEADERS.get(topic)
+                )
+                await sending
         except MessageSizeTooLargeError as error:
             # The record's fault or the topic's setting, not an outage: the producer stays.
             log.warning("the broker refuses a record of %d bytes as too large", len(value))
