@@ -25,18 +25,12 @@ def mend(client: Client, days: Days) -> dict[str, int]:
 
 def _mend_one(client: Client, rollup: Rollup, pairs: list[tuple[int, date]]) -> int:
     sql = difference(rollup, _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True))
-    counted = f"SELECT count() FROM ({sql})"  # noqa: S608 - built of our own schema, numbers and dates
-
-    def read() -> tuple[int, bytes]:
-        differing = int(client.query(counted).result_rows[0][0])
-        return differing, client.raw_query(sql, fmt="Native") if differing else b""
-
-    differing, rows = quietly(client, read)
-    if differing:
-        columns = [name for name, _ in rollup.keys] + ["n", *rollup.states]
-        settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"mend/{rollup.table}/{time.time_ns()}"}
-        client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
-    return differing
+    rows = quietly(client, lambda: client.raw_query(sql, fmt="Native"))
+    if not rows:
+        return 0
+    columns = [name for name, _ in rollup.keys] + ["n", *rollup.states]
+    settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"mend/{rollup.table}/{time.time_ns()}"}
+    return int(client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native").written_rows)
 
 
 def _where(column: str, pairs: list[tuple[int, date]], *, whole_day: bool) -> str:

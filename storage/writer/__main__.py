@@ -1,5 +1,6 @@
 """`svc writer`: grouped events, issues, activity and outcomes from Kafka into ClickHouse."""
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -23,6 +24,9 @@ def command(ctx: click.Context) -> None:
         click.echo(f"svc: {error}", err=True)
         sys.exit(2)
     configure(settings.log_level)
+    for name in ("clickhouse_connect", "urllib3"):
+        # Each failed try is told once, by the part that waits, with the reason.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         uvloop.run(run(settings))
     except OSError as error:

@@ -1,0 +1,132 @@
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from schemas.chunks import Grouping
+from storage.client import INSERT_SETTINGS, Client, open_client, scalar
+from storage.complete import complete, count_there
+from storage.mend import mend
+from storage.migrate import migrate
+from storage.rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
+from tests.integration.storage.grouped import chunk_event, counts, exactly
+
+ROWS = 300
+TARGETS = ("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day")
+
+
+@pytest.fixture
+def client(clickhouse_database_url: str) -> Iterator[Client]:
+    migrate(clickhouse_database_url)
+    client = open_client(clickhouse_database_url)
+    yield client
+    client.close()
+
+
+def block(count: int = ROWS) -> pa.Table:
+    """A block over several time partitions and retention classes, with an id that two projects share."""
+    columns = EventColumns()
+    for number in range(count - 1):
+        event = chunk_event(number, spread_days=25)
+        columns.add(event, Grouping(number % 7, "v1", "frames", ()), (30, 90)[number % 2], 30)
+    other = {7: 8, 8: 7}[event.project]
+    twin = type(event)(other, event.id, event.received_ms, event.sdk, event.payload)
+    columns.add(twin, Grouping(3, "v1", "frames", ()), 90, 30)
+    return columns.table()
+
+
+def insert(client: Client, rows: pa.Table, token: str) -> None:
+    client.insert_arrow("ingest", rows, settings={**INSERT_SETTINGS, "insert_deduplication_token": token})
+
+
+def test_columns_agree_with_the_tables(client: Client) -> None:
+    def names(table: str) -> tuple[str, ...]:
+        return tuple(row[0] for row in client.query(f"DESCRIBE TABLE {table}").result_rows)
+
+    assert names("ingest") == COLUMNS
+    assert names("events") == EVENT_COLUMNS
+    assert names("payloads") == PAYLOAD_COLUMNS
+
+
+def test_the_same_token_twice_counts_once_over_several_time_partitions(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t/0:0-9")
+    insert(client, rows, "t/0:0-9")
+    assert counts(client) == exactly(ROWS)
+    assert (
+        scalar(
+            client,
+            "SELECT uniqExact(partition) FROM system.parts WHERE active AND table = 'events' AND database = currentDatabase()",
+        )
+        > 4
+    )
+
+
+def test_values_arrive_as_they_are(client: Client) -> None:
+    rows = block(3)
+    insert(client, rows, "t")
+    found = client.query(
+        f"SELECT {', '.join(EVENT_COLUMNS)} FROM events ORDER BY id, project_id"
+    ).named_results()
+    sent = sorted(rows.to_pylist(), key=lambda row: (row["id"][::-1], row["project_id"]))
+    for got, row in zip(found, sent, strict=True):
+        assert got["id"].to_bytes(16, "little") == row["id"]
+        assert got["ts"].replace(tzinfo=None) == row["ts"]
+        assert got["tags"] == dict(row["tags"])
+        for name in ("files", "message", "user_hash", "environment", "fingerprint", "retention_days"):
+            assert got[name] == row[name]
+
+
+@pytest.mark.parametrize("table", TARGETS)
+def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Client, table: str) -> None:
+    rows = block()
+    # What a kill between token and part leaves: rows gone, token known.
+    insert(client, rows, "t/0:0-9")
+    client.command(f"TRUNCATE TABLE {table}") if table != "events" else client.command(
+        "ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1"
+    )
+    assert counts(client) != exactly(ROWS)
+    assert table in complete(client, rows).rows
+    assert counts(client) == exactly(ROWS)
+    assert complete(client, rows).rows == {}
+
+
+def test_a_block_of_which_nothing_is_there_is_completed(client: Client) -> None:
+    rows = block()
+    assert count_there(client, rows) == 0
+    complete(client, rows)
+    assert counts(client) == exactly(ROWS)
+    assert count_there(client, rows) == ROWS
+
+
+def test_other_blocks_are_left_as_they_are(client: Client) -> None:
+    insert(client, block(), "a")
+    rows = block()
+    complete(client, rows)
+    assert counts(client) == exactly(2 * ROWS)
+
+
+def test_a_row_that_the_table_refuses_is_found_and_the_rest_is_whole(client: Client) -> None:
+    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
+    rows = block()
+    done = complete(client, rows)
+    assert [rows["message"][row].as_py() for row, _ in done.refused] == ["Cannot read number 42"]
+    assert counts(client) == exactly(ROWS - 1)
+
+
+def test_a_rollup_with_too_many_or_too_few_is_mended(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "a")
+    client.command("INSERT INTO issue_hour SELECT * FROM issue_hour LIMIT 5")
+    client.command("ALTER TABLE tag_day DELETE WHERE k = 'tier' SETTINGS mutations_sync = 1")
+    users = "SELECT uniqCombinedMerge(12)(users) FROM issue_hour"
+    before = scalar(client, users)
+    days = [
+        (int(p), d) for p, d in client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
+    ]
+    mended = mend(client, days)
+    assert mended["issue_hour"] > 0
+    assert mended["tag_day"] > 0
+    assert counts(client) == exactly(ROWS)
+    assert scalar(client, users) == before
+    assert sum(mend(client, days).values()) == 0
