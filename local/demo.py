@@ -21,7 +21,7 @@ from local.batches import batches
 from local.demo_checks import ReadApi, Seen
 from local.errors import LocalError, StartError
 from local.projects import Created, create_project
-from local.sample_events import fresh, load_samples
+from local.sample_events import fresh, load_samples, renewed
 from local.send import bar
 from local.sender import Report, Sender
 from local.stack import Stack
@@ -149,10 +149,14 @@ def curl_line(stack: Stack, project: Created, event: dict[str, Any]) -> str:
     return shlex.join([*words, "-d", json.dumps(event, separators=(",", ":"))])
 
 
+def easily_quoted(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """The shortest sample, if possible one that a shell's quotes leave readable."""
+    return min(samples, key=lambda event: ("'" in json.dumps(event), len(json.dumps(event))))
+
+
 def farewell(demo: Demo, stack: Stack, project: Created, samples: list[dict[str, Any]]) -> None:
     """What a person needs to go on."""
-    smallest = min(samples, key=lambda event: len(json.dumps(event)))
-    (event,) = fresh([smallest], datetime.now(UTC), random.Random())  # noqa: S311
+    event = renewed(easily_quoted(samples), datetime.now(UTC))
     demo.say(f"\nproject     {PROJECT} ({project.id})")
     demo.say(f"token       {project.token}")
     demo.say(f"issues      {stack.dashboard_url}")

@@ -64,7 +64,7 @@ class Stack:
         files = {
             name: str(Path(ours[name]).resolve()) for name in ours if name.endswith("_FILE") and ours[name]
         }
-        return {"SVC_INGEST_URL": self.ingest_url} | ours | files
+        return ours | files | {"SVC_INGEST_URL": self.ingest_url}
 
     def check_ports(self) -> None:
         """Raise StartError naming the setting of a port that another program holds."""
