@@ -36,16 +36,18 @@ def environment(ingest: Ingest, **more: str) -> dict[str, str]:
     }
 
 
-def run(name: str, ingest: Ingest, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def run(
+    name: str, ingest: Ingest, folder: Path, given: str = "", **env: str
+) -> subprocess.CompletedProcess[str]:
     (folder / name).write_text(PROGRAMS[name])
     return subprocess.run(
         [sys.executable, name],
-        env=environment(ingest, **env), cwd=folder, capture_output=True, text=True, timeout=60, check=True,
+        env=environment(ingest, **env), cwd=folder, input=given, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
 
 
 def test_page_has_a_script_a_web_service_and_a_worker() -> None:
-    assert set(PROGRAMS) == {"script.py", "web.py", "asgi.py", "worker.py"}
+    assert set(PROGRAMS) == {"script.py", "web.py", "asgi.py", "worker.py", "send.py"}
 
 
 def test_script_runs(ingest: Ingest, tmp_path: Path) -> None:
@@ -100,6 +102,12 @@ def test_worker_runs(ingest: Ingest, tmp_path: Path) -> None:
     assert set(event["user"]) == {"id", "linkHashes"}
     assert "owner@example.com" not in json.dumps(event)
     assert list((tmp_path / "queue").iterdir()) == []
+
+
+def test_tool_that_has_events_runs(ingest: Ingest, tmp_path: Path) -> None:
+    lines = "".join(json.dumps({"id": str(n)}) + "\n" for n in range(120))
+    assert run("send.py", ingest, tmp_path, lines).stdout == "True 100 []\nTrue 20 []\n"
+    assert len(ingest.events) == 120
 
 
 def test_shown_event_is_what_leaves_the_machine() -> None:

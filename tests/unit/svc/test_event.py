@@ -50,7 +50,7 @@ def test_event_says_where_it_is_from() -> None:
     }  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=150)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=100)
 @given(situations)
 def test_whatever_the_program_was_in_the_server_takes_the_event_as_it_is(situation: Situation) -> None:
     event_id, encoded = situation.event()

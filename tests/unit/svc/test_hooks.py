@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import svc
-from svc import reporting
 from svc.hooks import Hooks
 from svc.notices import Notices
 from svc.reporting import current
@@ -235,7 +234,7 @@ def test_log_handler_and_full_queue_do_not_wait_for_each_other(start: Start) -> 
 
     def capture() -> None:
         for n in range(300):
-            reporting._State.notices = client._notices = client.transport._notices = Notices()  # type: ignore[union-attr]
+            client.transport._fates._notices = Notices()  # type: ignore[union-attr]
             svc.capture_exception(ValueError(str(n)))
 
     client = current()

@@ -237,7 +237,7 @@ def test_fault_of_the_library_costs_a_batch_not_the_program() -> None:
             raise ZeroDivisionError
 
     bench = Bench(interval=0)
-    bench.poster = bench.transport._uploader = Broken(bench.clock)
+    bench.poster = bench.transport._pipeline._poster = Broken(bench.clock)
     bench.submit(3)
     assert bench.transport.flush(10) is True
     assert bench.counts["dropped.fault"] == 3

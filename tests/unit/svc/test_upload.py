@@ -24,7 +24,7 @@ EVENT = json.dumps({"id": "x"}).encode()
 
 @pytest.fixture
 def uploader(ingest: Ingest) -> Iterator[Uploader]:
-    with closing(Uploader(ingest.url, "svc_pk_x", "svc-python/0", timeout=0.5)) as made:
+    with closing(Uploader(ingest.url, "svc_pk_x", "svc-python/0", timeout=20)) as made:
         yield made
 
 
