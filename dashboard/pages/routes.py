@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from dashboard.pages import event_list, issue, issue_list, project, signin
+from dashboard.pages import event_list, issue, issue_list, outcomes, project, releases, settings, signin
 
 
 def add_pages(app: web.Application) -> None:
@@ -17,6 +17,12 @@ def add_pages(app: web.Application) -> None:
     app.router.add_post("/projects/new", project.create_project)
     app.router.add_get("/projects/{project}", project.show)
     app.router.add_get("/projects/{project}/issues", issue_list.show)
+    app.router.add_get("/projects/{project}/releases", releases.show)
+    app.router.add_get("/projects/{project}/outcomes", outcomes.show)
+    app.router.add_get("/projects/{project}/settings", settings.show)
+    app.router.add_post("/projects/{project}/settings", settings.save)
+    app.router.add_post("/projects/{project}/tokens", settings.make_token)
+    app.router.add_post("/projects/{project}/tokens/{token}/revoke", settings.revoke)
     app.router.add_get("/issues/{issue}", issue.show)
     app.router.add_get("/issues/{issue}/events", event_list.show)
     app.router.add_get("/issues/{issue}/events/{event}", issue.show)

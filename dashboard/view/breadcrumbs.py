@@ -5,6 +5,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dashboard.view.loose import items_of, json_of, mapping_of, number_of, text_of
+from dashboard.view.times import distance
 from schemas.times import parse_iso
 
 TITLES: Final = {
@@ -27,6 +28,19 @@ class Crumb(Struct, frozen=True):
     tone: str
     timestamp: str
     before_ms: int | None
+
+    @property
+    def when(self) -> str:
+        """How long before (or after) the event; the time as sent where that can't be told."""
+        if self.before_ms is None:
+            return self.timestamp
+        sign, ms = (
+            ("\u2212" if self.before_ms > 0 else "+" if self.before_ms < 0 else ""),
+            abs(self.before_ms),
+        )
+        if ms < 1_000:
+            return f"{sign}{ms} ms"
+        return f"{sign}{ms / 1000:.1f} s" if ms < 600_000 else f"{sign}{distance(ms)}"
 
 
 def timeline(event: dict[str, Any]) -> list[Crumb]:

@@ -49,7 +49,7 @@ def chart(bars: Sequence[Bar], words: str) -> Markup:
     """Bars over time with a line at the top that says the highest; `words` is the chart in a sentence."""
     most = max((bar.total for bar in bars), default=0) or 1
     step = CHART_WIDTH / max(1, len(bars))
-    gap = min(3.0, step * 0.2)
+    gap = min(14.0, step * 0.3)
     shapes = Markup().join(_bar(bar, i * step + gap / 2, step - gap, most) for i, bar in enumerate(bars))
     return Markup(
         '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{words}" preserveAspectRatio="none">'

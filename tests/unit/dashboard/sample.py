@@ -1,0 +1,213 @@
+"""A project full of events: the shipped sample moved to a given day, one event that shows everything, and a hostile one."""
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from dashboard.memory import MemoryReader
+from schemas.ids import uuid7
+from schemas.times import iso, parse_iso
+from storage.query.view import IssueView
+from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
+
+SAMPLES = Path(__file__).parents[3] / "local" / "samples" / "events.jsonl.gz"
+SDKS = ("javascript/1.4.0", "javascript/1.3.2", "react-native/0.9.1")
+HOUR_MS = 3_600_000
+SHOWCASE = 1_000_001
+HOSTILE = 1_000_002
+HUGE = "long " * 30_000
+NASTY = "</script><script>alert(1)</script>\u202egnp.exe\u202c \"'><img src=x onerror=alert(2)> \u0000\u200b {{ 7*7 }}"
+
+
+def fill(reader: MemoryReader, project: int, now_ms: int) -> None:
+    """Put everything in; the newest event is a minute old."""
+    events = [json.loads(line) for line in gzip.decompress(SAMPLES.read_bytes()).splitlines()]
+    chance = random.Random(7)
+    numbers: dict[tuple[str, ...], int] = {}
+    for event in events:
+        stack = event["error"]["stack"] or [{}]
+        top = next((frame for frame in stack if frame.get("inApp")), stack[0])
+        key = (event["error"]["type"], top.get("function", ""), top.get("file", "").rpartition("/")[2])
+        number = numbers.setdefault(key, len(numbers) + 1)
+        # Issues differ in when they live: some are old, some only of today.
+        age_hours = chance.expovariate(1 / (20 + 40 * (number % 9)))
+        at = now_ms - 60_000 - int(min(age_hours, 24 * 13) * HOUR_MS)
+        parts = [event["error"]["type"], f"{key[1] or '<anonymous>'} in {key[2]}"]
+        _add(reader, project, moved(event, at), number, chance.choice(SDKS), at, parts)
+    for hours in (1, 5, 30, 31, 80):
+        at = now_ms - hours * HOUR_MS + 1234
+        _add(
+            reader, project, showcase(at), SHOWCASE, SDKS[0], at, ["CheckoutError", "pay in src/checkout.ts"]
+        )
+    _add(reader, project, hostile(now_ms - HOUR_MS), HOSTILE, SDKS[2], now_ms - HOUR_MS, [NASTY])
+    reader.states[f"{SHOWCASE:016x}"] = IssueView(status="open", regressed=True)
+    reader.states[f"{3:016x}"] = IssueView(status="resolved")
+    reader.changes[f"{SHOWCASE:016x}"] = changes(now_ms)
+    reader.outcome_counts[project] = outcomes(now_ms)
+
+
+def _add(
+    reader: MemoryReader,
+    project: int,
+    event: dict[str, Any],
+    issue: int,
+    sdk: str,
+    at: int,
+    parts: list[str],
+) -> None:
+    payload = json.dumps(event).encode()
+    reader.add(
+        project, payload, issue=issue, sdk=sdk, received_ms=at + 800, grouping=GroupingOf("1", "stack", parts)
+    )
+
+
+def moved(event: dict[str, Any], at: int) -> dict[str, Any]:
+    """The event as if it had happened at `at`."""
+    by = at - parse_iso(event["timestamp"])
+    crumbs = [
+        crumb | {"timestamp": iso(parse_iso(crumb["timestamp"]) + by)}
+        for crumb in event.get("breadcrumbs") or []
+    ]
+    return event | {"id": str(uuid7(at)), "timestamp": iso(at), "breadcrumbs": crumbs}
+
+
+def frame(function: str, file: str, line: int, *, own: bool = True, **more: Any) -> dict[str, Any]:
+    """A frame with a column that differs by line."""
+    return {"function": function, "file": file, "line": line, "column": line % 37 + 1, "inApp": own} | more
+
+
+def showcase(at: int) -> dict[str, Any]:
+    """An event with a cause chain, source context, every breadcrumb type and all optional fields."""
+    pay = frame(
+        "Checkout.pay",
+        "src/checkout.ts",
+        214,
+        preContext=[
+            "  async pay(cart: Cart, card: Card): Promise<Receipt> {",
+            "    const total = cart.total(this.currency);",
+            "    if (total.isZero()) return Receipt.free(cart);",
+            "    try {",
+        ],
+        postContext=[
+            "    } catch (error) {",
+            '      throw new CheckoutError("payment was not taken", { cause: error });',
+            "    }",
+        ],
+    )
+    submit = frame(
+        "CheckoutForm.onSubmit",
+        "src/components/CheckoutForm.tsx",
+        88,
+        preContext=["    setBusy(true);", "    event.preventDefault();"],
+        postContext=["    setBusy(false);", '    navigate("/thanks");'],
+    )
+    request = frame("Gateway.request", "src/gateway.ts", 41)
+    libraries = [
+        frame("callCallback", "node_modules/react-dom/cjs/react-dom.js", 4164, own=False),
+        frame("invokeGuardedCallback", "node_modules/react-dom/cjs/react-dom.js", 4213, own=False),
+        frame("dispatchEvent", "node_modules/react-dom/cjs/react-dom.js", 9041, own=False),
+    ]
+    cause = {
+        "type": "TimeoutError",
+        "message": "no answer from https://pay.example.com/v2/charges after 8000 ms",
+        "stack": [frame("AbortSignal.timeout", "node:internal/abort_controller", 118, own=False), request],
+    }
+    crumbs = [
+        (41_200, "nav", {"from": "/cart", "to": "/checkout"}),
+        (38_900, "net", {"method": "GET", "url": "https://api.example.com/v2/cart/7731", "status": 200, "durationMs": 143}),
+        (30_100, "user", {"action": "click", "target": "input#card-number"}),
+        (21_750, "track", {"name": "checkout_step", "step": 2, "variant": "B"}),
+        (12_000, "log", {"level": "warning", "message": "card brand could not be recognised"}),
+        (8_420, "user", {"action": "click", "target": "button#pay"}),
+        (8_100, "net", {"method": "POST", "url": "https://pay.example.com/v2/charges", "status": 504, "durationMs": 8002}),
+        (40, "custom", {"message": "retry refused", "attempt": 3}),
+        (12, "log", {"level": "error", "message": "payment was not taken"}),
+    ]  # fmt: skip
+    return {
+        "id": str(uuid7(at)),
+        "timestamp": iso(at),
+        "kind": "error",
+        "platform": "javascript",
+        "release": "storefront-web@3.5.1+7012",
+        "environment": "prod",
+        "device": {"os": "ios", "osVersion": "18.5", "model": "iPhone 15 Pro", "locale": "de-DE"},
+        "app": {
+            "version": "3.5.1",
+            "build": "7012",
+            "framework": {"name": "react-native", "version": "0.79.2"},
+        },
+        "user": {"id": "u_48213", "name": "Ada", "anonymous": False, "linkHashes": {"email": "5e" * 32}},
+        "tags": {
+            "tier": "pro",
+            "feature": "checkout",
+            "payment.provider": "acme",
+            "experiment": "one-page B",
+        },
+        "breadcrumbs": [
+            {"timestamp": iso(at - before), "type": kind, "data": data} for before, kind, data in crumbs
+        ],
+        "error": {
+            "type": "CheckoutError",
+            "message": "payment was not taken: the provider did not answer in time",
+            "stack": [pay, submit, *libraries, frame("main", "src/index.tsx", 12)],
+            "cause": cause,
+        },
+        "fingerprint": ["checkout", "timeout"],
+        "traceId": None,
+        "cartSize": 4,
+    }
+
+
+def hostile(at: int) -> dict[str, Any]:
+    """An event in which every text tries to break the page, and some are endless."""
+    return showcase(at) | {
+        "release": NASTY,
+        "environment": NASTY,
+        "platform": "javascript",
+        "device": {"os": "ios", "osVersion": NASTY, "model": HUGE, "locale": NASTY},
+        "user": {"id": NASTY, "name": HUGE},
+        "tags": {NASTY[:60]: NASTY, "huge": "x" * 200, "is": "tag", 'quo"te': 'val"ue\\'},
+        "breadcrumbs": [
+            {"timestamp": "never", "type": "nav", "data": {"from": NASTY, "to": HUGE}},
+            {"timestamp": iso(at), "type": NASTY, "data": {"a": {"b": [NASTY]}}},
+            {"timestamp": iso(at), "type": "net", "data": {"method": NASTY, "url": "javascript:alert(3)", "status": "x"}},
+        ],
+        "error": {
+            "type": NASTY,
+            "message": NASTY + HUGE,
+            "stack": [
+                {"function": NASTY, "file": NASTY, "line": 3, "column": -1, "inApp": True, "preContext": [NASTY, HUGE]},
+                {"file": HUGE, "line": "three", "inApp": "yes"},
+            ],
+        },
+        NASTY: NASTY,
+    }  # fmt: skip
+
+
+def changes(now_ms: int) -> list[ActivityRow]:
+    """A life of an issue, newest first."""
+    from msgspec import Raw
+
+    return [
+        ActivityRow("c", "regressed", "", iso(now_ms - 30 * HOUR_MS), Raw(b'{"release":"storefront-web@3.5.1+7012"}')),
+        ActivityRow("b", "resolved", "admin", iso(now_ms - 60 * HOUR_MS), Raw(b'{"resolvedIn":"storefront-web@3.5.0+6972"}')),
+        ActivityRow("a", "created", "", iso(now_ms - 80 * HOUR_MS), Raw(b"{}")),
+    ]  # fmt: skip
+
+
+def outcomes(now_ms: int) -> list[OutcomeCount]:
+    """Two weeks of outcomes."""
+    chance = random.Random(3)
+    found = []
+    for hour in range(0, 14 * 24, 3):
+        at = iso(now_ms - hour * HOUR_MS)
+        for sdk in SDKS:
+            found.append(OutcomeCount(at, "accepted", sdk, "", chance.randrange(200, 2600)))
+            found.append(OutcomeCount(at, "duplicate", sdk, "", chance.randrange(0, 90)))
+        found.append(OutcomeCount(at, "invalid", SDKS[2], "release", chance.randrange(0, 120)))
+        if hour % 48 == 0:
+            found.append(OutcomeCount(at, "rateLimited", SDKS[1], "perToken", chance.randrange(0, 400)))
+            found.append(OutcomeCount(at, "tooLarge", SDKS[0], "body", chance.randrange(0, 8)))
+    return found
