@@ -1,0 +1,26 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.writer.pace import Pace
+
+PACE = Pace(block_rows=1000, block_bytes=10_000, quiet_seconds=0.2, wait_seconds=1.0)
+
+
+def test_a_quiet_writer_waits_shortly_after_the_first_row() -> None:
+    assert PACE.remaining(1, 1, 0.0, last_insert=0.01) == 0.2
+    assert PACE.remaining(1, 1, 0.2, last_insert=0.01) == 0.0
+
+
+def test_slow_inserts_make_larger_blocks_up_to_the_longest_wait() -> None:
+    assert PACE.remaining(1, 1, 0.0, last_insert=0.2) == 0.2 * 3
+    assert PACE.remaining(1, 1, 0.0, last_insert=9.0) == 1.0
+
+
+@given(st.integers(0, 2000), st.integers(0, 20_000), st.floats(0, 5), st.floats(0, 5))
+def test_a_full_block_is_due_and_none_waits_longer_than_the_setting(
+    rows: int, size: int, age: float, last: float
+) -> None:
+    remaining = PACE.remaining(rows, size, age, last)
+    assert 0 <= remaining <= max(0.0, 1.0 - age)
+    if PACE.full(rows, size):
+        assert remaining == 0
