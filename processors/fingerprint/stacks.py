@@ -19,6 +19,8 @@ _TYPE_CHARACTERS = 200
 _FRAMES_LOOKED_AT = 120
 # The tops of the outer stacks are looked at even so.
 _FRAMES_OF_EACH = 4
+# V8 shows ten frames, unless told otherwise: what other engines show below them is no help against it.
+_FRAMES_OF_V8 = 10
 # How far below an anonymous frame a name is looked for.
 _LOOKED_AT = 8
 
@@ -74,7 +76,9 @@ def place_of(platform: str | None, error: ErrorForm, limit: int) -> Place:
     app: list[Site] = []
     first: dict[Role, Site] = {}
     minified = False
-    for frame in stack:
+    for position, frame in enumerate(stack):
+        if app and position >= _FRAMES_OF_V8 and app[0].family is Family.JAVASCRIPT:
+            break
         site = site_of(platform, frame)
         if site.role is not Role.APP:
             first.setdefault(site.role, site)
