@@ -90,9 +90,8 @@ class Client:
         finally:
             self._busy.now = False
         self.counts["captured"] += 1
-        self._queue(picture)
         _mark(error, picture.id)
-        return picture.id
+        return picture.id if self._queue(picture) else None
 
     def _picture(
         self,
@@ -111,19 +110,19 @@ class Client:
         group = None if fingerprint is None else [text_of(part, 500) for part in list(fingerprint)[:20]]
         return Picture(self._ids.new(ns), ns, chain(error, caller), scope, group)
 
-    def _queue(self, picture: Picture) -> None:
+    def _queue(self, picture: Picture) -> bool:
         """With a queue on disk the event is developed and written before the capture returns: the next line may kill us."""
         assert self.transport is not None
         if self._spool is None:
-            self.transport.submit(picture.id, partial(self._developed, picture))
-            return
+            return self.transport.submit(picture.id, partial(self._developed, picture))
         event = self._developed(picture)
         if event is None:
-            return
-        if not self._spool.write(picture.id, event):
+            return False
+        kept = self._spool.write(picture.id, event)
+        if not kept:
             self.counts["unspooled"] += 1
             self._notices.once("unspooled", "the queue directory takes no more events")
-        self.transport.submit(picture.id, event)
+        return self.transport.submit(picture.id, event) or kept
 
     def _developed(self, picture: Picture) -> bytes | None:
         event: dict[str, Any] | None = self._builder.event(picture)

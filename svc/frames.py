@@ -48,8 +48,7 @@ class Framer:
         self._source = source
         self._places: dict[tuple[str, str | None], Place] = {}
         self._met: dict[tuple[Spot, str], dict[str, Any]] = {}
-        self._path: list[str] = []
-        self._roots: list[str] = []
+        self._roots: tuple[list[str], list[str]] = ([], [])
         self._own = _folder(str(Path(__file__).parent))
         self._home = _folder(os.path.expanduser("~"))  # noqa: PTH111  # Path.home raises where there is none
         self._library = _library_folders()
@@ -109,16 +108,20 @@ class Framer:
         vendor = any(f"/{folder}/" in path for folder in _VENDOR)
         if self._root and path.startswith(self._root) and not vendor:
             return path.removeprefix(self._root)
-        if sys.path != self._path:
-            self._path = list(sys.path)
-            entries = {_folder(entry or ".") for entry in self._path if isinstance(entry, str)} | {
-                _folder(".")
-            }
-            self._roots = sorted((entry for entry in entries if entry != "/"), key=len, reverse=True)
-        for root in self._roots:
+        for root in self._current_roots():
             if path.startswith(root):
                 return path.removeprefix(root)
         return path.rpartition("/")[2]
+
+    def _current_roots(self) -> list[str]:
+        """Folders of `sys.path`, longest first. Both lists change at once: threads may be in here together."""
+        seen, roots = self._roots
+        if seen != sys.path:
+            seen = list(sys.path)
+            entries = {_folder(entry or ".") for entry in seen if isinstance(entry, str)} | {_folder(".")}
+            roots = sorted((entry for entry in entries if entry != "/"), key=len, reverse=True)
+            self._roots = (seen, roots)
+        return roots
 
     def _ruled(self, module: str | None, *paths: str) -> bool | None:
         """What the application's own rules say: in, out, or nothing."""

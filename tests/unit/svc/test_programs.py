@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -267,10 +266,9 @@ def test_exit_is_not_held_up_longer_than_set(ingest: Ingest, tmp_path: Path, tro
 
 
 def test_program_that_ends_at_once_has_nothing_to_wait_for(ingest: Ingest, tmp_path: Path) -> None:
-    began = time.monotonic()
-    done = run(ingest, tmp_path, "", options="shutdown_timeout=30")
+    """`run` would not wait as long as this program may."""
+    done = run(ingest, tmp_path, "", options="shutdown_timeout=600")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert time.monotonic() - began < 15
 
 
 def test_library_without_configuration_says_so_once_and_changes_nothing(

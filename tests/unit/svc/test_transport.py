@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from svc.answers import Answer
 from svc.limits import BATCH_FRAME_BYTES, MAX_BODY_BYTES
@@ -241,3 +243,31 @@ def test_fault_of_the_library_costs_a_batch_not_the_program() -> None:
     bench.submit(3)
     assert bench.transport.flush(10) is True
     assert bench.counts["dropped.fault"] == 3
+
+
+answers = st.one_of(
+    st.builds(Answer, st.sampled_from([0, 500, 503]), wait=st.sampled_from([0.0, 0.5, 9.0])),
+    st.builds(Answer, st.just(429), wait=st.floats(0, 100)),
+    st.builds(Answer, st.sampled_from([400, 401, 413])),
+    st.just(Answer(202, accepted=0, errors=tuple({"index": n, "error": "x"} for n in range(100)))),
+)
+
+
+@given(st.lists(answers, max_size=40), st.lists(st.integers(0, 120), max_size=6))
+def test_whatever_is_answered_each_event_meets_one_fate_and_no_wait_is_cut_short(
+    script: list[Answer], arrivals: list[int]
+) -> None:
+    bench = Bench(*script, max_events=400, interval=0.5)
+    for count in arrivals:
+        bench.submit(count)
+        bench.run_until_idle()
+    counts = bench.counts
+    rejected_batches = [len(b) for b, a in zip(bench.poster.batches, script, strict=False) if a.errors]
+    fates = counts["sent"] + sum(rejected_batches)
+    fates += sum(events for reason, events in counts.items() if reason.startswith("dropped."))
+    assert fates == sum(arrivals)
+    posts = list(zip(bench.poster.times, script, strict=False))
+    for (began, answer), later in zip(posts, bench.poster.times[1:], strict=False):
+        if answer.status == 429:
+            assert later >= began + max(1.0, answer.wait)
+    assert all(1 <= len(batch) <= 100 for batch in bench.poster.batches)

@@ -159,3 +159,10 @@ def test_second_init_replaces_the_first_and_loses_nothing(start: Callable[..., I
     assert svc.flush(10)
     assert [event["error"]["message"] for event in ingest.events] == ["first", "second"]
     assert "tags" not in ingest.events[1]
+
+
+def test_capture_that_finds_the_queue_full_gives_no_id(start: Callable[..., Ingest]) -> None:
+    start(queue_size=1, flush_interval=60)
+    assert svc.capture_exception(ValueError("first")) is not None
+    assert svc.capture_exception(ValueError("second")) is None
+    assert svc.stats() == {"captured": 2, "dropped.queueFull": 1}
