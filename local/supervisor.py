@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 0.1
 BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 LOOK_SECONDS = 2.0
+UNREADY_LOOKS = 3  # in a row: one look may fail on a busy machine
 STEADY_SECONDS = 60.0
 """A child that ran this long is restarted without the back-off of its earlier deaths."""
 
@@ -150,7 +151,7 @@ class Supervisor:
     async def _ended(self, child: Child) -> int | None:
         """How the child's process ended; None when we are to stop first."""
         process = self._processes[child.name]
-        look = time.monotonic() + LOOK_SECONDS
+        look, failed = time.monotonic() + LOOK_SECONDS, 0
         while not self.stopping.is_set():
             code = process.poll()
             if code is not None:
@@ -158,17 +159,21 @@ class Supervisor:
                 sweep(process)
                 return code
             if time.monotonic() > look:
-                await self._look(child)
+                failed = 0 if await self._is_ready(child) else failed + 1
+                self._show_readiness(child, failed < UNREADY_LOOKS)
                 look = time.monotonic() + LOOK_SECONDS
             await self._pause(POLL_SECONDS)
         return None
 
-    async def _look(self, child: Child) -> None:
-        """Show whether a child that runs is still ready, as it may not be while what it depends on is away."""
+    @staticmethod
+    async def _is_ready(child: Child) -> bool:
         try:
-            ready = await asyncio.to_thread(child.ready)
+            return await asyncio.to_thread(child.ready)
         except LocalError:
-            ready = False
+            return False
+
+    def _show_readiness(self, child: Child, ready: bool) -> None:
+        """Show a child that runs but isn't ready any more, as while what it depends on is away."""
         state = "ready" if ready else "unready"
         if self.statuses[child.name].state in {"ready", "unready"} - {state}:
             self._set(child, state)
