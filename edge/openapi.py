@@ -12,15 +12,22 @@ from schemas.limits import Limit
 
 _REF: Final = "#/components/schemas/{name}"
 _TIME_PATTERN: Final = (
-    r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"(\.[0-9]{1,6})?(Z|\+00:00)$"
 )
 
 
-class EventBatch(Struct, frozen=True):
-    """Body of a batch (section 2.9)."""
+_ONE_OF_MANY: Final = (
+    "an Event (#/components/schemas/Event); one that is none is rejected alone, with its index"
+)
 
-    events: Annotated[list[Event], Meta(max_length=Limit.EVENTS_PER_BATCH.maximum)]
+
+class EventBatch(Struct, frozen=True):
+    """Body of a batch (section 2.9): whatever its events are, the wrapper is good."""
+
+    events: Annotated[
+        list[Annotated[Any, Meta(description=_ONE_OF_MANY)]], Meta(max_length=Limit.EVENTS_PER_BATCH.maximum)
+    ]
 
 
 def document() -> bytes:
@@ -107,7 +114,9 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _schemas() -> dict[str, Any]:
-    _, found = msgspec.json.schema_components([EventBatch, BatchResponse, ErrorBody], ref_template=_REF)
+    _, found = msgspec.json.schema_components(
+        [Event, EventBatch, BatchResponse, ErrorBody], ref_template=_REF
+    )
     plain: dict[str, Any] = json.loads(json.dumps(found), object_hook=_utc)
     return plain
 

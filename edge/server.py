@@ -3,8 +3,9 @@
 import logging
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
 from edge import answers
@@ -23,7 +24,28 @@ _READ_BUFFER: Final = 256 * 1024
 class EdgeConnection(RequestHandler):
     """One connection: a malformed head is answered in our words, and isn't worth a traceback."""
 
-    __slots__ = ()
+    __slots__ = ("_last_body",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._last_body: StreamReader | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Remember the body that is coming."""
+        super().data_received(data)
+        if self._messages:
+            self._last_body = self._messages[-1][1]
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks whether to keep the other half open
+        """A client that sends no more may still read: what it has asked for whole is answered before the connection ends."""
+        idle = not self._messages and self._waiter is not None and not self._waiter.done()
+        if idle or self._last_body is None or not self._last_body.is_eof():
+            return False
+        if not self._messages:
+            self.close()
+        elif isinstance(self._messages[-1][0], RawRequestMessage):
+            self._messages[-1] = (self._messages[-1][0]._replace(should_close=True), self._last_body)
+        return True
 
     def handle_error(
         self,

@@ -1,0 +1,178 @@
+"""Clients that are slow, silent, many, rude or not speaking HTTP: the edge answers the others."""
+
+import asyncio
+import json
+import resource
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.contract.edge.live_edge import LiveEdge, live_edge
+from tests.edge_events import encoded
+from tests.eventually import eventually
+
+
+def request(edge: LiveEdge, body: bytes, path: str = "/v1/events", extra: str = "") -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in edge.headers().items()]
+    return ("\r\n".join(lines) + "\r\n" + extra + "\r\n").encode() + body
+
+
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    async with asyncio.timeout(10):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        return int(head[9:12]), await reader.readexactly(length)
+
+
+async def hang_up(*writers: asyncio.StreamWriter) -> None:
+    """Go away without a word."""
+    for writer in writers:
+        writer.transport.abort()
+    for writer in writers:
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_pipelined_requests_are_answered_in_order(edge: LiveEdge) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    bad = encoded(kind="x")
+    writer.write(b"".join(request(edge, encoded() if n % 2 == 0 else bad) for n in range(50)))
+    statuses = [(await read_answer(reader))[0] for _ in range(50)]
+    assert statuses == [202, 400] * 25
+    writer.close()
+
+
+async def test_half_closed_request_is_answered(edge: LiveEdge) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    writer.write(request(edge, encoded()))
+    writer.write_eof()
+    assert await read_answer(reader) == (202, b"{}")
+    writer.close()
+
+
+async def test_slow_body_is_given_up_and_others_are_served_meanwhile(tmp_path: Path) -> None:
+    async with live_edge(tmp_path, body_timeout=0.5) as edge:
+        reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        writer.write(request(edge, encoded())[:-10])
+        assert (await edge.post(encoded())).status == 202
+        async with asyncio.timeout(10):
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.close()
+        assert (await edge.post(encoded())).status == 202
+
+
+async def test_client_that_drips_its_body_is_served_when_it_ends_in_time(edge: LiveEdge) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    whole = request(edge, encoded())
+    for place in range(0, len(whole), 40):
+        writer.write(whole[place : place + 40])
+        await writer.drain()
+        await asyncio.sleep(0)
+    assert await read_answer(reader) == (202, b"{}")
+    writer.close()
+
+
+async def test_client_that_goes_away_in_the_middle_costs_nothing(edge: LiveEdge) -> None:
+    for _ in range(20):
+        _, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        writer.write(request(edge, encoded())[:-10])
+        await writer.drain()
+        await hang_up(writer)
+    assert (await edge.post(encoded())).status == 202
+    assert len(edge.stored()) == 1
+
+
+async def test_client_that_goes_away_before_its_answer_takes_no_other_with_it(edge: LiveEdge) -> None:
+    writers = []
+    for _ in range(10):
+        _, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        writer.write(request(edge, encoded()))
+        await writer.drain()
+        writers.append(writer)
+    await hang_up(*writers[::2])
+    assert (await edge.post(encoded())).status == 202
+    await eventually(lambda: len(edge.stored()) >= 6)
+    await hang_up(*writers[1::2])
+
+
+async def test_thousands_of_idle_connections_leave_the_edge_serving(edge: LiveEdge) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = min(5000, hard // 2 - 200)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    writers = []
+    for _ in range(count // 100):
+        pairs = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", edge.port) for _ in range(100)))
+        writers += [writer for _, writer in pairs]
+    assert count >= 1000
+    assert (await edge.post(encoded())).status == 202
+    await hang_up(*writers)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 50,
+        b"GARBAGE\r\n\r\n",
+        b"POST /v1/events HTTP/9.9\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: nine\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+        b"POST /v1/events HTTP/1.1\r\nHost: x\r\n"
+        + b"".join(b"X%d: y\r\n" % n for n in range(500))
+        + b"\r\n",
+    ],
+    ids=[
+        "tls",
+        "garbage",
+        "version",
+        "length word",
+        "two lengths",
+        "negative",
+        "header",
+        "smuggling",
+        "target",
+        "long",
+        "many",
+    ],
+)
+async def test_what_is_no_http_is_400_in_json_without_a_traceback(
+    edge: LiveEdge, sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    writer.write(sent)
+    status, body = await read_answer(reader)
+    assert status == 400
+    assert json.loads(body)["error"] == "validationFailed"
+    assert json.loads(body)["details"][0]["field"] == "request"
+    assert [record for record in caplog.records if record.exc_info] == []
+    writer.close()
+
+
+async def test_broken_chunks_are_400(edge: LiveEdge) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    lines = ["POST /v1/events HTTP/1.1", "Host: x", "Transfer-Encoding: chunked"]
+    lines += [f"{name}: {value}" for name, value in edge.headers().items()]
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode() + b"5\r\nabcde\r\nZZZ\r\n")
+    status, body = await read_answer(reader)
+    assert (status, json.loads(body)["error"]) == (400, "validationFailed")
+    writer.close()
+
+
+async def test_large_slow_path_does_not_hold_up_others(edge: LiveEdge) -> None:
+    """A megabyte of lone surrogates takes the slow path: small requests are answered while it is under way."""
+    body = encoded(environment="CUT").replace(b"CUT", rb"\ud83d" * 170_000)
+    large = asyncio.create_task(edge.post(body))
+    await asyncio.sleep(0)
+    answered_meanwhile = 0
+    while not large.done():
+        assert (await edge.post(encoded())).status == 202
+        answered_meanwhile += 1
+    assert (await large).status == 202
+    assert answered_meanwhile > 1
