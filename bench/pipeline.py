@@ -190,7 +190,7 @@ async def probe(
 
 
 def _is_stored(store: proof.Store, event: UUID) -> bool:
-    return store.number(f"SELECT count() FROM events WHERE id = {event.int}") > 0
+    return store.number(f"SELECT count() FROM events WHERE id = toUInt128('{event.int}')") > 0
 
 
 if __name__ == "__main__":
