@@ -72,7 +72,7 @@ _ORIGIN = re.compile(r"\A[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^/]*")
 _PACKAGE = re.compile(r"node_modules/((?:@[^/]+/)?[^/]+)")
 _RUNTIME = re.compile(
     r"\A(?:node:|internal/|<anonymous>|\[native code\]|native\b|native code|eval code|InternalBytecode|timers\b|events\b|index \d|"
-    r"(?:[a-z-]*extension|resource|chrome|app)://|\?\?\?|<unknown>|async_hooks|task_queues|process/)"
+    r"\?\?\?|<unknown>|async_hooks|task_queues|process/)"
 )
 _LIBRARY = re.compile(
     r"node_modules|/vendors?[./~-]|\Avendors?[./~-]|webpack/(?:bootstrap|runtime)|/~/|bower_components|jspm_packages|/cdn-cgi/"
@@ -94,7 +94,7 @@ _LINES_OF_A_BUILD = 60
 
 
 def is_runtime(path: str) -> bool:
-    """Whether a file belongs to the engine, the runtime or a browser's extension."""
+    """Whether a file belongs to the engine or the runtime."""
     return _RUNTIME.match(path) is not None
 
 

@@ -4,22 +4,33 @@ import re
 
 _SKIPPED = re.compile(
     r"\A(?:sun\.reflect\.|jdk\.internal\.reflect\.|java\.lang\.reflect\.|java\.lang\.invoke\.|com\.sun\.proxy\.|jdk\.proxy\d*\.|jdk\.internal\.misc\."
-    r"|junit\.|org\.junit\.|org\.testng\.|org\.hamcrest\.|org\.assertj\.|com\.google\.common\.truth\.|kotlin\.test\.)"
+    r"|junit\.|org\.junit\.|org\.testng\.|org\.hamcrest\.|org\.assertj\.|com\.google\.common\.truth\.|kotlin\.test\."
+    r"|org\.fest\.assertions\.|org\.apache\.tools\.ant\.|org\.apache\.maven\.|com\.intellij\.rt\.|org\.eclipse\.jdt\.internal\.junit)"
 )
 _PLATFORM = re.compile(
     r"\A(?:java|javax|jdk|sun|com\.sun|kotlin|kotlinx|android|androidx|com\.android|dalvik|libcore|scala|groovy|org\.apache\.harmony"
     r"|com\.google\.android|org\.codehaus\.groovy|System|Microsoft)\."
 )
-_LIBRARY = re.compile(
-    r"\A(?:org\.springframework|org\.hibernate|org\.apache\.(?:catalina|tomcat|coyote|jasper)"
-    r"|org\.eclipse\.jetty|io\.netty|io\.grpc|io\.reactivex|rx|reactor|okhttp3|okio|retrofit2?|com\.squareup|dagger|butterknife"
-    r"|com\.google\.(?:inject|common|gson|firebase|protobuf)|com\.fasterxml|org\.slf4j|ch\.qos\.logback|org\.gradle|com\.actionbarsherlock"
-    r"|com\.bumptech\.glide|com\.facebook\.react|org\.greenrobot|io\.sentry|com\.crashlytics|com\.bugsnag|org\.apache\.log4j|org\.apache\.logging"
-    r"|com\.android\.volley|com\.loopj|com\.nostra13|com\.facebook|com\.parse|com\.flurry|com\.crittercism|com\.onesignal|com\.tapjoy"
-    r"|com\.chartboost|com\.inmobi|com\.mopub|com\.applovin|com\.vungle|com\.ironsource|com\.appsflyer|com\.adjust|com\.amplitude|com\.mixpanel"
-    r"|com\.newrelic|com\.amazonaws|software\.amazon|com\.microsoft\.appcenter|org\.apache\.(?:cordova|http|commons)|org\.json|org\.webrtc"
-    r"|com\.unity3d|org\.chromium|io\.flutter|org\.jboss|UnityEngine)\."
-)
+# What apps are built with; clients often mark it as the app's own.
+_LIBRARIES = """
+    UnityEngine bolts butterknife ch.qos.logback cn.domob com.actionbarsherlock com.adcolony com.adjust com.adobe
+    com.airpush com.alipay com.amazon com.amazonaws com.amplitude com.ansca com.applovin com.appsflyer com.astuetz
+    com.badlogic com.baidu com.braintreepayments com.bugsense com.bugsnag com.bumptech com.chartboost com.couchbase
+    com.crashlytics com.crittercism com.facebook com.fasterxml com.flurry com.google.ads com.google.common
+    com.google.firebase com.google.gson com.google.inject com.google.protobuf com.google.zxing com.handmark com.heyzap
+    com.huawei com.inmobi com.instabug com.ironsource com.j256 com.kochava com.localytics com.loopj com.mapbox
+    com.microsoft.appcenter com.millennialmedia com.mixpanel com.mobfox com.mopub com.newrelic com.nineoldandroids
+    com.nostra13 com.onesignal com.parse com.paypal com.phonegap com.pollfish com.pubnub com.pusher com.revmob
+    com.smaato com.splunk com.squareup com.startapp com.stripe com.swrve com.tapjoy com.testfairy
+    com.thoughtworks.xstream com.twilio com.twitter.sdk com.umeng com.unity3d com.urbanairship com.vungle com.xiaomi
+    dagger io.fabric io.flutter io.grpc io.netty io.reactivex io.realm io.sentry mono okhttp3 okio org.acra
+    org.altbeacon org.apache.catalina org.apache.commons org.apache.cordova org.apache.coyote org.apache.http
+    org.apache.jasper org.apache.log4j org.apache.logging org.apache.thrift org.apache.tomcat org.appcelerator
+    org.chromium org.cocos2dx org.eclipse.jetty org.fmod org.gradle org.greenrobot org.hibernate org.jboss org.json
+    org.osmdroid org.simpleframework org.slf4j org.springframework org.webrtc reactor retrofit retrofit2 rx
+    software.amazon uk.co.senab
+"""
+_LIBRARY = re.compile(rf"(?:{'|'.join(map(re.escape, _LIBRARIES.split()))})\.")
 _GENERATED = re.compile(
     r"\$\$Lambda\$?[\w/]*|\$\$ExternalSyntheticLambda\d+|\$\$InternalSyntheticLambda[\w$]*|-\$\$Lambda\$[\w-]+|\$\$EnhancerBy\w+\$\$\w+|\$\$SpringCGLIB\$\$\w*"
     r"|\$MockitoMock\$\w+|\$Proxy\d+|_\$\$_jvst\w+|\$ByteBuddy\$\w+|\$HibernateProxy\$\w+|\$\d+(?=[.$]|\Z)|\$(?=\.)|/0x[0-9a-f]+"

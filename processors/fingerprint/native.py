@@ -33,7 +33,7 @@ _HELPERS = re.compile(
     r"|_?(?:swift_)?(?:runtime::)?(?:assertionFail\w*|_assertionFailure.*|assertionFailure.*|fatalError\w*|preconditionFail\w*|unexpected(?:Failure|Error)\w*).*"
     r"|_*swift_\w+|_*android_log_\w+|specialized _\w*|Swift\.\w+|_T0?s.*assertion.*|\$ss17_assertion.*|std::__?\w*(?:1|ndk1|Fuzzer|cxx11)?::.*|std::.*|<?core::.*|<?alloc::.*|<?std::.*"
     r"|rust_\w+|_*rust_.*|panic\w*|runtime\.(?:raise|panic\w*|go\w*|throw|fatal\w*).*|_*report_\w+|_*stack_chk_fail\w*|_*fortify_\w+|_*chk_fail\w*|RaiseException|KiUser\w+|Rtl\w+|Nt\w+|Zw\w+|_purecall"
-    r"|main|start|_?dyld_start|_*libc_start\w*|_start|wmain|WinMain|UIApplicationMain|NSApplicationMain|_dispatch_\w+|start_wqthread|thread_start|clone|__clone|BaseThreadInitThunk|CrashTrampolineAsm"
+    r"|main|start|_?dyld_start|_*libc_start\w*|_start|wmain|WinMain|UIApplicationMain|NSApplicationMain|__scrt_\w+|invoke_main|_*tmainCRTStartup|_*start_thread|___?CF\w*|CFRunLoop\w+|GSEvent\w+|_dispatch_\w+|start_wqthread|thread_start|clone|__clone|BaseThreadInitThunk|CrashTrampolineAsm"
     r"|LLVMFuzzerTestOneInput|wait4|do_system|syscall|_*psynch_\w+|mach_msg\w*|nullptr|backtrace\w*|\w*[sS]tackTrace\w*|\w*signal_?handler\w*|_sigtramp\w*|HandleAbortSignal|art::.*|_?VirtualCall|libsystem_\w+"
     r"|block_(?:destroy|copy)_helper\w*|__(?:destroy|copy)_helper_block\w*|stripped_application_code|redacted|<redacted>|<unknown>|\?\?\?|None|null|<libclang.*|_*security_\w+|invalid_parameter\w*|_invoke_watson|terminate\w*|_CxxThrow\w*|_RTC_\w+)\Z"
 )

@@ -21,6 +21,8 @@ _FRAMES_LOOKED_AT = 120
 _FRAMES_OF_EACH = 4
 # V8 shows ten frames, unless told otherwise: what other engines show below them is no help against it.
 _FRAMES_OF_V8 = 10
+# A frame that isn't the app's decides only near the top; at the bottom stand the same ones in every stack.
+_NEAR_THE_TOP = 12
 # How far below an anonymous frame a name is looked for.
 _LOOKED_AT = 8
 
@@ -73,6 +75,19 @@ def place_of(platform: str | None, error: ErrorForm, limit: int) -> Place:
         test = _test_sites(platform, stack)
         if test:
             return Place(test, Role.APP, minified=False)
+    app, first, minified = _looked_through(platform, stack, kind)
+    if app:
+        return Place(_told(app, minified), Role.APP, minified)
+    for role in (Role.LIBRARY, Role.PLATFORM):
+        if role in first:
+            return Place((first[role],), role, minified=False)
+    return Place((), Role.SKIPPED, minified=False, helpers=(first[Role.SKIPPED],)) if first else NOWHERE
+
+
+def _looked_through(
+    platform: str | None, stack: Sequence[Frame], kind: str
+) -> tuple[list[Site], dict[Role, Site], bool]:
+    """The app's sites down to one that is enough, the first of each other role, and whether the app is a build."""
     app: list[Site] = []
     first: dict[Role, Site] = {}
     minified = False
@@ -81,7 +96,8 @@ def place_of(platform: str | None, error: ErrorForm, limit: int) -> Place:
             break
         site = site_of(platform, frame)
         if site.role is not Role.APP:
-            first.setdefault(site.role, site)
+            if position < _NEAR_THE_TOP:
+                first.setdefault(site.role, site)
             continue
         if site.family is Family.JAVASCRIPT:
             minified = minified or is_minified(frame)
@@ -90,12 +106,7 @@ def place_of(platform: str | None, error: ErrorForm, limit: int) -> Place:
         app.append(site)
         if _enough(site, minified) or len(app) == _LOOKED_AT:
             break
-    if app:
-        return Place(_told(app, minified), Role.APP, minified)
-    for role in (Role.LIBRARY, Role.PLATFORM):
-        if role in first:
-            return Place((first[role],), role, minified=False)
-    return Place((), Role.SKIPPED, minified=False, helpers=(first[Role.SKIPPED],)) if first else NOWHERE
+    return app, first, minified
 
 
 def _constructs(site: Site, kind: str) -> bool:
