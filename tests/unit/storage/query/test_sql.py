@@ -1,0 +1,69 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.query.evaluate import matches
+from storage.query.parameters import Parameters
+from storage.query.parse import parse
+from storage.query.patterns import write_literal
+from storage.query.sql import Scope, about_issue, event_condition, issue_condition, split
+from storage.query.tree import EVERYTHING, And, Query
+from storage.query.view import EventView
+from tests.unit.storage.query.trees import NOW_MS, queries, views
+
+HOSTILE = "x'); DROP TABLE events; -- {p1:String} %s \\"
+
+
+def condition(typed: str) -> tuple[str, dict[str, object]]:
+    scope = Scope(7, NOW_MS, Parameters())
+    return event_condition(parse(typed), scope), scope.parameters.values
+
+
+@given(queries, views)
+def test_the_halves_of_a_query_together_are_the_query(query: Query, view: EventView) -> None:
+    of_issue, of_event = split(query)
+    assert matches(And((of_issue, of_event)), view, NOW_MS) == matches(query, view, NOW_MS)
+    assert of_issue == EVERYTHING or about_issue(of_issue)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])).map(lambda text: f"Z{text}Z"))
+def test_nothing_of_a_query_stands_in_the_text(text: str) -> None:
+    quoted = f'"{write_literal(text)}"'
+    for typed in (quoted, f"tags[{quoted}]:{quoted}", f"release:{quoted}", f"file:{quoted}", f"has:{quoted}"):
+        sql, values = condition(typed)
+        assert text not in sql
+        assert "Z" in "".join(map(str, values.values())).upper()
+
+
+def test_a_hostile_value_travels_as_a_parameter() -> None:
+    sql, values = condition(f'a:"{write_literal(HOSTILE)}"')
+    assert "DROP" not in sql
+    assert HOSTILE in values.values()
+
+
+def test_a_tag_is_asked_by_the_expression_of_its_index() -> None:
+    sql, values = condition("feature:checkout")
+    assert sql == "(has(arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)), {p1:String}))"
+    assert values["p1"] == "feature=checkout"
+
+
+def test_a_pair_that_could_be_read_in_two_ways_is_checked_again() -> None:
+    sql, _ = condition('tags["a=b"]:c')
+    assert "mapContains(tags, {p0:String}) AND tags[{p0:String}] = " in sql
+
+
+def test_what_asks_about_the_issue_inside_an_alternative_costs_one_look_at_the_issues() -> None:
+    sql, _ = condition("is:open OR events:>5 OR feature:checkout")
+    assert sql.count("FROM issues FINAL") == 1
+
+
+def test_an_event_without_a_known_issue_is_judged_as_by_the_evaluator() -> None:
+    sql, _ = condition("-is:open")
+    assert sql.startswith("(fingerprint NOT IN (")
+
+
+def test_a_question_about_issues_alone_is_asked_of_their_columns() -> None:
+    scope = Scope(7, NOW_MS, Parameters())
+    sql = issue_condition(parse("is:[open, assigned] -users:<3 lastSeen:>-1h"), scope)
+    assert "assignee != ''" in sql
+    assert "NOT (users < {p" in sql
+    assert "(last_seen > {p" in sql
