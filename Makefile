@@ -43,7 +43,7 @@ up: .venv/installed  ## everything on this machine
 	@.venv/bin/svc up $(ARGS)
 
 bench: .venv/installed-test  ## the figures of bench/README.md
-	@$(RUN) -m bench $(ARGS)
+	@$(RUN) -m bench.pipeline $(ARGS)
 
 bench-grouping: .venv/installed-test  ## how well events are grouped
 	@$(RUN) -m bench.grouping $(ARGS)
