@@ -11,7 +11,7 @@ from msgspec import Struct
 from dashboard.parts import Parts, state_of
 from dashboard.wire import json_answer
 from schemas.health import Health, Part
-from storage.reader.errors import StorageUnavailable
+from storage.reader.errors import ReadError
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 2.0
@@ -62,8 +62,11 @@ async def watch_clickhouse(health: Health, parts: Parts) -> None:
     while True:
         try:
             await parts.reader.ping()
-        except StorageUnavailable as error:
+        except ReadError as error:
             health.set("clickhouse", False, str(error))
+        except Exception:  # the boundary of a background task: without it readiness would stand still
+            log.exception("ClickHouse could not be asked")
+            health.set("clickhouse", False, "it could not be asked: see the log")
         else:
             health.set("clickhouse", True)
         await asyncio.sleep(LOOK_SECONDS)

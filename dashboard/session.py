@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from functools import cache
 from typing import Final
 
 from aiohttp import web
@@ -28,8 +29,7 @@ class Secrets:
     def __init__(self, settings: DashboardSettings) -> None:
         self._password = _digest(settings.admin_password)
         # The password is always part of the key: changing it ends every session.
-        seed = settings.session_secret.encode() + b"\0" + settings.admin_password.encode()
-        self._key = hashlib.scrypt(seed, salt=_CONTEXT, n=2**14, r=8, p=1, dklen=32)
+        self._key = _derive(settings.session_secret, settings.admin_password)
 
     def is_password(self, given: str) -> bool:
         """Whether `given` is the password; how long it takes says nothing about how much of it is right."""
@@ -71,6 +71,12 @@ async def _load(storage: EncryptedCookieStorage, request: web.Request) -> Sessio
     except ValueError:
         # A cookie that is no text at all.
         return await storage.new_session()
+
+
+@cache
+def _derive(secret: str, password: str) -> bytes:
+    seed = secret.encode() + b"\0" + password.encode()
+    return hashlib.scrypt(seed, salt=_CONTEXT, n=2**14, r=8, p=1, dklen=32)
 
 
 class SignedIn(Struct, frozen=True):

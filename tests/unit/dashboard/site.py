@@ -50,10 +50,10 @@ class Site:
 
 
 @asynccontextmanager
-async def running_site(settings: DashboardSettings = SETTINGS) -> AsyncIterator[Site]:
-    """A dashboard with one project."""
+async def running_site(reader: Any = None) -> AsyncIterator[Site]:
+    """A dashboard with one project, over a reader in memory or another one."""
     project = create("shop", now_ms=NOW)
-    projects, reader = MemoryProjects(project), MemoryReader(lambda: NOW)
-    app = build_app(settings, Parts(reader, projects, lambda: NOW))
+    projects, events = MemoryProjects(project), reader or MemoryReader(lambda: NOW)
+    app = build_app(SETTINGS, Parts(events, projects, lambda: NOW))
     async with TestClient(TestServer(app)) as client:
-        yield Site(client, projects, reader, project)
+        yield Site(client, projects, events, project)
