@@ -1,0 +1,79 @@
+"""A bare Faust worker with one table that prints which offsets it is given; with or without the cure.
+
+Arguments: bootstrap, topic prefix, data folder, `cured` or `bare`.
+"""
+
+import json
+import os
+import sys
+import time
+import weakref
+from typing import Any
+
+import faust
+from faust.streams import _current_event
+from faust.tables.manager import TableManager
+from mode import CrashingSupervisor
+
+from processors.cure import CalmTableManager
+
+PARTITIONS = 2
+BUSY_SECONDS = 0.03
+STDOUT = 1
+
+
+def build(bootstrap: str, prefix: str, folder: str, manager: type[TableManager]) -> faust.App:
+    """An app that takes records, writes a table entry for each partition, and acknowledges."""
+    app = faust.App(
+        f"{prefix}skip",
+        broker=f"kafka://{bootstrap}",
+        store="memory://",
+        datadir=folder,
+        TableManager=manager,
+        agent_supervisor=CrashingSupervisor,
+        topic_partitions=PARTITIONS,
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        web_enabled=False,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=f"{prefix}skip-0",
+        key_serializer="raw",
+        value_serializer="raw",
+        stream_wait_empty=False,
+        stream_recovery_delay=0.0,
+        broker_session_timeout=10.0,
+        broker_heartbeat_interval=2.0,
+        broker_commit_interval=1.0,
+        broker_max_poll_records=200,
+        stream_buffer_maxsize=256,
+        consumer_max_fetch_size=4 << 20,
+    )
+    source = app.topic(f"{prefix}source", key_type=bytes, value_type=bytes)
+    log = app.topic(f"{prefix}table", key_type=bytes, value_type=bytes, acks=False, internal=True)
+    table: Any = app.Table(
+        "table", key_type=bytes, value_type=bytes, partitions=PARTITIONS, changelog_topic=log
+    )
+
+    @app.agent(source)
+    async def group(stream: Any) -> None:
+        async for events in stream.noack_take(40, within=0.1):
+            # Faust's worker takes `print` over.
+            line = json.dumps([[e.message.partition, e.message.offset] for e in events])
+            os.write(STDOUT, line.encode() + b"\n")
+            end = time.monotonic() + BUSY_SECONDS
+            while time.monotonic() < end:
+                pass
+            for event in {e.message.partition: e for e in events}.values():
+                _current_event.set(weakref.ref(event))
+                table[b"%d/%d" % (event.message.partition, event.message.offset)] = b"x" * 500
+            for event in events:
+                event.ack()
+
+    return app
+
+
+if __name__ == "__main__":
+    chosen = CalmTableManager if sys.argv[4] == "cured" else TableManager
+    made = build(sys.argv[1], sys.argv[2], sys.argv[3], chosen)
+    sys.argv = ["skip", "worker", "-l", "warn", "--without-web"]
+    made.main()

@@ -1,0 +1,97 @@
+"""Records that can't be processed, and the stream for other teams."""
+
+import json
+
+from aiokafka import AIOKafkaProducer
+
+from schemas.chunks import ChunkEvent, encode_chunk
+from schemas.deadletters import from_headers
+from schemas.topics import Topic
+from tests.eventually import eventually
+from tests.integration.processors import readback
+from tests.integration.processors.conftest import PARTITIONS, Start
+from tests.integration.processors.feed import HEADERS, NOW_MS, Feed, produce
+from tests.integration.processors.test_exactness import assert_exact, backlog, until_counted
+
+DEAD = Topic.DEAD_LETTERS.title
+
+
+async def test_a_poisoned_record_is_set_aside_and_the_stream_goes_on(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=1)
+    good = backlog(feed, 40)
+    bad = [(0, b"\xc1 not msgpack"), (1, encode_chunk([{"not": "events"}]))]
+    await produce(kafka_bootstrap, prefix + "events", good[:20] + bad + good[20:])
+    worker = start()
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    letters = await readback.read(kafka_bootstrap, prefix + DEAD)
+    assert sorted(r.value for r in letters) == sorted(value for _, value in bad)
+    for letter in letters:
+        told, headers = from_headers(letter.headers)
+        assert (told.topic, told.stage) == (prefix + "events", "grouper")
+        assert headers == HEADERS
+        assert "not a chunk" in told.reason
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+async def test_a_bad_event_is_set_aside_alone(kafka_bootstrap: str, prefix: str, start: Start) -> None:
+    feed = Feed(1, seed=1)
+    feed.chunk(0, 3, repeats=0.0)
+    whole = [ChunkEvent(7, bytes([n]) * 16, NOW_MS, "test/1", b"") for n in (1, 2)]
+    await produce(kafka_bootstrap, prefix + "events", [(0, encode_chunk(whole))])
+    worker = start()
+    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2, timeout=60)
+    letters = await readback.read(kafka_bootstrap, prefix + DEAD)
+    assert [r.value for r in letters] == [encode_chunk([one]) for one in whole]
+    assert await readback.outcomes(kafka_bootstrap, prefix + "outcomes") == {"accepted": 2, "deadLettered": 2}
+
+
+async def test_a_delta_that_cannot_be_read_is_set_aside(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    command = {"command": {"id": "1", "issue": "0", "projectId": "1", "kind": "dance", "by": "x", "at": "y"}}
+    producer = AIOKafkaProducer(bootstrap_servers=kafka_bootstrap)
+    await producer.start()
+    for value in (b"{", json.dumps(command).encode()):
+        await producer.send_and_wait(prefix + "issue-deltas", value, partition=2)
+    await producer.stop()
+    worker = start()
+    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2, timeout=60)
+    reasons = [from_headers(r.headers)[0].reason for r in await readback.read(kafka_bootstrap, prefix + DEAD)]
+    assert "unknown command dance" in reasons
+
+
+async def test_a_worker_stops_when_most_recent_records_are_bad(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    await produce(kafka_bootstrap, prefix + "events", [(0, b"\xc1")] * 150)
+    worker = start()
+    await eventually(lambda: not worker.running, timeout=60)
+    assert worker.wait() == 1
+    assert "records can't be processed" in worker.log.read_text()
+
+
+async def test_each_event_is_a_record_of_its_own_where_that_is_asked_for(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=9)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 8, 5))
+    worker = start(SVC_GROUPED_EVENTS="true")
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    records = await readback.read(kafka_bootstrap, prefix + "grouped-events")
+    events = [json.loads(r.value) for r in records]
+    assert {r.key.decode() for r in records} == {f"{e['projectId']}/{e['event']['id']}" for e in events}
+    assert len(events) == len(feed.ids)
+    issues = await readback.issues(kafka_bootstrap, prefix + "issues")
+    assert {e["issueId"] for e in events} == set(issues)
+    assert set(events[0]) == {"projectId", "issueId", "fingerprint", "grouping", "receivedAt", "sdk", "event"}
+
+
+async def test_a_missing_topic_is_waited_for_and_named(
+    kafka_bootstrap: str, topic_prefix: str, prefix: str, start: Start
+) -> None:
+    worker = start(SVC_TOPIC_PREFIX=f"{topic_prefix}none.")
+    await eventually(lambda: "svc migrate" in worker.log.read_text(), timeout=60)
+    assert not worker.ready()
+    assert worker.stop() == 0
