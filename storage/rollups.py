@@ -50,11 +50,12 @@ _FROM_ROLLUP: Final = {
 }
 
 
-def difference(rollup: Rollup, where_events: str, where_rollup: str) -> str:
+def difference(rollup: Rollup, where_events: str, where_rollup: str, *, sums: bool = False) -> str:
     """A query for the rows that, inserted, make the rollup equal to `events` where the two conditions hold.
 
     `n` is the difference of the sums and wraps where the rollup has too many, which its sum undoes; the states are those of the
-    events, which change nothing when merged again. A key that has no event keeps the states it has.
+    events, which change nothing when merged again. A key that has no event keeps the states it has. With `sums` the two sums are
+    in the answer, as `e_n` and `r_n`, instead of their difference.
     """
     keys, names = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys), rollup.names
     events = (
@@ -68,8 +69,9 @@ def difference(rollup: Rollup, where_events: str, where_rollup: str) -> str:
     there = "".join(f", {_FROM_EVENTS[state]} AS e_{state}" for state in rollup.states)
     here = "".join(f", {_FROM_ROLLUP[state]} AS r_{state}" for state in rollup.states)
     states = "".join(f", if(e_n = 0, r_{state}, e_{state}) AS {state}" for state in rollup.states)
+    wanted = "e_n, r_n" if sums else f"toUInt64(toInt64(e_n) - toInt64(r_n)) AS n{states}"
     return f"""
-        SELECT {names}, toUInt64(toInt64(e_n) - toInt64(r_n)) AS n{states}
+        SELECT {names}, {wanted}
         FROM (SELECT {keys}, count() AS e_n{there} FROM {events}{unfolded} GROUP BY {names}) AS e
         FULL OUTER JOIN
             (SELECT {names}, sum(n) AS r_n{here} FROM {rollup.table} WHERE {where_rollup} GROUP BY {names}) AS r

@@ -21,6 +21,7 @@ from storage.writer.pace import Pace
 from storage.writer.projects import RegistryRetention, write_projects
 from storage.writer.records import RecordsWriter
 from storage.writer.source import GroupedSource
+from storage.writer.sweep import sweep
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,8 @@ async def run(settings: WriterSettings) -> None:
         settings.writer_health_host, settings.writer_health_port, health, metrics.registry
     )
     inserters = [
-        Inserter(settings.clickhouse_url, part, health, metrics) for part in ("events", "issues", "projects")
+        Inserter(settings.clickhouse_url, part, health, metrics)
+        for part in ("events", "issues", "projects", "retention")
     ]
     letters = Letters(settings, metrics)
     source = GroupedSource(settings)
@@ -58,14 +60,17 @@ async def run(settings: WriterSettings) -> None:
             following = tasks.create_task(follower.run())
             await _first(follower.loaded, stopping)
             health.set("projects", ok=True)
-            table = tasks.create_task(write_projects(registry, inserters[2]))
+            chores = [
+                tasks.create_task(write_projects(registry, inserters[2])),
+                tasks.create_task(sweep(inserters[3], metrics)),
+            ]
             writing = [tasks.create_task(events.run()), tasks.create_task(records.run())]
             await stopping.wait()
             events.stop()
             records.stop()
             await asyncio.wait(writing)
-            table.cancel()
-            following.cancel()
+            for task in (*chores, following):
+                task.cancel()
     finally:
         await letters.close()
         for inserter in inserters:

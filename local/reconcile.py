@@ -1,0 +1,137 @@
+"""`svc reconcile`: compares accepted, stored and counted events per project, and mends what can be."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+
+import click
+import msgspec
+from aiokafka.errors import KafkaError
+from rich.table import Table
+
+from local.console import console, need_kafka, print_json, settings_of
+from local.workspace import Workspace
+from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
+from schemas.topics import Topic
+from storage.client import ClickHouseError, Client, open_client
+from storage.drained import Lag, lags, readers
+from storage.mend import mend
+from storage.reconcile import Reconciliation, compare, worst
+from storage.replay import replay_grouped, replay_issues
+
+_DIFFERENT = 1
+_SHOWN = 40
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--repair", is_flag=True, help="Mend what differs, while everything runs.")
+@click.option(
+    "--wait",
+    default=15.0,
+    show_default=True,
+    help="Seconds to wait for the pipeline to read its topics to the end.",
+)
+@click.pass_obj
+def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) -> None:
+    """Compare accepted, stored and counted events per project; exit status 1 when they differ."""
+    settings = settings_of(workspace, MigrateSettings)
+    writer = settings_of(workspace, WriterSettings)
+    need_kafka(settings.kafka_bootstrap)
+    if not settings.clickhouse_url:
+        click.echo(
+            "svc: no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL", err=True
+        )
+        sys.exit(2)
+    groups = readers(settings_of(workspace, ProcessorsSettings).processors_app, writer.writer_group)
+    try:
+        behind = asyncio.run(_drain(settings, groups, wait))
+        client = open_client(settings.clickhouse_url)
+        try:
+            result = compare(client, _today())
+            repaired = _repair(writer, client, result) if repair and result.differences else {}
+            if repaired:
+                result = compare(client, _today())
+        finally:
+            client.close()
+    except KafkaError as error:
+        _fail(f"Kafka at {settings.kafka_bootstrap}: {error}")
+    except ClickHouseError as error:
+        _fail(f"ClickHouse: {error}")
+    if as_json:
+        print_json(
+            msgspec.to_builtins(result)
+            | {"equal": not result.differences, "behind": behind, "repaired": repaired}
+        )
+    else:
+        _show(result, behind, repaired)
+    sys.exit(_DIFFERENT if result.differences else 0)
+
+
+async def _drain(settings: MigrateSettings, groups: Mapping[str, list[Topic]], wait: float) -> list[Lag]:
+    until = time.monotonic() + wait
+    while True:
+        behind = await lags(settings, groups)
+        if not behind or time.monotonic() > until:
+            return behind
+        await asyncio.sleep(0.5)
+
+
+def _repair(settings: WriterSettings, client: Client, result: Reconciliation) -> dict[str, int]:
+    """What was mended, by table: rows that were missing first, then sums, then issues."""
+    done: dict[str, int] = {}
+    if result.differs("stored", "payloads", "issue_day"):
+        done |= asyncio.run(replay_grouped(settings, client))
+    days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
+    done |= {table: rows for table, rows in mend(client, days).items() if rows}
+    if result.differs("issues", "events without issue"):
+        done["issues"] = asyncio.run(replay_issues(settings, client))
+    return done
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _show(result: Reconciliation, behind: list[Lag], repaired: dict[str, int]) -> None:
+    out = console()
+    table = Table(title="events by project")
+    for name in ("project", "accepted", "duplicate", "dead", "stored", "payloads", "in issues", "in rollups"):
+        table.add_column(name, justify="left" if name == "project" else "right")
+    wrong = {difference.project_id for difference in result.differences}
+    for one in result.projects:
+        sums = {count for name, count in one.rollups.items() if name != "tag_day"}
+        table.add_row(
+            f"{one.name or '?'} ({one.project_id})",
+            *(f"{n:,}" for n in (one.accepted, one.duplicates, one.dead_lettered, one.stored, one.payloads)),
+            f"{one.counted_in_issues:,} / {one.issues:,}",
+            " ".join(f"{count:,}" for count in sorted(sums)),
+            style="red" if one.project_id in wrong else None,
+        )
+    out.print(table)
+    for lag in behind:
+        out.print(
+            f"{lag.group} is {lag.records:,} records behind on {lag.topic}: differences may be under way"
+        )
+    if not result.quiet:
+        out.print("blocks were inserted all the while: differences may be under way")
+    for name, rows in repaired.items():
+        out.print(f"mended {name}: {rows:,}", style="yellow")
+    for d in worst(result.differences, _SHOWN):
+        where = f" on {d.day}" if d.day else ""
+        keys = f" ({d.keys:,} keys)" if d.keys else ""
+        out.print(
+            f"project {d.project_id}{where}: {d.what}: expected {d.expected:,}, found {d.found:,}{keys}",
+            style="red",
+        )
+    if len(result.differences) > _SHOWN:
+        out.print(f"... and {len(result.differences) - _SHOWN:,} more")
+    if not result.differences:
+        out.print("accepted = stored + duplicate + dead letters, and every rollup and issue agrees")
+
+
+def _fail(reason: str) -> None:
+    click.echo(f"svc: {reason}", err=True)
+    sys.exit(1)

@@ -1,0 +1,25 @@
+"""The writer's housekeeping: partitions past their retention are dropped, now and every hour."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from storage.retention import drop_expired
+from storage.writer.insert import Inserter
+from storage.writer.metrics import WriterMetrics
+
+log = logging.getLogger(__name__)
+
+_EVERY_SECONDS: Final = 3600.0
+
+
+async def sweep(inserter: Inserter, metrics: WriterMetrics) -> None:
+    """Drop what has expired, until cancelled."""
+    while True:
+        today = datetime.now(UTC).date()
+        for partition in await inserter.run(partial(drop_expired, today=today)):
+            metrics.dropped_partitions.labels(partition.table).inc()
+            log.info("dropped %s of %s: past its retention", partition.name, partition.table)
+        await asyncio.sleep(_EVERY_SECONDS)
