@@ -1,6 +1,6 @@
 """What the edge writes to Kafka is what the topic's description says."""
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, ConsumerRecord
 
 from edge.kafka_sink import KafkaSink
 from schemas.settings import EdgeSettings
@@ -21,7 +21,7 @@ async def test_a_chunk_names_its_form_in_a_header(kafka_bootstrap: str, topic_pr
     async with AIOKafkaConsumer(
         *names, bootstrap_servers=kafka_bootstrap, auto_offset_reset="earliest"
     ) as consumer:
-        found = {}
+        found: dict[str, ConsumerRecord[bytes, bytes]] = {}
         while len(found) < 2:
             record = await consumer.getone()
             found[record.topic] = record
