@@ -51,7 +51,7 @@ class Outcomes:
 
     async def run(self) -> None:
         """Send every few seconds until cancelled."""
-        self._load()
+        self.load()
         while True:
             await asyncio.sleep(_FLUSH_SECONDS)
             await self.flush()
@@ -90,7 +90,8 @@ class Outcomes:
         if self._unsent:
             self._saved.write_bytes(encode_json(self._unsent))
 
-    def _load(self) -> None:
+    def load(self) -> None:
+        """Take over what the last process could not send."""
         if self._saved.exists():
             try:
                 self._unsent.extend(_decode_saved(self._saved.read_bytes()))

@@ -65,7 +65,7 @@ class ProjectDirectory:
             while True:
                 if self._live.version != self._saved_version:
                     self._saved_version = self._live.version
-                    await asyncio.to_thread(self._save, _encode(list(self._live)))
+                    await asyncio.to_thread(self._write, _encode(list(self._live)))
                 await asyncio.sleep(_SAVE_SECONDS)
         finally:
             following.cancel()
@@ -82,7 +82,11 @@ class ProjectDirectory:
         for project in projects:
             self._shown.apply(project.id.encode(), encode_project(project))
 
-    def _save(self, content: bytes) -> None:
+    def save(self) -> None:
+        """Write what the topic says to the disk, whole or not at all."""
+        self._write(_encode(list(self._live)))
+
+    def _write(self, content: bytes) -> None:
         self._snapshot.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._snapshot.with_suffix(f".{os.getpid()}")
         with fresh.open("wb") as file:

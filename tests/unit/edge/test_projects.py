@@ -1,0 +1,105 @@
+"""The project directory: what is believed before and after the topic has been read, and the snapshot between."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edge.auth import authenticate, bearer_token
+from edge.faults import Fault
+from edge.projects import ProjectDirectory
+from schemas.errors import WireError
+from schemas.ids import new_token
+from schemas.projects import Project, Token, encode_project
+
+MOMENT = "2026-01-01T00:00:00.000Z"
+
+
+def project(number: str = "1") -> Project:
+    return Project(id=number, name="shop", created_at=MOMENT, tokens=(Token(new_token(), MOMENT),))
+
+
+def put(directory: ProjectDirectory, given: Project) -> str:
+    directory.apply(given.id.encode(), encode_project(given))
+    return given.tokens[0].token
+
+
+def fault(token: str, directory: ProjectDirectory) -> WireError:
+    with pytest.raises(Fault) as caught:
+        authenticate(f"Bearer {token}", directory)
+    return caught.value.error
+
+
+def test_nothing_is_known_until_the_topic_has_been_read(tmp_path: Path) -> None:
+    directory = ProjectDirectory(tmp_path / "p.json")
+    token = put(directory, project())
+    assert not directory.health().ok
+    assert fault(token, directory) is WireError.UNAVAILABLE
+    directory.set_current()
+    assert authenticate(f"Bearer {token}", directory)[1].id == "1"
+    assert directory.health().ok
+    assert fault(new_token(), directory) is WireError.UNAUTHORIZED
+
+
+def test_malformed_token_is_unauthorized_whether_anything_is_known_or_not(tmp_path: Path) -> None:
+    directory = ProjectDirectory(tmp_path / "p.json")
+    assert fault("svc_pk_x", directory) is WireError.UNAUTHORIZED
+
+
+async def test_snapshot_serves_known_tokens_and_has_no_opinion_on_others(tmp_path: Path) -> None:
+    path = tmp_path / "edge" / "p.json"
+    first = ProjectDirectory(path)
+    token = put(first, project())
+    await asyncio.to_thread(first.save)
+    second = ProjectDirectory(path)
+    second.load()
+    assert authenticate(f"Bearer {token}", second)[1].id == "1"
+    assert fault(new_token(), second) is WireError.UNAVAILABLE
+    assert second.health().ok
+    assert "snapshot" in second.health().detail
+
+
+def test_project_that_was_removed_meanwhile_is_forgotten_with_the_snapshot(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    first = ProjectDirectory(path)
+    token = put(first, project())
+    first.save()
+    second = ProjectDirectory(path)
+    second.load()
+    put(second, project("2"))
+    second.set_current()
+    assert fault(token, second) is WireError.UNAUTHORIZED
+
+
+def test_revoked_token_and_removed_project_are_unauthorized(tmp_path: Path) -> None:
+    directory = ProjectDirectory(tmp_path / "p.json")
+    directory.set_current()
+    token = put(directory, project())
+    directory.apply(b"1", None)
+    assert fault(token, directory) is WireError.UNAUTHORIZED
+
+
+def test_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_bytes(b'[{"id":')
+    directory = ProjectDirectory(path)
+    directory.load()
+    assert not directory.known
+
+
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        ("Bearer svc_pk_a", "svc_pk_a"),
+        ("bearer  svc_pk_a ", "svc_pk_a"),
+        ("BEARER svc_pk_a", "svc_pk_a"),
+        ("Basic svc_pk_a", None),
+        ("Bearer", None),
+        ("svc_pk_a", None),
+        ("Bearer svc_sk_a", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_token_is_what_follows_the_scheme(header: str | None, token: str | None) -> None:
+    assert bearer_token(header) == token

@@ -1,0 +1,200 @@
+"""The disk spool: order, limits, torn ends, and who may have a folder."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edge.slots import Slot
+from edge.spool import SEGMENT_BYTES, Spool, SpoolFull, records
+
+MB = 1 << 20
+
+
+def segments(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.spool"))
+
+
+async def everything(spool: Spool) -> list[bytes]:
+    """Drain the spool as its reader does."""
+    found: list[bytes] = []
+    while (segment := await spool.oldest()) is not None:
+        found += records(segment)
+        await spool.remove(segment)
+    return found
+
+
+async def test_records_come_back_in_order(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, MB, 3600)
+    await asyncio.gather(*(spool.append(b"%d" % n) for n in range(500)))
+    assert await everything(spool) == [b"%d" % n for n in range(500)]
+    assert spool.size == 0
+    assert not spool.filled.is_set()
+    await spool.stop()
+
+
+async def test_records_survive_the_process(tmp_path: Path) -> None:
+    first = Spool(tmp_path, MB, 3600)
+    await first.append(b"a")
+    await first.append(b"b")
+    # Not stopped: as after a kill, nothing is closed in good order.
+    second = Spool(tmp_path, MB, 3600)
+    assert second.filled.is_set()
+    await second.append(b"c")
+    assert await everything(second) == [b"a", b"b", b"c"]
+    await second.stop()
+    await first.stop()
+
+
+async def test_record_that_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, os, sys\nfrom pathlib import Path\nfrom edge.spool import Spool\n"
+        "async def main():\n    spool = Spool(Path(sys.argv[1]), 1 << 20, 3600)\n"
+        "    for n in range(100):\n        await spool.append(b'%d' % n)\n    os.kill(os.getpid(), 9)\n"
+        "asyncio.run(main())\n"
+    )
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=Path(__file__).parents[3],
+        check=False,
+    )
+    assert done.returncode == -9
+    spool = Spool(tmp_path, MB, 3600)
+    assert await everything(spool) == [b"%d" % n for n in range(100)]
+    await spool.stop()
+
+
+@pytest.mark.parametrize("torn", [1, 3, 8, 9, 15])
+async def test_torn_last_record_is_left_out_and_the_rest_comes_back(tmp_path: Path, torn: int) -> None:
+    spool = Spool(tmp_path, MB, 3600)
+    await spool.append(b"first")
+    await spool.append(b"lastlast")
+    await spool.stop()
+    (segment,) = segments(tmp_path)
+    os.truncate(segment, segment.stat().st_size - torn)
+    assert list(records(segment)) == [b"first"]
+
+
+async def test_damaged_record_ends_the_segment(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, MB, 3600)
+    for record in (b"one", b"two", b"three"):
+        await spool.append(record)
+    await spool.stop()
+    (segment,) = segments(tmp_path)
+    flip(segment, 8 + 3 + 8)
+    assert list(records(segment)) == [b"one"]
+
+
+def flip(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_can_be_read_as_a_segment(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("segment") / "000000000001-0000000000001.spool"
+    path.write_bytes(data)
+    list(records(path))
+
+
+async def test_full_spool_refuses_and_takes_again_when_drained(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1000, 3600)
+    for _ in range(10):
+        await spool.append(b"x" * 92)
+    assert spool.full
+    with pytest.raises(SpoolFull):
+        await spool.append(b"x" * 92)
+    assert len(await everything(spool)) == 10
+    await spool.append(b"x" * 92)
+    await spool.stop()
+
+
+async def test_spool_that_is_too_old_refuses(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    spool = Spool(tmp_path, MB, 3600, lambda: now)
+    await spool.append(b"x")
+    assert spool.age_seconds == 0
+    now += 3601
+    assert spool.age_seconds == 3601
+    with pytest.raises(SpoolFull):
+        await spool.append(b"y")
+    await spool.stop()
+
+
+async def test_disk_that_refuses_is_said_and_what_was_promised_stays(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool", MB, 3600)
+    (tmp_path / "spool").mkdir()
+    await spool.append(b"kept")
+    (segment,) = segments(tmp_path / "spool")
+    assert await spool.oldest() == segment
+    (tmp_path / "spool").rename(tmp_path / "away")
+    with pytest.raises(SpoolFull):
+        await spool.append(b"lost")
+    (tmp_path / "away").rename(tmp_path / "spool")
+    size = spool.size
+    await spool.append(b"next")
+    assert spool.size > size
+    assert await everything(spool) == [b"kept", b"next"]
+    await spool.stop()
+
+
+async def test_segments_are_cut_and_drained_oldest_first(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 5 * SEGMENT_BYTES, 3600)
+    block = 3 * MB
+    for n in range(6):
+        await spool.append(b"%d" % n * block)
+    assert len(segments(tmp_path)) == 2
+    assert [record[:1] for record in await everything(spool)] == [b"%d" % n for n in range(6)]
+    await spool.stop()
+
+
+async def test_records_come_in_while_others_are_drained(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, MB, 3600)
+    found: list[bytes] = []
+
+    async def fill() -> None:
+        for n in range(200):
+            await spool.append(b"%d" % n)
+
+    async def drain() -> None:
+        while len(found) < 200:
+            await spool.filled.wait()
+            found.extend(await everything(spool))
+
+    await asyncio.gather(fill(), drain())
+    assert found == [b"%d" % n for n in range(200)]
+    await spool.stop()
+
+
+def test_each_worker_gets_a_folder_of_its_own_and_a_freed_one_is_reused(tmp_path: Path) -> None:
+    first, second = Slot(tmp_path), Slot(tmp_path)
+    assert (first.number, second.number) == (0, 1)
+    first.release()
+    third = Slot(tmp_path)
+    assert third.number == 0
+    second.release()
+    third.release()
+
+
+async def test_orphans_are_adopted_behind_one_s_own_and_living_neighbours_left_alone(tmp_path: Path) -> None:
+    slots = [Slot(tmp_path) for _ in range(3)]
+    for slot in slots:
+        spool = Spool(slot.directory, MB, 3600)
+        await spool.append(b"of %d" % slot.number)
+        await spool.stop()
+    slots[2].release()
+    slots[0].adopt_orphans()
+    spool = Spool(slots[0].directory, MB, 3600)
+    assert await everything(spool) == [b"of 0", b"of 2"]
+    assert len(segments(slots[1].directory)) == 1
+    await spool.stop()
+    for slot in slots[:2]:
+        slot.release()
