@@ -54,11 +54,17 @@ class Status:
 class Supervisor:
     """Runs children; `changed` is called with a child's status at each change."""
 
-    def __init__(self, children: Sequence[Child], changed: Callable[[Status], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        children: Sequence[Child],
+        changed: Callable[[Status], None] = lambda _: None,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
         self.children = tuple(children)
         self.statuses = {child.name: Status(child.name) for child in children}
         self.stopping = asyncio.Event()
         self._changed = changed
+        self._look_seconds = look_seconds
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._hurry = False
@@ -151,7 +157,7 @@ class Supervisor:
     async def _ended(self, child: Child) -> int | None:
         """How the child's process ended; None when we are to stop first."""
         process = self._processes[child.name]
-        look, failed = time.monotonic() + LOOK_SECONDS, 0
+        look, failed = time.monotonic() + self._look_seconds, 0
         while not self.stopping.is_set():
             code = process.poll()
             if code is not None:
@@ -161,7 +167,7 @@ class Supervisor:
             if time.monotonic() > look:
                 failed = 0 if await self._is_ready(child) else failed + 1
                 self._show_readiness(child, failed < UNREADY_LOOKS)
-                look = time.monotonic() + LOOK_SECONDS
+                look = time.monotonic() + self._look_seconds
             await self._pause(POLL_SECONDS)
         return None
 
