@@ -42,7 +42,7 @@ _SESSION_MS: Final = 10_000
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 _FORGET: Final = """
     INSERT INTO issues SELECT * REPLACE (version + 1 AS version, 1 AS deleted)
-    FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0"""
+    FROM (SELECT * FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0)"""
 
 Record = Any
 """An aiokafka ConsumerRecord."""

@@ -1,0 +1,474 @@
+"""Every read call against the same answer computed from a list of events."""
+
+import math
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+
+from schemas.ids import hex64, issue_id
+from schemas.times import from_ms, iso
+from storage.client import Client
+from storage.reader import Limits, NotFound, QueryTooExpensive, Reader, StorageUnavailable
+from storage.reader.answers import Interval, Issue, Sort
+from storage.reader.execute import ClickHouseExecutor
+from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
+from storage.reader.trend import trend_unit, trend_window
+from tests.integration.storage.reader.world import (
+    MERGED,
+    NOW_MS,
+    World,
+    distinct_users,
+    insert,
+    insert_events,
+    make,
+)
+
+QUERIES = [
+    "",
+    "is:open",
+    "-is:open",
+    "is:[regressed, assigned] events:>10",
+    "firstSeen:<-10d",
+    "environment:prod",
+    "-environment:prod release:shop@1.[1]* OR release:shop@1.2*",
+    "environment:staging OR is:resolved",
+    "feature:checkout",
+    "feature:[cart, search] -is:ignored",
+    '"it\'s"',
+    'tags["it\'s"]:"a=b"',
+    "GRÖSSE OR größe",
+    "item*100%",
+    "typeerror -user:u3 has:user",
+    "user:u3",
+    "timestamp:>-2d",
+    "file:src/1* OR function:f2",
+    "-has:model is:open OR feature:cart",
+    "nothing-like-this",
+]
+RANGES: list[tuple[int | None, int | None]] = [
+    (None, None),
+    (NOW_MS - 9 * DAY_MS - 12_345, NOW_MS - HOUR_MS - 1),
+    (NOW_MS - 20 * HOUR_MS, NOW_MS),
+    (NOW_MS - 30 * 60_000, None),
+    (NOW_MS // DAY_MS * DAY_MS - 3 * DAY_MS, NOW_MS // DAY_MS * DAY_MS),
+    (NOW_MS // HOUR_MS * HOUR_MS - 7 * HOUR_MS + 5, NOW_MS // HOUR_MS * HOUR_MS - 7 * HOUR_MS + 60_000),
+    (None, NOW_MS - 2 * DAY_MS),
+]
+
+
+@pytest.fixture(scope="module")
+def world(database: Client) -> World:
+    made = make(secrets.randbelow(1 << 31) + 1)
+    insert(database, made)
+    return made
+
+
+@pytest.fixture
+async def reader(database_url: str) -> AsyncIterator[Reader]:
+    made = Reader(ClickHouseExecutor(database_url, Limits()), now_ms=lambda: NOW_MS)
+    yield made
+    await made.close()
+
+
+def asked(start: int | None, end: int | None) -> tuple[int, int | None]:
+    span = asked_range(start, end, NOW_MS)
+    return span.start, span.end
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_issue_lists_have_the_issues_and_figures_of_their_events(
+    reader: Reader, world: World, query: str
+) -> None:
+    for start, end in RANGES:
+        first, last = asked(start, end)
+        page = await reader.issues(world.project, query, start=start, end=end, limit=500)
+        assert page.next_cursor is None
+        assert [issue.id for issue in page.issues] == world.order(query, first, last, "lastSeen")
+        found = world.by_issue(world.found(query, first, last))
+        for issue in page.issues:
+            events = found[int(issue.id, 16)]
+            assert (issue.events, issue.users) == (len(events), distinct_users(events))
+            assert issue.trend == trend(world, query, issue, first, last)
+
+
+def trend(world: World, query: str, issue: Issue, start: int, end: int | None) -> list[int]:
+    span = asked_range(start, end, NOW_MS)
+    window = trend_window(span, NOW_MS)
+    size = HOUR_MS if trend_unit(span, NOW_MS) == "hour" else DAY_MS
+    assert window.end is not None
+    events = world.by_issue(world.found(query, window.start, window.end)).get(int(issue.id, 16), [])
+    counts = Counter(event.view.timestamp // size * size for event in events)
+    return [counts[at] for at in range(window.start, window.end, size)]
+
+
+@pytest.mark.parametrize("sort", ["lastSeen", "firstSeen", "events", "users"])
+async def test_pages_together_are_the_whole_list_in_its_order(
+    reader: Reader, world: World, sort: Sort
+) -> None:
+    for query in ("", "feature:cart", "environment:prod is:open"):
+        for start, end in RANGES[:2]:
+            ids: list[str] = []
+            cursor = None
+            while True:
+                page = await reader.issues(
+                    world.project, query, start=start, end=end, sort=sort, limit=3, cursor=cursor
+                )
+                ids += [issue.id for issue in page.issues]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            assert ids == world.order(query, *asked(start, end), sort)
+
+
+async def test_trend_puts_what_grows_before_what_shrinks(reader: Reader, world: World) -> None:
+    page = await reader.issues(world.project, sort="trend", limit=500)
+
+    def score(issue: Issue) -> int:
+        older, newer = sum(issue.trend[:7]), sum(issue.trend[7:])
+        return round(1000 * (newer - older) / math.sqrt(max(1, older + newer)))
+
+    scores = [score(issue) for issue in page.issues]
+    assert scores == sorted(scores, reverse=True)
+    assert {issue.id for issue in page.issues} == set(world.order("", *asked(None, None), "events"))
+
+
+async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: World) -> None:
+    number = issue_id(world.project, 0)
+    life = world.issues[number]
+    start, end = asked(None, None)
+    issue = await reader.issue(hex64(number), "environment:prod")
+    events = world.by_issue(world.found("environment:prod", start, end))[number]
+    assert issue == Issue(
+        id=hex64(number),
+        project_id=str(world.project),
+        error_type="TypeError",
+        message="Can't read größe of item 0 (100%)",
+        culprit="f",
+        status=life.status,
+        regressed=life.regressed,
+        platform="javascript",
+        first_seen=iso(life.first_seen),
+        last_seen=iso(life.last_seen),
+        events=len(events),
+        users=distinct_users(events),
+        total_events=life.events,
+        total_users=life.users,
+        first_release="shop@1.0.0+1",
+        last_release="shop@1.3.0+1",
+        environments=["prod"],
+        assignee="ann" if life.assigned else None,
+        resolved_in=None,
+        ignore_until={"events": 5} if life.status == "ignored" else None,
+        fingerprints=[hex64(0)],
+        trend=trend(world, "environment:prod", issue, start, end),
+    )
+
+
+async def test_merged_issues_read_as_one(reader: Reader, world: World) -> None:
+    target, source = (hex64(issue_id(world.project, number)) for number in MERGED)
+    issue = await reader.issue(source)
+    assert issue.id == target
+    assert sorted(issue.fingerprints) == sorted(map(hex64, MERGED))
+    assert issue == await reader.issue(target)
+    events = world.by_issue(world.found("", 0, None))[int(target, 16)]
+    page = await reader.issue_events(target, limit=500)
+    assert [event.id for event in page.events] == [str(event.id) for event in events]
+    assert {event.issue_id for event in page.events} == {target}
+    assert await reader.project_of(source) == world.project
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_event_lists_page_through_the_events_of_query_and_range(
+    reader: Reader, world: World, query: str
+) -> None:
+    for start, end in RANGES[:4]:
+        expected = [str(event.id) for event in world.found(query, *asked(start, end))]
+        ids: list[str] = []
+        cursor = None
+        while True:
+            page = await reader.project_events(
+                world.project, query, start=start, end=end, limit=200, cursor=cursor
+            )
+            ids += [event.id for event in page.events]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert ids == expected
+
+
+async def test_a_listed_event_says_what_it_is(reader: Reader, world: World) -> None:
+    newest = world.found("", 0, None)[0]
+    page = await reader.project_events(world.project, limit=1)
+    row = page.events[0]
+    assert (row.id, row.time) == (str(newest.id), iso(newest.view.timestamp))
+    assert row.received_at == iso(newest.view.timestamp + 500)
+    assert row.issue_id == hex64(world.issue_of(newest.fingerprint))
+    assert (row.error_type, row.message, row.tags) == (
+        newest.view.type,
+        newest.view.message,
+        newest.view.tags,
+    )
+    assert (row.user, row.sdk, row.release) == (newest.view.user, newest.view.sdk, newest.view.release)
+
+
+async def test_an_issue_can_be_walked_from_its_latest_event_to_its_oldest(
+    reader: Reader, world: World
+) -> None:
+    for fingerprint in (8, MERGED[0]):
+        issue = hex64(issue_id(world.project, fingerprint))
+        events = world.by_issue(world.found("", 0, None))[int(issue, 16)]
+        detail = await reader.issue_event(issue, "latest")
+        walked = []
+        for number, expected in enumerate(events):
+            assert detail.event is not None
+            assert bytes(detail.event) == expected.payload
+            assert detail.event_id == str(expected.id)
+            assert detail.next_event_id == (str(events[number - 1].id) if number else None)
+            assert (detail.issue_id, detail.sdk) == (issue, "browser/1")
+            assert (detail.grouping.version, detail.grouping.rule, detail.grouping.parts) == (
+                "v1",
+                "stack",
+                ["f", "src"],
+            )
+            walked.append(detail)
+            if detail.previous_event_id is not None:
+                detail = await reader.issue_event(issue, detail.previous_event_id)
+        assert len(walked) == len(events)
+        assert walked[-1].previous_event_id is None
+        assert await reader.issue_event(issue, "oldest") == walked[-1]
+        assert await reader.project_event(world.project, walked[0].event_id) == walked[0]
+
+
+async def test_first_and_last_event_of_a_project(reader: Reader, world: World) -> None:
+    events = world.found("", 0, None)
+    assert (await reader.project_event(world.project, "latest")).event_id == str(events[0].id)
+    assert (await reader.project_event(world.project, "oldest")).event_id == str(events[-1].id)
+
+
+async def test_what_is_not_there_is_not_found(reader: Reader, world: World) -> None:
+    issue = hex64(issue_id(world.project, 0))
+    other = next(event for event in world.events if event.fingerprint == 8)
+    for question in (
+        reader.issue("0" * 16),
+        reader.issue("not an id"),
+        reader.issue_events("0" * 16),
+        reader.issue_event(issue, str(other.id)),
+        reader.issue_event(issue, "0199ee65-f275-750f-87fc-3665cc81dda7"),
+        reader.issue_event(issue, "nonsense"),
+        reader.project_event(world.project, "0199ee65-f275-750f-87fc-3665cc81dda7"),
+        reader.project_event(world.project + 1, str(other.id)),
+        reader.project_event(world.project + 1, "latest"),
+        reader.activity("0" * 16),
+    ):
+        with pytest.raises(NotFound):
+            await question
+
+
+@pytest.mark.parametrize("query", ["", "feature:cart", "environment:prod", "is:open", "is:open OR user:u1"])
+@pytest.mark.parametrize("interval", ["minute", "hour", "day"])
+async def test_series_count_each_interval_and_leave_none_out(
+    reader: Reader, world: World, query: str, interval: Interval
+) -> None:
+    size = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}[interval]
+    for start, end in RANGES[:6]:
+        first, last = asked(start, end)
+        if ((last or NOW_MS) - first) // size > 2000:
+            continue
+        for issue in (None, issue_id(world.project, MERGED[0])):
+            events = [
+                event
+                for event in world.found(query, first, last)
+                if issue in (None, world.issue_of(event.fingerprint))
+            ]
+            series = await (
+                reader.project_stats(world.project, query, interval=interval, start=start, end=end)
+                if issue is None
+                else reader.issue_stats(hex64(issue), query, interval=interval, start=start, end=end)
+            )
+            final = NOW_MS if last is None else last - 1
+            for at, point in zip(range(first // size * size, final + 1, size), series.series, strict=True):
+                inside = [event for event in events if event.view.timestamp // size * size == at]
+                assert (point.time, point.events, point.users) == (
+                    iso(at),
+                    len(inside),
+                    distinct_users(inside),
+                )
+
+
+@pytest.mark.parametrize("query", ["environment:prod", "feature:[cart, search]", "is:open"])
+async def test_facets_have_the_most_frequent_values_of_each_tag(
+    reader: Reader, world: World, query: str
+) -> None:
+    start, end = RANGES[1]
+    events = world.found(query, *asked(start, end))
+    facets = await reader.project_tags(world.project, query, start=start, end=end)
+    assert (facets.sampled, facets.sample_events) == (False, len(events))
+    keys = Counter(key for event in events for key in event.view.tags)
+    assert {facet.key for facet in facets.tags} == set(keys)
+    for facet in facets.tags:
+        values = Counter(event.view.tags[facet.key] for event in events if facet.key in event.view.tags)
+        expected = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
+        assert facet.distinct == len(values)
+        assert [(value.value, value.events) for value in facet.values] == expected[:10]
+
+
+async def test_facets_of_a_project_without_a_query_are_of_whole_days(reader: Reader, world: World) -> None:
+    start, end = NOW_MS - 5 * DAY_MS, NOW_MS - DAY_MS - 1
+    events = world.found("", start // DAY_MS * DAY_MS, (end // DAY_MS + 1) * DAY_MS)
+    facets = await reader.project_tags(world.project, start=start, end=end)
+    features = next(facet for facet in facets.tags if facet.key == "feature")
+    assert {value.value: value.events for value in features.values} == Counter(
+        event.view.tags["feature"] for event in events
+    )
+
+
+async def test_facets_of_an_issue_are_of_all_its_events(reader: Reader, world: World) -> None:
+    number = issue_id(world.project, MERGED[0])
+    events = world.by_issue(world.found("", 0, None))[number]
+    facets = await reader.issue_tags(hex64(number))
+    features = next(facet for facet in facets.tags if facet.key == "feature")
+    assert {value.value: value.events for value in features.values} == Counter(
+        event.view.tags["feature"] for event in events
+    )
+
+
+async def test_facets_of_very_many_events_are_of_the_newest_and_say_so(
+    reader: Reader, database: Client, project: int
+) -> None:
+    database.command(
+        "INSERT INTO events (project_id, fingerprint, ts, id, tags, retention_days)"
+        " SELECT {project:UInt32}, 1, toDateTime64({now:Int64} / 1000, 3, 'UTC') - toIntervalSecond(number % 86400),"
+        " number, map('age', if(number % 86400 < 30000, 'new', 'old')), 90 FROM numbers(86400)",
+        parameters={"project": project, "now": NOW_MS},
+    )
+    database.insert(
+        "issues",
+        [[project, project, [1], from_ms(NOW_MS - DAY_MS), from_ms(NOW_MS), 1]],
+        column_names=["project_id", "issue_id", "fingerprints", "first_seen", "last_seen", "version"],
+    )
+    facets = await reader.issue_tags(hex64(project))
+    assert (facets.sampled, facets.sample_events) == (True, 50_000)
+    assert [(value.value, value.events) for value in facets.tags[0].values] == [
+        ("new", 30_000),
+        ("old", 20_000),
+    ]
+
+
+async def test_completion_knows_keys_values_and_fields(reader: Reader, world: World) -> None:
+    keys = (await reader.keys(world.project)).keys
+    assert {"is", "environment", "timestamp", "feature", "n", 'tags["it\'s"]'} <= set(keys)
+    assert (await reader.keys(world.project, "fea")).keys == ["feature"]
+    values = await reader.tag_values(world.project, "feature", "c")
+    assert {value.value for value in values.values} == {"cart", "checkout"}
+    releases = await reader.field_values(world.project, "release", "shop@")
+    assert len(releases.values) == 4
+    assert [value.value for value in (await reader.field_values(world.project, "type", "T")).values] == [
+        "TypeError"
+    ]
+
+
+async def test_releases_say_what_they_brought(reader: Reader, database: Client, world: World) -> None:
+    database.insert(
+        "issue_activity",
+        [
+            [world.project, 1, from_ms(NOW_MS), "r1", "regressed", "", '{"release":"shop@1.2.0+1"}'],
+            [world.project, 1, from_ms(NOW_MS), "r1", "regressed", "", '{"release":"shop@1.2.0+1"}'],
+            [world.project, 2, from_ms(NOW_MS), "r2", "resolved", "", '{"release":"shop@1.2.0+1"}'],
+        ],
+        column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
+    )
+    found = {release.release: release for release in (await reader.releases(world.project)).releases}
+    for name, release in found.items():
+        times = [event.view.timestamp for event in world.events if event.view.release == name]
+        assert release.events == len(times)
+        assert (release.first_seen, release.last_seen) == (iso(min(times)), iso(max(times)))
+    assert found["shop@1.0.0+1"].new_issues == len(world.issues)
+    assert {name: release.regressions for name, release in found.items() if release.regressions} == {
+        "shop@1.2.0+1": 1
+    }
+
+
+async def test_activity_pages_through_the_changes_newest_first(
+    reader: Reader, database: Client, project: int
+) -> None:
+    database.insert(
+        "issues",
+        [[project, project, [1], 1]],
+        column_names=["project_id", "issue_id", "fingerprints", "version"],
+    )
+    database.insert(
+        "issue_activity",
+        [
+            [project, project, from_ms(NOW_MS + n // 2), f"c{n}", "commented", "ann", f'{{"text":"{n}"}}']
+            for n in range(5)
+        ],
+        column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
+    )
+    first = await reader.activity(hex64(project), limit=3)
+    second = await reader.activity(hex64(project), limit=3, cursor=first.next_cursor)
+    assert [change.id for change in (*first.activity, *second.activity)] == ["c4", "c3", "c2", "c1", "c0"]
+    assert bytes(first.activity[0].data) == b'{"text":"4"}'
+    assert second.next_cursor is None
+
+
+async def test_outcomes_are_summed_once_by_interval(reader: Reader, database: Client, project: int) -> None:
+    minute = from_ms(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS)
+    rows = [
+        [project, minute, "js/1", "accepted", "", "edge-1", 1, 10],
+        [project, minute, "js/1", "accepted", "", "edge-1", 1, 10],
+        [project, minute, "js/1", "accepted", "", "edge-2", 1, 5],
+        [project, minute, "js/1", "invalid", "tags", "edge-1", 2, 1],
+    ]
+    names = ["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count"]
+    database.insert("outcomes", rows, column_names=names)
+    found = [(row.time, row.outcome, row.count) for row in (await reader.outcomes(project)).outcomes]
+    assert found == [(None, "accepted", 15), (None, "invalid", 1)]
+    by_hour = (await reader.outcomes(project, interval="hour")).outcomes
+    assert [(row.time, row.count) for row in by_hour] == [
+        (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 15),
+        (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 1),
+    ]
+
+
+async def test_no_issue_comes_twice_while_events_arrive(
+    reader: Reader, database: Client, project: int
+) -> None:
+    world = make(project, seed=2, many=200)
+    insert(database, world)
+    ids: list[str] = []
+    cursor = None
+    while True:
+        page = await reader.issues(project, limit=4, cursor=cursor)
+        ids += [issue.id for issue in page.issues]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+        for event in world.events[:20]:
+            insert_events(database, project, [event])
+        number = int(ids[0], 16)
+        database.command(
+            "INSERT INTO issues SELECT * REPLACE (last_seen + INTERVAL 1 HOUR AS last_seen, version + 1 AS version)"
+            " FROM issues FINAL WHERE issue_id = {issue:UInt64}",
+            parameters={"issue": number},
+        )
+    assert len(ids) == len(set(ids))
+
+
+async def test_a_question_beyond_its_limits_says_what_to_narrow(database_url: str, world: World) -> None:
+    reader = Reader.open(database_url, Limits(rows=10))
+    try:
+        with pytest.raises(QueryTooExpensive, match="narrow"):
+            await reader.issues(world.project, "feature:cart", start=0)
+    finally:
+        await reader.close()
+
+
+async def test_a_server_that_is_away_is_unavailable() -> None:
+    reader = Reader.open("http://svc:secret@127.0.0.1:9/svc")
+    try:
+        with pytest.raises(StorageUnavailable):
+            await reader.ping()
+    finally:
+        await reader.close()
