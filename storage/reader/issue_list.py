@@ -97,8 +97,8 @@ def _with_halves(statement: Statement, counts: str) -> str:
     newer = f"bucket >= {statement.parameters.add(middle, 'Int64')}"
     return (
         f"SELECT fingerprint, n, toUInt64(0) AS newer, toUInt64(0) AS older FROM ({counts}) UNION ALL"
-        f" SELECT fingerprint, toUInt64(0) AS n, if({newer}, n, 0) AS newer, if({newer}, 0, n) AS older"
-        f" FROM (SELECT fingerprint, bucket, n FROM ({by_bucket(statement, window, unit)}))"
+        f" SELECT fingerprint, toUInt64(0) AS n, if({newer}, many, 0) AS newer, if({newer}, 0, many) AS older"
+        f" FROM (SELECT fingerprint, bucket, n AS many FROM ({by_bucket(statement, window, unit)}))"
     )
 
 
