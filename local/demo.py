@@ -183,10 +183,10 @@ async def demonstrate(console: Console, stop_after: bool, stack: Stack, stopping
     """The demo on a started stack, until told to stop; 0 when every event was stored and counted exactly once."""
     samples = load_samples()
     project = await make_project(stack)
-    sign_in = aiohttp.BasicAuth("admin", stack.dashboard.admin_password)
+    sign_in = {"Authorization": aiohttp.encode_basic_auth("admin", stack.dashboard.admin_password)}
     try:
         await until(partial(edge_knows, stack, project), "telling the edge about the project")
-        async with aiohttp.ClientSession(stack.dashboard_url, auth=sign_in) as session:
+        async with aiohttp.ClientSession(stack.dashboard_url, headers=sign_in) as session:
             demo = Demo(stack, project, ReadApi(session, project.id), console)
             await until(demo.api.knows_project, "telling the dashboard about the project")
             if not await prove(demo, samples, stopping):
