@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -21,6 +22,10 @@ from storage.reader.issue_rows import IssueRow
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.session import Session
+
+
+_SETTLING_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
+_SETTLED_MS: Final = 300_000
 
 
 async def issue_events(
@@ -111,7 +116,14 @@ async def _stored(
         rows = await session.rows(event_list.event_by_id(asked, number, time))
     if not rows:
         raise NotFound("there is no such event")
-    return read_event(rows[0]), payloads[0][1] if payloads else None
+    stored = read_event(rows[0])
+    # A block becomes visible table by table: the payload of a row that has just come may still be on its way.
+    for pause in _SETTLING_SECONDS:
+        if payloads or asked.now_ms - stored.received > _SETTLED_MS:
+            break
+        await asyncio.sleep(pause)
+        payloads = await session.rows(event_list.payload_by_id(asked, stored.id))
+    return stored, payloads[0][1] if payloads else None
 
 
 async def _detail(

@@ -1,6 +1,7 @@
 """The whole way: edge, processors, writer and dashboard as processes, on a real Kafka and a real ClickHouse."""
 
 import asyncio
+import io
 import json
 import os
 import random
@@ -66,8 +67,8 @@ async def project_of(stack: Stack) -> Created:
 
 
 def session_of(stack: Stack) -> aiohttp.ClientSession:
-    auth = aiohttp.BasicAuth("admin", stack.dashboard.admin_password)
-    return aiohttp.ClientSession(stack.dashboard_url, auth=auth)
+    headers = {"Authorization": aiohttp.encode_basic_auth("admin", stack.dashboard.admin_password)}
+    return aiohttp.ClientSession(stack.dashboard_url, headers=headers)
 
 
 def encoded(events: list[dict[str, Any]]) -> list[bytes]:
@@ -126,7 +127,7 @@ async def test_what_the_edge_refuses_leaves_no_trace(running: tuple[Stack, Super
     async with aiohttp.ClientSession() as session:
 
         async def answer(body: bytes, **changed: str) -> tuple[int, Any]:
-            async with session.post(url, data=body, headers={**headers, **changed}) as response:
+            async with session.post(url, data=io.BytesIO(body), headers={**headers, **changed}) as response:
                 return response.status, await response.json()
 
         status, refused = await answer(json.dumps(bad).encode())
