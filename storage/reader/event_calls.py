@@ -23,7 +23,6 @@ from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.session import Session
 
-
 _SETTLING_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
 _SETTLED_MS: Final = 300_000
 
