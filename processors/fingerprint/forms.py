@@ -33,22 +33,9 @@ class ErrorForm(Struct, gc=False):
     cause: "ErrorForm | None" = None
 
 
-class FrameworkForm(Struct, gc=False):
-    """The cross-platform runtime under the app (protocol, section 2.4)."""
-
-    name: str | None = None
-
-
-class AppForm(Struct, gc=False):
-    """The application; only its framework can matter to grouping."""
-
-    framework: FrameworkForm | None = None
-
-
 class GroupingEvent(Struct, gc=False):
     """The part of an event that decides its group. `fingerprint` is the client's list, elements of any JSON type."""
 
     error: ErrorForm
     platform: str | None = None
     fingerprint: list[Any] | None = None
-    app: AppForm | None = None
