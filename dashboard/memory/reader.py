@@ -1,5 +1,6 @@
 """Events without ClickHouse: the same questions, answered by looking at every event."""
 
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -68,8 +69,8 @@ class MemoryReader:
         """Keep an event in an issue."""
         why = grouping or GroupingOf("1", "stack", ["Error"])
         received = self._now_ms() if received_ms is None else received_ms
-        self._events.append(store(project, issue, payload, sdk=sdk, received_ms=received, grouping=why))
-        self._events.sort(key=lambda event: event.order)
+        event = store(project, issue, payload, sdk=sdk, received_ms=received, grouping=why)
+        insort(self._events, event, key=lambda known: known.order)
 
     async def ping(self) -> None:
         """Always there."""

@@ -17,26 +17,18 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
 
     project: int
     issue: int
+    id: str
+    kind: str
+    culprit: str
     payload: bytes
     received_ms: int
     view: EventView
     grouping: GroupingOf
 
     @property
-    def id(self) -> str:
-        """The event's id."""
-        return str(self.fields["id"]).lower()
-
-    @property
     def time(self) -> int:
         """The event's time."""
         return self.view.timestamp
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The event as it was sent."""
-        decoded: dict[str, Any] = msgspec.json.decode(self.payload)
-        return decoded
 
     @property
     def order(self) -> tuple[int, str]:
@@ -56,7 +48,7 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
             release=view.release,
             environment=view.environment,
             platform=view.platform,
-            kind=str(self.fields.get("kind", "")),
+            kind=self.kind,
             os=view.os,
             os_version=view.os_version,
             model=view.model,
@@ -87,15 +79,24 @@ def store(
     project: int, issue: int, payload: bytes, *, sdk: str, received_ms: int, grouping: GroupingOf
 ) -> StoredEvent:
     """An event as it is kept. Raises msgspec.DecodeError for what is no event."""
-    view = from_event(msgspec.json.decode(payload), sdk, received_ms)
+    event: dict[str, Any] = msgspec.json.decode(payload)
+    view = from_event(event, sdk, received_ms)
     return StoredEvent(
         project=project,
         issue=issue,
+        id=str(event["id"]).lower(),
+        kind=str(event.get("kind", "")),
+        culprit=_culprit(event["error"].get("stack") or [{}]),
         payload=payload,
         received_ms=received_ms,
         view=view,
         grouping=grouping,
     )
+
+
+def _culprit(stack: list[dict[str, Any]]) -> str:
+    top = next((frame for frame in stack if frame.get("inApp")), stack[0])
+    return " in ".join(filter(None, (top.get("function"), top.get("file"))))
 
 
 def users_of(events: list[StoredEvent]) -> int:
@@ -119,14 +120,12 @@ def issue_answer(
 ) -> Issue:
     """The issue: `life` is all of its events, oldest first, `counted` those in range and query."""
     first, last = life[0], life[-1]
-    stack = last.fields["error"].get("stack") or [{}]
-    top = next((frame for frame in stack if frame.get("inApp")), stack[0])
     return Issue(
         id=hex64(first.issue),
         project_id=str(first.project),
         error_type=last.view.type,
         message=last.view.message,
-        culprit=" in ".join(filter(None, (top.get("function"), top.get("file")))),
+        culprit=last.culprit,
         status=state.status,
         regressed=state.regressed,
         platform=last.view.platform,

@@ -1,0 +1,183 @@
+"""The pages in a real browser: nothing is logged as wrong, nothing runs that was sent, everyone can read them."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, StorageState, expect, sync_playwright
+
+from tests.e2e.browser import Scheme, launch, watched_page
+from tests.e2e.page_server import EMPTY, FULL, PASSWORD, serving
+from tests.unit.dashboard.sample import HOSTILE, SHOWCASE
+
+ISSUE = f"/issues/{SHOWCASE:016x}"
+NASTY_ISSUE = f"/issues/{HOSTILE:016x}"
+PAGES = {
+    "sign-in": ("/sign-in", 200),
+    "issues": (f"/projects/{FULL}/issues", 200),
+    "filtered issues": (f"/projects/{FULL}/issues?query=type:TypeError&state=open&range=7d&sort=events", 200),
+    "issues of an own range": (f"/projects/{FULL}/issues?start=2026-01-01T00:00&end=2026-01-02T00:00", 200),
+    "a query that is none": (f"/projects/{FULL}/issues?query=a:(", 400),
+    "first steps": (f"/projects/{EMPTY}/issues", 200),
+    "issue": (ISSUE, 200),
+    "hostile issue": (NASTY_ISSUE, 200),
+    "events": (f"{NASTY_ISSUE}/events", 200),
+    "releases": (f"/projects/{FULL}/releases", 200),
+    "outcomes": (f"/projects/{FULL}/outcomes", 200),
+    "settings": (f"/projects/{FULL}/settings", 200),
+    "new project": ("/projects/new", 200),
+    "nothing": ("/projects/99/issues", 404),
+}
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = launch(playwright)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def session(browser: Browser, address: str) -> StorageState:
+    """The cookie of someone who signed in."""
+    with watched_page(browser) as watched:
+        watched.page.goto(f"{address}/sign-in")
+        watched.page.fill("#password", PASSWORD)
+        watched.page.click("button.primary")
+        watched.page.wait_for_url("**/issues")
+        return watched.page.context.storage_state()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_every_page_is_quiet_accessible_and_fits(
+    browser: Browser, address: str, session: StorageState, scheme: Scheme, width: int
+) -> None:
+    found = {}
+    for name, (path, status) in PAGES.items():
+        who = None if name == "sign-in" else session
+        with watched_page(browser, scheme=scheme, width=width, session=who) as watched:
+            watched.expected_statuses = {status}
+            answer = watched.page.goto(address + path)
+            watched.page.wait_for_load_state("load")
+            assert answer is not None
+            assert answer.status == status
+            wrong = watched.violations() + watched.complaints
+            if watched.overflow() > 0:
+                wrong.append(f"{watched.overflow()} px too wide")
+            found[name] = wrong
+    bad = [f"{name}: {one}" for name, wrong in found.items() for one in wrong]
+    assert not bad, "\n".join(bad)
+
+
+def test_a_person_goes_from_the_sign_in_to_the_previous_event(browser: Browser, address: str) -> None:
+    with watched_page(browser) as watched:
+        page = watched.page
+        watched.expected_statuses = {401}
+        page.goto(f"{address}{ISSUE}")
+        expect(page).to_have_url(f"{address}/sign-in?next={ISSUE}")
+        page.fill("#password", "wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_have_text("This is not the password.")
+        page.fill("#password", PASSWORD)
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(f"{address}{ISSUE}")
+        expect(page.get_by_role("heading", level=1)).to_have_text("CheckoutError")
+        latest = page.locator(".event-id").inner_text()
+        page.get_by_role("link", name="‹ Previous").click()
+        expect(page.locator(".event-id")).not_to_have_text(latest)
+        page.get_by_role("link", name="Next ›").click()
+        expect(page.locator(".event-id")).to_have_text(latest)
+        page.keyboard.press("k")
+        expect(page.locator(".event-id")).not_to_have_text(latest)
+        page.get_by_role("navigation", name="Project").get_by_role("link", name="Issues").click()
+        page.wait_for_url("**/issues")
+        page.keyboard.press("/")
+        page.keyboard.type('feature:checkout "in time"')
+        page.keyboard.press("Enter")
+        expect(page.locator(".issues tbody tr")).to_have_count(1)
+        page.get_by_role("link", name="CheckoutError").click()
+        expect(page).to_have_url(f"{address}{ISSUE}")
+        assert watched.complaints == []
+
+
+def test_frames_of_libraries_are_folded_and_open_by_a_key(
+    browser: Browser, address: str, session: StorageState
+) -> None:
+    with watched_page(browser, session=session) as watched:
+        page = watched.page
+        page.goto(address + ISSUE)
+        expect(page.get_by_text("214", exact=True)).to_be_visible()
+        folded = page.get_by_text("3 frames of libraries and the runtime")
+        vendor = page.get_by_text("invokeGuardedCallback")
+        expect(vendor).to_be_hidden()
+        folded.focus()
+        page.keyboard.press("Enter")
+        expect(vendor).to_be_visible()
+        assert watched.complaints == []
+
+
+def test_hostile_text_is_shown_and_does_nothing(
+    browser: Browser, address: str, session: StorageState
+) -> None:
+    with watched_page(browser, session=session) as watched:
+        page = watched.page
+        page.goto(address + NASTY_ISSUE)
+        expect(page.get_by_role("heading", level=1)).to_contain_text("<script>alert(1)</script>")
+        assert page.locator("main img, main script").count() == 0
+        assert "\u202e" not in page.inner_text("main")
+        page.get_by_text("Show all 150,088 characters").first.click()
+        assert watched.complaints == []
+
+
+def test_pages_read_without_javascript(browser: Browser, address: str, session: StorageState) -> None:
+    with watched_page(browser, javascript=False, session=session) as watched:
+        page = watched.page
+        page.goto(f"{address}/projects/{FULL}/issues?query=type:CheckoutError")
+        page.get_by_role("link", name="CheckoutError").click()
+        expect(page.get_by_text("payment was not taken").first).to_be_visible()
+        page.get_by_text("3 frames of libraries and the runtime").click()
+        expect(page.get_by_text("invokeGuardedCallback")).to_be_visible()
+        expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+
+
+def test_tokens_are_made_and_revoked_by_hand(browser: Browser, address: str, session: StorageState) -> None:
+    with watched_page(browser, session=session) as watched:
+        page = watched.page
+        page.goto(f"{address}/projects/{EMPTY}/settings")
+        tokens = page.locator(".tokens > li")
+        page.get_by_role("button", name="New token").click()
+        expect(tokens).to_have_count(2)
+        tokens.nth(1).get_by_text("Revoke…").click()
+        tokens.nth(1).get_by_role("button", name="Revoke this token").click()
+        expect(tokens.nth(1).get_by_text("revoked", exact=True)).to_be_visible()
+        page.fill("#rateLimitPerMinute", "none")
+        watched.expected_statuses = {400}
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("alert")).to_have_text("must be a whole number")
+        page.fill("#rateLimitPerMinute", "120")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status")).to_contain_text("Saved")
+        expect(page.locator("#rateLimitPerMinute")).to_have_value("120")
+        assert watched.complaints == []
+
+
+def test_first_steps_give_way_to_the_first_issue(
+    browser: Browser, address: str, session: StorageState
+) -> None:
+    with watched_page(browser, session=session) as watched:
+        page = watched.page
+        page.goto(f"{address}/projects/{EMPTY}/issues")
+        command = page.locator("#curl").inner_text()
+        assert "svc_pk_" in command
+        # What the script asks for is answered by the browser as if an issue had come.
+        page.route("**/api/v1/projects/*/issues?limit=1", lambda route: route.fulfill(json={"issues": [{}]}))
+        with page.expect_navigation():
+            pass
+        assert watched.complaints == []
