@@ -51,8 +51,10 @@ def outermost(question: Question, fingerprints: Sequence[int] | None, newest: bo
     if fingerprints is not None:
         conditions.append(_of(statement, fingerprints))
     else:
-        hour = f"SELECT {'max' if newest else 'min'}(hour) FROM project_hour WHERE {statement.project}"
-        conditions.append(f"ts >= ({hour})" if newest else f"ts < ({hour}) + INTERVAL 1 HOUR")
+        edge = "max(hour)" if newest else "min(hour) + INTERVAL 1 HOUR"
+        # Of the column's own type: compared with a DateTime, pruning by DateTime64 loses a second before midnight (26.9).
+        bound = f"SELECT toDateTime64({edge}, 3, 'UTC') FROM project_hour WHERE {statement.project}"
+        conditions.append(f"ts {'>=' if newest else '<'} ({bound})")
     order = "DESC" if newest else "ASC"
     return statement.ready(
         f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(conditions)} ORDER BY ts {order}, id {order} LIMIT 1"
