@@ -55,6 +55,7 @@ class Spool:
         # One thread: writing, sealing and removing never overlap.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self.size = sum(path.stat().st_size for path in self._sealed)
+        self._refusing = False
         self.filled = asyncio.Event()
         if self._sealed:
             self.filled.set()
@@ -67,13 +68,18 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """Whether the next record would be refused."""
-        return self.size >= self._max_bytes or self.age_seconds > self._max_age_seconds
+        """Whether records are refused: one was since room was last made, or the next would be."""
+        return self._refusing or self.size >= self._max_bytes or self._too_old
+
+    @property
+    def _too_old(self) -> bool:
+        return self.age_seconds > self._max_age_seconds
 
     async def append(self, record: bytes) -> None:
         """Return when the record is on the disk. Raises SpoolFull. Many callers share one fsync."""
         frame = _FRAME.pack(len(record), zlib.crc32(record)) + record
-        if self.full or self.size + len(frame) > self._max_bytes:
+        if self._too_old or self.size + len(frame) > self._max_bytes:
+            self._refusing = True
             raise SpoolFull(f"{self.size} bytes, oldest {self.age_seconds:.0f} s")
         self.size += len(frame)
         done = asyncio.get_running_loop().create_future()
@@ -94,6 +100,7 @@ class Spool:
         freed = await loop.run_in_executor(self._thread, self._unlink, segment)
         self._sealed.remove(segment)
         self.size -= freed
+        self._refusing = False
         if not self._sealed and self._current is None:
             self.filled.clear()
 

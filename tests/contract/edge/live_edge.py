@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from edge.app import build_app
+from edge.app import App
 from edge.chunker import Chunker, ChunkLimits
 from edge.delivery import Delivery
 from edge.events import Ingest
@@ -19,6 +19,7 @@ from edge.intake import Intake
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes
 from edge.projects import ProjectDirectory
+from edge.server import EdgeServer
 from edge.shared_window import SharedWindow
 from edge.sink import MemorySink
 from edge.spool import Spool
@@ -46,19 +47,30 @@ class LiveEdge:
         self.outcomes = Outcomes(self.sink, folder / "outcomes.json")
         self.limiter = SharedWindow(folder / "rate-limit")
         self.health = Health()
-        ingest = Ingest(
-            projects=self.projects,
-            limiter=self.limiter,
-            intake=Intake(self.chunker, self.sink),
-            metrics=self.metrics,
-            outcomes=self.outcomes,
-            body_timeout=body_timeout,
-        )
-        self.runner = web.ServerRunner(build_app(ingest, self.health, self.metrics), shutdown_timeout=1)
+        self.body_timeout = body_timeout
+        self.app = App(self.ingest(Intake(self.chunker, self.sink)), self.health, self.metrics)
+        self.runner = web.ServerRunner(EdgeServer(self.handle), shutdown_timeout=1)
         self.project = self.add_project("1")
         self.lenient = self.add_project("2", lenient_sdks=("react-native/*",))
         self.port = 0
         self.session: aiohttp.ClientSession
+
+    def ingest(self, intake: Intake) -> Ingest:
+        return Ingest(
+            projects=self.projects,
+            limiter=self.limiter,
+            intake=intake,
+            metrics=self.metrics,
+            outcomes=self.outcomes,
+            body_timeout=self.body_timeout,
+        )
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        return await self.app.handle(request)
+
+    def break_intake(self, intake: Intake) -> None:
+        """From now on events are handed to another intake."""
+        self.app = App(self.ingest(intake), self.health, self.metrics)
 
     @property
     def url(self) -> str:

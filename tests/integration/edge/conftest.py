@@ -1,0 +1,24 @@
+"""Topics of a test's own on the session's broker, with one project in them."""
+
+from typing import NamedTuple
+
+import pytest
+
+from schemas.projects import Project
+from tests.integration.edge.edge_process import write_project
+from tests.topics import create_topics
+
+
+class Place(NamedTuple):
+    """A broker, a prefix, and the project that stands there."""
+
+    bootstrap: str
+    prefix: str
+    project: Project
+
+
+@pytest.fixture
+async def place(kafka_bootstrap: str, topic_prefix: str) -> Place:
+    await create_topics(kafka_bootstrap, topic_prefix, 4)
+    project = await write_project(kafka_bootstrap, topic_prefix)
+    return Place(kafka_bootstrap, topic_prefix, project)

@@ -1,0 +1,184 @@
+"""Kafka goes away: everything answered 202 is in the topic in the end, also when the edge is killed meanwhile."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from local.kafka import LocalKafka
+from schemas.projects import Project
+from tests.edge_events import encoded, event
+from tests.eventually import eventually
+from tests.integration.edge.conftest import Place
+from tests.integration.edge.edge_process import EdgeProcess, headers, running, stored, write_project
+from tests.servers import CACHE
+from tests.topics import create_topics
+
+PREFIX = "outage."
+OUTAGE_SECONDS = 10
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[LocalKafka]:
+    """A broker of the test's own, to be stopped and killed."""
+    kafka = LocalKafka(tmp_path / "kafka", CACHE)
+    await asyncio.to_thread(kafka.start, 120)
+    yield kafka
+    await asyncio.to_thread(kafka.stop)
+
+
+@pytest.fixture
+async def outage(broker: LocalKafka) -> Place:
+    await create_topics(broker.bootstrap, PREFIX, 4)
+    return Place(broker.bootstrap, PREFIX, await write_project(broker.bootstrap, PREFIX))
+
+
+class Load:
+    """Clients that send single events and batches, and remember what was answered 202."""
+
+    def __init__(self, edge: EdgeProcess, project: Project) -> None:
+        self.edge = edge
+        self.project = project
+        self.accepted: set[str] = set()
+        self.statuses: dict[int, int] = {}
+        self.longest_seconds = 0.0
+        self._running = True
+
+    async def run(self, session: aiohttp.ClientSession, batch: int) -> None:
+        loop = asyncio.get_running_loop()
+        path = "/v1/events" if batch == 1 else "/v1/events:batch"
+        while self._running:
+            given = [event() for _ in range(batch)]
+            body = json.dumps(given[0] if batch == 1 else {"events": given}).encode()
+            started = loop.time()
+            try:
+                async with session.post(
+                    self.edge.url + path, data=body, headers=headers(self.project)
+                ) as response:
+                    await response.read()
+                    self.statuses[response.status] = self.statuses.get(response.status, 0) + 1
+                    if response.status == 202:
+                        self.accepted |= {each["id"].replace("-", "") for each in given}
+                        self.longest_seconds = max(self.longest_seconds, loop.time() - started)
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.02)
+            await asyncio.sleep(0.005)
+
+    def end(self) -> None:
+        self._running = False
+
+
+async def missing(place: Place, load: Load) -> set[str]:
+    """Ids that were accepted and are not in the topic."""
+    return load.accepted - {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
+    outage: Place, broker: LocalKafka, tmp_path: Path, how: str
+) -> None:
+    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge")
+    load = Load(edge, outage.project)
+    async with running(edge), aiohttp.ClientSession() as session:
+        clients = [asyncio.create_task(load.run(session, batch)) for batch in (1, 1, 20)]
+        await eventually(lambda: len(load.accepted) > 300)
+        await asyncio.to_thread(getattr(broker, how))
+        before = len(load.accepted)
+        await asyncio.sleep(OUTAGE_SECONDS)
+        assert len(load.accepted) > before + 100, "events are accepted while Kafka is away"
+        await asyncio.to_thread(broker.start)
+        during = len(load.accepted)
+        await eventually(lambda: len(load.accepted) > during + 300, 60)
+        load.end()
+        await asyncio.gather(*clients)
+
+        async def drained() -> bool:
+            return not await missing(outage, load)
+
+        await eventually(drained, 60)
+    assert set(load.statuses) == {202}
+
+
+async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outage(
+    outage: Place, broker: LocalKafka, tmp_path: Path
+) -> None:
+    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge")
+    load = Load(edge, outage.project)
+    async with running(edge), aiohttp.ClientSession() as session:
+        clients = [asyncio.create_task(load.run(session, batch)) for batch in (1, 20)]
+        await eventually(lambda: len(load.accepted) > 200)
+        await asyncio.to_thread(broker.kill)
+        before = len(load.accepted)
+        await eventually(lambda: len(load.accepted) > before + 300, 60)
+        edge.kill()
+        edge.start()
+        # Started while Kafka is away: the snapshot of the projects is all that it knows.
+        await edge.ready()
+        killed = len(load.accepted)
+        await eventually(lambda: len(load.accepted) > killed + 300, 60)
+        await asyncio.to_thread(broker.start)
+        load.end()
+        await asyncio.gather(*clients)
+
+        async def drained() -> bool:
+            return not await missing(outage, load)
+
+        await eventually(drained, 60)
+    assert set(load.statuses) <= {202, 503}
+
+
+async def test_edge_without_a_snapshot_started_while_kafka_is_away_answers_503_until_it_is_back(
+    outage: Place, broker: LocalKafka, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(broker.stop)
+    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge")
+    async with running(edge, ready=False), aiohttp.ClientSession() as session:
+
+        async def status(path: str, method: str = "GET") -> int:
+            try:
+                async with session.request(
+                    method,
+                    edge.url + path,
+                    data=encoded() if method == "POST" else None,
+                    headers=headers(outage.project),
+                ) as response:
+                    return response.status
+            except aiohttp.ClientConnectorError:
+                return 0
+
+        async def alive() -> bool:
+            return await status("/healthz") == 200
+
+        await eventually(alive)
+        assert await status("/v1/events", "POST") == 503
+        assert await status("/readyz") == 503
+        await asyncio.to_thread(broker.start)
+        await edge.ready(60)
+        assert await status("/v1/events", "POST") == 202
+
+
+async def test_full_spool_is_503_with_retry_after_and_drains_when_kafka_is_back(
+    outage: Place, broker: LocalKafka, tmp_path: Path
+) -> None:
+    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", spool_max_bytes="60000")
+    load = Load(edge, outage.project)
+    async with running(edge), aiohttp.ClientSession() as session:
+        await asyncio.to_thread(broker.stop)
+        clients = [asyncio.create_task(load.run(session, 20))]
+        await eventually(lambda: load.statuses.get(503, 0) > 3, 60)
+        async with session.get(edge.url + "/readyz") as response:
+            assert response.status == 503
+            assert not (await response.json())["parts"]["delivery"]["ok"]
+        await asyncio.to_thread(broker.start)
+        refused = load.statuses[202]
+        await eventually(lambda: load.statuses[202] > refused + 5, 60)
+        load.end()
+        await asyncio.gather(*clients)
+
+        async def drained() -> bool:
+            return not await missing(outage, load)
+
+        await eventually(drained, 60)

@@ -1,0 +1,204 @@
+"""The edge as a process: what reaches Kafka, how it starts, how it stops, what it says of itself."""
+
+import asyncio
+import gzip
+import json
+import re
+import signal
+from io import BytesIO
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+
+from schemas.ids import event_partition, new_token
+from schemas.issues import decode_outcome
+from schemas.payload import decompress
+from schemas.projects import Token
+from tests.edge_events import encoded, event
+from tests.eventually import eventually
+from tests.integration.edge.conftest import Place
+from tests.integration.edge.edge_process import (
+    EdgeProcess,
+    headers,
+    log_lines,
+    put_project,
+    records,
+    running,
+    stored,
+    write_project,
+)
+
+
+async def post(
+    session: aiohttp.ClientSession,
+    edge: EdgeProcess,
+    body: bytes,
+    sent: dict[str, str],
+    path: str = "/v1/events",
+) -> int:
+    async with session.post(edge.url + path, data=BytesIO(body), headers=sent) as response:
+        await response.read()
+        return response.status
+
+
+async def test_accepted_events_stand_in_the_topic_as_sent_in_their_partition(
+    place: Place, tmp_path: Path
+) -> None:
+    singles = [encoded() for _ in range(20)]
+    batch = [event() for _ in range(100)]
+    async with (
+        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        aiohttp.ClientSession() as session,
+    ):
+        statuses = await asyncio.gather(
+            *(post(session, edge, body, headers(place.project)) for body in singles)
+        )
+        assert statuses == [202] * 20
+        body = gzip.compress(json.dumps({"events": batch}).encode())
+        sent = headers(place.project, **{"Content-Encoding": "gzip"})
+        assert await post(session, edge, body, sent, "/v1/events:batch") == 202
+        # Asked while the edge runs: a 202 says that they are there already.
+        found = await stored(place.bootstrap, place.prefix)
+    assert sorted(decompress(each.payload) for _, each in found) == sorted(
+        [*singles, *(json.dumps(each).encode() for each in batch)]
+    )
+    for partition, each in found:
+        assert (each.project, each.sdk) == (place.project.number, "svc-js/1.2.3")
+        assert partition == event_partition(each.project, each.id, 4)
+
+
+async def test_readyz_names_its_parts_and_fails_before_the_port_closes(place: Place, tmp_path: Path) -> None:
+    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, edge_drain_seconds="1.0")
+    async with running(edge), aiohttp.ClientSession() as session:
+        async with session.get(edge.url + "/readyz") as response:
+            assert response.status == 200
+            assert set((await response.json())["parts"]) == {"accepting", "projects", "delivery"}
+        async with session.get(edge.url + "/healthz") as response:
+            assert response.status == 200
+        edge.signal(signal.SIGTERM)
+
+        async def unready() -> bool:
+            async with session.get(edge.url + "/readyz") as response:
+                return response.status == 503
+
+        await eventually(unready)
+        assert await post(session, edge, encoded(), headers(place.project)) == 202
+        assert await edge.wait() == 0
+    assert len(await stored(place.bootstrap, place.prefix)) == 1
+
+
+async def test_sigterm_under_load_loses_no_accepted_event(place: Place, tmp_path: Path) -> None:
+    accepted: set[str] = set()
+    stopped = False
+    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path)
+
+    async def load(session: aiohttp.ClientSession) -> None:
+        while not stopped:
+            given = event()
+            try:
+                if await post(session, edge, json.dumps(given).encode(), headers(place.project)) == 202:
+                    accepted.add(given["id"].replace("-", ""))
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.01)
+
+    async with running(edge), aiohttp.ClientSession() as session:
+        clients = [asyncio.create_task(load(session)) for _ in range(8)]
+        await eventually(lambda: len(accepted) > 200)
+        edge.signal(signal.SIGTERM)
+        assert await edge.wait() == 0
+        stopped = True
+        await asyncio.gather(*clients)
+    found = {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
+    assert accepted <= found
+
+
+async def test_new_token_works_and_a_revoked_one_ends_within_moments(place: Place, tmp_path: Path) -> None:
+    moment = "2026-01-01T00:00:00.000Z"
+    old, new = place.project.tokens[0], Token(new_token(), moment)
+    changed = msgspec.structs.replace(
+        place.project, tokens=(msgspec.structs.replace(old, revoked_at=moment), new)
+    )
+    async with (
+        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        aiohttp.ClientSession() as session,
+    ):
+        fresh = headers(place.project) | {"Authorization": f"Bearer {new.token}"}
+        assert await post(session, edge, encoded(), fresh) == 401
+        assert await post(session, edge, encoded(), headers(place.project)) == 202
+        await put_project(place.bootstrap, place.prefix, changed)
+
+        async def switched() -> bool:
+            return (
+                await post(session, edge, encoded(), fresh) == 202
+                and await post(session, edge, encoded(), headers(place.project)) == 401
+            )
+
+        await eventually(switched)
+
+
+async def test_refusals_become_outcome_records_of_their_project(place: Place, tmp_path: Path) -> None:
+    limited = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=1)
+    async with (
+        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        aiohttp.ClientSession() as session,
+    ):
+        for _ in range(3):
+            await post(session, edge, encoded(kind="x"), headers(place.project))
+        await post(session, edge, b"x" * 1_048_577, headers(place.project))
+        await post(session, edge, encoded(tags={str(n): "" for n in range(51)}), headers(place.project))
+        for _ in range(3):
+            await post(session, edge, encoded(), headers(limited))
+    found = [
+        decode_outcome(value) for _, _, value in await records(place.bootstrap, place.prefix + "outcomes")
+    ]
+    assert {(o.project_id, o.outcome, o.reason, o.sdk): o.count for o in found} == {
+        (place.project.id, "invalid", "schema", "svc-js/1.2.3"): 3,
+        (place.project.id, "tooLarge", "length", "svc-js/1.2.3"): 1,
+        (place.project.id, "invalid", "tag keys per event", "svc-js/1.2.3"): 1,
+        (limited.id, "rateLimited", "requests a minute", "svc-js/1.2.3"): 2,
+    }
+
+
+async def test_log_is_json_without_tokens_or_tracebacks(place: Place, tmp_path: Path) -> None:
+    async with (
+        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        aiohttp.ClientSession() as session,
+    ):
+        await post(session, edge, encoded(), headers(place.project))
+        await post(session, edge, b"\x00", headers(place.project))
+        await post(session, edge, encoded(), headers(place.project), "/v1/nothing")
+        await post(session, edge, encoded(), {"Authorization": f"Bearer {new_token()}"})
+    lines = log_lines(edge)
+    assert lines[0]["message"] == "listening"
+    assert lines[0]["port"] == edge.port
+    assert [line for line in lines if line["level"] in {"warning", "error", "critical"}] == []
+    assert "svc_pk_" not in edge.log
+    assert "Traceback" not in edge.log
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "named"),
+    [("ingest_port", "http", "SVC_INGEST_PORT"), ("unknown_thing", "1", "SVC_UNKNOWN_THING"),
+     ("spool_max_bytes", "0", "SVC_SPOOL_MAX_BYTES"), ("kafka_bootstrap", "", "SVC_KAFKA_BOOTSTRAP")],
+)  # fmt: skip
+async def test_bad_setting_is_one_line_with_its_name_and_exit_status_2(
+    tmp_path: Path, setting: str, value: str, named: str
+) -> None:
+    edge = EdgeProcess("127.0.0.1:1", "x.", tmp_path, workers=1, **{setting: value})
+    edge.start()
+    assert await edge.wait() == 2
+    assert re.fullmatch(rf"{named}\b.*\n", edge.log)
+
+
+async def test_taken_port_is_one_line_and_exit_status_1(place: Place, tmp_path: Path) -> None:
+    server = await asyncio.start_server(lambda _r, w: w.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, ingest_port=str(port))
+    edge.start()
+    assert await edge.wait() == 1
+    assert edge.log.count("\n") == 1
+    assert str(port) in edge.log
+    server.close()
+    await server.wait_closed()

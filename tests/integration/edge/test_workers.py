@@ -1,0 +1,135 @@
+"""Several workers on one port: one limit, one sum of metrics, and a dead one is replaced."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import aiohttp
+
+from tests.edge_events import encoded, event
+from tests.eventually import eventually
+from tests.integration.edge.conftest import Place
+from tests.integration.edge.edge_process import (
+    EdgeProcess,
+    headers,
+    log_lines,
+    running,
+    stored,
+    write_project,
+)
+
+
+def workers_of(edge: EdgeProcess) -> list[int]:
+    """Process ids of the workers: the supervisor's children that serve."""
+    children = Path(f"/proc/{edge.pid}/task/{edge.pid}/children").read_text(encoding="ascii").split()
+    found = []
+    for child in map(int, children):
+        with suppress(OSError):
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(child)
+    return found
+
+
+async def post_alone(edge: EdgeProcess, body: bytes, sent: dict[str, str]) -> int:
+    """On a connection of its own, so that the system gives it to any worker."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(edge.url + "/v1/events", data=body, headers=sent) as response,
+    ):
+        await response.read()
+        return response.status
+
+
+async def test_rate_limit_is_exact_over_all_workers(place: Place, tmp_path: Path) -> None:
+    project = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=50)
+    async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=3)) as edge:
+        statuses: list[int] = []
+        for _ in range(6):
+            statuses += await asyncio.gather(
+                *(post_alone(edge, encoded(), headers(project)) for _ in range(20))
+            )
+        assert statuses.count(202) == 50
+        assert statuses.count(429) == 70
+
+
+async def test_refusal_says_in_the_header_and_the_body_when_to_come_back(
+    place: Place, tmp_path: Path
+) -> None:
+    project = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=1)
+    async with (
+        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)) as edge,
+        aiohttp.ClientSession() as session,
+    ):
+        assert await post_alone(edge, encoded(), headers(project)) == 202
+        async with session.post(
+            edge.url + "/v1/events", data=encoded(), headers=headers(project)
+        ) as response:
+            body = await response.json()
+            assert response.status == 429
+            assert set(body) == {"error", "retryAfterMs"}
+            assert body["error"] == "rateLimited"
+            assert 0 < body["retryAfterMs"] <= 60_000
+            assert int(response.headers["Retry-After"]) == -(-body["retryAfterMs"] // 1000)
+
+
+async def test_metrics_are_the_sum_over_the_workers(place: Place, tmp_path: Path) -> None:
+    async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=3)) as edge:
+        await asyncio.gather(*(post_alone(edge, encoded(), headers(place.project)) for _ in range(60)))
+        counted = rf'svc_edge_events_total{{outcome="accepted",project="{place.project.id}",reason="",sdk="svc-js"}} 60.0'
+        for _ in range(6):
+            async with aiohttp.ClientSession() as session, session.get(edge.url + "/metrics") as response:
+                assert counted in await response.text()
+
+
+async def test_killed_worker_is_replaced_and_what_it_counted_stays(place: Place, tmp_path: Path) -> None:
+    accepted: set[str] = set()
+    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)
+    async with running(edge):
+        await eventually(lambda: len(workers_of(edge)) == 2)
+        running_load = True
+
+        async def load() -> None:
+            while running_load:
+                given = event()
+                with suppress(aiohttp.ClientError):
+                    if await post_alone(edge, json.dumps(given).encode(), headers(place.project)) == 202:
+                        accepted.add(given["id"].replace("-", ""))
+
+        clients = [asyncio.create_task(load()) for _ in range(4)]
+        await eventually(lambda: len(accepted) > 100)
+        victim = workers_of(edge)[0]
+        os.kill(victim, signal.SIGKILL)
+        await eventually(lambda: len(workers_of(edge)) == 2 and victim not in workers_of(edge))
+        seen = len(accepted)
+        await eventually(lambda: len(accepted) > seen + 100)
+        running_load = False
+        await asyncio.gather(*clients)
+        async with aiohttp.ClientSession() as session, session.get(edge.url + "/metrics") as response:
+            page = await response.text()
+        (count,) = re.findall(r'svc_edge_events_total\{outcome="accepted".*\} ([0-9.]+)', page)
+        assert float(count) >= len(accepted)
+    assert any(line["message"] == "a worker died and is replaced" for line in log_lines(edge))
+    assert accepted <= {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
+
+
+async def test_workers_end_with_their_supervisor_however_it_ends(place: Place, tmp_path: Path) -> None:
+    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)
+    async with running(edge):
+        await eventually(lambda: len(workers_of(edge)) == 2)
+        workers = workers_of(edge)
+        edge.kill()
+        await eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+
+
+async def test_sigterm_ends_all_workers_in_good_order(place: Place, tmp_path: Path) -> None:
+    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)
+    async with running(edge):
+        assert await post_alone(edge, encoded(), headers(place.project)) == 202
+        edge.signal(signal.SIGTERM)
+        assert await edge.wait() == 0
+    assert len(await stored(place.bootstrap, place.prefix)) == 1
+    assert [line for line in log_lines(edge) if line["level"] in {"error", "critical"}] == []
