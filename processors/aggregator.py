@@ -10,15 +10,15 @@ import msgspec
 
 from processors.deadletter import PARTITION, DeadLetterLimit, letters
 from processors.decided import BadEvent, Message
-from processors.fold import Fold, created, identity, opened
+from processors.fold import Fold, created, opened
 from processors.forward import Forwarder, Written
+from processors.identity import issue_key
 from processors.metrics import Metrics
 from processors.names import Names
 from processors.positions import Gap, Step, step
 from processors.seen import DeltasPosition, decode_position, deltas_key, encode
 from processors.tables import BatchTable
 from processors.take import Source
-from schemas.ids import hex64
 from schemas.issues import Activity, DeltaRecord, Increment, decode_delta, decode_issue, encode_json
 
 STAGE = "aggregator"
@@ -132,7 +132,7 @@ class AggregatorWorker:
         folded = repeated = 0
         for source in delta.increments:
             for increment in source.increments:
-                key = hex64(identity(increment)).encode()
+                key = issue_key(increment.project, increment.fingerprint).encode()
                 fold = state.hot.get(key) or self._load(state, key, increment)
                 fresh = not fold.version
                 if not fold.add(source.partition, source.offset, increment):
@@ -166,7 +166,7 @@ class AggregatorWorker:
 
     async def _write(self, state: DeltasState, dirty: dict[bytes, Fold]) -> None:
         partition = state.partition
-        changes = [(key, encode_json(fold.record())) for key, fold in dirty.items()]
+        changes = [(key, fold.encoded()) for key, fold in dirty.items()]
         await self._issues.write(partition, changes)
         issues = len(self._issues.part(partition))
         position = DeltasPosition(state.next_offset - 1, issues, state.versions)

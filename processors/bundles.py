@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from schemas.ids import issue_id
+from processors.identity import issue_of
 from schemas.issues import Increment, SourceIncrements, encode_json
 
 MAX_BYTES: Final = 1 << 20
@@ -28,7 +28,7 @@ def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, l
 def _by_target(increments: list[Increment], partitions: int) -> dict[int, list[Increment]]:
     found: dict[int, list[Increment]] = {}
     for increment in increments:
-        target = issue_id(increment.project, increment.fingerprint) % partitions
+        target = issue_of(increment.project, increment.fingerprint) % partitions
         found.setdefault(target, []).append(increment)
     return found
 

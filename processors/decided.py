@@ -6,7 +6,6 @@ The same decisions give the same output, whenever and wherever: what was recorde
 import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 import msgspec
 
@@ -210,8 +209,3 @@ def _completed(record: SeenRecord, values: list[int], dead: list[int]) -> SeenRe
     kept = [(place, position) for place, position in enumerate(record.positions) if position not in lost]
     keys = b"".join(record.keys[place * 16 : place * 16 + 16] for place, _ in kept)
     return SeenRecord(record.offset, record.total, [p for _, p in kept], keys, packed, dead)
-
-
-def event_id(event: ChunkEvent) -> str:
-    """An event's id as text."""
-    return str(UUID(bytes=event.id))

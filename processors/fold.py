@@ -4,9 +4,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from processors.identity import issue_key
 from processors.users import Users
-from schemas.ids import hex64, issue_id
-from schemas.issues import Activity, Increment, IssueRecord
+from schemas.ids import hex64
+from schemas.issues import Activity, Increment, IssueRecord, decode_issue, encode_json
 from schemas.times import iso
 
 MAX_NAMES: Final = 100
@@ -16,15 +17,10 @@ HOURS: Final = 14 * 24
 SYSTEM: Final = "system"
 
 
-def identity(increment: Increment) -> int:
-    """The issue that an increment's fingerprint opens."""
-    return issue_id(increment.project, increment.fingerprint)
-
-
 def opened(increment: Increment) -> IssueRecord:
     """The issue before its first increment is folded in."""
     return IssueRecord(
-        id=hex64(identity(increment)),
+        id=issue_key(increment.project, increment.fingerprint),
         project_id=str(increment.project),
         fingerprints=(hex64(increment.fingerprint),),
         error_type=increment.error_type,
@@ -38,7 +34,7 @@ def opened(increment: Increment) -> IssueRecord:
 
 def created(increment: Increment) -> Activity:
     """The activity of an issue's first increment; its id is the same however often it is written."""
-    issue = hex64(identity(increment))
+    issue = issue_key(increment.project, increment.fingerprint)
     return Activity(
         id=f"{issue}-created",
         issue=issue,
@@ -51,11 +47,11 @@ def created(increment: Increment) -> Activity:
 
 
 class Fold:
-    """An issue being folded. `record()` is its state as it is published; a fold may go on after that."""
+    """An issue being folded. A fold may go on after its state was taken."""
 
     def __init__(self, record: IssueRecord) -> None:
         self._base = record
-        self._users = Users(record.users_sketch)
+        self._users: Users | None = None
         self._sketched = True
         self._events = record.events
         self._version = record.version
@@ -92,6 +88,8 @@ class Fold:
             self._newest = (increment.last_ms, increment.last_event)
             self._latest = increment
         if increment.users:
+            if self._users is None:
+                self._users = Users(self._base.users_sketch)
             self._users.add(increment.users)
             self._sketched = False
         _add(self._platforms, increment.platforms)
@@ -101,42 +99,36 @@ class Fold:
         return True
 
     def record(self) -> IssueRecord:
-        """The state now."""
-        newest = self._latest
-        last_release = self._base.last_release if newest is None else newest.last_release
-        _bound(self._releases, (self._first[1], last_release))
-        _bound(self._environments, ())
-        changed = replace(
-            self._base,
-            events=self._events,
-            version=self._version,
-            first_seen_ms=self._first[0],
-            first_release=self._first[1],
-            last_seen_ms=self._newest[0],
-            last_event=self._newest[1],
-            last_release=last_release,
-            received_ms=self._received,
-            platforms=dict(self._platforms),
-            releases=dict(self._releases),
-            environments=dict(self._environments),
-            hours=dict(self._hours),
-            positions=dict(self._positions),
-        )
-        if not self._sketched:
-            changed = replace(changed, users=self._users.count, users_sketch=self._users.text())
+        """The state now, a value of its own."""
+        return decode_issue(self.encoded())
+
+    def encoded(self) -> bytes:
+        """The state now, as it is published."""
+        if self._latest is not None:
+            self._base = _described(self._base, self._latest)
+            self._latest = None
+        if self._users is not None and not self._sketched:
+            self._base = replace(self._base, users=self._users.count, users_sketch=self._users.text())
             self._sketched = True
-        if newest is not None:
-            changed = replace(
-                changed,
-                error_type=newest.error_type,
-                message=newest.message,
-                culprit=newest.culprit,
-                grouping_version=newest.version,
-                grouping_rule=newest.rule,
-                grouping_parts=newest.parts,
+        _bound(self._releases, (self._first[1], self._base.last_release))
+        _bound(self._environments, ())
+        return encode_json(
+            replace(
+                self._base,
+                events=self._events,
+                version=self._version,
+                first_seen_ms=self._first[0],
+                first_release=self._first[1],
+                last_seen_ms=self._newest[0],
+                last_event=self._newest[1],
+                received_ms=self._received,
+                platforms=self._platforms,
+                releases=self._releases,
+                environments=self._environments,
+                hours=self._hours,
+                positions=self._positions,
             )
-        self._base, self._latest = changed, None
-        return changed
+        )
 
     def _add_hours(self, hours: dict[int, int]) -> None:
         for hour, count in hours.items():
@@ -144,6 +136,20 @@ class Fold:
         if len(self._hours) > HOURS:
             oldest = max(self._hours) - HOURS
             self._hours = {hour: count for hour, count in self._hours.items() if hour > oldest}
+
+
+def _described(record: IssueRecord, newest: Increment) -> IssueRecord:
+    """The issue as its newest event describes it."""
+    return replace(
+        record,
+        error_type=newest.error_type,
+        message=newest.message,
+        culprit=newest.culprit,
+        last_release=newest.last_release,
+        grouping_version=newest.version,
+        grouping_rule=newest.rule,
+        grouping_parts=newest.parts,
+    )
 
 
 def _add(counts: dict[str, int], more: dict[str, int]) -> None:

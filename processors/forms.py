@@ -23,4 +23,10 @@ class EventForm(GroupingEvent, gc=False, kw_only=True):
     user: UserForm | None = None
 
 
+def id_text(raw: bytes) -> str:
+    """A 16-byte uuid in its canonical text, several times faster than `uuid.UUID`."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
 decode_event = msgspec.json.Decoder(EventForm).decode

@@ -12,9 +12,10 @@ from msgspec import Raw
 
 from processors.bundles import bundles
 from processors.deadletter import PARTITION, DeadLetterLimit, letters
-from processors.decided import Emission, GroupedEvent, Message, event_id
+from processors.decided import Emission, GroupedEvent, Message
 from processors.dedupe import Dedupe, resumption
 from processors.entries import Entries
+from processors.forms import id_text
 from processors.forward import Forwarder, Written
 from processors.grouping import Grouper
 from processors.metrics import Metrics
@@ -187,5 +188,5 @@ def _public(grouped: GroupedEvent) -> Message:
         "sdk": event.sdk,
         "event": Raw(decompress(event.payload)),
     }
-    key = f"{event.project}/{event_id(event)}".encode()
+    key = f"{event.project}/{id_text(event.id)}".encode()
     return Message(key, msgspec.json.encode(value))

@@ -24,8 +24,12 @@ class Outcomes:
 
     def accepted(self, events: Iterable[ChunkEvent]) -> None:
         """Count all events of the record."""
+        counts: dict[tuple[int, int, str], int] = {}
         for event in events:
-            self._count(event, "accepted", "")
+            key = (event.project, event.received_ms // MINUTE_MS, event.sdk)
+            counts[key] = counts.get(key, 0) + 1
+        for (project, minute, sdk), count in counts.items():
+            self._counts[project, minute, sdk, "accepted", ""] = count
 
     def duplicate(self, event: ChunkEvent) -> None:
         """Count an event whose id was seen before."""

@@ -15,7 +15,9 @@ DAYS = 7
 
 numbers = st.integers(0, 30)
 records = st.lists(
-    st.tuples(st.integers(-3 * DAY_MS, 12 * DAY_MS), st.lists(st.tuples(st.integers(1, 2), numbers), max_size=6)),
+    st.tuples(
+        st.integers(-3 * DAY_MS, 12 * DAY_MS), st.lists(st.tuples(st.integers(1, 2), numbers), max_size=6)
+    ),
     max_size=25,
 )
 

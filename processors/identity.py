@@ -1,0 +1,20 @@
+"""Issues by project and fingerprint; remembered, because one hash costs more than looking up the last of many."""
+
+from functools import lru_cache
+from typing import Final
+
+from schemas.ids import hex64, issue_id
+
+REMEMBERED: Final = 65_536
+
+
+@lru_cache(maxsize=REMEMBERED)
+def issue_of(project: int, fingerprint: int) -> int:
+    """The issue that a fingerprint opens."""
+    return issue_id(project, fingerprint)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def issue_key(project: int, fingerprint: int) -> str:
+    """The same as the key of the topic `issues`."""
+    return hex64(issue_of(project, fingerprint))
