@@ -101,7 +101,7 @@ CASES = (
         "A message in the user's language",
         "lantern-camera",
         ("hand:lantern-camera:roll decode",),
-        "With a place of the app in the stack the message of a native or JVM error doesn't count, in no language.",
+        "With a place of the app in the stack only JavaScript errors are told apart by their message: here it counts in no language.",
     ),
 )
 

@@ -4,7 +4,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from processors.fingerprint import javascript, jvm, native
+from processors.fingerprint import javascript, jvm, native, scripts
 from processors.fingerprint.forms import Frame, OwnFrame
 
 # Longer names and paths tell no more; the bound keeps a hostile frame as cheap as an honest one.
@@ -141,8 +141,10 @@ def _family(platform: str, file: str) -> Family:
 @lru_cache(maxsize=_REMEMBERED)
 def _site(platform: str, function: str, file: str, in_app: bool) -> Site:
     family = _family(platform, file)
-    if family is Family.JAVASCRIPT or family is Family.OTHER:
+    if family is Family.JAVASCRIPT:
         return _javascript_site(function, file, in_app)
+    if family is Family.OTHER:
+        return _script_site(function, file, in_app)
     if family is Family.JVM:
         return _jvm_site(function, file, in_app)
     return _native_site(function, in_app)
@@ -172,6 +174,17 @@ def _jvm_site(function: str, file: str, in_app: bool) -> Site:
         role = Role.LIBRARY
     # The class stands in the name; obfuscators and builds change the file.
     return Site(role, name, "" if name else file, Family.JVM, in_app, name.endswith("*.*"))
+
+
+def _script_site(function: str, file: str, in_app: bool) -> Site:
+    name = scripts.function_name(function)
+    if scripts.is_library(file):
+        role = Role.LIBRARY
+    elif scripts.is_runtime(file):
+        role = Role.PLATFORM
+    else:
+        role = Role.APP if in_app else Role.LIBRARY
+    return Site(role, name, scripts.file_name(file), Family.OTHER, in_app, not name)
 
 
 def _native_site(function: str, in_app: bool) -> Site:

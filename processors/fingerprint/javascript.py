@@ -129,8 +129,6 @@ def function_name(function: str) -> str:
     # SpiderMonkey: `outer/inner<` and `outer/<` are what it infers for functions without a name.
     if "/" in function or function.endswith("<"):
         return ""
-    # Dart names a closure by its owner: `_CartState.build.<anonymous closure>`.
-    function = function.partition(".<anonymous closure>")[0]
     if "<anonymous>" in function or function.endswith("]"):
         return ""
     if "." in function:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors.fingerprint import javascript, jvm, native
+from processors.fingerprint import javascript, jvm, native, scripts
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,6 @@ from processors.fingerprint import javascript, jvm, native
         ("b.who.map", ""),
         ("items.map", ""),
         ("global code", ""),
-        ("_CartState.build.<anonymous closure>", "build"),
         ("", ""),
     ],
 )
@@ -153,3 +152,42 @@ def test_native_machinery_is_no_place(name: str) -> None:
 )
 def test_names_of_an_app_are_places(name: str) -> None:
     assert not native.is_helper(name)
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ("Cart.total", "Cart.total"),
+        ("outer.inner", "outer.inner"),
+        ("Cart.total.<listcomp>.<lambda>", "Cart.total"),
+        ("<module>", ""),
+        ("<lambda>", ""),
+        ("block in run", "run"),
+        ("block (2 levels) in run", "run"),
+        ("RouteRegistrar::{closure}", "RouteRegistrar"),
+        ("_CartState.build.<anonymous closure>", "_CartState.build"),
+    ],
+)
+def test_functions_of_other_languages(sent: str, name: str) -> None:
+    assert scripts.function_name(sent) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("shop/pay/views.py", "pay/views.py"),
+        ("views.py", "views.py"),
+        ("/srv/app/lib/cart.rb", "lib/cart.rb"),
+        (r"C:\shop\pay.php", "shop/pay.php"),
+    ],
+)
+def test_files_of_other_languages(path: str, name: str) -> None:
+    assert scripts.file_name(path) == name
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["venv/lib/python3.11/site-packages/wire/io.py", "vendor/laravel/Route.php", "/x/gems/rack/rack.rb"],
+)
+def test_installed_packages_are_libraries(path: str) -> None:
+    assert scripts.is_library(path)

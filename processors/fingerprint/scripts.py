@@ -1,0 +1,36 @@
+"""Frames of Python, Ruby, PHP, Dart and whatever else names a function and a file."""
+
+import re
+
+# What an interpreter appends for a piece of code without a name of its own: its owner is the place.
+_NAMELESS = re.compile(
+    r"(?:\.<(?:lambda|listcomp|dictcomp|setcomp|genexpr|anonymous closure)>|(?:\.|::)?\{closure\}|(?<=\w) \(\d+ levels\))+\Z"
+)
+_ANONYMOUS = frozenset(
+    {"", "<module>", "<lambda>", "<main>", "<anonymous>", "<top (required)>", "<string>", "?", "null"}
+)
+_BLOCK = re.compile(r"\A(?:block (?:\(\d+ levels\) )?in |rescue in |ensure in |new )")
+_LIBRARY = ("site-packages/", "dist-packages/", "/gems/", "/vendor/", ".pub-cache/", "/flutter/", "/deps/")
+_RUNTIME = ("<frozen ", "<__array_function__", "dart:", "/lib/python", "/lib/ruby/", "/usr/lib/erlang/")
+
+
+def is_runtime(path: str) -> bool:
+    """Whether a file is the language's own."""
+    return path.startswith("<") or any(part in path for part in _RUNTIME)
+
+
+def is_library(path: str) -> bool:
+    """Whether a file is an installed package's, whatever its mark says."""
+    return any(part in f"/{path}" for part in _LIBRARY)
+
+
+def function_name(function: str) -> str:
+    """The function's name as the source nests it; empty for the body of a file."""
+    name = _NAMELESS.sub("", _BLOCK.sub("", function))
+    return "" if name in _ANONYMOUS else name
+
+
+def file_name(path: str) -> str:
+    """The file and the folder that it stands in: many files are called the same."""
+    parts = path.replace("\\", "/").partition("?")[0].rstrip("/").rsplit("/", 2)
+    return "/".join(parts[-2:])
