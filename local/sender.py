@@ -1,19 +1,19 @@
 """Posting batches to the ingest endpoint with several requests in flight, by the client's rules of the protocol (section 7)."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
-
 from local.batches import Batch
+from svc.answers import Answer, Patience
+from svc.upload import Uploader
 
 IN_FLIGHT = 4
 BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0)
 PROBLEMS = 10
-TOO_MANY = 429
 
 
 @dataclass
@@ -41,16 +41,20 @@ class Report:
             self.problems.append({"index": index, "error": reason, "details": details})
 
 
-def retry_pause(status: int, answer: dict[str, Any], attempt: int) -> float | None:
-    """Seconds to wait before the next attempt, or None where another one is of no use."""
-    backoff = BACKOFF_SECONDS[min(attempt, len(BACKOFF_SECONDS) - 1)]
-    if status == TOO_MANY:
-        return max(backoff, float(answer.get("retryAfterMs", 0)) / 1000)
-    return backoff if status >= 500 or status == 0 else None
+def retry_pause(answer: Answer, throttle: Patience, attempt: int) -> float | None:
+    """Seconds to wait before the next attempt, or None where another one is of no use.
+
+    429 follows the library's own rule; where that gives up after three silent or 5xx answers, a tool goes on.
+    """
+    if answer.status == 429:
+        return throttle.after(answer).wait
+    if answer.status and answer.status < 500:
+        return None
+    return max(BACKOFF_SECONDS[min(attempt, len(BACKOFF_SECONDS) - 1)], answer.wait)
 
 
 class Sender:
-    """Sends batches to one ingest address with one token.
+    """Sends batches to one ingest address with one token, over the reporting library's connections.
 
     `rate` is events a second (None: as fast as answers come), `retry_for` the seconds for which one batch is tried again.
     """
@@ -64,13 +68,7 @@ class Sender:
         retry_for: float = 60.0,
         progress: Callable[[Report], object] = lambda _: None,
     ) -> None:
-        self._url = f"{url.rstrip('/')}/v1/events:batch"
-        self._headers = {
-            "Authorization": f"Bearer {token}",
-            "Svc-Sdk": sdk,
-            "Content-Type": "application/json",
-            "Content-Encoding": "gzip",
-        }
+        self._uploaders = [Uploader(url, token, sdk, timeout=60.0) for _ in range(IN_FLIGHT)]
         self._rate = rate
         self._retry_for = retry_for
         self._progress = progress
@@ -80,59 +78,53 @@ class Sender:
         """Send everything; the report grows meanwhile and is returned at the end. Raises nothing of the network's."""
         began = time.monotonic()
         shared = iter(batches)
-        timeout = aiohttp.ClientTimeout(total=60)
-        async with (
-            aiohttp.ClientSession(headers=self._headers, timeout=timeout) as session,
-            asyncio.TaskGroup() as group,
-        ):
-            for _ in range(IN_FLIGHT):
-                group.create_task(self._work(session, shared, began))
+        async with asyncio.TaskGroup() as group:
+            for uploader in self._uploaders:
+                group.create_task(self._work(uploader, shared, began))
         self.report.seconds += time.monotonic() - began
-        self.report.problems.sort(key=lambda problem: int(problem["index"]))
         return self.report
 
-    async def _work(self, session: aiohttp.ClientSession, shared: Iterator[Batch], began: float) -> None:
-        for batch in shared:
-            self.report.batches += 1
-            before, self.report.events = self.report.events, self.report.events + len(batch.events)
-            if self._rate:
-                await asyncio.sleep(began + before / self._rate - time.monotonic())
-            await self._deliver(session, batch)
-            self._progress(self.report)
+    async def _work(self, uploader: Uploader, shared: Iterator[Batch], began: float) -> None:
+        try:
+            for batch in shared:
+                self.report.batches += 1
+                before, self.report.events = self.report.events, self.report.events + len(batch.events)
+                if self._rate:
+                    await asyncio.sleep(began + before / self._rate - time.monotonic())
+                await self._deliver(uploader, batch)
+                self._progress(self.report)
+        finally:
+            uploader.close()
 
-    async def _deliver(self, session: aiohttp.ClientSession, batch: Batch) -> None:
+    async def _deliver(self, uploader: Uploader, batch: Batch) -> None:
         give_up = time.monotonic() + self._retry_for
-        body, attempt = batch.body, 0
+        throttle, attempt = Patience(), 0
         while True:
             posted = time.monotonic()
-            status, answer = await self._post(session, body)
-            if status == 202:
+            answer = await asyncio.to_thread(uploader.post, batch.events)
+            if answer.status == 202:
                 self.report.last_posted = max(self.report.last_posted, posted)
                 self._count(batch, answer)
                 return
-            pause = retry_pause(status, answer, attempt)
+            pause = retry_pause(answer, throttle, attempt)
             if pause is None or time.monotonic() + pause > give_up:
-                self.report.refused += len(batch.events)
-                reason = f"{status or 'no answer'} {answer.get('error', '')}".strip()
-                self.report.add_problem(batch.first, reason, answer.get("details", []))
+                self._refuse(batch, answer)
                 return
             self.report.retries += 1
             attempt += 1
             await asyncio.sleep(pause)
 
-    async def _post(self, session: aiohttp.ClientSession, body: bytes) -> tuple[int, dict[str, Any]]:
-        """Status and decoded answer; status 0 and the reason as `error` when there was no answer."""
-        try:
-            async with session.post(self._url, data=body) as response:
-                answer = await response.json(content_type=None)
-                return response.status, answer if isinstance(answer, dict) else {}
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return 0, {"error": str(error) or type(error).__name__}
-        except ValueError:
-            return response.status, {"error": "the answer is not JSON"}
-
-    def _count(self, batch: Batch, answer: dict[str, Any]) -> None:
-        self.report.accepted += int(answer.get("accepted", 0))
-        self.report.rejected += int(answer.get("rejected", 0))
-        for error in answer.get("errors", []):
+    def _count(self, batch: Batch, answer: Answer) -> None:
+        self.report.accepted += answer.accepted
+        self.report.rejected += len(answer.errors)
+        for error in answer.errors:
             self.report.add_problem(batch.first + error["index"], error["error"], error.get("details", []))
+
+    def _refuse(self, batch: Batch, answer: Answer) -> None:
+        self.report.refused += len(batch.events)
+        try:
+            body = json.loads(answer.why)
+        except ValueError:
+            body = {"error": answer.why}
+        reason = f"{answer.status or 'no answer'} {body.get('error', '')}".strip()
+        self.report.add_problem(batch.first, reason, body.get("details", []))
