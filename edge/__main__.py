@@ -7,6 +7,7 @@ from typing import NoReturn
 import click
 import msgspec
 
+from edge.remote_window import fault_of_store
 from edge.workers import run
 from schemas.settings import BadSetting, EdgeSettings, load
 
@@ -23,6 +24,8 @@ def command(context: click.Context, workers: int | None) -> None:
         _end(str(error), 2)
     if not settings.kafka_bootstrap:
         _end("SVC_KAFKA_BOOTSTRAP is required", 2)
+    if settings.rate_limit_store and (fault := fault_of_store(settings.rate_limit_store)):
+        _end(f"SVC_RATE_LIMIT_STORE: {fault}", 2)
     if workers:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
     try:

