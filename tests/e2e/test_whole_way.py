@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -172,3 +173,53 @@ async def test_an_event_comes_back_from_the_read_api_as_it_was_sent(
         answer = await eventually(found, 60)
     assert answer["event"] == event
     assert answer["sdk"] == SDK
+
+
+CRASHING = """
+import svc
+
+svc.init(release="shop@1.2.3+4", environment="e2e")
+svc.set_tag("area", "checkout")
+
+def divide(total, parts):
+    return total / parts
+
+divide(1, 0)
+"""
+
+
+async def test_an_uncaught_error_of_a_program_becomes_an_issue_with_its_frames(
+    running: tuple[Stack, Supervisor], tmp_path: Path
+) -> None:
+    stack, _ = running
+    project = await project_of(stack)
+    script = tmp_path / "crash.py"
+    script.write_text(CRASHING)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(script),
+        env={**os.environ, "SVC_TOKEN": project.token, "SVC_INGEST_URL": stack.ingest_url},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, printed = await process.communicate()
+    assert process.returncode == 1
+    assert b"ZeroDivisionError: division by zero" in printed
+
+    async with session_of(stack) as session:
+
+        async def issues() -> list[dict[str, Any]]:
+            async with session.get(f"/api/v1/projects/{project.id}/issues") as response:
+                return list((await response.json())["issues"])
+
+        (issue,) = await eventually(issues, 60)
+        assert (issue["errorType"], issue["message"]) == ("ZeroDivisionError", "division by zero")
+        assert (issue["events"], issue["totalEvents"], issue["status"]) == (1, 1, "open")
+        assert "divide" in issue["culprit"]
+        async with session.get(f"/api/v1/issues/{issue['id']}/events/latest") as response:
+            latest = await response.json()
+    event = latest["event"]
+    assert event["tags"]["area"] == "checkout"
+    assert [frame["function"] for frame in event["error"]["stack"]] == ["divide", "<module>"]
+    assert all(frame["inApp"] for frame in event["error"]["stack"])
+    assert latest["issueId"] == issue["id"]
+    assert any("ZeroDivisionError" in part for part in latest["grouping"]["parts"])
