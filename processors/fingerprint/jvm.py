@@ -59,6 +59,12 @@ _SYNTHETIC = ("access$", "-$$Nest$")
 # Deeper packages and longer methods are nobody's.
 _SEGMENTS = 16
 _METHOD_CHARACTERS = 100
+_SHORT = 2
+_LONGEST_RENAMED = 3
+# What people call methods with three letters, or frameworks call by name.
+_VERBS = frozenset(
+    {"add", "end", "get", "log", "map", "max", "min", "new", "now", "pop", "put", "run", "set", "sum", "zip"}
+)
 # Short words that people do put into package names.
 _KEPT_SHORT = frozenset(
     {
@@ -121,15 +127,20 @@ def function_name(function: str) -> str:
     name = owner + dot + method
     if "$" in name:
         name = _GENERATED.sub("", name).replace("..", ".")
-    segments = name.split(".", _SEGMENTS)
-    last = len(segments) - 2
-    return ".".join(["*" if is_renamed(part, index < last) else part for index, part in enumerate(segments)])
+    *package, owner, method = name.split(".", _SEGMENTS) if "." in name else ("", name)
+    if not owner:
+        return method
+    owner = "$".join(["*" if _is_renamed_class(part) else part for part in owner.split("$")])
+    if len(method) <= (_LONGEST_RENAMED if owner[-1] == "*" and method not in _VERBS else _SHORT):
+        method = "*"
+    folders = ["*" if len(part) <= _SHORT and part not in _KEPT_SHORT else part for part in package]
+    return ".".join([*folders, owner, method])
 
 
 def _lambda_owner(found: re.Match[str]) -> str:
     return found[1] or "lambda"
 
 
-def is_renamed(segment: str, package: bool) -> bool:
-    """Whether an obfuscator chose this segment of a name: they begin with one letter and seldom need a third."""
-    return len(segment) <= 2 and segment.isalnum() and not (package and segment in _KEPT_SHORT)
+def _is_renamed_class(name: str) -> bool:
+    """Obfuscators count through the letters; people begin a class with a capital and seldom stop at two."""
+    return len(name) <= _SHORT or (len(name) <= _LONGEST_RENAMED and name[0].islower())
