@@ -37,8 +37,27 @@ def _is_there(module: str) -> bool:
         return False
 
 
+def hoisted(arguments: list[str]) -> list[str]:
+    """The arguments with `--data-dir DIR` first, wherever before a `--` it stood: every subcommand takes it."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    first, rest = list[str](), list[str]()
+    words = iter(arguments[:end])
+    for word in words:
+        if word == "--data-dir":
+            first += [word, *([value] if (value := next(words, None)) is not None else [])]
+        elif word.startswith("--data-dir="):
+            first.append(word)
+        else:
+            rest.append(word)
+    return [*first, *rest, *arguments[end:]]
+
+
 class LazyGroup(click.Group):
     """Subcommands by name and place: `svc send` never waits for Faust's imports."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, with the options of the group taken also behind the subcommand."""
+        return super().parse_args(ctx, hoisted(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """The subcommands of this installation, in the order of the table."""
@@ -64,7 +83,7 @@ class LazyGroup(click.Group):
     envvar="SVC_DATA_DIR",
     default=".svc",
     show_default=True,
-    help="Folder of this machine's data; also SVC_DATA_DIR.",
+    help="Folder of this machine's data; also SVC_DATA_DIR, and behind any subcommand.",
 )
 @click.version_option(package_name="svc-service")
 @click.pass_context

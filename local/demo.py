@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -25,7 +24,7 @@ from local.sample_events import fresh, load_samples, renewed
 from local.send import bar
 from local.sender import Report, Sender
 from local.stack import Stack
-from local.up import data_dir_of, data_dir_option, start
+from local.up import start
 from local.workspace import Workspace
 from schemas.settings import MigrateSettings, load
 from storage.projects import ProjectsUnavailable
@@ -201,13 +200,12 @@ async def demonstrate(console: Console, stop_after: bool, stack: Stack, stopping
 
 
 @click.command()
-@data_dir_option
 @click.option(
     "--exit", "stop_after", is_flag=True, help="Stop everything at the end instead of waiting for Ctrl-C."
 )
 @click.pass_obj
-def demo(workspace: Workspace, data_dir: Path | None, stop_after: bool) -> None:
+def demo(workspace: Workspace, stop_after: bool) -> None:
     """Start everything, send sample events through it, and show that each is stored and counted exactly once."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     console = Console()
-    sys.exit(start(data_dir_of(data_dir, workspace), console, then=partial(demonstrate, console, stop_after)))
+    sys.exit(start(workspace.data_dir, console, then=partial(demonstrate, console, stop_after)))

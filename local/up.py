@@ -94,21 +94,10 @@ def start(
         return FAILED
 
 
-def data_dir_of(given: Path | None, workspace: Workspace) -> Path:
-    """The directory of a subcommand's own `--data-dir`, else the group's."""
-    return given.resolve() if given else workspace.data_dir
-
-
-data_dir_option = click.option(
-    "--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Folder of this machine's data."
-)
-
-
 @click.command()
-@data_dir_option
 @click.option("--edge-workers", type=click.IntRange(1), help="Processes that share the ingest port.")
 @click.pass_obj
-def up(workspace: Workspace, data_dir: Path | None, edge_workers: int | None) -> None:
+def up(workspace: Workspace, edge_workers: int | None) -> None:
     """Run everything on this machine: Kafka and ClickHouse where no address is set, and our processes."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    sys.exit(start(data_dir_of(data_dir, workspace), Console(), edge_workers))
+    sys.exit(start(workspace.data_dir, Console(), edge_workers))

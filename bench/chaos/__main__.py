@@ -1,6 +1,7 @@
 """`python -m bench.chaos`: real servers, full load, random deaths; exit status 0 only when every count is exact."""
 
 import asyncio
+import logging
 import os
 import random
 import sys
@@ -53,6 +54,8 @@ def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
     chosen = random.SystemRandom().randrange(1 << 31) if seed is None else seed
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"seed {chosen}")
+    # Deaths are the point here; the supervisor need not tell of each.
+    logging.getLogger("local").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="chaos-") as made:
         ok = asyncio.run(run(console, chosen, data_dir or Path(made), **options))
     console.print(f"seed {chosen}: " + ("[green]exact[/]" if ok else "[red]NOT exact[/]"))

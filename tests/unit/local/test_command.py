@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from local.command import COMMANDS, LazyGroup, svc
+from local.command import COMMANDS, LazyGroup, hoisted, svc
 from local.workspace import Workspace
 
 ROOT = Path(__file__).parents[3]
@@ -36,6 +36,20 @@ def test_subcommand_whose_module_is_missing_is_not_listed(monkeypatch: pytest.Mo
     monkeypatch.setitem(COMMANDS, "ghost", "no_such_package.ghost:ghost")
     assert "ghost" not in group().list_commands(click.Context(svc))
     assert group().get_command(click.Context(svc), "ghost") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "parsed"),
+    [
+        (["send", "a", "--data-dir", "d"], ["--data-dir", "d", "send", "a"]),
+        (["projects", "list", "--data-dir=d", "--json"], ["--data-dir=d", "projects", "list", "--json"]),
+        (["--data-dir", "d", "up"], ["--data-dir", "d", "up"]),
+        (["send", "--", "--data-dir", "d"], ["send", "--", "--data-dir", "d"]),
+        (["up", "--data-dir"], ["--data-dir", "up"]),
+    ],
+)
+def test_data_directory_may_stand_behind_the_subcommand(given: list[str], parsed: list[str]) -> None:
+    assert hoisted(given) == parsed
 
 
 def test_help_imports_no_framework() -> None:
