@@ -64,6 +64,7 @@ _HEX_HASH = re.compile(r"(?=[a-fA-F]*\d)[0-9a-fA-F]{6,64}\Z")
 _MIXED_HASH = re.compile(r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z")
 # Eight letters with a capital inside, after a dash: by chance a hash of Vite has no digit. Too weak to call the file built.
 _LETTERS_HASH = re.compile(r"(?=[A-Za-z][a-z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z]{8}\Z")
+_SHORTEST_HASH = 6
 # No file's own name is longer.
 _NAME_CHARACTERS = 120
 _NUMBERED_CHUNK = re.compile(r"\A\d+(?=\.)")
@@ -180,4 +181,4 @@ def _without_hash(name: str) -> str:
 
 
 def _is_hash(part: str) -> bool:
-    return _HEX_HASH.match(part) is not None or _MIXED_HASH.match(part) is not None
+    return len(part) >= _SHORTEST_HASH and (_HEX_HASH.match(part) or _MIXED_HASH.match(part)) is not None

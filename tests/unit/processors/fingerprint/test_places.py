@@ -1,0 +1,163 @@
+"""Which frames decide."""
+
+from typing import Any
+
+import pytest
+
+from processors.fingerprint import culprit
+from tests.unit.processors.fingerprint.events import decode, event, frame, grouped
+from tests.unit.processors.fingerprint.test_precedence import msg
+
+APP = frame("com.shop.Cart.total", "Cart.java")
+LIBRARY = frame("com.squareup.picasso.Picasso.load", "Picasso.java", in_app=False)
+PLATFORM = frame("android.os.Handler.dispatch", "Handler.java", in_app=False)
+
+
+def places(
+    stack: list[dict[str, Any]],
+    kind: str = "java.lang.Error",
+    platform: str = "android",
+    message: str = "x 1",
+) -> list[str]:
+    """The frame parts of an event with this stack."""
+    return [part for part in grouped(event(kind, message, stack, platform)).parts if "frame " in part]
+
+
+def test_the_topmost_frame_of_the_app_is_the_place() -> None:
+    other = frame("com.shop.Main.run", "Main.java")
+    assert places([PLATFORM, LIBRARY, APP, other]) == ["frame com.shop.Cart.total"]
+
+
+def test_a_known_library_is_no_place_even_when_it_is_marked() -> None:
+    assert places([LIBRARY | {"inApp": True}, APP]) == ["frame com.shop.Cart.total"]
+
+
+def test_without_the_app_the_first_library_decides_with_the_message() -> None:
+    found = grouped(event("java.lang.Error", "lost 7", [PLATFORM, LIBRARY], "android"))
+    assert found.parts == (
+        "type java.lang.Error",
+        "frame com.squareup.picasso.Picasso.load",
+        "message lost <*>",
+    )
+
+
+def test_without_either_the_platform_decides_with_the_message() -> None:
+    found = grouped(event("java.lang.Error", "lost 7", [PLATFORM], "android"))
+    assert found.parts == ("type java.lang.Error", "frame android.os.Handler.dispatch", "message lost <*>")
+
+
+def test_a_frame_far_below_that_is_not_the_apps_decides_nothing() -> None:
+    machinery = [frame("abort", "libc", in_app=False)] * 20
+    found = grouped(event("SIGABRT", "", [*machinery, frame("draw", "UIKit", in_app=False)], "ios"))
+    assert found.rule == "message"
+
+
+def test_where_only_machinery_is_shown_its_first_frame_is_kept() -> None:
+    found = grouped(event("SIGABRT", "died 7", [frame("abort", "libc", in_app=False)], "ios"))
+    assert found.parts == ("type SIGABRT", "message died <*>", "frame abort")
+
+
+def test_a_guard_is_no_place_its_caller_is() -> None:
+    guard = frame("com.shop.base.Preconditions.checkState", "Preconditions.java")
+    assert places([guard, APP]) == ["frame com.shop.Cart.total"]
+
+
+def test_a_failed_assertion_is_placed_in_the_test() -> None:
+    stack = [
+        frame("org.junit.Assert.fail", "Assert.java", in_app=False),
+        frame("com.shop.CartTestCase.check", "CartTestCase.java"),
+        frame("com.shop.CartTest.testTotal", "CartTest.java"),
+        frame(
+            "jdk.internal.reflect.NativeMethodAccessorImpl.invoke0",
+            "NativeMethodAccessorImpl.java",
+            in_app=False,
+        ),
+    ]
+    assert places(stack, "java.lang.AssertionError") == [
+        "frame com.shop.CartTestCase.check",
+        "frame com.shop.CartTest.testTotal",
+    ]
+
+
+def test_the_errors_own_constructor_is_skipped() -> None:
+    stack = [frame("CartError2", "src/cart.js"), frame("add", "src/cart.js")]
+    assert places(stack, "CartError", "javascript") == ["frame add in cart.js"]
+
+
+def test_an_anonymous_function_is_told_by_the_next_name_below() -> None:
+    stack = [
+        frame(None, "src/cart.js"),
+        frame("Array.map", "<anonymous>", in_app=False),
+        frame("Cart.total", "src/cart.js"),
+    ]
+    assert places(stack, "TypeError", "javascript") == [
+        "frame <anonymous> in cart.js",
+        "frame total in cart.js",
+    ]
+
+
+@pytest.mark.parametrize(("between", "named"), [(8, True), (9, False)])
+def test_names_below_the_ten_frames_of_v8_are_not_looked_at(between: int, named: bool) -> None:
+    library = frame("each", "node_modules/lodash/lodash.js", in_app=False)
+    stack = [frame(None, "src/cart.js"), *[library] * between, frame("total", "src/cart.js")]
+    assert ("frame total in cart.js" in places(stack, "TypeError", "javascript")) is named
+
+
+def test_recursion_is_one_frame_however_deep() -> None:
+    step = frame("walk", "src/tree.js")
+    found = {
+        grouped(event("RangeError", "Maximum call stack size exceeded", [step] * depth)).hash
+        for depth in (1, 7, 90)
+    }
+    assert len(found) == 1
+
+
+def test_the_innermost_cause_that_shows_the_app_decides() -> None:
+    outer = frame("com.shop.Main.run", "Main.java")
+    cause = {
+        "type": "A",
+        "message": "",
+        "stack": [APP],
+        "cause": {"type": "B", "message": "", "stack": [PLATFORM]},
+    }
+    found = grouped(event("Outer", "x", [outer], "android", cause))
+    assert found.parts == (
+        "type Outer",
+        "frame com.shop.Main.run",
+        "cause type A",
+        "cause frame com.shop.Cart.total",
+    )
+
+
+def test_in_a_build_the_file_and_the_fault_decide() -> None:
+    stack = [frame("t", "https://a.example/main.5f3a2b1c.js", 1, 4000)]
+    found = grouped(event("TypeError", "Cannot read properties of null (reading 'id')", stack))
+    assert found.parts == ("type TypeError", "fault null.id", "file main.js")
+
+
+def test_in_a_build_a_fault_without_a_name_takes_the_nearest_name_that_survived() -> None:
+    stack = [frame("t", "main.js", 1, 4000), frame("checkout", "main.js", 1, 5000)]
+    assert grouped(event("TypeError", "undefined is not a function", stack)).parts[-1] == "near checkout"
+
+
+def test_a_class_that_is_none_becomes_the_engines() -> None:
+    stack = [frame("add", "src/cart.js")]
+    message = "Cannot read properties of null (reading 'id')"
+    assert (
+        grouped(event("unhandled", message, stack)).hash == grouped(event("TypeError", message, stack)).hash
+    )
+    assert (
+        grouped(event("RangeError", message, stack)).hash != grouped(event("TypeError", message, stack)).hash
+    )
+
+
+@pytest.mark.parametrize(
+    ("stack", "place"),
+    [
+        ([PLATFORM, APP], "com.shop.Cart.total"),
+        ([], ""),
+        ([frame("", "Main.java")], "<anonymous> in Main.java"),
+    ],
+)
+def test_the_culprit_is_the_place_for_people(stack: list[dict[str, Any]], place: str) -> None:
+    assert culprit(decode(msg(event("E", "m", stack, "android")))) == place
