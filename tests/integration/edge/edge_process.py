@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -22,6 +22,15 @@ from schemas.topics import MAX_RECORD_BYTES
 from tests.eventually import eventually
 
 ROOT = Path(__file__).parents[3]
+
+
+class Stored(NamedTuple):
+    """A record of a topic."""
+
+    partition: int
+    key: bytes | None
+    value: bytes
+    headers: dict[str, bytes]
 
 
 class EdgeProcess:
@@ -129,8 +138,8 @@ async def put_project(bootstrap: str, prefix: str, project: Project) -> None:
         await producer.stop()
 
 
-async def records(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes]]:
-    """Everything in a topic now: partition, key, value."""
+async def records(bootstrap: str, topic: str) -> list[Stored]:
+    """Everything in a topic now."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, max_partition_fetch_bytes=MAX_RECORD_BYTES)
     await consumer.start()
     try:
@@ -142,7 +151,7 @@ async def records(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, b
         read = []
         while any([await consumer.position(place) < ends[place] for place in places]):
             for batch in (await consumer.getmany(timeout_ms=200)).values():
-                read += [(record.partition, record.key, record.value) for record in batch]
+                read += [Stored(each.partition, each.key, each.value, dict(each.headers)) for each in batch]
         return read
     finally:
         await consumer.stop()
@@ -157,9 +166,9 @@ async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> set[int]:
 async def stored(bootstrap: str, prefix: str) -> list[tuple[int, ChunkEvent]]:
     """Every event in `events`, with the partition it is in."""
     return [
-        (partition, event)
-        for partition, _, value in await records(bootstrap, prefix + "events")
-        for event in decode_chunk(value)
+        (record.partition, event)
+        for record in await records(bootstrap, prefix + "events")
+        for event in decode_chunk(record.value)
     ]
 
 

@@ -61,6 +61,8 @@ async def test_accepted_events_stand_in_the_topic_as_sent_in_their_partition(
         assert await post(session, edge, body, sent, "/v1/events:batch") == 202
         # Asked while the edge runs: a 202 says that they are there already.
         found = await stored(place.bootstrap, place.prefix)
+        chunks = await records(place.bootstrap, place.prefix + "events")
+    assert all(chunk.headers == {"format": b"events-1"} and chunk.key is None for chunk in chunks)
     assert sorted(decompress(each.payload) for _, each in found) == sorted(
         [*singles, *(json.dumps(each).encode() for each in batch)]
     )
@@ -150,9 +152,7 @@ async def test_refusals_become_outcome_records_of_their_project(place: Place, tm
         await post(session, edge, encoded(tags={str(n): "" for n in range(51)}), headers(place.project))
         for _ in range(3):
             await post(session, edge, encoded(), headers(limited))
-    found = [
-        decode_outcome(value) for _, _, value in await records(place.bootstrap, place.prefix + "outcomes")
-    ]
+    found = [decode_outcome(r.value) for r in await records(place.bootstrap, place.prefix + "outcomes")]
     assert {(o.project_id, o.outcome, o.reason, o.sdk): o.count for o in found} == {
         (place.project.id, "invalid", "schema", "svc-js/1.2.3"): 3,
         (place.project.id, "tooLarge", "length", "svc-js/1.2.3"): 1,
