@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import os
 import signal
 import sys
@@ -10,10 +11,11 @@ from collections.abc import Mapping
 import click
 from aiohttp import web
 
-from dashboard.app import build_app
+from dashboard.app import build_app, build_runner
 from dashboard.parts import Parts
 from schemas.logs import configure
 from schemas.settings import BadSetting, DashboardSettings, load
+from storage.client import parse_url
 from storage.projects import ProjectStore
 from storage.reader import Reader
 
@@ -33,13 +35,15 @@ def command(ctx: click.Context) -> None:
         click.echo(f"svc: {error}", err=True)
         sys.exit(BAD_SETTING_STATUS)
     configure(settings.log_level)
+    # It warns of each cookie that it can't read: anyone could fill the log.
+    logging.getLogger("aiohttp_session").setLevel(logging.ERROR)
     try:
         asyncio.run(serve(settings))
     except OSError as error:
         if error.errno not in {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}:
             raise
         click.echo(
-            f"svc: can't listen on {settings.dashboard_host}:{settings.dashboard_port} ({error.strerror}): "
+            f"svc: can't listen on {settings.dashboard_host}:{settings.dashboard_port} ({os.strerror(error.errno)}): "
             "set SVC_DASHBOARD_HOST and SVC_DASHBOARD_PORT",
             err=True,
         )
@@ -51,8 +55,10 @@ def _check(settings: DashboardSettings) -> None:
         raise BadSetting("SVC_ADMIN_PASSWORD must not be empty")
     if not settings.kafka_bootstrap:
         raise BadSetting("SVC_KAFKA_BOOTSTRAP is required: host:port of Kafka")
-    if not (settings.clickhouse_reader_url or settings.clickhouse_url):
+    url = settings.clickhouse_reader_url or settings.clickhouse_url
+    if not url:
         raise BadSetting("SVC_CLICKHOUSE_URL is required: http://user:password@host:port/database")
+    parse_url(url)
 
 
 async def serve(settings: DashboardSettings) -> None:
@@ -63,12 +69,7 @@ async def serve(settings: DashboardSettings) -> None:
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings)
     reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
-    runner = web.AppRunner(
-        build_app(settings, Parts(reader, projects)),
-        access_log=None,
-        handle_signals=False,
-        shutdown_timeout=5,
-    )
+    runner = build_runner(build_app(settings, Parts(reader, projects)))
     try:
         await runner.setup()
         await web.TCPSite(runner, settings.dashboard_host, settings.dashboard_port).start()

@@ -26,6 +26,8 @@ from schemas.settings import DashboardSettings
 
 STATIC: Final = Path(__file__).parent / "static"
 MAX_BODY_BYTES: Final = 1_048_576
+MAX_ADDRESS_BYTES: Final = 65_536
+"""Longest request line: a query of 4,000 characters may take 12 bytes each when it is escaped."""
 
 
 def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
@@ -55,8 +57,17 @@ def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
     return app
 
 
+def build_runner(app: web.Application) -> web.AppRunner:
+    """What serves the application; its owner sets it up and cleans it up."""
+    return web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=5, max_line_size=MAX_ADDRESS_BYTES
+    )
+
+
 async def _watch(app: web.Application) -> AsyncIterator[None]:
     state = app[STATE]
-    task = asyncio.create_task(probes.watch_clickhouse(state.health, state.parts), name="watch clickhouse")
+    stop = asyncio.Event()
+    watching = probes.watch_clickhouse(state.health, state.parts, stop)
+    task = asyncio.create_task(watching, name="watch clickhouse")
     yield
-    await probes.stop_watching(task)
+    await probes.stop_watching(task, stop)

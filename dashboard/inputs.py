@@ -20,7 +20,9 @@ S = TypeVar("S", bound=Struct)
 Query = Annotated[str, Meta(max_length=MAX_QUERY, description="query language; empty: everything")]
 PageSize = Annotated[int, Meta(ge=1, le=500, description="most entries of a page")]
 Cursor = Annotated[str, Meta(max_length=500, description="`nextCursor` of the page before")]
-Time = Annotated[str, Meta(description="ISO 8601 with an offset", extra_json_schema={"format": "date-time"})]
+Time = Annotated[
+    str, Meta(max_length=40, description="ISO 8601 with an offset", extra_json_schema={"format": "date-time"})
+]
 
 
 class Range(NamedTuple):

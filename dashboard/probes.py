@@ -15,6 +15,7 @@ from storage.reader.errors import ReadError
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 2.0
+LAST_SECONDS: Final = 1.0
 
 
 class Alive(Struct, frozen=True):
@@ -57,9 +58,10 @@ def watch_projects(health: Health, parts: Parts) -> None:
     )
 
 
-async def watch_clickhouse(health: Health, parts: Parts) -> None:
-    """Look after ClickHouse until cancelled: readiness is asked often, so it isn't asked there."""
-    while True:
+async def watch_clickhouse(health: Health, parts: Parts, stop: asyncio.Event) -> None:
+    """Look after ClickHouse until `stop`: readiness is asked often, so it isn't asked there."""
+    health.set("clickhouse", False, "it hasn't answered yet")
+    while not stop.is_set():
         try:
             await parts.reader.ping()
         except ReadError as error:
@@ -69,11 +71,15 @@ async def watch_clickhouse(health: Health, parts: Parts) -> None:
             health.set("clickhouse", False, "it could not be asked: see the log")
         else:
             health.set("clickhouse", True)
-        await asyncio.sleep(LOOK_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await stop.wait()
 
 
-async def stop_watching(task: "asyncio.Task[None]") -> None:
-    """End `watch_clickhouse`."""
+async def stop_watching(task: "asyncio.Task[None]", stop: asyncio.Event) -> None:
+    """End `watch_clickhouse`; a question that is under way gets a moment to come back."""
+    stop.set()
+    await asyncio.wait([task], timeout=LAST_SECONDS)
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
