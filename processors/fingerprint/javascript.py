@@ -87,11 +87,12 @@ _LIBRARY_HINTS = (
     "jspm_packages",
     "/cdn-cgi/",
 )
-# Positions: a line of source text is never so long; one this long at the top of a file is a build's; a build has few lines.
+# Positions: a line of source text is never so long; one this long at the top of a file is a build's.
 _FAR_COLUMN = 1000
 _FIRST_LINES = 3
 _LONG_LINE = 300
-_LINES_OF_A_BUILD = 60
+# Metro serves a bundle to developers as it is: with lines and names.
+_UNMINIFIED = "dev=true"
 
 
 def is_runtime(path: str) -> bool:
@@ -108,13 +109,15 @@ def is_minified(path: str, line: int, column: int) -> bool:
     """Whether a frame points into a build: a position that source text can't have, or a file that only builders name so."""
     if column >= _FAR_COLUMN or (line <= _FIRST_LINES and column >= _LONG_LINE) or ".min." in path:
         return True
-    return line <= _LINES_OF_A_BUILD and _is_built(path)
+    return _is_built(path)
 
 
 @lru_cache(maxsize=1024)
 def _is_built(path: str) -> bool:
     name = _base_name(path)
-    return _BUNDLE.search(name) is not None or any(_is_hash(part) for part in _SEPARATORS.split(name)[2::2])
+    if _BUNDLE.search(name):
+        return _UNMINIFIED not in path
+    return any(_is_hash(part) for part in _SEPARATORS.split(name)[2::2])
 
 
 def function_name(function: str) -> str:

@@ -70,7 +70,7 @@ def test_javascript_files(path: str, name: str) -> None:
         ("main.js", 20, 1500, True),
         ("main.62cd0ab1.js", 1, 12, True),
         ("main.jsbundle", 20, 85, True),
-        ("index.bundle", 90000, 12, False),
+        ("http://10.0.2.2:8081/index.bundle?platform=ios&dev=true", 90000, 12, False),
         ("jquery.min.js", 2, 5, True),
         ("src/Checkout.tsx", 3, 20, False),
         ("src/use-Checkout.tsx", 3, 20, False),
