@@ -34,7 +34,7 @@ def decide(event: GroupingEvent) -> tuple[str, tuple[str, ...]]:
     chain = chain_of(event.error)
     index, places = places_of(event.platform, chain)
     if index is None:
-        return "message", _message_parts(chain, places)
+        return "message", _message_parts(event.platform, chain, places)
     parts = _stack_parts(chain[index], places[index])
     if index:
         parts = [*_outer_parts(chain[0], places[0]), *[f"cause {part}" for part in parts]]
@@ -57,12 +57,15 @@ def chain_of(error: ErrorForm) -> list[ErrorForm]:
     return chain
 
 
-def _message_parts(chain: list[ErrorForm], places: list[Place]) -> tuple[str, ...]:
+def _message_parts(platform: str | None, chain: list[ErrorForm], places: list[Place]) -> tuple[str, ...]:
     top, root = chain[0], chain[-1]
+    known = fault(_message(root)) if platform == "javascript" else None
     parts = [f"type {_type(top)}"]
     if root is not top:
         parts.append(f"cause type {_type(root)}")
-    parts.append(f"message {template(_message(root))}")
+    # A template would drop the one word that a quoting engine says.
+    named = known is not None and not is_weak(known)
+    parts.append(f"fault {known}" if named else f"message {template(_message(root))}")
     parts.extend([f"frame {helper.text}" for place in places for helper in place.helpers])
     return tuple(parts)
 

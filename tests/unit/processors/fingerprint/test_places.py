@@ -161,3 +161,17 @@ def test_a_class_that_is_none_becomes_the_engines() -> None:
 )
 def test_the_culprit_is_the_place_for_people(stack: list[dict[str, Any]], place: str) -> None:
     assert culprit(decode(msg(event("E", "m", stack, "android")))) == place
+
+
+def test_without_a_stack_an_engines_fault_counts_where_it_names_something() -> None:
+    named = [
+        "Cannot read properties of undefined (reading 'id')",
+        "undefined is not an object (evaluating 'a.id')",
+    ]
+    assert {grouped(event("TypeError", message)).parts for message in named} == {
+        ("type TypeError", "fault null.id")
+    }
+    assert (
+        grouped(event("TypeError", "undefined is not a function")).parts[1]
+        == "message undefined is not a function"
+    )
