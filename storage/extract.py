@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 MAX_PLACES: Final = 64
 """Most files, and most functions, that one event is indexed by."""
-_CACHED_STACKS: Final = 8192
+_CACHED_STACKS: Final = 4096
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -30,8 +30,12 @@ def command(ctx: click.Context) -> None:
     try:
         uvloop.run(run(settings))
     except OSError as error:
-        click.echo(
-            f"svc: can't listen on SVC_WRITER_HEALTH_PORT {settings.writer_health_port}: {error}", err=True
+        port = settings.writer_health_port
+        click.echo(f"svc: can't listen on SVC_WRITER_HEALTH_PORT {port}: {error}", err=True)
+        sys.exit(1)
+    except Exception:
+        logging.getLogger(__name__).critical(
+            "the writer stops: its state is in Kafka, start it again", exc_info=True
         )
         sys.exit(1)
 

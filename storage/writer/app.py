@@ -48,7 +48,7 @@ async def run(settings: WriterSettings) -> None:
     source = GroupedSource(settings)
     delivery = Delivery(inserters[0], letters, source.topic, metrics)
     events = EventsWriter(source, delivery, RegistryRetention(registry), pace, health, metrics)
-    records = RecordsWriter(settings, inserters[1], letters, pace, health)
+    records = RecordsWriter(settings, inserters[1], letters, pace, health, metrics)
     follower = follow_projects(settings, registry)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

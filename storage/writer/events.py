@@ -15,7 +15,7 @@ from storage.writer.deliver import Delivery
 from storage.writer.metrics import WriterMetrics
 from storage.writer.pace import Pace
 from storage.writer.plan import MAX_RANGES, Done, Plan
-from storage.writer.source import GroupedSource, Listener
+from storage.writer.source import Committed, GroupedSource, Listener
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class EventsWriter:
     async def run(self) -> None:
         """Write until stopped. Raises what is not a matter of waiting."""
         self._health.set("grouped", ok=False, detail="joining the group")
-        await self._source.start(Listener(self._revoked, self._take_over))
+        await self._join()
         try:
             while not self._stopping.is_set():
                 await self._given.wait()
@@ -66,6 +66,17 @@ class EventsWriter:
         finally:
             await self._revoked()
             await self._source.stop()
+
+    async def _join(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self._source.start(Listener(self._revoked, self._take_over))
+            except KafkaError as error:
+                self._health.set("grouped", ok=False, detail=f"Kafka: {error}")
+                log.warning("can't join the group: %s", error)
+                await asyncio.sleep(_RESTART_SECONDS)
+            else:
+                return
 
     def stop(self) -> None:
         """Finish the blocks under way and return from `run`."""
@@ -177,13 +188,18 @@ class EventsWriter:
             ends = {r.partition: r.last + 1 for r in plan.ranges}
             await self._source.commit({p: (ends[p], Done(block.seen[p])) for p in mine})
         committed = await self._source.committed(partitions)
-        begin = await self._source.begin(partitions)
-        for partition in partitions:
-            known = committed.get(partition)
-            if known is not None and isinstance(known.state, Plan):
+        for partition, (begin, end) in (await self._source.bounds(partitions)).items():
+            at = committed.get(partition, Committed(begin, Done()))
+            state = at.state
+            if isinstance(state, Plan):
                 raise Outdated
-            self._seen[partition] = known.state.seen if known and isinstance(known.state, Done) else -1
-            self._positions[partition] = max(known.offset if known else 0, begin[partition])
+            if at.offset > end:
+                log.error(
+                    "%s/%d ends before what was written: it was made anew", self._source.topic, partition
+                )
+                at, state = Committed(begin, Done()), Done()
+            self._seen[partition] = state.seen
+            self._positions[partition] = max(at.offset, begin)
             self._source.seek(partition, self._positions[partition])
 
     async def _planned(self, plan: Plan) -> Block:

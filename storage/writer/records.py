@@ -31,6 +31,7 @@ from storage.records import (
 from storage.writer.blocks import Refused
 from storage.writer.insert import Inserter, RefusedData
 from storage.writer.letters import Letters
+from storage.writer.metrics import WriterMetrics
 from storage.writer.pace import Pace
 
 log = logging.getLogger(__name__)
@@ -83,13 +84,20 @@ class RecordsWriter:
     """Reads the topics of `KINDS` as one member of a group of their own, inserts, then commits."""
 
     def __init__(
-        self, settings: WriterSettings, inserter: Inserter, letters: Letters, pace: Pace, health: Health
+        self,
+        settings: WriterSettings,
+        inserter: Inserter,
+        letters: Letters,
+        pace: Pace,
+        health: Health,
+        metrics: WriterMetrics,
     ) -> None:
         self._settings = settings
         self._inserter = inserter
         self._letters = letters
         self._pace = pace
         self._health = health
+        self._metrics = metrics
         self._kinds = {name_of(settings, kind.topic): kind for kind in KINDS}
         self._stopping = False
 
@@ -143,6 +151,9 @@ class RecordsWriter:
             for topic, records in _by_topic(got).items():
                 await self._insert(topic, records)
             last = time.monotonic() - started
+            for place, records in got.items():
+                behind = max(0, (consumer.highwater(place) or 0) - records[-1].offset - 1)
+                self._metrics.lag.labels(place.topic, place.partition).set(behind)
             await consumer.commit({place: records[-1].offset + 1 for place, records in got.items()})
 
     async def _gather(self, consumer: AIOKafkaConsumer, last: float) -> dict[TopicPartition, list[Record]]:

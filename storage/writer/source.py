@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata
+from msgspec import Struct
 
 from schemas.kafka import calm, client_options, name_of
 from schemas.settings import WriterSettings
@@ -23,12 +24,11 @@ _RANGE_WAIT_MS: Final = 1000
 _RANGE_WAITS: Final = 30
 
 
-class Committed:
+class Committed(Struct, frozen=True):
     """Where a partition stands: the next offset, and what was under way or done there."""
 
-    def __init__(self, offset: int, state: Plan | Done) -> None:
-        self.offset = offset
-        self.state = state
+    offset: int
+    state: Plan | Done
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
@@ -56,10 +56,14 @@ class GroupedSource:
         self.topic = name_of(settings, Topic.GROUPED)
         self._settings = settings
         self._group = settings.writer_group
-        self._consumer = AIOKafkaConsumer(
-            **client_options(settings),
+        self._started: AIOKafkaConsumer | None = None
+
+    async def start(self, listener: Listener) -> None:
+        """Join the group."""
+        consumer = AIOKafkaConsumer(
+            **client_options(self._settings),
             group_id=self._group,
-            group_instance_id=f"{self._group}-{settings.writer_worker}",
+            group_instance_id=f"{self._group}-{self._settings.writer_worker}",
             session_timeout_ms=_SESSION_MS,
             heartbeat_interval_ms=2000,
             rebalance_timeout_ms=_SESSION_MS,
@@ -70,16 +74,24 @@ class GroupedSource:
             fetch_max_bytes=_FETCH_BYTES,
             fetch_max_wait_ms=100,
         )
-        calm(self._consumer._client)
-
-    async def start(self, listener: Listener) -> None:
-        """Join the group."""
-        await self._consumer.start()
-        self._consumer.subscribe([self.topic], listener=listener)
+        calm(consumer._client)
+        try:
+            await consumer.start()
+        except KafkaError:
+            await consumer.stop()
+            raise
+        consumer.subscribe([self.topic], listener=listener)
+        self._started = consumer
 
     async def stop(self) -> None:
         """Leave without telling: a static member that is back within the session keeps its partitions."""
-        await self._consumer.stop()
+        if self._started is not None:
+            await self._started.stop()
+
+    @property
+    def _consumer(self) -> AIOKafkaConsumer:
+        assert self._started is not None
+        return self._started
 
     async def read(self, timeout: float, limit: int) -> Records:
         """The next records by partition, at most `limit`; none after `timeout` seconds."""
@@ -90,11 +102,12 @@ class GroupedSource:
         """Read on from an offset."""
         self._consumer.seek(TopicPartition(self.topic, partition), offset)
 
-    async def begin(self, partitions: set[int]) -> dict[int, int]:
-        """The first offset of each partition."""
+    async def bounds(self, partitions: set[int]) -> dict[int, tuple[int, int]]:
+        """The first offset of each partition, and the one that its next record gets."""
         places = [TopicPartition(self.topic, partition) for partition in partitions]
-        found: dict[TopicPartition, int] = await self._consumer.beginning_offsets(places)
-        return {place.partition: offset for place, offset in found.items()}
+        begins = await self._consumer.beginning_offsets(places)
+        ends = await self._consumer.end_offsets(places)
+        return {place.partition: (begins[place], ends[place]) for place in places}
 
     def lag(self, partition: int, position: int) -> int | None:
         """Records after a position, as far as the last answer of the broker tells."""

@@ -4,19 +4,34 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from local.clickhouse import LocalClickHouse
+from storage.client import scalar
 from tests.eventually import eventually
-from tests.integration.storage.grouped import Stage, ended, exactly, whole
+from tests.integration.storage.grouped import Stage, drained, ended, exactly, whole
 
 
-async def test_kill_9_at_any_moment_leaves_each_event_once(stage: Stage) -> None:
-    writer = stage.writer(SVC_WRITER_BLOCK_ROWS="500")
+async def stored(stage: Stage) -> int:
+    """Rows that are there."""
+    client = stage.client()
+    try:
+        return int(scalar(client, "SELECT count() FROM events"))
+    finally:
+        client.close()
+
+
+async def test_kill_9_in_the_middle_of_a_backlog_leaves_each_event_once(stage: Stage) -> None:
+    await stage.produce(200, events=100)
+    writer = stage.writer(SVC_WRITER_BLOCK_ROWS="700")
     with ended(writer):
-        for _ in range(6):
-            producing = asyncio.create_task(stage.produce(30))
-            await asyncio.sleep(random.uniform(0.5, 1.5))
+        for _ in range(8):
+            before = await stored(stage)
+
+            async def goes_on(before: int = before) -> bool:
+                return await stored(stage) > before or await drained(stage)
+
+            await eventually(goes_on)
+            await asyncio.sleep(random.uniform(0, 0.2))
             writer.kill()
             writer.restart()
-            await producing
         assert await whole(stage) == exactly(stage.total)
 
 
