@@ -5,6 +5,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from schemas.life import Life
+from schemas.merges import Signal
+
 Status = Literal["open", "resolved", "ignored"]
 ActivityKind = Literal[
     "created", "regressed", "resolved", "ignored", "reopened", "merged", "unmerged", "assigned", "commented"
@@ -64,10 +67,11 @@ class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class DeltaRecord(Struct, frozen=True, omit_defaults=True):
-    """One value of `issue-deltas`: the increments of a take for one partition, or one command."""
+    """One value of `issue-deltas`: the increments of a take for one partition, one command, or one signal between issues."""
 
     increments: list[SourceIncrements] = []
     command: Command | None = None
+    signal: Signal | None = None
 
 
 class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
@@ -75,7 +79,8 @@ class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
 
     `events` and `users` are for the issue's life; `users_sketch` is what `users` is estimated from; `positions` holds, for
     each source partition, the offset up to which increments are in (a repeat is dropped by it). `version` grows by one with
-    each change, so that a reader can tell the newest of several.
+    each change, so that a reader can tell the newest of several. `fingerprints` are its own and those of merged issues, whose
+    figures are in its own; a record with `merged_into` is one of the latter. `life` is for the processors.
     """
 
     id: str
@@ -107,6 +112,8 @@ class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
     version: int = 0
     positions: dict[int, int] = {}
     received_ms: int = 0
+    merged_into: str | None = None
+    life: Life = Life()
 
 
 class Activity(Struct, frozen=True, rename="camel"):

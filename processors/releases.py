@@ -1,0 +1,77 @@
+"""The order of releases `<app>@<version>+<build>`: by semantic version and build where they say, never as strings."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_VERSION: Final = re.compile(
+    r"v?(\d{1,18}(?:\.\d{1,18}){0,3})(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?", re.ASCII
+)
+_PARTS: Final = 4
+
+Rank = tuple[tuple[int, ...], tuple[tuple[int, int, str], ...]]
+_FINAL: Final = ((2, 0, ""),)
+"""Sorts after every identifier of a pre-release."""
+
+
+class Release(NamedTuple):
+    """A release taken apart. `rank` is None where the version is no version."""
+
+    app: str
+    rank: Rank | None
+    build: str
+
+
+@lru_cache(maxsize=4096)
+def parse(release: str) -> Release:
+    """The parts of a release.
+
+    A version has one to four numbers, missing ones being 0: app stores ask for two, Windows for four; a pre-release
+    follows the rules of semver.org.
+    """
+    app, _, rest = release.rpartition("@")
+    version, _, build = rest.partition("+")
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return Release(app, None, build)
+    numbers = [int(number) for number in found[1].split(".")]
+    numbers += [0] * (_PARTS - len(numbers))
+    marks = tuple(_identifier(text) for text in found[2].split(".")) if found[2] else _FINAL
+    return Release(app, (tuple(numbers), marks), build)
+
+
+def compare(one: str, other: str) -> int | None:
+    """Negative, 0 or positive where `one` is older, the same or newer; None where their names don't tell."""
+    if one == other:
+        return 0
+    a, b = parse(one), parse(other)
+    if a.app != b.app or a.rank is None or b.rank is None:
+        return None
+    if a.rank != b.rank:
+        return 1 if a.rank > b.rank else -1
+    if a.build == b.build:
+        return 0
+    if _is_number(a.build) and _is_number(b.build):
+        return (int(a.build) > int(b.build)) - (int(a.build) < int(b.build))
+    return None
+
+
+def newest_by_app(releases: Iterable[str]) -> tuple[str, ...]:
+    """The newest release of each app; of two whose names don't tell, the one that stands later."""
+    newest: dict[str, str] = {}
+    for release in releases:
+        app = parse(release).app
+        best = newest.get(app)
+        if best is None or (compare(release, best) or 0) > 0 or compare(release, best) is None:
+            newest[app] = release
+    return tuple(newest.values())
+
+
+def _identifier(text: str) -> tuple[int, int, str]:
+    """A number sorts by value and before every word."""
+    return (0, int(text), "") if _is_number(text) else (1, 0, text)
+
+
+def _is_number(text: str) -> bool:
+    return len(text) <= 18 and text.isascii() and text.isdecimal()

@@ -1,0 +1,117 @@
+"""Changes of an issue that people ask for, as the data of a `Command`: read by the dashboard, the command line and processors."""
+
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from schemas.errors import Detail
+from schemas.ids import parse_hex64
+from schemas.issues import Status
+from schemas.times import parse_iso
+
+NEXT: Final = "next"
+"""As `resolvedIn`: the release after the newest one that is known."""
+MAX_COMMENT: Final = 10_000
+MAX_RELEASE: Final = 200
+MAX_ASSIGNEE: Final = 200
+MAX_ISSUES: Final = 100
+"""Issues of one merge, or fingerprints of one unmerge."""
+MAX_KNOWN: Final = 500
+CommandKind = Literal["update", "comment", "merge", "unmerge"]
+
+Many = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Release = Annotated[str, Meta(min_length=1, max_length=MAX_RELEASE, description='a release, or "next"')]
+Assignee = Annotated[str, Meta(min_length=1, max_length=MAX_ASSIGNEE)]
+Hex = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+Hexes = Annotated[tuple[Hex, ...], Meta(min_length=1, max_length=MAX_ISSUES)]
+
+
+class IgnoreUntil(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One of: a time (ISO 8601), that many more events, that many more distinct users."""
+
+    time: str | None = None
+    events: Many | None = None
+    users: Many | None = None
+
+
+class Update(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """What is given is changed. `resolvedIn` alone resolves, `ignoreUntil` alone ignores; see `violations`."""
+
+    status: Status | UnsetType = UNSET
+    resolved_in: Release | UnsetType | None = UNSET
+    ignore_until: IgnoreUntil | UnsetType | None = UNSET
+    assignee: Assignee | UnsetType | None = UNSET
+
+    @property
+    def wanted(self) -> Status | None:
+        """The status that is asked for, said or implied."""
+        if self.status is not UNSET:
+            return self.status
+        if self.resolved_in not in (UNSET, None):
+            return "resolved"
+        return "ignored" if self.ignore_until not in (UNSET, None) else None
+
+
+class UpdateData(Update, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """The data of `update`. `known` are the project's releases, in the order in which they were first seen."""
+
+    known: Annotated[tuple[str, ...], Meta(max_length=MAX_KNOWN)] = ()
+
+
+class CommentData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The data of `comment`."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_COMMENT)]
+
+
+class MergeData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The data of `merge`: issues that become part of the command's."""
+
+    issues: Hexes
+
+
+class UnmergeData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The data of `unmerge`: fingerprints that become issues of their own again."""
+
+    fingerprints: Hexes
+
+
+D = TypeVar("D", bound=Struct)
+
+
+def read_data(data: dict[str, Any], kind: type[D]) -> D:
+    """A command's data. Raises msgspec.ValidationError."""
+    return msgspec.convert(data, kind)
+
+
+def violations(update: Update) -> list[Detail]:
+    """What is wrong with an update beyond its types."""
+    details = []
+    wanted = update.wanted
+    if wanted is None and update.assignee is UNSET:
+        details.append(Detail("", "one of status, resolvedIn, ignoreUntil and assignee is required"))
+    if update.resolved_in not in (UNSET, None) and wanted != "resolved":
+        details.append(Detail("resolvedIn", "only with the status resolved"))
+    until = update.ignore_until
+    if isinstance(until, IgnoreUntil):
+        if wanted != "ignored":
+            details.append(Detail("ignoreUntil", "only with the status ignored"))
+        details += _until_violations(until)
+    return details
+
+
+def _until_violations(until: IgnoreUntil) -> list[Detail]:
+    if sum(value is not None for value in (until.time, until.events, until.users)) != 1:
+        return [Detail("ignoreUntil", "exactly one of time, events and users")]
+    if until.time is not None:
+        try:
+            parse_iso(until.time)
+        except ValueError:
+            return [Detail("ignoreUntil.time", "must be an ISO 8601 time with an offset")]
+    return []
+
+
+def is_issue(text: str) -> bool:
+    """Whether the text has the form of an issue's id."""
+    return parse_hex64(text) is not None
