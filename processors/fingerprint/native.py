@@ -31,7 +31,7 @@ _HELPERS = re.compile(
     r"|_*asan\w*::.*|_*asan_\w+|_*interceptor_.*|_*sanitizer.*|_*ubsan.*|_*msan.*|_*tsan.*|_*lsan.*|fuzzer::.*|operator (?:new|delete).*|_*interceptor\w*"
     r"|WTFCrash\w*|\w*_Fatal|\w*FatalError\w*|base::debug::.*|logging::.*|google::LogMessage.*|crashpad::.*|google_breakpad::.*|abort_message\w*|demangling_\w+"
     r"|_?(?:swift_)?(?:runtime::)?(?:assertionFail\w*|_assertionFailure.*|assertionFailure.*|fatalError\w*|preconditionFail\w*|unexpected(?:Failure|Error)\w*).*"
-    r"|_*swift_\w+|_*android_log_\w+|specialized _\w*|Swift\.\w+|_T0?s.*assertion.*|\$ss17_assertion.*|std::__?\w*(?:1|ndk1|Fuzzer|cxx11)?::.*|std::.*|<?core::.*|<?alloc::.*|<?std::.*"
+    r"|_*swift_\w+|_*android_log_\w+|specialized _\w*|Swift\.\w+|_T0?s.*assertion.*|\$ss17_assertion.*|std::.*|boost::(?:function|_bi|bind|detail)\w*::.*|<?core::.*|<?alloc::.*|<?std::.*"
     r"|rust_\w+|_*rust_.*|panic\w*|runtime\.(?:raise|panic\w*|go\w*|throw|fatal\w*).*|_*report_\w+|_*stack_chk_fail\w*|_*fortify_\w+|_*chk_fail\w*|RaiseException|KiUser\w+|Rtl\w+|Nt\w+|Zw\w+|_purecall"
     r"|main|start|_?dyld_start|_*libc_start\w*|_start|wmain|WinMain|UIApplicationMain|NSApplicationMain|__scrt_\w+|invoke_main|_*tmainCRTStartup|_*start_thread|___?CF\w*|CFRunLoop\w+|GSEvent\w+|_dispatch_\w+|start_wqthread|thread_start|clone|__clone|BaseThreadInitThunk|CrashTrampolineAsm"
     r"|LLVMFuzzerTestOneInput|wait4|do_system|syscall|_*psynch_\w+|mach_msg\w*|nullptr|backtrace\w*|\w*[sS]tackTrace\w*|\w*signal_?handler\w*|_sigtramp\w*|HandleAbortSignal|art::.*|_?VirtualCall|libsystem_\w+"
@@ -58,7 +58,7 @@ def function_name(function: str) -> str:
         name.replace("(anonymous namespace)::", "")
         .replace("`anonymous namespace'::", "")
         .replace("{{closure}}", "")
-        .replace("operator()", "operator call")
+        .replace("operator()", "operator_call")
     )
     name = _without_brackets(name)
     name = _RETURN_TYPE.sub("", name.strip())

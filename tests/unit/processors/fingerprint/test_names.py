@@ -137,6 +137,7 @@ def test_jvm_machinery_is_skipped(function: str) -> None:
         ("protocol witness for Delegate.done(_:) in conformance Planet", "Delegate.done"),
         ("app::serve::h0123456789abcdef", "app::serve"),
         ("crash ../../out/default/../../examples/toy.cc:12", "crash"),
+        ("shop::Sum::operator()(int) const", "shop::Sum::operator_call"),
         ("CheckHandle+0x15a519c", "CheckHandle"),
         ("0x193c9c000 + 0xe0c", ""),
         ("(anonymous namespace)::apply(int)", "apply"),
@@ -148,7 +149,17 @@ def test_native_functions(sent: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["abort", "__pthread_kill", "objc_exception_throw", "raise", "__asan_memcpy", "main", "malloc_vreport"],
+    [
+        "abort",
+        "__pthread_kill",
+        "objc_exception_throw",
+        "raise",
+        "__asan_memcpy",
+        "main",
+        "malloc_vreport",
+        "std::vector::at",
+        "boost::function0::operator_call",
+    ],
 )
 def test_native_machinery_is_no_place(name: str) -> None:
     assert native.is_helper(name)
