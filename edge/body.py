@@ -8,7 +8,7 @@ from aiohttp.http_exceptions import PayloadEncodingError
 from aiohttp.web_protocol import RequestPayloadError
 from isal import isal_zlib
 
-from edge.faults import Fault
+from edge.faults import Fault, unavailable
 from schemas.errors import Detail, WireError
 from schemas.limits import MAX_BODY_BYTES
 
@@ -24,11 +24,53 @@ class SlowBody(Exception):
     """The body did not arrive in time, or its sender went away."""
 
 
-async def read_body(request: web.BaseRequest, gzip: bool, timeout: float) -> bytes:
-    """The decoded body. Raises Fault (413, or 400 for bad gzip or chunks) or SlowBody."""
-    most = _MOST_GZIP_BYTES if gzip else MAX_BODY_BYTES
-    data = await _read(request, most, timeout)
-    return inflate(data) if gzip else data
+class BodyReader:
+    """Reads bodies. What all unfinished ones together hold is bounded too: thousands of slow senders must not fill the memory."""
+
+    def __init__(self, timeout: float, most_waiting: int = 256 * 1024 * 1024) -> None:
+        self._timeout = timeout
+        self._most_waiting = most_waiting
+        self.waiting = 0
+
+    async def read(self, request: web.BaseRequest, gzip: bool) -> bytes:
+        """The decoded body. Raises Fault (413, 400 for bad gzip or chunks, 503 where memory is short) or SlowBody."""
+        most = _MOST_GZIP_BYTES if gzip else MAX_BODY_BYTES
+        length = request.content_length
+        if length is not None and length > most:
+            raise Fault(WireError.PAYLOAD_TOO_LARGE, "length")
+        data = await self._receive(request, most)
+        if len(data) > most:
+            raise Fault(WireError.PAYLOAD_TOO_LARGE, "body")
+        return inflate(data) if gzip else data
+
+    async def _receive(self, request: web.BaseRequest, most: int) -> bytes:
+        content = request.content
+        try:
+            if content.is_eof():
+                return content.read_nowait()
+            await _invite(request)
+            async with asyncio.timeout(self._timeout):
+                return await self._gather(content, most)
+        except (TimeoutError, ConnectionError):
+            raise SlowBody from None
+        except (RequestPayloadError, PayloadEncodingError) as error:
+            details = [Detail("body", f"broken transfer: {error}")]
+            raise Fault(WireError.VALIDATION_FAILED, "body", details) from None
+
+    async def _gather(self, content: StreamReader, most: int) -> bytes:
+        """What comes until the end, or until it is more than `most`."""
+        parts = []
+        size = 0
+        try:
+            while size <= most and (part := await content.readany()):
+                size += len(part)
+                self.waiting += len(part)
+                if self.waiting > self._most_waiting:
+                    raise unavailable("memory")
+                parts.append(part)
+        finally:
+            self.waiting -= size
+        return b"".join(parts)
 
 
 def inflate(data: bytes) -> bytes:
@@ -50,39 +92,11 @@ def inflate(data: bytes) -> bytes:
     raise _bad_gzip(f"more than {_MOST_MEMBERS} members")
 
 
-async def _read(request: web.BaseRequest, most: int, timeout: float) -> bytes:
-    length = request.content_length
-    if length is not None and length > most:
-        raise Fault(WireError.PAYLOAD_TOO_LARGE, "length")
-    content = request.content
-    if "Expect" in request.headers and not content.is_eof():
-        # Only now that everything before the body has passed is the client told to send it.
+async def _invite(request: web.BaseRequest) -> None:
+    """Only now that everything before the body has passed is a client that waits for it told to send the body."""
+    if "Expect" in request.headers:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
-    try:
-        if content.is_eof():
-            data = content.read_nowait()
-        else:
-            async with asyncio.timeout(timeout):
-                data = await _gather(content, most)
-    except (TimeoutError, ConnectionError):
-        raise SlowBody from None
-    except (RequestPayloadError, PayloadEncodingError) as error:
-        details = [Detail("body", f"broken transfer: {error}")]
-        raise Fault(WireError.VALIDATION_FAILED, "body", details) from None
-    if len(data) > most:
-        raise Fault(WireError.PAYLOAD_TOO_LARGE, "body")
-    return data
-
-
-async def _gather(content: StreamReader, most: int) -> bytes:
-    """What comes until the end, or until it is more than `most`."""
-    parts = []
-    size = 0
-    while size <= most and (part := await content.readany()):
-        size += len(part)
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _bad_gzip(why: str) -> Fault:

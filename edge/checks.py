@@ -16,6 +16,8 @@ from schemas.event import MAX_INTEGER, UtcTime
 from schemas.limits import MAX_DETAILS, Limit
 
 REQUIRED: Final = "required"
+_LONGEST_KEY: Final = 64
+"""How much of a sender's own key is said back."""
 _NO_OFFSET: Final = timedelta(0)
 
 
@@ -127,7 +129,7 @@ def map_of(item: Check) -> Check:
         for key, each in value.items():
             if len(found) == MAX_DETAILS:
                 return
-            item(each, f"{path}.{key}", found)
+            item(each, f"{path}.{key[:_LONGEST_KEY]}", found)
 
     return check
 

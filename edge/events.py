@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from edge import answers
 from edge.admit import LENIENT, STRICT, Refused, Rules, admit, checked_text, open_batch
 from edge.auth import authenticate
-from edge.body import read_body
+from edge.body import BodyReader
 from edge.faults import Fault
 from edge.headers import Head, read_headers
 from edge.intake import Intake
@@ -42,7 +42,7 @@ class Ingest(Struct, frozen=True):
     intake: Intake
     metrics: Metrics
     outcomes: Outcomes
-    body_timeout: float
+    bodies: BodyReader
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises Fault or SlowBody."""
@@ -93,7 +93,7 @@ class Ingest(Struct, frozen=True):
         if wait_ms:
             raise Fault(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
         head = read_headers(request.headers)
-        body = await read_body(request, head.gzip, self.body_timeout)
+        body = await self.bodies.read(request, head.gzip)
         self.metrics.body_bytes.inc(len(body))
         return head, body
 

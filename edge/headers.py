@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -20,22 +21,13 @@ class Head(Struct, frozen=True):
     gzip: bool
 
 
-_known: dict[tuple[str | None, str | None, str | None], Head] = {}
-"""Good heads by their headers as sent: a fleet sends few combinations, and reading one costs as much as routing it."""
-_MOST_KNOWN: Final = 1000
-
-
 def read_headers(headers: Mapping[str, str]) -> Head:
     """Check the headers. Raises Fault with the name of each faulty one as its field (contract, section 2, point 4)."""
-    given = headers.get("Svc-Sdk"), headers.get("Content-Type"), headers.get("Content-Encoding")
-    head = _known.get(given)
-    if head is None:
-        head = _read(*given)
-        if len(_known) < _MOST_KNOWN:
-            _known[given] = head
-    return head
+    return _read(headers.get("Svc-Sdk"), headers.get("Content-Type"), headers.get("Content-Encoding"))
 
 
+# A fleet sends few combinations, and reading one costs as much as finding its route. Faults are raised, so never kept.
+@lru_cache(maxsize=1000)
 def _read(sdk: str | None, content_type: str | None, encoding: str | None) -> Head:
     details = []
     if sdk is None:

@@ -18,7 +18,7 @@ _IDLE_SECONDS: Final = 75.0
 """A connection without a whole request head for this long is closed: longer than the proxies in front keep theirs."""
 _LINGER_SECONDS: Final = 2.0
 """How long a refused body that is still coming is taken off the line, so that its sender can read the answer."""
-_READ_BUFFER: Final = 256 * 1024
+_READ_BUFFER: Final = 64 * 1024
 
 
 class EdgeConnection(RequestHandler):

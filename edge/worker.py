@@ -14,6 +14,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from edge.app import build_app
+from edge.body import BodyReader
 from edge.chunker import Chunker, ChunkLimits
 from edge.delivery import Delivery
 from edge.drain import drain_forever
@@ -45,6 +46,7 @@ class Worker:
         self._root = Path(settings.data_dir) / "edge"
         self.health = Health()
         self._tasks: list[asyncio.Task[None]] = []
+        self.failed = False
 
     async def start(self) -> None:
         """Take a folder, connect, and listen."""
@@ -70,7 +72,7 @@ class Worker:
             intake=Intake(self._chunker, self._sink),
             metrics=self._metrics,
             outcomes=self._outcomes,
-            body_timeout=settings.edge_body_timeout_seconds,
+            bodies=BodyReader(settings.edge_body_timeout_seconds),
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
@@ -110,6 +112,7 @@ class Worker:
         """A part that runs for ever has ended: only a fault does that, and a fresh process mends more than a lame one."""
         if not task.cancelled():
             log.critical("a part of the edge failed", exc_info=task.exception())
+            self.failed = True
             signal.raise_signal(signal.SIGTERM)
 
     def _rate_limiter(self) -> RateLimiter:
@@ -142,8 +145,11 @@ class Worker:
 
 async def serve(
     settings: EdgeSettings, listener: socket.socket, orphaned: socket.socket | None = None
-) -> None:
-    """Serve until SIGTERM or SIGINT, or until the other end of `orphaned`, the supervisor's, closes."""
+) -> bool:
+    """Serve until SIGTERM or SIGINT, or until the other end of `orphaned`, the supervisor's, closes.
+
+    False where a part failed: whoever watches this process should see it.
+    """
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -159,6 +165,7 @@ async def serve(
     log.info("listening", extra={"host": host, "port": port})
     await stopping.wait()
     await worker.stop()
+    return not worker.failed
 
 
 def listen(host: str, port: int) -> socket.socket:

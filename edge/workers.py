@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import time
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -34,7 +35,7 @@ def run(settings: EdgeSettings) -> None:
     raise_file_limit()
     listener = listen(settings.ingest_host, settings.ingest_port)
     if settings.edge_workers == 1:
-        uvloop.run(serve(settings, listener))
+        _exit(uvloop.run(serve(settings, listener)))
     else:
         _Supervisor(settings, listener).run()
 
@@ -113,7 +114,12 @@ class _Supervisor:
 def _work(settings: EdgeSettings, listener: socket.socket, tether: socket.socket) -> None:
     logs.configure(settings.log_level)
     raise_file_limit()
-    uvloop.run(serve(settings, listener, tether))
+    _exit(uvloop.run(serve(settings, listener, tether)))
+
+
+def _exit(succeeded: bool) -> None:
+    if not succeeded:
+        sys.exit(1)
 
 
 def _forget(pid: int | None) -> None:

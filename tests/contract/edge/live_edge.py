@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp import web
 
 from edge.app import App
+from edge.body import BodyReader
 from edge.chunker import Chunker, ChunkLimits
 from edge.delivery import Delivery
 from edge.events import Ingest
@@ -47,7 +48,7 @@ class LiveEdge:
         self.outcomes = Outcomes(self.sink, folder / "outcomes.json")
         self.limiter = SharedWindow(folder / "rate-limit")
         self.health = Health()
-        self.body_timeout = body_timeout
+        self.bodies = BodyReader(body_timeout)
         self.app = App(self.ingest(Intake(self.chunker, self.sink)), self.health, self.metrics)
         self.runner = web.ServerRunner(EdgeServer(self.handle), shutdown_timeout=1)
         self.project = self.add_project("1")
@@ -62,7 +63,7 @@ class LiveEdge:
             intake=intake,
             metrics=self.metrics,
             outcomes=self.outcomes,
-            body_timeout=self.body_timeout,
+            bodies=self.bodies,
         )
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -155,6 +155,23 @@ async def test_what_is_no_http_is_400_in_json_without_a_traceback(
     writer.close()
 
 
+async def test_unfinished_bodies_together_are_bounded(edge: LiveEdge) -> None:
+    edge.bodies._most_waiting = 300_000
+    body = encoded(pad="x" * 100_000)
+    slow = []
+    for _ in range(2):
+        _, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        writer.write(request(edge, body)[:-10])
+        slow.append(writer)
+    await eventually(lambda: edge.bodies.waiting > 180_000)
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    writer.write(request(edge, encoded(pad="x" * 150_000))[:-10])
+    assert await read_answer(reader) == (503, b'{"error":"internal"}')
+    assert (await edge.post(encoded())).status == 202
+    await hang_up(writer, *slow)
+    await eventually(lambda: edge.bodies.waiting == 0)
+
+
 async def test_broken_chunks_are_400(edge: LiveEdge) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
     lines = ["POST /v1/events HTTP/1.1", "Host: x", "Transfer-Encoding: chunked"]

@@ -106,6 +106,20 @@ GOOD = gzip.compress(encoded())
         GOOD[:30] + b"\xff" * 20 + GOOD[50:],
         gzip.compress(b"") * 65,
     ],
+    ids=[
+        "empty",
+        "plain",
+        "json",
+        "a byte short",
+        "no trailer",
+        "head",
+        "zero after",
+        "garbage after",
+        "checksum",
+        "zlib",
+        "damaged",
+        "many members",
+    ],
 )
 async def test_body_that_is_not_valid_gzip_is_400(edge: LiveEdge, body: bytes) -> None:
     answer = await edge.post(body, headers=edge.headers(Content_Encoding="gzip"))

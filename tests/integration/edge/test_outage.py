@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -71,12 +73,28 @@ class Load:
         self._running = False
 
 
+async def leave(broker: LocalKafka, how: str) -> None:
+    if how == "freeze":
+        assert broker.pid is not None
+        os.kill(broker.pid, signal.SIGSTOP)
+    else:
+        await asyncio.to_thread(getattr(broker, how))
+
+
+async def come_back(broker: LocalKafka, how: str) -> None:
+    if how == "freeze":
+        assert broker.pid is not None
+        os.kill(broker.pid, signal.SIGCONT)
+    else:
+        await asyncio.to_thread(broker.start)
+
+
 async def missing(place: Place, load: Load) -> set[str]:
     """Ids that were accepted and are not in the topic."""
     return load.accepted - {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.parametrize("how", ["stop", "kill", "freeze"])
 async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
     outage: Place, broker: LocalKafka, tmp_path: Path, how: str
 ) -> None:
@@ -85,11 +103,11 @@ async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
     async with running(edge), aiohttp.ClientSession() as session:
         clients = [asyncio.create_task(load.run(session, batch)) for batch in (1, 1, 20)]
         await eventually(lambda: len(load.accepted) > 300)
-        await asyncio.to_thread(getattr(broker, how))
+        await leave(broker, how)
         before = len(load.accepted)
         await asyncio.sleep(OUTAGE_SECONDS)
         assert len(load.accepted) > before + 100, "events are accepted while Kafka is away"
-        await asyncio.to_thread(broker.start)
+        await come_back(broker, how)
         during = len(load.accepted)
         await eventually(lambda: len(load.accepted) > during + 300, 60)
         load.end()
