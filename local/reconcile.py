@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 import click
 import msgspec
 from aiokafka.errors import KafkaError
+from rich.box import SIMPLE
 from rich.table import Table
 
 from local.console import console, need_kafka, print_json, settings_of
@@ -97,17 +98,18 @@ def _today() -> date:
 
 def _show(result: Reconciliation, behind: list[Lag], repaired: dict[str, int]) -> None:
     out = console()
-    table = Table(title="events by project")
-    for name in ("project", "accepted", "duplicate", "dead", "stored", "payloads", "in issues", "in rollups"):
-        table.add_column(name, justify="left" if name == "project" else "right")
+    table = Table(box=SIMPLE, pad_edge=False)
+    table.add_column("project", overflow="fold")
+    for name in ("accepted", "repeats", "dead", "stored", "payloads", "rollups", "in issues", "issues"):
+        table.add_column(name, justify="right", overflow="fold")
     wrong = {difference.project_id for difference in result.differences}
     for one in result.projects:
         sums = {count for name, count in one.rollups.items() if name != "tag_day"}
         table.add_row(
             f"{one.name or '?'} ({one.project_id})",
             *(f"{n:,}" for n in (one.accepted, one.duplicates, one.dead_lettered, one.stored, one.payloads)),
-            f"{one.counted_in_issues:,} / {one.issues:,}",
             " ".join(f"{count:,}" for count in sorted(sums)),
+            *(f"{n:,}" for n in (one.counted_in_issues, one.issues)),
             style="red" if one.project_id in wrong else None,
         )
     out.print(table)
