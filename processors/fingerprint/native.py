@@ -20,23 +20,40 @@ _SWIFT = re.compile(
 _CONFORMANCE = re.compile(r" in conformance .*\Z")
 _ADDRESS = re.compile(r"\A(?:0x[0-9a-fA-F]+|\d+|-?None)\b")
 _RETURN_TYPE = re.compile(
-    r"\A(?:virtual |static |void |bool |int |auto |[\w:]+[*&]* )+(?=[\w:~]+(?:\(|\Z|<))"
+    r"\A(?:virtual |static |void |bool |int |auto |(?!operator )[\w:]+[*&]* )+(?=[\w:~]+(?:\(|\Z|<))"
 )
 
-_HELPERS = re.compile(
-    r"\A(?:_*pthread_\w+|_*abort\w*|raise|tgkill|gsignal|_*kill|__libc_\w+|__GI_\w+|_*assert\w*|_*exit|terminate|std::\w*terminate\w*|__cxa_\w+|_*cxx_\w+"
-    r"|_?objc_\w+|__?exceptionPreprocess|_NSRaise\w*|\+\[NSException raise.*|-\[NSException raise\]|_?CF_?forwarding_prep_\w+|___forwarding___"
-    r"|-\[NSObject\(NSObject\) doesNotRecognizeSelector:\]|malloc_\w+|szone_\w+|tiny_\w+|small_\w+|nano_\w+|free\w*|malloc|realloc|calloc|_?CFRelease|_?CFRetain"
-    r"|_*mem(?:cpy|set|move|cmp|chr)\w*|_*str(?:len|cpy|cmp|cat|chr|dup|ncpy|ncmp|str)\w*|_*platform_mem\w+"
-    r"|_*asan\w*::.*|_*asan_\w+|_*interceptor_.*|_*sanitizer.*|_*ubsan.*|_*msan.*|_*tsan.*|_*lsan.*|fuzzer::.*|operator (?:new|delete).*|_*interceptor\w*"
-    r"|WTFCrash\w*|\w*_Fatal|\w*FatalError\w*|base::debug::.*|logging::.*|google::LogMessage.*|crashpad::.*|google_breakpad::.*|abort_message\w*|demangling_\w+"
-    r"|_?(?:swift_)?(?:runtime::)?(?:assertionFail\w*|_assertionFailure.*|assertionFailure.*|fatalError\w*|preconditionFail\w*|unexpected(?:Failure|Error)\w*).*"
-    r"|_*swift_\w+|_*android_log_\w+|specialized _\w*|Swift\.\w+|_T0?s.*assertion.*|\$ss17_assertion.*|std::.*|boost::(?:function|_bi|bind|detail)\w*::.*|<?core::.*|<?alloc::.*|<?std::.*"
-    r"|rust_\w+|_*rust_.*|panic\w*|runtime\.(?:raise|panic\w*|go\w*|throw|fatal\w*).*|_*report_\w+|_*stack_chk_fail\w*|_*fortify_\w+|_*chk_fail\w*|RaiseException|KiUser\w+|Rtl\w+|Nt\w+|Zw\w+|_purecall"
-    r"|main|start|_?dyld_start|_*libc_start\w*|_start|wmain|WinMain|UIApplicationMain|NSApplicationMain|__scrt_\w+|invoke_main|_*tmainCRTStartup|_*start_thread|___?CF\w*|CFRunLoop\w+|GSEvent\w+|_dispatch_\w+|start_wqthread|thread_start|clone|__clone|BaseThreadInitThunk|CrashTrampolineAsm"
-    r"|LLVMFuzzerTestOneInput|wait4|do_system|syscall|_*psynch_\w+|mach_msg\w*|nullptr|backtrace\w*|\w*[sS]tackTrace\w*|\w*signal_?handler\w*|_sigtramp\w*|HandleAbortSignal|art::.*|_?VirtualCall|libsystem_\w+"
-    r"|block_(?:destroy|copy)_helper\w*|__(?:destroy|copy)_helper_block\w*|stripped_application_code|redacted|<redacted>|<unknown>|\?\?\?|None|null|<libclang.*|_*security_\w+|invalid_parameter\w*|_invoke_watson|terminate\w*|_CxxThrow\w*|_RTC_\w+)\Z"
+# Machinery that is no place, by what it does. Names are cleaned before they are compared.
+_ENDING = (
+    r"_*abort\w*|raise|tgkill|gsignal|_*kill|_*assert\w*|_*exit|terminate\w*|__libc_\w+|__GI_\w+|.*::[aA]bort|RaiseException|wait4|do_system"
+    r"|_invoke_watson|invalid_parameter\w*|_purecall|_RTC_\w+|_*security_\w+|_*stack_chk_fail\w*|_*fortify_\w+|_*chk_fail\w*|_*report_(?:gs|range|security)\w+"
+    r"|.*BreakIntoDebugger|.*BreakDebugger|.*ImmediateCrash|Py_Exit|Py_FatalError"
 )
+_RAISING = (
+    r"__cxa_\w+|_*cxx_\w+|_CxxThrow\w*|_?objc_\w+|__?exceptionPreprocess|_NSRaise\w*|_CFThrow\w+|\+\[NSException raise.*|-\[NSException raise\]"
+    r"|[-+]\[NSObject\(NSObject\) doesNotRecognizeSelector:\]|-\[NSAssertionHandler .*|_?CF_?forwarding_prep_\w+|___forwarding___|demangling_\w+"
+    r"|_?(?:runtime::)?(?:_?assertionFail\w*|fatalError|preconditionFail\w*|unexpected(?:Failure|Error)).*|.*::precondition_failure"
+    r"|_*swift_\w+|specialized _\w*|Swift\.\w+|_T0?s.*assertion.*|\$ss17_assertion.*|rust_\w+|_*rust_.*|panic\w*"
+    r"|runtime\.(?:raise|panic\w*|go\w*|throw|fatal\w*).*"
+)
+_REPORTING = (
+    r"_*(?:asan|msan|tsan|lsan|ubsan)\w*(?:::.*)?|_*interceptor_.*|_*sanitizer.*|fuzzer::.*|LLVMFuzzerTestOneInput|WTFCrash\w*|\w*_Fatal|.*FatalError\w*"
+    r"|base::debug::.*|logging::.*|google::LogMessage.*|\w*CrashLog\w*|crashpad::.*|google_breakpad::.*|kscrash\w+|_*android_log_\w+|\w*backtrace\w*"
+    r"|\w*[sS]tackTrace\w*|\w*signal_?handler\w*|_sigtramp\w*|HandleAbortSignal|CrashTrampolineAsm|-\[NSApplication _crashOnException:\]"
+)
+_MEMORY = (
+    r"(?:malloc|szone|tiny|small|nano(?:v2)?)_\w+|free\w*|malloc|realloc|calloc|_?CFRelease|_?CFRetain|operator (?:new|delete).*|__dynamic_cast"
+    r"|_*mem(?:cpy|set|move|cmp|chr)\w*|_*str(?:len|cpy|cmp|cat|chr|dup|ncpy|ncmp|str)\w*|_*platform_mem\w+"
+    r"|block_(?:destroy|copy)_helper\w*|__(?:destroy|copy)_helper_block\w*"
+)
+_RUNNING = (
+    r"main|start|_start|_?dyld_start|_*libc_start\w*|w?main|w?WinMain|__scrt_\w+|invoke_main|_*tmainCRTStartup|BaseThreadInitThunk|UIApplicationMain"
+    r"|NSApplicationMain|-\[(?:UI|NS)Application _?run\]|_*pthread_\w+|_*start_thread|start_wqthread|thread_start|_*clone|_*psynch_\w+|_dispatch_\w+"
+    r"|___?CF\w*|CFRunLoop\w+|GSEvent\w+|mach_msg\w*|syscall|KiUser\w+|Rtl\w+|Nt\w+|Zw\w+|art::.*|boost::(?:thread|call_once)\w*.*"
+)
+_WRAPPING = r"std::.*|core::.*|alloc::.*|boost::(?:function|_bi|bind|detail)\w*::.*|operator_call|operator\[\]|(?:.*::)?lambda::operator_call|_?VirtualCall"
+_NAMELESS = r"stripped_application_code|redacted|unknown|\?\?\?|None|null|nullptr|in|_mh_execute_header|lib[\w+.-]*\.so[\d.]*|linux-gate\.so|libsystem_\w+"
+_HELPERS = re.compile("|".join([_ENDING, _RAISING, _REPORTING, _MEMORY, _RUNNING, _WRAPPING, _NAMELESS]))
 
 
 def function_name(function: str) -> str:
@@ -67,7 +84,7 @@ def function_name(function: str) -> str:
 
 def is_helper(name: str) -> bool:
     """Whether a cleaned name belongs to the machinery of crashing, allocating or running, not to a place."""
-    return _HELPERS.match(name) is not None
+    return _HELPERS.fullmatch(name) is not None
 
 
 def _without_suffixes(name: str) -> str:

@@ -159,6 +159,11 @@ def test_native_functions(sent: str, name: str) -> None:
         "malloc_vreport",
         "std::vector::at",
         "boost::function0::operator_call",
+        "operator new",
+        "__dynamic_cast",
+        "linux-gate.so",
+        "-[UIApplication _run]",
+        "v8::base::OS::Abort",
     ],
 )
 def test_native_machinery_is_no_place(name: str) -> None:
