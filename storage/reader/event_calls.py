@@ -85,7 +85,11 @@ async def _page(
     last = read_cursor(cursor, EventCursor)
     if last is not None:
         asked = replace(asked, span=Range(last.start, last.end), now_ms=last.now_ms)
-    rows = await session.rows(event_list.page(asked, fingerprints, limit, last))
+    rows: Rows = ()
+    for span in event_list.windows(asked, last) if fingerprints is None else [asked.span]:
+        rows = await session.rows(event_list.page(replace(asked, span=span), fingerprints, limit, last))
+        if len(rows) > limit:
+            break
     events = [read_event(row) for row in rows[:limit]]
     known = await _issues(session, asked, events)
     return EventPage(

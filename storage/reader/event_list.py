@@ -1,12 +1,15 @@
 """Statements about single events: pages of them, one by its id, the first and last, and the neighbours."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
 
 from storage.query.parameters import Sql
 from storage.reader.cursors import EventCursor
 from storage.reader.event_rows import COLUMNS, StoredEvent
 from storage.reader.question import Question, Statement
+from storage.reader.ranges import DAY_MS, HOUR_MS, Range
+
+_WINDOWS: Final = (6 * HOUR_MS, 3 * DAY_MS)
 
 
 def page(
@@ -22,6 +25,20 @@ def page(
     return statement.ready(
         f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(conditions)} ORDER BY ts DESC, id DESC LIMIT {limit + 1:d}"
     )
+
+
+def windows(question: Question, cursor: EventCursor | None) -> Iterator[Range]:
+    """The newest hours of a range, its newest days, and the whole of it.
+
+    The events of a project aren't kept in the order of time, so that its newest ones are cheap to find only in a short range.
+    """
+    span = question.span
+    newest = question.now_ms if cursor is None and span.end is None else cursor.time if cursor else span.end
+    assert newest is not None
+    for length in _WINDOWS:
+        if newest - length > span.start:
+            yield Range(newest - length, span.end)
+    yield span
 
 
 def payload_by_id(question: Question, event: int) -> Sql:

@@ -21,7 +21,7 @@ from storage.reader.ranges import DAY_MS, HOUR_MS
 
 NOW_MS = 1_790_003_723_456
 FINGERPRINTS = 24
-MERGED = (3, 4)
+MERGED = (12, 14)
 """The fingerprint of the second belongs to the issue of the first."""
 
 

@@ -1,0 +1,30 @@
+import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
+
+from storage.client import ClickHouseError
+from storage.reader.errors import QueryTooExpensive, StorageUnavailable
+from storage.reader.execute import refusal
+
+
+@pytest.mark.parametrize("code", [158, 159, 241, 307, 396])
+def test_a_limit_that_was_reached_says_what_to_narrow(code: int) -> None:
+    refused = refusal(DatabaseError("Query memory limit exceeded", code=code))
+    assert isinstance(refused, QueryTooExpensive)
+    assert "narrow the time range or the query" in str(refused)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OperationalError("Connection refused"),
+        DatabaseError("too many simultaneous queries", code=202),
+        DatabaseError("(total) memory limit exceeded", code=241),
+    ],
+)
+def test_a_server_that_is_away_or_busy_may_answer_later(error: ClickHouseError) -> None:
+    assert isinstance(refusal(error), StorageUnavailable)
+
+
+def test_a_mistake_of_ours_is_not_hidden() -> None:
+    error = DatabaseError("Unknown identifier", code=47)
+    assert refusal(error) is error
