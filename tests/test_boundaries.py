@@ -23,8 +23,8 @@ PURE = {
 }
 FRAMEWORKS = {"aiohttp", "aiokafka", "faust", "clickhouse_connect", "asyncio", "mode"}
 DOORS = {
-    "faust": ("processors",),
-    "mode": ("processors",),
+    "faust": ("processors", "bench"),
+    "mode": ("processors", "bench"),
     "clickhouse_connect": ("storage", "local", "bench", "tests"),
 }
 
