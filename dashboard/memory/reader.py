@@ -3,10 +3,10 @@
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
+from dashboard.memory.shapes import facets, find, rank, values, within
 from dashboard.memory.stored import StoredEvent, issue_answer, issue_view, store, users_of
 from schemas.ids import hex64, parse_hex64
 from schemas.times import iso, parse_iso
@@ -32,18 +32,15 @@ from storage.reader.answers import (
     Releases,
     Series,
     Sort,
-    TagFacet,
     TagFacets,
-    TagValue,
     TagValues,
 )
 from storage.reader.cursors import EventCursor, IssueCursor, read_cursor, write_cursor
 from storage.reader.errors import BadQuery, NotFound
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
-from storage.reader.trend import trend_counts, trend_unit
+from storage.reader.trend import trend_counts, trend_unit, trend_window
 
 _UNITS: dict[str, int] = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}
-_TOP = 10
 
 
 class MemoryReader:
@@ -62,6 +59,7 @@ class MemoryReader:
         payload: bytes,
         *,
         issue: int = 1,
+        fingerprint: int | None = None,
         sdk: str = "test/1.0",
         received_ms: int | None = None,
         grouping: GroupingOf | None = None,
@@ -69,7 +67,15 @@ class MemoryReader:
         """Keep an event in an issue."""
         why = grouping or GroupingOf("1", "stack", ["Error"])
         received = self._now_ms() if received_ms is None else received_ms
-        event = store(project, issue, payload, sdk=sdk, received_ms=received, grouping=why)
+        event = store(
+            project,
+            issue,
+            payload,
+            fingerprint=issue if fingerprint is None else fingerprint,
+            sdk=sdk,
+            received_ms=received,
+            grouping=why,
+        )
         insort(self._events, event, key=lambda known: known.order)
 
     async def ping(self) -> None:
@@ -92,9 +98,9 @@ class MemoryReader:
         found: dict[int, list[StoredEvent]] = defaultdict(list)
         for event in self._matching(self._of_project(project), query, span):
             found[event.issue].append(event)
-        answers = [self._answer(events, span) for events in found.values()]
+        answers = [self._answer(query, events, span) for events in found.values()]
         ranked = sorted(
-            ((_rank(issue, sort), issue) for issue in answers), key=lambda pair: pair[0], reverse=True
+            ((rank(issue, sort), issue) for issue in answers), key=lambda pair: pair[0], reverse=True
         )
         rest = [
             (key, issue)
@@ -114,7 +120,7 @@ class MemoryReader:
         """One issue, also when nothing of it lies in the range."""
         span = self._span(start, end)
         counted = self._matching(self._of_issue(issue), query, span)
-        return self._answer(counted, span, self._of_issue(issue))
+        return self._answer(query, counted, span, self._of_issue(issue))
 
     async def activity(self, issue: str, *, limit: int = 50, cursor: str | None = None) -> ActivityPage:
         """The changes that were put in; the fake has one page."""
@@ -150,31 +156,34 @@ class MemoryReader:
 
     async def issue_event(self, issue: str, event: str) -> EventDetail:
         """An event of an issue."""
-        return _one(self._of_issue(issue), event, self._events)
+        return find(self._of_issue(issue), event, self._events)
 
     async def project_event(self, project: int, event: str) -> EventDetail:
         """An event of a project."""
-        return _one(self._of_project(project), event, self._events)
+        return find(self._of_project(project), event, self._events)
 
     async def issue_tags(
         self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
     ) -> TagFacets:
         """Tags of an issue."""
-        return _facets(self._matching(self._of_issue(issue), query, self._span(start, end)))
+        found = self._matching(self._of_issue(issue), query, self._span(start, end))
+        return facets(found, len(found))
 
     async def project_tags(
         self, project: int, query: str = "", *, start: int | None = None, end: int | None = None
     ) -> TagFacets:
         """Tags of a project."""
-        return _facets(self._matching(self._of_project(project), query, self._span(start, end)))
+        found = self._matching(self._of_project(project), query, self._span(start, end))
+        # Without a query the real one reads a rollup, which is no sample of events.
+        return facets(found, len(found) if query else 0)
 
     async def tag_values(self, project: int, key: str, prefix: str = "") -> TagValues:
         """Values of a tag."""
-        return _values([e.view.tags[key] for e in self._of_project(project) if key in e.view.tags], prefix)
+        return values([e.view.tags[key] for e in self._of_project(project) if key in e.view.tags], prefix)
 
     async def field_values(self, project: int, field: str, prefix: str = "") -> TagValues:
         """Values of a field."""
-        return _values([v for e in self._of_project(project) for v in e.view.values(field)], prefix)
+        return values([v for e in self._of_project(project) for v in e.view.values(field)], prefix)
 
     async def keys(self, project: int, prefix: str = "") -> Keys:
         """Fields, then tags, the most frequent first."""
@@ -214,6 +223,12 @@ class MemoryReader:
         for event in events:
             found[event.view.release].append(event)
             firsts.setdefault(event.issue, event.view.release)
+        regressions = Counter(
+            msgspec.json.decode(change.data).get("release")
+            for issue in {event.issue for event in events}
+            for change in self.changes[hex64(issue)]
+            if change.kind == "regressed"
+        )
         rows = [
             Release(
                 release=name,
@@ -221,7 +236,7 @@ class MemoryReader:
                 last_seen=iso(seen[-1].time),
                 events=len(seen),
                 new_issues=sum(first == name for first in firsts.values()),
-                regressions=0,
+                regressions=regressions[name],
             )
             for name, seen in found.items()
         ]
@@ -236,9 +251,11 @@ class MemoryReader:
         interval: Interval | None = None,
     ) -> Outcomes:
         """The counts that were put in, by time only where an interval is asked for."""
-        self._span(start, end)
+        span = self._span(start, end)
         sums: Counter[tuple[str | None, str, str, str]] = Counter()
         for one in self.outcome_counts[project]:
+            if one.time is not None and not within(parse_iso(one.time), span):
+                continue
             time = None
             if interval is not None and one.time is not None:
                 time = iso(floor(parse_iso(one.time), _UNITS[interval]))
@@ -269,7 +286,7 @@ class MemoryReader:
         lives: dict[int, IssueView] = {}
         found = []
         for event in events:
-            if event.time < span.start or (span.end is not None and event.time >= span.end):
+            if not within(event.time, span):
                 continue
             if event.issue not in lives:
                 name = hex64(event.issue)
@@ -280,11 +297,13 @@ class MemoryReader:
         return found
 
     def _answer(
-        self, counted: list[StoredEvent], span: Range, life: list[StoredEvent] | None = None
+        self, query: str, counted: list[StoredEvent], span: Range, life: list[StoredEvent] | None = None
     ) -> Issue:
         whole = life or self._of_issue(hex64(counted[0].issue))
         unit = _UNITS[trend_unit(span, self._now_ms())]
-        counts = Counter(floor(event.time, unit) for event in counted)
+        # The trend goes back as far as it is long, wherever the range begins.
+        window = self._matching(whole, query, trend_window(span, self._now_ms()))
+        counts = Counter(floor(event.time, unit) for event in window)
         trend = trend_counts(dict(counts), span, self._now_ms())
         return issue_answer(whole, counted, self.states[hex64(whole[0].issue)], trend)
 
@@ -322,53 +341,3 @@ class MemoryReader:
             ],
             chosen,
         )
-
-
-def _rank(issue: Issue, sort: Sort) -> tuple[int, str]:
-    key: int
-    match sort:
-        case "lastSeen":
-            key = parse_iso(issue.last_seen)
-        case "firstSeen":
-            key = parse_iso(issue.first_seen)
-        case "events":
-            key = issue.events
-        case "users":
-            key = issue.users
-        case "trend":
-            half = len(issue.trend) // 2
-            key = sum(issue.trend[half:]) - sum(issue.trend[:half])
-    return key, issue.id
-
-
-def _one(events: list[StoredEvent], wanted: str, everything: list[StoredEvent]) -> EventDetail:
-    if wanted in {"latest", "oldest"}:
-        found = events[-1 if wanted == "latest" else 0] if events else None
-    else:
-        found = next((event for event in events if event.id == wanted.lower()), None)
-    if found is None:
-        raise NotFound("there is no such event")
-    mates = [event for event in everything if event.issue == found.issue]
-    place = mates.index(found)
-    before = mates[place - 1] if place else None
-    after = mates[place + 1] if place + 1 < len(mates) else None
-    return found.detail(before, after)
-
-
-def _facets(events: list[StoredEvent]) -> TagFacets:
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for event in events:
-        for key, value in event.view.tags.items():
-            counts[key][value] += 1
-    ordered = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
-    facets = [TagFacet(key, len(values), _top(values)) for key, values in ordered]
-    return TagFacets(facets, False, len(events))
-
-
-def _values(values: list[Any], prefix: str) -> TagValues:
-    return TagValues(_top(Counter(value for value in values if value.startswith(prefix))))
-
-
-def _top(values: Counter[str]) -> list[TagValue]:
-    ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
-    return [TagValue(value, events) for value, events in ordered[:_TOP]]

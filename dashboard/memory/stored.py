@@ -17,6 +17,7 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
 
     project: int
     issue: int
+    fingerprint: int
     id: str
     kind: str
     culprit: str
@@ -65,7 +66,7 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
             event_id=self.id,
             project_id=str(self.project),
             issue_id=hex64(self.issue),
-            fingerprint=hex64(self.issue),
+            fingerprint=hex64(self.fingerprint),
             time=iso(self.time),
             received_at=iso(self.received_ms),
             sdk=self.view.sdk,
@@ -76,7 +77,14 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
 
 
 def store(
-    project: int, issue: int, payload: bytes, *, sdk: str, received_ms: int, grouping: GroupingOf
+    project: int,
+    issue: int,
+    payload: bytes,
+    *,
+    fingerprint: int,
+    sdk: str,
+    received_ms: int,
+    grouping: GroupingOf,
 ) -> StoredEvent:
     """An event as it is kept. Raises msgspec.DecodeError for what is no event."""
     event: dict[str, Any] = msgspec.json.decode(payload)
@@ -84,6 +92,7 @@ def store(
     return StoredEvent(
         project=project,
         issue=issue,
+        fingerprint=fingerprint,
         id=str(event["id"]).lower(),
         kind=str(event.get("kind", "")),
         culprit=_culprit(event["error"].get("stack") or [{}]),
@@ -141,6 +150,6 @@ def issue_answer(
         assignee="someone" if state.assigned else None,
         resolved_in=None,
         ignore_until=None,
-        fingerprints=[hex64(first.issue)],
+        fingerprints=sorted({hex64(event.fingerprint) for event in life}),
         trend=trend,
     )

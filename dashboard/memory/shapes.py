@@ -1,0 +1,72 @@
+"""Answers shaped from lists of events."""
+
+from collections import Counter, defaultdict
+from typing import Any, Final
+
+from dashboard.memory.stored import StoredEvent
+from schemas.times import parse_iso
+from storage.reader.answers import EventDetail, Issue, Sort, TagFacet, TagFacets, TagValue, TagValues
+from storage.reader.errors import NotFound
+from storage.reader.ranges import Range
+
+TOP: Final = 10
+
+
+def within(ms: int, span: Range) -> bool:
+    """Whether a time lies in the range."""
+    return span.start <= ms and (span.end is None or ms < span.end)
+
+
+def rank(issue: Issue, sort: Sort) -> tuple[int, str]:
+    """Key and id by which a list is ordered, the greatest first."""
+    key: int
+    match sort:
+        case "lastSeen":
+            key = parse_iso(issue.last_seen)
+        case "firstSeen":
+            key = parse_iso(issue.first_seen)
+        case "events":
+            key = issue.events
+        case "users":
+            key = issue.users
+        case "trend":
+            half = len(issue.trend) // 2
+            key = sum(issue.trend[half:]) - sum(issue.trend[:half])
+    return key, issue.id
+
+
+def find(events: list[StoredEvent], wanted: str, everything: list[StoredEvent]) -> EventDetail:
+    """An event by id, `latest` or `oldest`, between its neighbours in the issue. Raises NotFound."""
+    if wanted in {"latest", "oldest"}:
+        found = events[-1 if wanted == "latest" else 0] if events else None
+    else:
+        found = next((event for event in events if event.id == wanted.lower()), None)
+    if found is None:
+        raise NotFound("there is no such event")
+    mates = [event for event in everything if event.issue == found.issue]
+    place = mates.index(found)
+    before = mates[place - 1] if place else None
+    after = mates[place + 1] if place + 1 < len(mates) else None
+    return found.detail(before, after)
+
+
+def facets(events: list[StoredEvent], sample: int) -> TagFacets:
+    """Tags with their most frequent values; `sample` is how many events were looked at, 0 for all."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for event in events:
+        for key, value in event.view.tags.items():
+            counts[key][value] += 1
+    ordered = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
+    facets = [TagFacet(key, len(values), top(values)) for key, values in ordered]
+    return TagFacets(facets, False, sample)
+
+
+def values(values: list[Any], prefix: str) -> TagValues:
+    """Values that begin with the prefix."""
+    return TagValues(top(Counter(value for value in values if value.startswith(prefix))))
+
+
+def top(values: Counter[str]) -> list[TagValue]:
+    """The most frequent values."""
+    ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+    return [TagValue(value, events) for value, events in ordered[:TOP]]

@@ -1,0 +1,225 @@
+"""The read API over ClickHouse and over the fake: both give the same answers to the same questions."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from dashboard.app import build_app
+from dashboard.memory import MemoryProjects
+from dashboard.parts import Parts
+from dashboard.ports import ReadPort
+from schemas.ids import hex64
+from schemas.times import iso
+from storage.client import open_client
+from storage.migrate import migrate
+from storage.project_edits import create
+from storage.reader import Limits, Reader
+from storage.reader.execute import ClickHouseExecutor
+from tests.contract.dashboard.worlds import NOW_MS, History, fill_clickhouse, fill_memory
+from tests.servers import run_sql
+from tests.unit.dashboard.sample import HOUR_MS
+from tests.unit.dashboard.site import ADMIN, SETTINGS
+
+Client = TestClient[web.Request, web.Application]
+
+
+class Both(NamedTuple):
+    """The same API over the fake and over ClickHouse."""
+
+    fake: Client
+    real: Client
+    history: History
+
+    async def ask(self, path: str, **query: Any) -> Any:
+        """The answer of both, which must be equal."""
+        answers = [await self.one(client, path, query) for client in (self.fake, self.real)]
+        assert answers[0] == answers[1]
+        return answers[1][1]
+
+    async def one(self, client: Client, path: str, query: dict[str, Any]) -> tuple[int, Any]:
+        text = f"/api/v1{path}?{urlencode(query)}"
+        async with client.get(text, headers=ADMIN) as answer:
+            return answer.status, await answer.json()
+
+    @property
+    def project(self) -> str:
+        return f"/projects/{self.history.project}"
+
+    def issue(self, fingerprint: int) -> str:
+        return f"/issues/{hex64(self.history.issue(fingerprint))}"
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    return History(secrets.randbelow(1 << 30) + 1)
+
+
+@pytest.fixture(scope="module")
+def filled_url(clickhouse_url: str, history: History) -> Iterator[str]:
+    name = f"test_{secrets.token_hex(6)}"
+    url = urlsplit(clickhouse_url)._replace(path=f"/{name}").geturl()
+    migrate(url)
+    client = open_client(url)
+    fill_clickhouse(history, client)
+    client.close()
+    yield url
+    run_sql(clickhouse_url, f"DROP DATABASE {name} SYNC")
+
+
+@pytest.fixture
+async def both(filled_url: str, history: History) -> AsyncIterator[Both]:
+    reader = Reader(ClickHouseExecutor(filled_url, Limits()), lambda: NOW_MS)
+    async with AsyncExitStack() as stack:
+        fake, real = [await _client(stack, one, history) for one in (fill_memory(history), reader)]
+        yield Both(fake, real, history)
+    await reader.close()
+
+
+async def _client(stack: AsyncExitStack, reader: ReadPort, history: History) -> Client:
+    project = msgspec.structs.replace(create("shop", now_ms=NOW_MS), id=str(history.project))
+    app = build_app(SETTINGS, Parts(reader, MemoryProjects(project), lambda: NOW_MS))
+    client: Client = await stack.enter_async_context(TestClient(TestServer(app)))
+    return client
+
+
+QUERIES = [
+    "",
+    "environment:staging",
+    "tier:pro -environment:prod",
+    "größe TypeError",
+    "is:open",
+    "is:regressed OR n:3",
+    "has:user events:>5",
+    'tags["it\'s"]:"a\\"b\\\\c"',
+    "firstSeen:<-2d",
+    "release:shop@1.1.*",
+    "file:src/checkout.ts",
+    "nothing-like-this",
+]
+RANGES: list[dict[str, str]] = [
+    {},
+    {"start": iso(NOW_MS - 30 * HOUR_MS)},
+    {"start": iso(NOW_MS - 9 * 24 * HOUR_MS - 12_345), "end": iso(NOW_MS - 3 * HOUR_MS - 1)},
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_issues_of_a_query(both: Both, query: str) -> None:
+    for span in RANGES:
+        for sort in ("lastSeen", "firstSeen", "events", "users"):
+            await both.ask(f"{both.project}/issues", query=query, sort=sort, **span)
+    found = await both.ask(f"{both.project}/issues", query=query)
+    assert bool(found["issues"]) == (query != "nothing-like-this")
+
+
+async def test_an_issue_and_what_counts_in_a_range(both: Both) -> None:
+    for fingerprint in both.history.lives():
+        for span in RANGES:
+            issue = await both.ask(both.issue(fingerprint), **span)
+            assert issue["totalEvents"] == len(both.history.lives()[fingerprint])
+        await both.ask(both.issue(fingerprint), query="tier:pro")
+        await both.ask(f"{both.issue(fingerprint)}/activity")
+
+
+async def test_pages_of_issues_and_events_hold_each_once(both: Both) -> None:
+    for path, key in ((f"{both.project}/issues", "issues"), (f"{both.project}/events", "events")):
+        for client in (both.fake, both.real):
+            seen: list[str] = []
+            cursor: dict[str, str] = {}
+            while True:
+                status, page = await both.one(client, path, {"limit": 7} | cursor)
+                assert status == 200
+                assert len(page[key]) <= 7
+                seen += [one["id"] for one in page[key]]
+                if page["nextCursor"] is None:
+                    break
+                cursor = {"cursor": page["nextCursor"]}
+            assert len(seen) == len(set(seen))
+            expected = len(both.history.lives()) if key == "issues" else len(both.history.events)
+            assert len(seen) == expected
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_events_of_a_query(both: Both, query: str) -> None:
+    for span in RANGES:
+        await both.ask(f"{both.project}/events", query=query, limit=500, **span)
+        await both.ask(f"{both.issue(100)}/events", query=query, limit=500, **span)
+
+
+async def test_an_event_between_its_neighbours(both: Both) -> None:
+    life = both.history.lives()[100]
+    for number, sent in enumerate(life):
+        detail = await both.ask(f"{both.issue(100)}/events/{sent['id']}")
+        assert detail["event"] == sent
+        assert detail["previousEventId"] == (life[number - 1]["id"] if number else None)
+        assert detail["nextEventId"] == (life[number + 1]["id"] if number + 1 < len(life) else None)
+        assert detail["grouping"] == {"version": "v1", "rule": "stack", "parts": ["Error", "run in src/a.js"]}
+    latest = await both.ask(f"{both.issue(100)}/events/latest")
+    assert latest["event"]["id"] == life[-1]["id"]
+    oldest = await both.ask(f"{both.issue(100)}/events/oldest")
+    assert oldest["event"]["id"] == life[0]["id"]
+    await both.ask(f"{both.project}/events/latest")
+    await both.ask(f"{both.project}/events/{life[0]['id'].upper()}")
+
+
+async def test_tags_and_completion(both: Both) -> None:
+    for query in QUERIES:
+        await both.ask(f"{both.project}/tags", query=query)
+        await both.ask(f"{both.issue(101)}/tags", query=query)
+    values = await both.ask(f"{both.project}/tags/tier/values", prefix="p")
+    assert [value["value"] for value in values["values"]] == ["pro"]
+    assert (await both.ask(f"{both.project}/tags/nothing/values"))["values"] == []
+
+
+@pytest.mark.parametrize("interval", ["hour", "day"])
+async def test_counts_over_time(both: Both, interval: str) -> None:
+    for query in QUERIES:
+        for span in RANGES:
+            series = await both.ask(f"{both.project}/stats", query=query, interval=interval, **span)
+            issue = await both.ask(f"{both.issue(102)}/stats", query=query, interval=interval, **span)
+            assert len(series["series"]) == len(issue["series"])
+
+
+async def test_releases_and_outcomes(both: Both) -> None:
+    releases = await both.ask(f"{both.project}/releases")
+    assert sum(release["events"] for release in releases["releases"]) == len(both.history.events)
+    for span in RANGES:
+        await both.ask(f"{both.project}/outcomes", **span)
+        await both.ask(f"{both.project}/outcomes", interval="day", **span)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/issues/00000000000000ff",
+        "/issues/00000000000000ff/events",
+        "/issues/00000000000000ff/events/latest",
+        "/issues/00000000000000ff/tags",
+        "/issues/00000000000000ff/stats",
+        "/issues/00000000000000ff/activity",
+    ],
+)
+async def test_unknown_issue_is_the_same_error(both: Both, path: str) -> None:
+    assert await both.ask(path) == {"error": "notFound"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"query": "a AND"},
+        {"query": "is:broken"},
+        {"query": "events:>many"},
+        {"cursor": "x"},
+        {"start": "2026-02-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"},
+    ],
+)
+async def test_bad_question_is_the_same_error(both: Both, query: dict[str, str]) -> None:
+    answer = await both.ask(f"{both.project}/issues", **query)
+    assert answer["error"] == "validationFailed"

@@ -1,0 +1,193 @@
+"""One history of a project, put into the fake and into ClickHouse alike."""
+
+import json
+import random
+import uuid
+from collections import defaultdict
+from typing import Any
+
+from dashboard.memory import MemoryReader
+from schemas.chunks import ChunkEvent, Grouping
+from schemas.ids import hex64, issue_id, uuid7
+from schemas.issues import Activity, IssueRecord, Outcome
+from schemas.payload import compress
+from schemas.times import iso, parse_iso
+from storage.client import Client
+from storage.query.view import IssueView
+from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
+from storage.records import ISSUE_ACTIVITY, ISSUES, OUTCOMES, activity_row, issue_row, outcome_row, table
+from storage.rows import EventColumns
+from tests.unit.dashboard.sample import HOUR_MS, showcase
+
+NOW_MS = 1_790_003_723_456
+SDKS = ("javascript/1.4.0", "react-native/0.9.1")
+WHY = GroupingOf("v1", "stack", ["Error", "run in src/a.js"])
+
+
+class History:
+    """Events of a project, oldest first, each with its fingerprint and time of receipt."""
+
+    def __init__(self, project: int, seed: int = 5, many: int = 160) -> None:
+        self.project = project
+        chance = random.Random(seed)
+        ages = sorted((int(13 * 24 * HOUR_MS * chance.random() ** 2) for _ in range(many)), reverse=True)
+        self.events = [
+            (self._event(chance, NOW_MS - 1_000 - age), 100 + int(12 * chance.random() ** 2)) for age in ages
+        ]
+
+    def _event(self, chance: random.Random, at: int) -> dict[str, Any]:
+        event = showcase(at) | {
+            "id": str(uuid7(at)),
+            "environment": chance.choice(["prod", "prod", "staging"]),
+            "release": f"shop@1.{chance.randrange(3)}.0+{chance.randrange(9)}",
+            "tags": {
+                "tier": chance.choice(["free", "pro"]),
+                "n": str(chance.randrange(12)),
+                "it's": 'a"b\\c',
+            },
+            "user": chance.choice([None, *({"id": f"u{n}"} for n in range(12))]),
+        }
+        kind = chance.choice(["TypeError", "RangeError"])
+        event["error"] = event["error"] | {"type": kind, "message": f"Can't read größe {chance.randrange(9)}"}
+        return event
+
+    def lives(self) -> dict[int, list[dict[str, Any]]]:
+        """Events by fingerprint."""
+        found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for event, fingerprint in self.events:
+            found[fingerprint].append(event)
+        return found
+
+    def issue(self, fingerprint: int) -> int:
+        """The issue of a fingerprint."""
+        return issue_id(self.project, fingerprint)
+
+    def state(self, fingerprint: int) -> IssueView:
+        """A state that follows from the fingerprint."""
+        return IssueView(
+            status=("open", "resolved", "ignored")[fingerprint % 3],
+            regressed=fingerprint % 5 == 0,
+            assigned=fingerprint % 4 == 0,
+        )
+
+    def outcomes(self) -> list[Outcome]:
+        """Counts at several minutes."""
+        kinds: tuple[tuple[Any, str, int], ...] = (
+            ("accepted", "", 40),
+            ("duplicate", "", 3),
+            ("invalid", "release", 2),
+        )
+        return [
+            Outcome(
+                str(self.project),
+                iso((NOW_MS - hours * HOUR_MS) // 60_000 * 60_000),
+                sdk,
+                outcome,
+                reason,
+                count,
+                "edge-0",
+                n,
+            )
+            for n, hours in enumerate((0, 1, 1, 30, 200))
+            for sdk in SDKS
+            for outcome, reason, count in kinds
+        ]
+
+    def activity(self, fingerprint: int) -> list[Activity]:
+        """A short life of an issue."""
+        kinds: tuple[Any, ...] = ("created", "resolved", "regressed")
+        release = self.lives()[fingerprint][0]["release"]
+        return [
+            Activity(
+                id=f"{kind}-{fingerprint}",
+                issue=hex64(self.issue(fingerprint)),
+                project_id=str(self.project),
+                kind=kind,
+                by="admin",
+                at=iso(NOW_MS - (50 - number) * HOUR_MS),
+                data={"release": release},
+            )
+            for number, kind in enumerate(kinds)
+        ]
+
+
+def fill_memory(history: History) -> MemoryReader:
+    """The history in the fake."""
+    reader = MemoryReader(lambda: NOW_MS)
+    for number, (event, fingerprint) in enumerate(history.events):
+        reader.add(
+            history.project,
+            json.dumps(event).encode(),
+            issue=history.issue(fingerprint),
+            fingerprint=fingerprint,
+            sdk=SDKS[number % 2],
+            received_ms=parse_iso(event["timestamp"]) + 700,
+            grouping=WHY,
+        )
+    for fingerprint in history.lives():
+        name = hex64(history.issue(fingerprint))
+        reader.states[name] = history.state(fingerprint)
+        reader.changes[name] = [
+            ActivityRow(one.id, one.kind, one.by, one.at, _raw(one.data))
+            for one in reversed(history.activity(fingerprint))
+        ]
+    reader.outcome_counts[history.project] = [
+        OutcomeCount(one.minute, one.outcome, one.sdk, one.reason, one.count) for one in history.outcomes()
+    ]
+    return reader
+
+
+def _raw(data: dict[str, Any]) -> Any:
+    from msgspec import Raw
+
+    return Raw(json.dumps(data, separators=(",", ":")).encode())
+
+
+def fill_clickhouse(history: History, client: Client) -> None:
+    """The history in the tables, the way the writer puts it there."""
+    columns = EventColumns()
+    for number, (event, fingerprint) in enumerate(history.events):
+        chunk = ChunkEvent(
+            history.project,
+            uuid.UUID(event["id"]).bytes,
+            parse_iso(event["timestamp"]) + 700,
+            SDKS[number % 2],
+            compress(json.dumps(event).encode()),
+        )
+        columns.add(chunk, Grouping(fingerprint, WHY.version, WHY.rule, tuple(WHY.parts)), 90, 90)
+    client.insert_arrow("ingest", columns.table())
+    lives = history.lives()
+    records = [_record(history, fingerprint, life) for fingerprint, life in lives.items()]
+    client.insert_arrow("issues", table(ISSUES, [issue_row(record) for record in records]))
+    changes = [activity_row(one) for fingerprint in lives for one in history.activity(fingerprint)]
+    client.insert_arrow("issue_activity", table(ISSUE_ACTIVITY, changes))
+    client.insert_arrow("outcomes", table(OUTCOMES, [outcome_row(one) for one in history.outcomes()]))
+
+
+def _record(history: History, fingerprint: int, life: list[dict[str, Any]]) -> IssueRecord:
+    first, last, state = life[0], life[-1], history.state(fingerprint)
+    return IssueRecord(
+        id=hex64(history.issue(fingerprint)),
+        project_id=str(history.project),
+        fingerprints=(hex64(fingerprint),),
+        error_type=last["error"]["type"],
+        message=last["error"]["message"],
+        culprit="Checkout.pay in src/checkout.ts",
+        status=state.status,  # type: ignore[arg-type]
+        regressed=state.regressed,
+        platforms={"javascript": len(life)},
+        first_seen_ms=parse_iso(first["timestamp"]),
+        last_seen_ms=parse_iso(last["timestamp"]),
+        events=len(life),
+        users=len({event["user"]["id"] for event in life if event["user"]}),
+        releases={event["release"]: 1 for event in life},
+        first_release=first["release"],
+        last_release=last["release"],
+        environments={event["environment"]: 1 for event in life},
+        last_event=last["id"],
+        assignee="someone" if state.assigned else None,
+        grouping_version=WHY.version,
+        grouping_rule=WHY.rule,
+        grouping_parts=tuple(WHY.parts),
+        version=1,
+    )
