@@ -8,18 +8,20 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import msgspec
 
+from processors.changes import BadCommand, Changes
 from processors.deadletter import PARTITION, DeadLetterLimit, letters
 from processors.decided import BadEvent, Message
 from processors.fold import Fold, created, opened
 from processors.forward import Forwarder, Written
 from processors.identity import issue_key
+from processors.merges import RefusedChange
 from processors.metrics import Metrics
 from processors.names import Names
 from processors.positions import Gap, Step, step
 from processors.seen import DeltasPosition, decode_position, deltas_key, encode
 from processors.tables import BatchTable
 from processors.take import Source
-from schemas.issues import Activity, DeltaRecord, Increment, decode_delta, decode_issue, encode_json
+from schemas.issues import DeltaRecord, decode_delta, decode_issue, encode_json
 
 STAGE = "aggregator"
 HOT = 50_000
@@ -33,7 +35,7 @@ class DeltasState:
         self.partition = partition
         self.next_offset = next_offset
         self.versions = versions
-        self.hot: dict[bytes, Fold] = {}
+        self.hot: dict[str, Fold] = {}
 
 
 class AggregatorWorker:
@@ -95,20 +97,23 @@ class AggregatorWorker:
         fresh = self._due(state, sources)
         if not fresh:
             return
-        dirty: dict[bytes, Fold] = {}
-        activities: list[Activity] = []
+        changes = Changes()
         bad: list[BadEvent] = []
+        refused = 0
         for source in fresh:
             try:
-                self._fold(state, _increments(source), dirty, activities)
-            except (msgspec.DecodeError, _UnknownCommand) as error:
+                self._apply(state, source.offset, decode_delta(source.value), changes)
+            except (msgspec.DecodeError, BadCommand, RefusedChange) as error:
+                # A person's change that can't be made says nothing about the health of what is processed.
+                refused += isinstance(error, RefusedChange)
                 bad.append(
                     BadEvent(source.offset, source.key, source.value, source.headers, str(error), None)
                 )
             await asyncio.sleep(0)
-        self._limit.note(len(fresh) - len(bad), len(bad))
-        await self._publish(state.partition, activities, bad)
-        await self._write(state, dirty)
+        changes.finish()
+        self._limit.note(len(fresh) - len(bad) + refused, len(bad) - refused)
+        await self._publish(state.partition, changes, bad)
+        await self._write(state, changes.dirty)
         self._cool(state)
 
     def _due(self, state: DeltasState, sources: Sequence[Source]) -> list[Source]:
@@ -126,37 +131,52 @@ class AggregatorWorker:
         state.next_offset += len(fresh)
         return fresh
 
-    def _fold(
-        self, state: DeltasState, delta: DeltaRecord, dirty: dict[bytes, Fold], activities: list[Activity]
-    ) -> None:
+    def _apply(self, state: DeltasState, offset: int, delta: DeltaRecord, changes: Changes) -> None:
+        def find(issue: str) -> Fold | None:
+            return self._known(state, issue)
+
+        self._fold(state, delta, changes)
+        if delta.command is not None:
+            changes.command(offset, delta.command, find)
+        if delta.signal is not None:
+            changes.signal(offset, delta.signal, find)
+
+    def _fold(self, state: DeltasState, delta: DeltaRecord, changes: Changes) -> None:
         folded = repeated = 0
         for source in delta.increments:
             for increment in source.increments:
-                key = issue_key(increment.project, increment.fingerprint).encode()
-                fold = state.hot.get(key) or self._load(state, key, increment)
+                issue = issue_key(increment.project, increment.fingerprint)
+                fold = self._known(state, issue)
+                if fold is None:
+                    fold = state.hot[issue] = Fold(opened(increment))
                 fresh = not fold.version
                 if not fold.add(source.partition, source.offset, increment):
                     repeated += 1
                     continue
                 folded += 1
-                state.versions += 1
-                dirty[key] = fold
                 if fresh:
-                    activities.append(created(increment))
+                    changes.activities.append(created(increment))
+                changes.increment(fold, source.partition, source.offset, increment)
         self._metrics.increments.inc(folded)
         self._metrics.increments_repeated.inc(repeated)
 
-    def _load(self, state: DeltasState, key: bytes, increment: Increment) -> Fold:
-        value = self._issues.part(state.partition).get(key)
-        fold = state.hot[key] = Fold(decode_issue(value) if value else opened(increment))
+    def _known(self, state: DeltasState, issue: str) -> Fold | None:
+        """The fold of an issue that there is."""
+        fold = state.hot.get(issue)
+        if fold is None:
+            value = self._issues.part(state.partition).get(issue.encode())
+            if value is not None:
+                fold = state.hot[issue] = Fold(decode_issue(value))
         return fold
 
-    async def _publish(self, partition: int, activities: list[Activity], bad: list[BadEvent]) -> None:
+    async def _publish(self, partition: int, changes: Changes, bad: list[BadEvent]) -> None:
         """Before the states: once a state is written, its increments are repeats and nothing more would be published."""
-        messages = [Message(a.issue.encode(), encode_json(a)) for a in activities]
+        messages = [Message(a.issue.encode(), encode_json(a)) for a in changes.activities]
         begun: list[Awaitable[Written]] = list(
             await self._forwarder.begin(self._names.activity, partition, messages)
         )
+        for target, signals in self._by_target(changes.deltas).items():
+            begun += await self._forwarder.begin(self._names.deltas, target, signals)
         if bad:
             letter = letters(self._names.deltas, partition, STAGE, bad)
             begun += await self._forwarder.begin(self._names.dead_letters, PARTITION, letter)
@@ -164,9 +184,18 @@ class AggregatorWorker:
         for written in begun:
             await written
 
-    async def _write(self, state: DeltasState, dirty: dict[bytes, Fold]) -> None:
+    def _by_target(self, deltas: list[tuple[str, DeltaRecord]]) -> dict[int, list[Message]]:
+        """Records for other issues by the partition of those, in their order."""
+        found: dict[int, list[Message]] = {}
+        for issue, delta in deltas:
+            target = int(issue, 16) % self._names.partitions
+            found.setdefault(target, []).append(Message(None, encode_json(delta)))
+        return found
+
+    async def _write(self, state: DeltasState, dirty: dict[str, Fold]) -> None:
         partition = state.partition
-        changes = [(key, fold.encoded()) for key, fold in dirty.items()]
+        changes = [(issue.encode(), fold.encoded()) for issue, fold in dirty.items()]
+        state.versions += sum(fold.grown() for fold in dirty.values())
         await self._issues.write(partition, changes)
         issues = len(self._issues.part(partition))
         position = DeltasPosition(state.next_offset - 1, issues, state.versions)
@@ -179,14 +208,3 @@ class AggregatorWorker:
         surplus = len(state.hot) - HOT // max(1, len(self._states))
         for key in list(state.hot)[: max(0, surplus)]:
             del state.hot[key]
-
-
-class _UnknownCommand(Exception):
-    """A command of a kind that this version doesn't know."""
-
-
-def _increments(source: Source) -> DeltaRecord:
-    delta = decode_delta(source.value)
-    if delta.command is not None:
-        raise _UnknownCommand(f"unknown command {delta.command.kind}")
-    return delta

@@ -4,16 +4,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from processors.figures import figures, own, recent, whole
 from processors.identity import issue_key
 from processors.users import Users
 from schemas.ids import hex64
 from schemas.issues import Activity, Increment, IssueRecord, decode_issue, encode_json
+from schemas.merges import Figures
 from schemas.times import iso
 
 MAX_NAMES: Final = 100
 """Releases, and environments, that an issue's aggregate names; the first and the last release always stay."""
-HOURS: Final = 14 * 24
-"""Hours before the newest event that an issue's aggregate counts one by one."""
 SYSTEM: Final = "system"
 
 
@@ -47,14 +47,18 @@ def created(increment: Increment) -> Activity:
 
 
 class Fold:
-    """An issue being folded. A fold may go on after its state was taken."""
+    """An issue being folded. A fold may go on after its state was taken.
 
-    def __init__(self, record: IssueRecord) -> None:
+    It counts its own fingerprint; figures of merged issues are added when the state is taken.
+    """
+
+    def __init__(self, published: IssueRecord) -> None:
+        record = own(published)
         self._base = record
         self._users: Users | None = None
         self._sketched = True
         self._events = record.events
-        self._version = record.version
+        self._version = self._taken = record.version
         self._first = (record.first_seen_ms, record.first_release)
         self._newest = (record.last_seen_ms, record.last_event)
         self._received = record.received_ms
@@ -66,9 +70,46 @@ class Fold:
         self._positions = dict(record.positions)
 
     @property
+    def id(self) -> str:
+        """The issue's id."""
+        return self._base.id
+
+    @property
     def version(self) -> int:
-        """How many increments are in."""
+        """How many increments, commands and signals are in."""
         return self._version
+
+    @property
+    def state(self) -> IssueRecord:
+        """Status, merges and all else that is no count; for counts see `record`."""
+        return self._base
+
+    def keep(self, state: IssueRecord) -> None:
+        """Take over a state that came of an increment which is in."""
+        self._base = replace(
+            self._base,
+            status=state.status,
+            regressed=state.regressed,
+            assignee=state.assignee,
+            resolved_in=state.resolved_in,
+            ignore_until=state.ignore_until,
+            merged_into=state.merged_into,
+            life=replace(state.life, home=None),
+        )
+
+    def settle(self, state: IssueRecord) -> None:
+        """Take over a state that came of a command or signal."""
+        self.keep(state)
+        self._version += 1
+
+    def grown(self) -> int:
+        """By how much the version has grown since this was asked last, or since the record was read."""
+        grown, self._taken = self._version - self._taken, self._version
+        return grown
+
+    def figures(self) -> Figures:
+        """What its own fingerprint has counted, a value of its own."""
+        return figures(own(self.record()))
 
     def add(self, partition: int, offset: int, increment: Increment) -> bool:
         """Fold in what the source record at `partition`, `offset` adds; False where it is in already.
@@ -104,6 +145,11 @@ class Fold:
 
     def encoded(self) -> bytes:
         """The state now, as it is published."""
+        record = self._now()
+        return encode_json(whole(record) if record.life.members else record)
+
+    def _now(self) -> IssueRecord:
+        """The state of its own fingerprint; its maps are those that the fold goes on with."""
         if self._latest is not None:
             self._base = _described(self._base, self._latest)
             self._latest = None
@@ -112,30 +158,26 @@ class Fold:
             self._sketched = True
         _bound(self._releases, (self._first[1], self._base.last_release))
         _bound(self._environments, ())
-        return encode_json(
-            replace(
-                self._base,
-                events=self._events,
-                version=self._version,
-                first_seen_ms=self._first[0],
-                first_release=self._first[1],
-                last_seen_ms=self._newest[0],
-                last_event=self._newest[1],
-                received_ms=self._received,
-                platforms=self._platforms,
-                releases=self._releases,
-                environments=self._environments,
-                hours=self._hours,
-                positions=self._positions,
-            )
+        return replace(
+            self._base,
+            events=self._events,
+            version=self._version,
+            first_seen_ms=self._first[0],
+            first_release=self._first[1],
+            last_seen_ms=self._newest[0],
+            last_event=self._newest[1],
+            received_ms=self._received,
+            platforms=self._platforms,
+            releases=self._releases,
+            environments=self._environments,
+            hours=self._hours,
+            positions=self._positions,
         )
 
     def _add_hours(self, hours: dict[int, int]) -> None:
         for hour, count in hours.items():
             self._hours[hour] = self._hours.get(hour, 0) + count
-        if len(self._hours) > HOURS:
-            oldest = max(self._hours) - HOURS
-            self._hours = {hour: count for hour, count in self._hours.items() if hour > oldest}
+        self._hours = recent(self._hours)
 
 
 def _described(record: IssueRecord, newest: Increment) -> IssueRecord:

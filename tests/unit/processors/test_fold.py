@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from processors.fold import HOURS, MAX_NAMES, Fold, created, opened
+from processors.figures import HOURS
+from processors.fold import MAX_NAMES, Fold, created, opened
 from processors.users import Users
 from schemas.ids import user_hash
 from schemas.issues import Increment, IssueRecord, decode_issue, encode_json

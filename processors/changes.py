@@ -1,0 +1,146 @@
+"""What commands, signals and increments do to the records of issues, gathered until it is written. Pure."""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from processors.fold import Fold
+from processors.lifecycle import by_command, judge, update
+from processors.merges import Exchanged, RefusedChange, merge, receive, refusal, unmerge
+from schemas.changes import CommentData, MergeData, UnmergeData, UpdateData, read_data, violations
+from schemas.issues import Activity, Command, DeltaRecord, Increment, IssueRecord
+from schemas.life import MAX_COMMANDS
+from schemas.merges import News, Signal
+
+Find = Callable[[str], Fold | None]
+"""The fold of an issue by its id, None where there is no such issue."""
+
+
+class BadCommand(Exception):
+    """The command can't be understood; the text says why."""
+
+
+class Changes:
+    """What follows from a take: folds that changed, activities, and records for `issue-deltas` by the issue they are for."""
+
+    def __init__(self) -> None:
+        self.dirty: dict[str, Fold] = {}
+        self.activities: list[Activity] = []
+        self.deltas: list[tuple[str, DeltaRecord]] = []
+        self._news: dict[str, list[News]] = {}
+
+    def increment(self, fold: Fold, partition: int, offset: int, increment: Increment) -> None:
+        """An increment that has just been folded in: it may end a state, or be news for another issue."""
+        self.dirty[fold.id] = fold
+        state = fold.state
+        if state.status == "open" and state.merged_into is None:
+            return
+        news = News(
+            fold.version,
+            partition,
+            offset,
+            increment.events,
+            increment.releases,
+            increment.users,
+            increment.received_ms,
+        )
+        if state.merged_into is not None:
+            self._news.setdefault(fold.id, []).append(news)
+            return
+        judged = judge(state, news)
+        fold.keep(judged.record)
+        self.activities += judged.activities
+
+    def command(self, offset: int, command: Command, find: Find) -> None:
+        """A command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with nothing changed."""
+        fold = find(command.issue)
+        if fold is None or fold.state.project_id != command.project_id:
+            raise RefusedChange("no such issue")
+        life = fold.state.life
+        if offset <= life.applied or command.id in life.commands:
+            return
+        if fold.state.merged_into is not None:
+            target = fold.state.merged_into
+            self.deltas.append((target, DeltaRecord(command=replace(command, issue=target))))
+            return
+        changed = _commanded(fold.record(), command)
+        kept = (*life.commands, command.id)[-MAX_COMMANDS:]
+        self._settle(fold, offset, changed, kept)
+
+    def signal(self, offset: int, signal: Signal, find: Find) -> None:
+        """A signal at this offset of `issue-deltas`. Raises RefusedChange."""
+        fold = find(signal.issue)
+        if fold is None or fold.state.project_id != signal.project_id:
+            if signal.kind == "join":
+                self._send(refusal(signal, "no such issue"))
+                return
+            raise RefusedChange("no such issue")
+        if offset <= fold.state.life.applied:
+            return
+        # News come often and need no sums.
+        record = fold.state if signal.kind == "news" else fold.record()
+        changed = receive(record, signal)
+        if changed.record is not record or changed.signals:
+            self._settle(fold, offset, changed, record.life.commands)
+
+    def finish(self) -> None:
+        """The last of a take: tell other issues what came to their members."""
+        for issue, news in self._news.items():
+            fold = self.dirty[issue]
+            state = fold.state
+            if state.merged_into is not None:
+                self._send(
+                    Signal(
+                        "news",
+                        state.merged_into,
+                        issue,
+                        state.project_id,
+                        state.life.join,
+                        version=fold.version,
+                        figures=fold.figures(),
+                        news=news,
+                    )
+                )
+
+    def _settle(self, fold: Fold, offset: int, changed: Exchanged, commands: tuple[str, ...]) -> None:
+        record = changed.record
+        fold.settle(replace(record, life=replace(record.life, applied=offset, commands=commands)))
+        self.dirty[fold.id] = fold
+        self.activities += changed.activities
+        for signal in changed.signals:
+            self._send(signal)
+
+    def _send(self, signal: Signal) -> None:
+        self.deltas.append((signal.issue, DeltaRecord(signal=signal)))
+
+
+def _commanded(record: IssueRecord, command: Command) -> Exchanged:
+    handle = _COMMANDS.get(command.kind)
+    if handle is None:
+        raise BadCommand(f"unknown command {command.kind}")
+    try:
+        return handle(record, command)
+    except msgspec.ValidationError as error:
+        raise BadCommand(f"bad data of {command.kind}: {error}") from None
+
+
+def _update(record: IssueRecord, command: Command) -> Exchanged:
+    data = read_data(command.data, UpdateData)
+    if wrong := violations(data):
+        raise BadCommand("; ".join(f"{detail.field} {detail.message}".strip() for detail in wrong))
+    return Exchanged(*update(record, command, data))
+
+
+def _comment(record: IssueRecord, command: Command) -> Exchanged:
+    data = read_data(command.data, CommentData)
+    return Exchanged(record, (by_command(record, command, "commented", {"text": data.text}),))
+
+
+_COMMANDS: Final[dict[str, Callable[[IssueRecord, Command], Exchanged]]] = {
+    "update": _update,
+    "comment": _comment,
+    "merge": lambda record, command: merge(record, command, read_data(command.data, MergeData)),
+    "unmerge": lambda record, command: unmerge(record, command, read_data(command.data, UnmergeData)),
+}

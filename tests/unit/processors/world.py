@@ -1,0 +1,211 @@
+"""The real aggregator over partitions in memory: a log, its tables and what it writes, with crashes wherever something is written."""
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import cast
+
+from prometheus_client import CollectorRegistry
+
+from processors.aggregator import AggregatorWorker
+from processors.decided import Message
+from processors.forward import Forwarder, Written
+from processors.identity import issue_key, issue_of
+from processors.metrics import Metrics
+from processors.names import Names
+from processors.tables import BatchTable
+from processors.take import Source
+from schemas.issues import (
+    Activity,
+    Command,
+    DeltaRecord,
+    Increment,
+    IssueRecord,
+    SourceIncrements,
+    decode_activity,
+    decode_issue,
+    encode_json,
+)
+from schemas.times import iso
+
+PROJECT = 1
+START = 1_790_000_000_000
+NAMES = Names(
+    events="events", grouped="grouped", grouped_events="each", deltas="deltas", issues="issues", activity="activity",
+    outcomes="outcomes", dead_letters="dead", seen="seen", partitions=3,
+)  # fmt: skip
+
+
+class Crash(Exception):
+    """The process ends here, as by kill -9."""
+
+
+class Memory:
+    """Topics: lists of messages by topic and partition. `crash_in` writes it goes down, before or after the write."""
+
+    def __init__(self) -> None:
+        self.topics: dict[tuple[str, int], list[Message]] = {}
+        self.crash_in: int | None = None
+
+    def append(self, topic: str, partition: int, messages: Iterable[Message]) -> None:
+        """One write. Raises Crash."""
+        if self.crash_in is not None:
+            self.crash_in -= 1
+            if self.crash_in == 0:
+                raise Crash
+        self.topics.setdefault((topic, partition), []).extend(messages)
+        if self.crash_in is not None:
+            self.crash_in -= 1
+            if self.crash_in == 0:
+                raise Crash
+
+
+class MemoryForwarder:
+    """What `Forwarder` does, in memory."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def begin(
+        self, topic: str, partition: int, messages: Iterable[Message]
+    ) -> list[Awaitable[Written]]:
+        """Append records."""
+        messages = list(messages)
+        if messages:
+            self._memory.append(topic, partition, messages)
+        return []
+
+
+class MemoryTable:
+    """What `BatchTable` does, in memory."""
+
+    def __init__(self, memory: Memory, topic: str) -> None:
+        self._memory = memory
+        self._topic = topic
+        self.parts: dict[int, dict[bytes, bytes]] = {}
+
+    def part(self, partition: int) -> Mapping[bytes, bytes]:
+        """What is stored of one partition."""
+        return self.parts.setdefault(partition, {})
+
+    async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Change keys of one partition."""
+        changes = list(changes)
+        if not changes:
+            return
+        self._memory.append(self._topic, partition, [Message(key, value) for key, value in changes])
+        self.parts.setdefault(partition, {}).update({k: v for k, v in changes if v is not None})
+
+
+class World:
+    """A worker, and what tests do to it and see of it."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self._source = itertools.count()
+        self._ids = itertools.count()
+        self._worker = self._started()
+
+    def _started(self) -> AggregatorWorker:
+        # As a recovery does: tables are what their topics say.
+        tables = {}
+        for name in ("issues", "seen"):
+            table = tables[name] = MemoryTable(self.memory, name)
+            for (topic, partition), messages in self.memory.topics.items():
+                if topic == name:
+                    kept = {m.key: m.value for m in messages if m.key is not None and m.value is not None}
+                    table.parts[partition] = kept
+        worker = AggregatorWorker(
+            NAMES,
+            cast(BatchTable, tables["issues"]),
+            cast(BatchTable, tables["seen"]),
+            cast(Forwarder, MemoryForwarder(self.memory)),
+            Metrics(CollectorRegistry()),
+        )
+        for partition in range(NAMES.partitions):
+            assert worker.restore(partition, 0)
+        return worker
+
+    def restart(self) -> None:
+        """A new process takes over from what was written."""
+        self.memory.crash_in = None
+        self._worker = self._started()
+
+    async def work(self, most: int = 1000) -> bool:
+        """Let each partition take up to `most` records; whether there were any. Raises Crash."""
+        taken = {}
+        for partition in range(NAMES.partitions):
+            due = self._worker.next_offset(partition) or 0
+            log = self.memory.topics.get(("deltas", partition), [])
+            if due < len(log):
+                taken[partition] = [
+                    Source(due + n, START, m.key, m.value or b"", [])
+                    for n, m in enumerate(log[due : due + most])
+                ]
+        for partition, sources in taken.items():
+            await self._worker.take({partition: sources})
+        return bool(taken)
+
+    async def settle(self, most: int = 1000) -> None:
+        """Work until nothing is left."""
+        while await self.work(most):
+            pass
+
+    def put(self, partition: int, delta: DeltaRecord) -> None:
+        """Append to `issue-deltas`."""
+        self.memory.topics.setdefault(("deltas", partition), []).append(Message(None, encode_json(delta)))
+
+    def send(self, fingerprint: int, *increments: Increment) -> None:
+        """Increments, each of a source record of its own."""
+        for one in increments:
+            source = SourceIncrements(0, next(self._source), [one])
+            self.put(issue_of(PROJECT, fingerprint) % NAMES.partitions, DeltaRecord([source]))
+
+    def ask(self, issue: str, kind: str, data: Mapping[str, object], command_id: str = "") -> str:
+        """A command; its id."""
+        made = command_id or f"c{next(self._ids)}"
+        command = Command(made, issue, str(PROJECT), kind, "ann", iso(START), dict(data))
+        self.put(int(issue, 16) % NAMES.partitions, DeltaRecord(command=command))
+        return made
+
+    def issue(self, fingerprint: int) -> IssueRecord:
+        """The last published record of a fingerprint's own issue."""
+        key = issue_key(PROJECT, fingerprint).encode()
+        partition = issue_of(PROJECT, fingerprint) % NAMES.partitions
+        found = [m.value for m in self.memory.topics.get(("issues", partition), []) if m.key == key]
+        assert found
+        assert found[-1] is not None
+        return decode_issue(found[-1])
+
+    def activities(self, *kinds: str) -> list[Activity]:
+        """What was told, repeats (which are equal) left out; in order by partition."""
+        found: dict[str, Activity] = {}
+        for (topic, _), messages in sorted(self.memory.topics.items(), key=lambda item: item[0]):
+            for message in messages if topic == "activity" else []:
+                one = decode_activity(message.value or b"")
+                assert found.setdefault(one.id, one) == one
+        return [one for one in found.values() if not kinds or one.kind in kinds]
+
+    def letters(self) -> list[str]:
+        """Why records were set aside."""
+        found = self.memory.topics.get(("dead", 0), [])
+        return [dict(message.headers)["reason"].decode() for message in found]
+
+
+def increment(
+    fingerprint: int = 1, release: str = "app@1.0.0+1", events: int = 1, users: Iterable[int] = (), ms: int = START
+) -> Increment:  # fmt: skip
+    """An increment of a few events of one release."""
+    return Increment(
+        project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms, last_ms=ms, releases={release: events},
+        environments={"prod": events}, platforms={"ios": events}, hours={ms // 3_600_000: events}, users=list(users),
+        error_type="E", message="m", culprit="f", last_event="", received_ms=ms, version="v1", rule="stack", parts=("p",),
+        first_release=release, last_release=release,
+    )  # fmt: skip
+
+
+def id_of(fingerprint: int) -> str:
+    """The issue that a fingerprint opens."""
+    return issue_key(PROJECT, fingerprint)
+
+
+Play = Callable[[World], Awaitable[None]]
