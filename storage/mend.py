@@ -17,10 +17,13 @@ def mend(client: Client, days: Days) -> dict[str, int]:
 
     Repeatable: what is equal gets nothing.
     """
-    pairs = sorted(set(days))
-    if not pairs:
-        return {}
-    return {rollup.table: _mend_one(client, rollup, pairs) for rollup in ROLLUPS}
+    weeks: dict[tuple[int, int], list[tuple[int, date]]] = {}
+    for project, day in sorted(set(days)):
+        weeks.setdefault(day.isocalendar()[:2], []).append((project, day))
+    # A week at a time: what is compared stays small, and a quiet moment long enough is found sooner.
+    return {
+        rollup.table: sum(_mend_one(client, rollup, pairs) for pairs in weeks.values()) for rollup in ROLLUPS
+    }
 
 
 def _mend_one(client: Client, rollup: Rollup, pairs: list[tuple[int, date]]) -> int:

@@ -1,8 +1,8 @@
 """Compares what was accepted, stored and counted, project by project: accepted = stored + duplicate + deadLettered."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,17 +15,27 @@ from storage.rollups import ROLLUPS, difference
 _OUTCOMES: Final = """
     SELECT project_id, toDate(minute) AS day, outcome, sum(count) FROM outcomes FINAL
     WHERE outcome IN ('accepted', 'duplicate', 'deadLettered') GROUP BY project_id, day, outcome"""
-_STORED: Final = """
-    SELECT project_id, toDate(received) AS day, count(), uniqExact(id) FROM events GROUP BY project_id, day"""
+_STORED: Final = "SELECT project_id, toDate(received) AS day, count() FROM events GROUP BY project_id, day"
 _EVENTS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM events GROUP BY project_id, day"
-_PAYLOADS: Final = """
-    SELECT project_id, toDate(ts) AS day, count(), uniqExact(id) FROM payloads GROUP BY project_id, day"""
+_PAYLOADS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM payloads GROUP BY project_id, day"
+_TWICE: Final = """
+    SELECT project_id, sum(n - 1) FROM (SELECT project_id, id, count() AS n FROM {table} GROUP BY project_id, id HAVING n > 1)
+    GROUP BY project_id"""
+_WEEKS: Final = """
+    SELECT DISTINCT extract(partition, '[0-9]{4}-[0-9]{2}-[0-9]{2}') FROM system.parts
+    WHERE active AND database = currentDatabase() AND table IN {tables:Array(String)}"""
+BOUNDED: Final = {
+    # Whole tables are compared: what doesn't fit into memory goes to disk.
+    "max_bytes_before_external_group_by": 256 << 20,
+    "join_algorithm": "grace_hash,hash",
+    "max_execution_time": 3600,
+}
 _ISSUES: Final = """
-    SELECT project_id, count(), countIf(issues.events != stored), sum(issues.events), sum(stored)
+    SELECT project_id, count(), countIf(issues.events != stored), sum(issues.events), sum(stored), toDate(min(first))
     FROM
     (
-        SELECT project_id, issue_id, any(issues.events) AS events, sum(f.n) AS stored
-        FROM (SELECT project_id, issue_id, events, arrayJoin(fingerprints) AS fingerprint
+        SELECT project_id, issue_id, any(issues.events) AS events, sum(f.n) AS stored, min(issues.first_seen) AS first
+        FROM (SELECT project_id, issue_id, events, first_seen, arrayJoin(fingerprints) AS fingerprint
               FROM issues FINAL WHERE deleted = 0 AND merged_into = 0) AS issues
         LEFT JOIN (SELECT project_id, fingerprint, count() AS n FROM events GROUP BY project_id, fingerprint) AS f
             USING (project_id, fingerprint)
@@ -96,109 +106,133 @@ class Reconciliation(Struct, frozen=True, rename="camel"):
         return any(difference.what in what for difference in self.differences)
 
 
-def compare(client: Client, today: date, quiet_seconds: float = 20.0) -> Reconciliation:
+def compare(client: Client, today: date, quiet_seconds: float = 5.0) -> Reconciliation:
     """Compare everything. Raises ClickHouseError.
 
-    Readings are taken while no block is being inserted, where such a moment is found within `quiet_seconds`.
+    What belongs together is read while no block is being inserted, where such a moment is found within `quiet_seconds`.
     """
-    reading = _Reading(client, today)
-    try:
-        projects, differences = quietly(client, reading.all, quiet_seconds)
-        return Reconciliation(projects, differences, quiet=True)
-    except NeverQuiet:
-        projects, differences = reading.all()
-        return Reconciliation(projects, differences, quiet=False)
+    reading = _Reading(client, today, quiet_seconds)
+    found = [*reading.endings(), *reading.twice(), *reading.payloads(), *reading.rollups(), *reading.issues()]
+    return Reconciliation(
+        projects=[reading.figures[project] for project in sorted(reading.figures)],
+        differences=sorted(found, key=lambda d: (int(d.project_id), d.what, d.day)),
+        quiet=reading.quiet,
+    )
 
 
 class _Reading:
-    """One pass over the tables."""
+    """One pass over the tables; `figures` fill as it goes."""
 
-    def __init__(self, client: Client, today: date) -> None:
+    def __init__(self, client: Client, today: date, quiet_seconds: float) -> None:
+        self.figures: dict[int, ProjectFigures] = {}
+        self.quiet = True
         self._client = client
         self._today = today
-
-    def all(self) -> tuple[list[ProjectFigures], list[Difference]]:
+        self._quiet_seconds = quiet_seconds
         self._kept = {
             int(project): Kept(name, events, payloads)
-            for project, name, events, payloads in self._client.query(_PROJECTS).result_rows
+            for project, name, events, payloads in self._rows(_PROJECTS)
         }
-        self._figures: dict[int, ProjectFigures] = {}
-        found = [*self._endings(), *self._payloads(), *self._rollups(), *self._issues()]
-        figures = [self._figures[project] for project in sorted(self._figures)]
-        return figures, sorted(found, key=lambda d: (int(d.project_id), d.what, d.day))
+
+    def _rows(self, sql: str, **parameters: Any) -> Sequence[Sequence[Any]]:
+        return self._client.query(sql, parameters=parameters, settings=dict(BOUNDED)).result_rows
+
+    def _together(self, *queries: str) -> list[Sequence[Sequence[Any]]]:
+        """The answers of queries that are compared with each other."""
+
+        def read() -> list[Sequence[Sequence[Any]]]:
+            return [self._rows(sql) for sql in queries]
+
+        try:
+            return quietly(self._client, read, self._quiet_seconds)
+        except NeverQuiet:
+            self.quiet = False
+            return read()
 
     def _of(self, project: int) -> ProjectFigures:
-        if project not in self._figures:
+        if project not in self.figures:
             name = self._kept[project].name if project in self._kept else ""
-            self._figures[project] = ProjectFigures(project_id=str(project), name=name, rollups={})
-        return self._figures[project]
+            self.figures[project] = ProjectFigures(project_id=str(project), name=name, rollups={})
+        return self.figures[project]
 
     def _oldest(self, project: int, *, payloads: bool = False) -> date:
         kept = self._kept.get(project, Kept("", DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS))
         return self._today - timedelta(days=kept.payloads if payloads else kept.events)
 
-    def _endings(self) -> Iterator[Difference]:
+    def endings(self) -> Iterator[Difference]:
+        """Accepted = stored + duplicate + dead letters, by day of receipt."""
+        told, rows = self._together(_OUTCOMES, _STORED)
         outcomes: dict[Day, dict[str, int]] = {}
-        for project, day, outcome, count in self._client.query(_OUTCOMES).result_rows:
+        for project, day, outcome, count in told:
             outcomes.setdefault((project, day), {})[outcome] = int(count)
-        stored = {(p, day): (int(n), int(ids)) for p, day, n, ids in self._client.query(_STORED).result_rows}
+        stored: dict[Day, int] = {(project, day): int(n) for project, day, n in rows}
         for project, day in sorted(outcomes.keys() | stored.keys()):
-            ends = outcomes.get((project, day), {})
-            rows, ids = stored.get((project, day), (0, 0))
+            ends, found = outcomes.get((project, day), {}), stored.get((project, day), 0)
             accepted, duplicates = ends.get("accepted", 0), ends.get("duplicate", 0)
             dead = ends.get("deadLettered", 0)
             figures = self._of(project)
             figures.accepted += accepted
             figures.duplicates += duplicates
             figures.dead_lettered += dead
-            figures.stored += rows
+            figures.stored += found
+            expected = accepted - duplicates - dead
             # Events of a day may be as much older as a client's clock is believed, and be dropped sooner.
-            if day - OLDEST > self._oldest(project) and rows != accepted - duplicates - dead:
-                yield Difference(str(project), "stored", accepted - duplicates - dead, rows, str(day))
-            if rows != ids:
-                yield Difference(str(project), "stored twice", ids, rows, str(day))
+            if day - OLDEST > self._oldest(project) and found != expected:
+                yield Difference(str(project), "stored", expected, found, str(day))
 
-    def _payloads(self) -> Iterator[Difference]:
-        events = {(p, day): int(n) for p, day, n in self._client.query(_EVENTS).result_rows}
-        rows = {(p, day): (int(n), int(ids)) for p, day, n, ids in self._client.query(_PAYLOADS).result_rows}
-        for project, day in sorted(events.keys() | rows.keys()):
-            expected = events.get((project, day), 0)
-            found, ids = rows.get((project, day), (0, 0))
-            self._of(project).payloads += found
-            if day > self._oldest(project, payloads=True) and found != expected:
-                yield Difference(str(project), "payloads", expected, found, str(day))
-            if found != ids:
-                yield Difference(str(project), "payloads twice", ids, found, str(day))
+    def twice(self) -> Iterator[Difference]:
+        """Ids that a table has more than once."""
+        for table in ("events", "payloads"):
+            for project, surplus in self._rows(_TWICE.format(table=table)):
+                yield Difference(str(project), f"{table} stored twice", 0, int(surplus))
 
-    def _rollups(self) -> Iterator[Difference]:
+    def payloads(self) -> Iterator[Difference]:
+        """As many payloads as events, by day, as long as payloads are kept."""
+        there, found = self._together(_EVENTS, _PAYLOADS)
+        events: dict[Day, int] = {(project, day): int(n) for project, day, n in there}
+        payloads: dict[Day, int] = {(project, day): int(n) for project, day, n in found}
+        for project, day in sorted(events.keys() | payloads.keys()):
+            expected, stored = events.get((project, day), 0), payloads.get((project, day), 0)
+            self._of(project).payloads += stored
+            if day > self._oldest(project, payloads=True) and stored != expected:
+                yield Difference(str(project), "payloads", expected, stored, str(day))
+
+    def rollups(self) -> Iterator[Difference]:
+        """Every key of every rollup, a week at a time."""
+        tables = ["events", *(rollup.table for rollup in ROLLUPS)]
+        weeks = sorted(date.fromisoformat(row[0]) for row in self._rows(_WEEKS, tables=tables))
         for rollup in ROLLUPS:
-            sums = f"SELECT project_id, sum(n) FROM {rollup.table} GROUP BY project_id"  # noqa: S608 - our own names
-            for project, total in self._client.query(sums).result_rows:
+            for project, total in self._rows(
+                f"SELECT project_id, sum(n) FROM {rollup.table} GROUP BY project_id"
+            ):
                 self._of(project).rollups[rollup.table] = int(total)
-            differing = f"""
-                SELECT project_id, toDate({rollup.time}) AS day, sum(e_n), sum(r_n), count()
-                FROM ({difference(rollup, "1", "1", sums=True)}) GROUP BY project_id, day"""  # noqa: S608
-            for project, day, expected, found, keys in self._client.query(differing).result_rows:
-                yield Difference(str(project), rollup.table, int(expected), int(found), str(day), int(keys))
+            for week in weeks:
+                sql = difference(rollup, _week_of("ts", week), _week_of(rollup.time, week), sums=True)
+                by_day = f"""
+                    SELECT project_id, toDate({rollup.time}) AS day, sum(e_n), sum(r_n), count()
+                    FROM ({sql}) GROUP BY project_id, day"""  # noqa: S608 - names of our own schema and dates
+                for project, day, expected, found, keys in self._together(by_day)[0]:
+                    yield Difference(
+                        str(project), rollup.table, int(expected), int(found), str(day), int(keys)
+                    )
 
-    def _issues(self) -> Iterator[Difference]:
-        for project, issues, differing, counted, stored in self._client.query(_ISSUES).result_rows:
+    def issues(self) -> Iterator[Difference]:
+        """What issues have counted against the events of their fingerprints."""
+        counted_rows, ungrouped = self._together(_ISSUES, _UNGROUPED)
+        for project, issues, differing, counted, stored, first_day in counted_rows:
             figures = self._of(project)
             figures.issues, figures.counted_in_issues = int(issues), int(counted)
             # Counts of issues are for life: once events are dropped they are larger than what is stored.
-            young = self._oldest(project) < self._first_day(project)
+            young = self._oldest(project) < first_day
             if differing and (young or counted < stored):
                 yield Difference(str(project), "issues", int(stored), int(counted), keys=int(differing))
-        for project, events in self._client.query(_UNGROUPED).result_rows:
+        for project, events in ungrouped:
             yield Difference(str(project), "events without issue", 0, int(events))
 
-    def _first_day(self, project: int) -> date:
-        first = self._client.query(
-            "SELECT toDate(min(first_seen)) FROM issues WHERE project_id = {project:UInt32}",
-            parameters={"project": project},
-        ).result_rows[0][0]
-        assert isinstance(first, date)
-        return first
+
+def _week_of(column: str, monday: date) -> str:
+    # `toDate` of a column in UTC is the day in UTC, whatever the server's own zone.
+    return f"toDate({column}) >= '{monday}' AND toDate({column}) < '{monday + timedelta(days=7)}'"
 
 
 def worst(differences: Iterable[Difference], limit: int) -> list[Difference]:

@@ -54,12 +54,13 @@ async def run(settings: WriterSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    health.set("projects", ok=False, detail="reading the projects")
+    health.set("registry", ok=False, detail="reading the projects")
+    health.set("retention", ok=False, detail="asking ClickHouse")
     try:
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())
             await _first(follower.loaded, stopping)
-            health.set("projects", ok=True)
+            health.set("registry", ok=True)
             chores = [
                 tasks.create_task(write_projects(registry, inserters[2])),
                 tasks.create_task(sweep(inserters[3], metrics)),
