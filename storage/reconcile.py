@@ -202,9 +202,8 @@ class _Reading:
         tables = ["events", *(rollup.table for rollup in ROLLUPS)]
         weeks = sorted(date.fromisoformat(row[0]) for row in self._rows(_WEEKS, tables=tables))
         for rollup in ROLLUPS:
-            for project, total in self._rows(
-                f"SELECT project_id, sum(n) FROM {rollup.table} GROUP BY project_id"
-            ):
+            sums = f"SELECT project_id, sum(n) FROM {rollup.table} GROUP BY project_id"  # noqa: S608 - our own names
+            for project, total in self._rows(sums):
                 self._of(project).rollups[rollup.table] = int(total)
             for week in weeks:
                 sql = difference(rollup, _week_of("ts", week), _week_of(rollup.time, week), sums=True)
