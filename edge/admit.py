@@ -74,10 +74,20 @@ def checked_text(body: bytes) -> bytes:
 
 def open_batch(body: bytes) -> list[Raw]:
     """The events of a batch, each still raw. Raises Refused for a bad wrapper (contract, section 2, point 2)."""
+    events = split_batch(body)
+    return open_batch_slowly(body) if events is None else events
+
+
+def split_batch(body: bytes) -> list[Raw] | None:
+    """The same, or None where the wrapper has to be looked at more closely."""
     try:
         return _decode_batch(body).events
     except _MALFORMED:
-        pass
+        return None
+
+
+def open_batch_slowly(body: bytes) -> list[Raw]:
+    """The second half of `open_batch`: mends what may be mended, and says what is wrong. Raises Refused."""
     mended = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
     try:
         wrapper = _decode_wrapper(mended)

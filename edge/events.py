@@ -8,7 +8,16 @@ from aiohttp import web
 from msgspec import Raw, Struct
 
 from edge import answers
-from edge.admit import LENIENT, STRICT, Refused, Rules, admit, checked_text, open_batch
+from edge.admit import (
+    LENIENT,
+    STRICT,
+    Refused,
+    Rules,
+    admit,
+    checked_text,
+    open_batch_slowly,
+    split_batch,
+)
 from edge.auth import authenticate
 from edge.body import BodyReader
 from edge.faults import Fault
@@ -135,10 +144,12 @@ async def _admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
 
 
 async def _open_batch(body: bytes) -> list[Raw]:
-    # Only a wrapper that has to be mended costs more than a stroll through it.
-    if len(body) >= _LARGE_BYTES and (rb"\ud" in body or rb"\uD" in body):
-        return await asyncio.to_thread(open_batch, body)
-    return open_batch(body)
+    events = split_batch(body)
+    if events is not None:
+        return events
+    if len(body) < _LARGE_BYTES:
+        return open_batch_slowly(body)
+    return await asyncio.to_thread(open_batch_slowly, body)
 
 
 def _rules(project: Project, sdk: str) -> Rules:
