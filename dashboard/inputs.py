@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Struct)
 
 Query = Annotated[str, Meta(max_length=MAX_QUERY, description="query language; empty: everything")]
 PageSize = Annotated[int, Meta(ge=1, le=500, description="most entries of a page")]
-Cursor = Annotated[str, Meta(max_length=500, description="`nextCursor` of the page before")]
+Cursor = Annotated[str, Meta(max_length=10_000, description="`nextCursor` of the page before")]
 Time = Annotated[
     str, Meta(max_length=40, description="ISO 8601 with an offset", extra_json_schema={"format": "date-time"})
 ]

@@ -37,6 +37,7 @@ def environment() -> jinja2.Environment:
     )
     made.filters |= {
         "inline": text.inline,
+        "flat": text.flat,
         "block": text.block,
         "count": text.count,
         "ago": times.ago,

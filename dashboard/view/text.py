@@ -38,6 +38,13 @@ def _glyph(character: str) -> Markup:
     return Markup('<span class="glyph" title="{}">{}</span>').format(f"{code} {name}", code)
 
 
+def flat(text: object, most: int = 80) -> str:
+    """Text for places that take no markup, such as titles: short, with what can't be seen as its code point."""
+    whole = str(text)
+    shown = _INVISIBLE.sub(lambda found: f"[U+{ord(found.group()):04X}]", whole[:most])
+    return shown if len(whole) <= most else f"{shown}\u2026"
+
+
 def inline(text: object, most: int = LINE) -> Markup:
     """One piece of text within a line; what is cut off is said, and left to the page that shows it whole."""
     whole = str(text)

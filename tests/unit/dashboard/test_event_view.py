@@ -1,0 +1,80 @@
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.view.breadcrumbs import timeline
+from dashboard.view.event import read
+from dashboard.view.stack import chain
+from tests.unit.dashboard.sample import NASTY, hostile, showcase
+
+AT = 1_760_000_000_000
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+NAMES = list(showcase(AT))
+
+
+def test_own_frames_are_open_and_those_of_libraries_folded() -> None:
+    outer, cause = chain(showcase(AT)["error"])
+    assert [(group.in_app, group.is_open, len(group.frames)) for group in outer.groups] == [
+        (True, True, 2),
+        (False, False, 3),
+        (True, True, 1),
+    ]
+    assert cause.type == "TimeoutError"
+
+
+def test_a_stack_without_own_frames_is_open() -> None:
+    error = {"type": "E", "message": "", "stack": [{"file": "a", "line": 1, "inApp": False}]}
+    assert chain(error)[0].groups[0].is_open
+
+
+def test_source_is_numbered_around_the_place() -> None:
+    context = chain(showcase(AT)["error"])[0].groups[0].frames[0].context
+    assert [line.number for line in context] == list(range(210, 218))
+    assert [line.number for line in context if line.is_place] == [214]
+
+
+def test_breadcrumbs_are_read_by_their_type() -> None:
+    crumbs = timeline(showcase(AT))
+    assert [(one.kind, one.text, one.detail, one.tone) for one in crumbs] == [
+        ("nav", "/cart \u2192 /checkout", "", ""),
+        ("net", "GET https://api.example.com/v2/cart/7731", "200 \u00b7 143 ms", ""),
+        ("user", "click input#card-number", "", ""),
+        ("track", "checkout_step", '{"step": 2, "variant": "B"}', ""),
+        ("log", "card brand could not be recognised", "warning", "warn"),
+        ("user", "click button#pay", "", ""),
+        ("net", "POST https://pay.example.com/v2/charges", "504 \u00b7 8,002 ms", "bad"),
+        ("custom", "retry refused", '{"attempt": 3}', ""),
+        ("log", "payment was not taken", "error", "bad"),
+    ]
+    assert [one.when for one in crumbs][-2:] == ["\u221240 ms", "\u221212 ms"]
+    assert crumbs[0].when == "\u221241.2 s"
+
+
+def test_fields_that_nobody_knows_are_kept_in_sight() -> None:
+    page = read(showcase(AT), "sdk/1")
+    assert page.others == '{\n  "cartSize": 4\n}'
+    assert ("Hash of email", "5e" * 32) in page.user
+
+
+def test_hostile_event_is_read() -> None:
+    page = read(hostile(AT), NASTY)
+    assert page.errors[0].type == NASTY
+    assert page.crumbs[0].before_ms is None
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), JSON))
+def test_any_json_where_an_event_should_be_is_read(event: dict[str, Any]) -> None:
+    read(event, "sdk/1")
+
+
+@given(
+    st.lists(st.fixed_dictionaries({}, optional={"type": JSON, "timestamp": JSON, "data": JSON}), max_size=3)
+)
+def test_any_breadcrumb_is_read(crumbs: list[Any]) -> None:
+    timeline({"timestamp": "2026-01-01T00:00:00Z", "breadcrumbs": crumbs})

@@ -1,0 +1,156 @@
+import re
+
+import pytest
+
+from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, fill
+from tests.unit.dashboard.site import NOW, Site
+
+ISSUE = f"/issues/{SHOWCASE:016x}"
+
+
+@pytest.fixture
+async def signed(site: Site) -> Site:
+    await site.sign_in()
+    fill(site.reader, site.project.number, NOW)
+    return site
+
+
+async def get(site: Site, path: str, status: int = 200) -> str:
+    answer = await site.client.get(path)
+    assert answer.status == status
+    assert answer.content_type == "text/html"
+    return await answer.text()
+
+
+async def test_home_leads_to_the_first_project(site: Site) -> None:
+    await site.sign_in()
+    answer = await site.client.get("/", allow_redirects=False)
+    assert answer.headers["Location"] == f"/projects/{site.project.id}/issues"
+
+
+async def test_empty_project_shows_a_command_that_carries_its_token(site: Site) -> None:
+    await site.sign_in()
+    page = await get(site, f"/projects/{site.project.id}/issues")
+    assert site.project.tokens[0].token in page
+    assert "curl http://127.0.0.1:8080/v1/events" in page
+
+
+async def test_list_pages_through_every_issue_once(signed: Site) -> None:
+    seen: list[str] = []
+    path = f"/projects/{signed.project.id}/issues?sort=events"
+    while True:
+        page = await get(signed, path)
+        found = re.findall(r'href="/issues/([0-9a-f]{16})"', page)
+        assert found
+        seen += found
+        more = re.search(r'rel="next" href="([^"]+)"', page)
+        if more is None:
+            break
+        path = f"/projects/{signed.project.id}/issues" + more[1].replace("&amp;", "&")
+    assert len(seen) == len(set(seen))
+    assert f"{SHOWCASE:016x}" in seen
+
+
+async def test_filters_of_the_list_work_together(signed: Site) -> None:
+    query = "query=feature%3Acheckout+OR+timeout&environment=prod&state=regressed&range=7d"
+    page = await get(signed, f"/projects/{signed.project.id}/issues?{query}")
+    assert re.findall(r'href="/issues/([0-9a-f]{16})"', page) == [f"{SHOWCASE:016x}"]
+
+
+async def test_query_that_does_not_parse_is_explained_and_kept(signed: Site) -> None:
+    page = await get(signed, f"/projects/{signed.project.id}/issues?query=a%3A%28", 400)
+    assert "The query at position" in page
+    assert 'value="a:("' in page
+
+
+async def test_own_time_range_limits_the_list(signed: Site) -> None:
+    page = await get(
+        signed, f"/projects/{signed.project.id}/issues?start=2020-01-01T00:00&end=2020-01-02T00:00"
+    )
+    assert "No issues" in page
+    await get(signed, f"/projects/{signed.project.id}/issues?start=yesterday", 400)
+
+
+async def test_issue_shows_its_latest_event_and_leads_to_the_one_before(signed: Site) -> None:
+    page = await get(signed, ISSUE)
+    assert "CheckoutError" in page
+    assert "Caused by" in page
+    previous = re.search(r'rel="prev" href="([^"]+)"', page)
+    assert previous is not None
+    before = await get(signed, previous[1])
+    assert 'rel="next"' in before
+
+
+async def test_texts_of_an_event_never_become_markup(signed: Site) -> None:
+    page = await get(signed, f"/issues/{HOSTILE:016x}")
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "\u202e" not in page
+    assert page.count("<script") == 1
+    assert "style=" not in page
+
+
+async def test_unknown_things_are_pages_too(signed: Site) -> None:
+    for path in (
+        "/nothing",
+        "/projects/1/issues",
+        "/projects/x/settings",
+        "/issues/zz",
+        f"{ISSUE}/events/zz",
+    ):
+        page = await get(signed, path, 404)
+        assert "Nothing here" in page
+    assert "Not possible here" in await (await signed.client.post(ISSUE, data={"csrf": csrf(page)})).text()
+
+
+def csrf(page: str) -> str:
+    found = re.search(r'name="csrf" value="([^"]+)"', page)
+    assert found is not None
+    return found[1]
+
+
+async def test_settings_are_saved_or_explained(signed: Site) -> None:
+    path = f"/projects/{signed.project.id}/settings"
+    token = csrf(await get(signed, path))
+    fields = {
+        "csrf": token,
+        "name": "renamed",
+        "rateLimitPerMinute": "7",
+        "retentionDays": "30",
+        "payloadRetentionDays": "7",
+        "lenientSdks": "react-native/*\nold/*",
+    }
+    answer = await signed.client.post(path, data=fields, allow_redirects=False)
+    assert answer.status == 303
+    kept = signed.projects.get(signed.project.number)
+    assert kept is not None
+    assert (kept.name, kept.rate_limit_per_minute, kept.payload_retention_days) == ("renamed", 7, 7)
+    assert kept.lenient_sdks == ("react-native/*", "old/*")
+    wrong = await signed.client.post(path, data=fields | {"retentionDays": "0", "payloadRetentionDays": ""})
+    assert wrong.status == 400
+    assert "must be between 1 and 3650" in await wrong.text()
+
+
+async def test_every_answer_forbids_foreign_content(signed: Site) -> None:
+    for path in (ISSUE, "/nothing", "/api/v1/projects", "/api/v1/nothing", "/sign-in", "/static/app.css"):
+        answer = await signed.client.get(path, allow_redirects=False)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert (await signed.client.get(ISSUE)).headers["Cache-Control"] == "no-store"
+
+
+async def test_projects_that_are_not_loaded_are_said(site: Site) -> None:
+    await site.sign_in()
+    site.projects.loaded = False
+    page = await get(site, "/", 503)
+    assert "still being read" in page
+
+
+async def test_probes_need_no_sign_in(site: Site) -> None:
+    assert await (await site.client.get("/healthz")).json() == {"alive": True}
+    ready = await site.client.get("/readyz")
+    assert set((await ready.json())["parts"]) == {"projects", "clickhouse"}
+    metrics = await (await site.client.get("/metrics")).text()
+    assert 'svc_dashboard_requests_total{method="GET",route="/healthz",status="200"} 1.0' in metrics

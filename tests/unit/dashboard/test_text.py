@@ -1,0 +1,57 @@
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from dashboard.view.text import BLOCK, block, count, inline, marked
+
+
+def test_direction_marks_are_shown_by_their_code_point() -> None:
+    assert marked("a\u202eb") == Markup(
+        'a<span class="glyph" title="U+202E right-to-left override">U+202E</span>b'
+    )
+
+
+def test_markup_is_text() -> None:
+    assert inline("<b>&") == Markup("<bdi>&lt;b&gt;&amp;</bdi>")
+
+
+def test_what_is_long_is_cut_and_says_so() -> None:
+    shown = inline("x" * 1000, 10)
+    assert "x" * 10 + "</bdi>" in shown
+    assert "x" * 11 not in shown
+    assert "1,000 characters" in shown
+
+
+def test_long_blocks_can_be_unfolded() -> None:
+    shown = block("x" * (BLOCK + 1))
+    assert "Show all 2,001 characters" in shown
+    assert "x" * (BLOCK + 1) in shown
+    assert "The rest is in the JSON" not in shown
+
+
+def test_endless_blocks_end() -> None:
+    shown = block("x" * 1_000_000)
+    assert len(shown) < 110_000
+    assert "The rest is in the JSON" in shown
+
+
+@given(st.text())
+def test_nothing_that_is_shown_turns_the_direction_or_breaks_out(text: str) -> None:
+    shown = str(inline(text, 10_000))
+    inner = shown.removeprefix("<bdi>").removesuffix("</bdi>")
+    assert not any(
+        unicodedata.bidirectional(c) in {"RLO", "LRO", "RLE", "LRE", "PDF", "RLI", "LRI", "FSI", "PDI"}
+        for c in shown
+    )
+    left = Markup(inner).striptags()
+    assert "<" not in inner.replace('<span class="glyph"', "").replace("</span>", "")
+    assert isinstance(left, str)
+
+
+def test_counts_are_short_with_the_exact_one_at_hand() -> None:
+    assert str(count(9_999)) == "9,999"
+    assert str(count(12_345)) == '<span title="12,345">12.3k</span>'
+    assert str(count(2_000_000)) == '<span title="2,000,000">2M</span>'
+    assert str(count(123_456_789)) == '<span title="123,456,789">123M</span>'
