@@ -25,7 +25,7 @@ from storage.query.parameters import Sql
 from storage.reader import Limits, Reader
 from storage.reader.execute import ClickHouseExecutor
 
-STEP: Final = 500_000
+STEP: Final = 200_000
 DAY_MS: Final = 86_400_000
 
 EVENTS: Final = """

@@ -71,7 +71,7 @@ class ClickHouseExecutor:
             raise StorageUnavailable("too many questions at once: ask again in a moment") from None
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._ask, sql)
         # The turn ends with the thread's work, not with the one who waits for it.
-        running.add_done_callback(lambda _: self._turns.release())
+        running.add_done_callback(self._end_turn)
         try:
             return await asyncio.shield(running)
         except ClickHouseError as error:
@@ -82,6 +82,11 @@ class ClickHouseExecutor:
         await asyncio.to_thread(self._threads.shutdown)
         while not self._idle.empty():
             await asyncio.to_thread(self._idle.get_nowait().close)
+
+    def _end_turn(self, done: "asyncio.Future[Rows]") -> None:
+        self._turns.release()
+        if not done.cancelled():
+            done.exception()  # asked for, so that one whose asker has gone isn't reported as forgotten
 
     def _ask(self, sql: Sql) -> Rows:
         try:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from msgspec import Raw
 from msgspec.structs import replace
 
-from schemas.ids import hex64
 from schemas.times import iso
 from storage.reader import activity as changes
 from storage.reader import issue_list
 from storage.reader.answers import ActivityPage, ActivityRow, Issue, IssuePage, Sort
-from storage.reader.cursors import ActivityCursor, IssueCursor, read_cursor, write_cursor
+from storage.reader.cursors import ActivityCursor, IssueCursor, first_cursor, read_cursor, write_cursor
 from storage.reader.errors import BadQuery
 from storage.reader.identifiers import page_limit
 from storage.reader.issue_rows import Counted, IssueRow, answer, read_row
@@ -51,8 +50,9 @@ async def issues(
     shown = found[:limit]
     counted = await _counted(session, asked, [row for _, row in shown])
     return IssuePage(
-        issues=[answer(row, counted[row.issue_id]) for _, row in shown],
-        next_cursor=_cursor(asked, sort, shown[-1]) if len(found) > limit else None,
+        # An issue can be known a moment before the block with its first events is.
+        issues=[answer(row, counted[row.issue_id]) for _, row in shown if counted[row.issue_id].events],
+        next_cursor=write_cursor(_cursor(asked, sort, shown, last)) if len(found) > limit else None,
     )
 
 
@@ -116,8 +116,8 @@ async def _counted(session: Session, asked: Question, rows: Sequence[IssueRow]) 
     return result
 
 
-def _cursor(asked: Question, sort: Sort, last: Keyed) -> str:
-    key, row = last
-    return write_cursor(
-        IssueCursor(sort, asked.span.start, asked.span.end, asked.now_ms, key, hex64(row.issue_id))
-    )
+def _cursor(asked: Question, sort: Sort, shown: Sequence[Keyed], last: IssueCursor | None) -> IssueCursor:
+    key, issues = shown[-1][0], [row.issue_id for _, row in shown]
+    if last is None:
+        return first_cursor(sort, asked.span, asked.now_ms, key, issues)
+    return last.after(key, issues)

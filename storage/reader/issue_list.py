@@ -7,7 +7,7 @@ from schemas.ids import parse_hex64
 from storage.query.parameters import Sql
 from storage.reader.answers import Sort
 from storage.reader.counts import UNIT_MS, USERS_MERGED, by_bucket, by_fingerprint
-from storage.reader.cursors import IssueCursor
+from storage.reader.cursors import MARK, IssueCursor
 from storage.reader.issue_rows import COLUMNS, IssueRow
 from storage.reader.question import Question, Statement
 from storage.reader.trend import trend_unit, trend_window
@@ -107,4 +107,8 @@ def _after(statement: Statement, cursor: IssueCursor | None) -> str:
         return "1"
     key = statement.parameters.add(cursor.key, "Int64")
     issue = statement.parameters.add(parse_hex64(cursor.issue), "UInt64")
-    return f"(key < {key} OR (key = {key} AND issue_id < {issue}))"
+    below = f"key < {key} OR (key = {key} AND issue_id < {issue})"
+    if cursor.marks is None:
+        return f"({below})"
+    given = statement.parameters.add(cursor.marks, "Array(UInt32)")
+    return f"({below} OR NOT has({given}, toUInt32(bitAnd(issue_id, {MARK}))))"

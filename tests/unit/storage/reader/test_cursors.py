@@ -1,11 +1,20 @@
 import base64
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.reader.cursors import EventCursor, IssueCursor, read_cursor, write_cursor
+from storage.reader.cursors import (
+    MAX_GIVEN,
+    EventCursor,
+    IssueCursor,
+    first_cursor,
+    read_cursor,
+    write_cursor,
+)
 from storage.reader.errors import BadQuery
+from storage.reader.ranges import Range
 
 CURSOR = IssueCursor("events", 1, None, 2, -3, "00000000000000ff")
 
@@ -22,7 +31,9 @@ def test_a_cursor_of_another_list_is_refused() -> None:
 
 
 def test_numbers_that_no_column_holds_are_refused() -> None:
-    forged = base64.urlsafe_b64encode(b'["events",1,null,2,1e40,"00000000000000ff"]').decode()
+    forged = base64.urlsafe_b64encode(
+        msgspec.msgpack.encode(["events", 1, None, 2, 1 << 63, "00000000000000ff"])
+    ).decode()
     with pytest.raises(BadQuery):
         read_cursor(forged, IssueCursor)
 
@@ -31,3 +42,20 @@ def test_numbers_that_no_column_holds_are_refused() -> None:
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(BadQuery):
         read_cursor(text, IssueCursor)
+
+
+def test_a_cursor_remembers_what_was_given_and_the_lowest_place() -> None:
+    first = first_cursor("events", Range(1, None), 2, 50, [0x1_0000_0007, 9])
+    assert (first.key, first.issue, first.marks) == (50, f"{9:016x}", [7, 9])
+    climbed = first.after(70, [3])
+    assert (climbed.key, climbed.issue, climbed.marks) == (50, f"{9:016x}", [7, 9, 3])
+    lower = climbed.after(20, [4])
+    assert (lower.key, lower.issue, lower.marks) == (20, f"{4:016x}", [7, 9, 3, 4])
+
+
+def test_a_cursor_stays_short_enough_for_a_url() -> None:
+    cursor = first_cursor("events", Range(1, None), 2, 50, list(range(500)))
+    assert len(write_cursor(cursor.after(40, list(range(500, MAX_GIVEN))))) < 6000
+    long = cursor.after(40, list(range(500, 1000)))
+    assert long.marks is None
+    assert long.after(30, [1]).marks is None
