@@ -11,7 +11,7 @@ from processors.lifecycle import by_command, judge, update
 from processors.merges import Exchanged, RefusedChange, merge, receive, refusal, unmerge
 from schemas.changes import CommentData, MergeData, UnmergeData, UpdateData, read_data, violations
 from schemas.issues import Activity, Command, DeltaRecord, Increment, IssueRecord
-from schemas.life import MAX_COMMANDS
+from schemas.life import MAX_COMMANDS, MAX_SIGNALS
 from schemas.merges import News, Signal
 
 Find = Callable[[str], Fold | None]
@@ -66,8 +66,7 @@ class Changes:
             self.deltas.append((target, DeltaRecord(command=replace(command, issue=target))))
             return
         changed = _commanded(fold.record(), command)
-        kept = (*life.commands, command.id)[-MAX_COMMANDS:]
-        self._settle(fold, offset, changed, kept)
+        self._settle(fold, offset, changed, commands=(*life.commands, command.id)[-MAX_COMMANDS:])
 
     def signal(self, offset: int, signal: Signal, find: Find) -> None:
         """A signal at this offset of `issue-deltas`. Raises RefusedChange."""
@@ -77,13 +76,20 @@ class Changes:
                 self._send(refusal(signal, "no such issue"))
                 return
             raise RefusedChange("no such issue")
-        if offset <= fold.state.life.applied:
+        life = fold.state.life
+        if offset <= life.applied:
             return
-        # News come often and need no sums.
-        record = fold.state if signal.kind == "news" else fold.record()
-        changed = receive(record, signal)
-        if changed.record is not record or changed.signals:
-            self._settle(fold, offset, changed, record.life.commands)
+        if signal.kind == "news":
+            # These come often and need no sums; what has come before is known by its version.
+            changed = receive(fold.state, signal)
+            if changed.record is not fold.state:
+                self._settle(fold, offset, changed)
+            return
+        # Written again after a crash, it must not be answered otherwise than it was.
+        name = f"{signal.kind}-{signal.sender}-{signal.join}"
+        if name not in life.signals:
+            changed = receive(fold.record(), signal)
+            self._settle(fold, offset, changed, signals=(*life.signals, name)[-MAX_SIGNALS:])
 
     def finish(self) -> None:
         """The last of a take: tell other issues what came to their members."""
@@ -104,9 +110,9 @@ class Changes:
                     )
                 )
 
-    def _settle(self, fold: Fold, offset: int, changed: Exchanged, commands: tuple[str, ...]) -> None:
+    def _settle(self, fold: Fold, offset: int, changed: Exchanged, **known: tuple[str, ...]) -> None:
         record = changed.record
-        fold.settle(replace(record, life=replace(record.life, applied=offset, commands=commands)))
+        fold.settle(replace(record, life=replace(record.life, applied=offset, **known)))
         self.dirty[fold.id] = fold
         self.activities += changed.activities
         for signal in changed.signals:

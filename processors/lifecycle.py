@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from processors.releases import compare, newest_by_app, parse
+from processors.releases import compare, newest_by_app
 from processors.users import Users
 from schemas.changes import NEXT, IgnoreUntil, UpdateData
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord
@@ -67,13 +67,10 @@ def regresses(fix: Fix | None, release: str) -> bool:
     """Whether an event of this release says that the fix did not hold; without a release, any later event does."""
     if fix is None:
         return True
-    app = parse(release).app
     for boundary in fix.boundaries:
         order = compare(release, boundary)
         if order is not None:
             return order > 0 or (order == 0 and not fix.after)
-        if parse(boundary).app == app:
-            break
     return release not in fix.older
 
 

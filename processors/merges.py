@@ -92,7 +92,9 @@ def _join(record: IssueRecord, signal: Signal) -> Exchanged:
 def _joined(record: IssueRecord, signal: Signal) -> Exchanged:
     life, asked = record.life, record.life.pending.get(signal.sender)
     if asked is None or asked.kind != "join" or asked.command != signal.join or signal.figures is None:
-        return Exchanged(record)
+        # Nobody waits for it any more: it must not believe itself a part.
+        back = Signal("leave", signal.sender, record.id, record.project_id, signal.join, signal.by, signal.at)
+        return Exchanged(record, signals=(back,))
     came = {signal.sender: Member(signal.fingerprint, signal.join, signal.version, signal.figures)}
     came |= {issue: replace(member, join=signal.join) for issue, member in signal.members.items()}
     moves = tuple(

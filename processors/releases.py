@@ -58,12 +58,14 @@ def compare(one: str, other: str) -> int | None:
 
 
 def newest_by_app(releases: Iterable[str]) -> tuple[str, ...]:
-    """The newest release of each app; of two whose names don't tell, the one that stands later."""
+    """The newest release of each app among those with a version; of two whose builds don't tell, the one that stands later."""
     newest: dict[str, str] = {}
     for release in releases:
-        app = parse(release).app
-        best = newest.get(app)
-        if best is None or (compare(release, best) or 0) > 0 or compare(release, best) is None:
+        app, rank, _ = parse(release)
+        if rank is None:
+            continue
+        order = compare(release, newest[app]) if app in newest else None
+        if order is None or order > 0:
             newest[app] = release
     return tuple(newest.values())
 

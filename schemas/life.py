@@ -6,6 +6,8 @@ from schemas.merges import Figures, Member, Pending
 
 MAX_COMMANDS = 64
 """Ids of commands that a record remembers: the same one sent again within so many changes nothing."""
+MAX_SIGNALS = 300
+"""Signals that a record remembers, for the same reason; news are told apart by their versions."""
 
 
 class Fix(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -35,6 +37,7 @@ class Life(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     applied: int = -1
     commands: tuple[str, ...] = ()
+    signals: tuple[str, ...] = ()
     fix: Fix | None = None
     ignored: Ignored | None = None
     join: str = ""

@@ -55,7 +55,7 @@ def test_a_scoped_app_and_missing_numbers_are_understood() -> None:
 
 def test_the_newest_of_each_app_is_found_whatever_their_order() -> None:
     names = ["till@3.0+1", "shop@1.10.0+1", "shop@1.9.0+1", "till@2.0+1", "odd", "shop@1.10.0+0"]
-    assert set(newest_by_app(names)) == {"shop@1.10.0+1", "till@3.0+1", "odd"}
+    assert set(newest_by_app(names)) == {"shop@1.10.0+1", "till@3.0+1"}
 
 
 names = st.builds(

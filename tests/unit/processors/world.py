@@ -1,7 +1,7 @@
 """The real aggregator over partitions in memory: a log, its tables and what it writes, with crashes wherever something is written."""
 
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import cast
 
 from prometheus_client import CollectorRegistry
@@ -14,6 +14,7 @@ from processors.metrics import Metrics
 from processors.names import Names
 from processors.tables import BatchTable
 from processors.take import Source
+from schemas.deadletters import from_headers
 from schemas.issues import (
     Activity,
     Command,
@@ -188,7 +189,7 @@ class World:
     def letters(self) -> list[str]:
         """Why records were set aside."""
         found = self.memory.topics.get(("dead", 0), [])
-        return [dict(message.headers)["reason"].decode() for message in found]
+        return [from_headers(message.headers)[0].reason for message in found]
 
 
 def increment(
@@ -206,6 +207,3 @@ def increment(
 def id_of(fingerprint: int) -> str:
     """The issue that a fingerprint opens."""
     return issue_key(PROJECT, fingerprint)
-
-
-Play = Callable[[World], Awaitable[None]]
