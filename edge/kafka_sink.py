@@ -116,7 +116,11 @@ class KafkaSink:
                     await producer.start()
                     self.partitions = await self._led_partitions(producer)
             except (TimeoutError, KafkaError, OSError) as error:
-                log.debug("Kafka is still away: %s", error)
+                log.log(
+                    logging.DEBUG if self.tried else logging.WARNING,
+                    "Kafka can't be written to: events go to the spool (%s)",
+                    str(error) or type(error).__name__,
+                )
                 self.tried = True
                 await self._abandon(producer)
                 await asyncio.sleep(pause)

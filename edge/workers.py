@@ -19,6 +19,7 @@ from typing import Final
 import uvloop
 
 from edge.metrics import MULTIPROCESS
+from edge.quiet import repeat_rarely
 from edge.worker import listen, raise_file_limit, serve
 from schemas import logs
 from schemas.settings import EdgeSettings
@@ -32,6 +33,7 @@ _REPLACE_SECONDS: Final = 0.5
 def run(settings: EdgeSettings) -> None:
     """Serve until SIGTERM or SIGINT, with as many processes as the settings say. Raises OSError where the port is taken."""
     logs.configure(settings.log_level)
+    repeat_rarely()
     raise_file_limit()
     listener = listen(settings.ingest_host, settings.ingest_port)
     if settings.edge_workers == 1:
@@ -113,6 +115,7 @@ class _Supervisor:
 
 def _work(settings: EdgeSettings, listener: socket.socket, tether: socket.socket) -> None:
     logs.configure(settings.log_level)
+    repeat_rarely()
     raise_file_limit()
     _exit(uvloop.run(serve(settings, listener, tether)))
 

@@ -20,7 +20,8 @@ from tests.servers import CACHE
 from tests.topics import create_topics
 
 PREFIX = "outage."
-OUTAGE_SECONDS = 10
+OUTAGE_SECONDS = int(os.environ.get("OUTAGE_SECONDS", "10"))
+SHORT = {"edge_send_deadline_seconds": "2"}
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ async def missing(place: Place, load: Load) -> set[str]:
 async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
     outage: Place, broker: LocalKafka, tmp_path: Path, how: str
 ) -> None:
-    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge")
+    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", 1, **SHORT)
     load = Load(edge, outage.project)
     async with running(edge), aiohttp.ClientSession() as session:
         clients = [asyncio.create_task(load.run(session, batch)) for batch in (1, 1, 20)]
@@ -123,7 +124,7 @@ async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
 async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outage(
     outage: Place, broker: LocalKafka, tmp_path: Path
 ) -> None:
-    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge")
+    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", 1, **SHORT)
     load = Load(edge, outage.project)
     async with running(edge), aiohttp.ClientSession() as session:
         clients = [asyncio.create_task(load.run(session, batch)) for batch in (1, 20)]
@@ -134,7 +135,7 @@ async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outa
         edge.kill()
         edge.start()
         # Started while Kafka is away: the snapshot of the projects is all that it knows.
-        await edge.ready()
+        await edge.ready(connected=False)
         killed = len(load.accepted)
         await eventually(lambda: len(load.accepted) > killed + 300, 60)
         await asyncio.to_thread(broker.start)
@@ -152,7 +153,7 @@ async def test_edge_without_a_snapshot_started_while_kafka_is_away_answers_503_u
     outage: Place, broker: LocalKafka, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(broker.stop)
-    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge")
+    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", 1, **SHORT)
     async with running(edge, ready=False), aiohttp.ClientSession() as session:
 
         async def status(path: str, method: str = "GET") -> int:
@@ -181,7 +182,9 @@ async def test_edge_without_a_snapshot_started_while_kafka_is_away_answers_503_u
 async def test_full_spool_is_503_with_retry_after_and_drains_when_kafka_is_back(
     outage: Place, broker: LocalKafka, tmp_path: Path
 ) -> None:
-    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", spool_max_bytes="60000")
+    edge = EdgeProcess(
+        outage.bootstrap, outage.prefix, tmp_path / "edge", 1, spool_max_bytes="60000", **SHORT
+    )
     load = Load(edge, outage.project)
     async with running(edge), aiohttp.ClientSession() as session:
         await asyncio.to_thread(broker.stop)
