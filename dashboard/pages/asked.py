@@ -10,6 +10,8 @@ from dashboard.inputs import is_text
 from dashboard.pages.spans import Span, read_span
 from dashboard.refusals import invalid
 from dashboard.view.filters import field_query
+from storage.query.errors import QueryError
+from storage.query.parse import parse
 from storage.query.tree import STATES
 from storage.reader.answers import Sort
 
@@ -49,6 +51,24 @@ class Asked(Struct, frozen=True):
             **self.span.parameters,
         }
         return "?" + urlencode({key: value for key, value in (kept | changes).items() if value})
+
+
+class Fault(Struct, frozen=True):
+    """Why a text is no query: in words, and the text before and from the place where it goes wrong."""
+
+    words: str
+    before: str
+    rest: str
+
+
+def fault_of(query: str) -> Fault | None:
+    """What keeps a text from being a query."""
+    try:
+        parse(query)
+    except QueryError as error:
+        words = f"This can't be read as a query. Expected where it is marked: {error.expected}."
+        return Fault(words, query[: error.position], query[error.position :])
+    return None
 
 
 def read_asked(request: web.Request, now_ms: int) -> Asked:

@@ -4,7 +4,7 @@ from aiohttp import web
 
 from dashboard.api.operation import find_project
 from dashboard.inputs import read_issue
-from dashboard.pages.asked import read_asked
+from dashboard.pages.asked import fault_of, read_asked
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
 from dashboard.parts import state_of
@@ -20,12 +20,14 @@ async def show(request: web.Request) -> web.Response:
     issue_id = read_issue(request.match_info["issue"])
     asked = read_asked(request, state.parts.now_ms())
     reader, span = state.parts.reader, asked.span
-    found, wrong = EventPage([], None), ""
+    found, fault = EventPage([], None), fault_of(asked.query)
+    wrong = fault.words if fault is not None else ""
     issue = await reader.issue(issue_id)
     try:
-        found = await reader.issue_events(
-            issue_id, asked.query, start=span.start, end=span.end, limit=PAGE, cursor=asked.cursor
-        )
+        if not wrong:
+            found = await reader.issue_events(
+                issue_id, asked.query, start=span.start, end=span.end, limit=PAGE, cursor=asked.cursor
+            )
     except (BadQuery, QueryTooExpensive) as error:
         wrong = str(error)
     return page(
@@ -38,5 +40,6 @@ async def show(request: web.Request) -> web.Response:
         asked=asked,
         found=found,
         wrong=wrong,
+        fault=fault,
         lengths=LENGTHS,
     )

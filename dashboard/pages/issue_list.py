@@ -5,15 +5,13 @@ import asyncio
 from aiohttp import web
 
 from dashboard.api.operation import find_project
-from dashboard.pages.asked import Asked, read_asked
+from dashboard.pages.asked import Asked, fault_of, read_asked
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
 from dashboard.parts import State, state_of
 from dashboard.view.series import events_chart
 from schemas.projects import Project
-from storage.query.errors import QueryError
-from storage.query.parse import parse
 from storage.reader.answers import IssuePage
 from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive
 
@@ -25,7 +23,8 @@ async def show(request: web.Request) -> web.Response:
     state = state_of(request)
     project = find_project(state, request.match_info["project"])
     asked = read_asked(request, state.parts.now_ms())
-    wrong = _fault(asked.query)
+    fault = fault_of(asked.query)
+    wrong = fault.words if fault is not None else ""
     found, figure = IssuePage([], None), None
     if not wrong:
         try:
@@ -53,6 +52,7 @@ async def show(request: web.Request) -> web.Response:
         found=found,
         figure=figure,
         wrong=wrong,
+        fault=fault,
         lengths=LENGTHS,
         environments=sorted({value.value for value in environments.values} | {asked.environment} - {""}),
     )
@@ -76,11 +76,3 @@ async def _is_empty(state: State, project: Project) -> bool:
     except NotFound:
         return True
     return False
-
-
-def _fault(query: str) -> str:
-    try:
-        parse(query)
-    except QueryError as error:
-        return f"The query {error.message}."
-    return ""

@@ -59,7 +59,8 @@ async def test_filters_of_the_list_work_together(signed: Site) -> None:
 
 async def test_query_that_does_not_parse_is_explained_and_kept(signed: Site) -> None:
     page = await get(signed, f"/projects/{signed.project.id}/issues?query=a%3A%28", 400)
-    assert "The query at position" in page
+    assert "Expected where it is marked: a value" in page
+    assert "<mark><bdi>(</bdi></mark>" in page
     assert 'value="a:("' in page
 
 
