@@ -7,11 +7,13 @@ from storage.reader.issue_rows import COLUMNS
 from storage.reader.question import Question
 
 
-def issue_by_id(issue: int) -> Sql:
-    """`COLUMNS` of an issue; its id is unique among all projects."""
+def issue_by_id(issue: int, project: int | None) -> Sql:
+    """`COLUMNS` of an issue. Its id is unique among all projects; with the project it is found by the table's key."""
     parameters = Parameters()
-    number = parameters.add(issue, "UInt64")
-    text = f"SELECT {COLUMNS} FROM issues FINAL WHERE issue_id = {number} AND deleted = 0 LIMIT 1"
+    conditions = [f"issue_id = {parameters.add(issue, 'UInt64')}", "deleted = 0"]
+    if project is not None:
+        conditions.append(f"project_id = {parameters.add(project, 'UInt32')}")
+    text = f"SELECT {COLUMNS} FROM issues FINAL WHERE {' AND '.join(conditions)} LIMIT 1"
     return Sql(text, parameters.values)
 
 

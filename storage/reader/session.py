@@ -14,6 +14,8 @@ from storage.reader.ranges import Range, asked_range
 
 _MERGES: Final = 16
 """Merges of merges that are followed to the issue that has the events now."""
+_REMEMBERED: Final = 50_000
+"""Issues whose project is kept: a few MB."""
 ALWAYS: Final = Range(0, None)
 
 
@@ -23,6 +25,7 @@ class Session:
     def __init__(self, executor: Executor, now_ms: Callable[[], int]) -> None:
         self.executor = executor
         self.now_ms = now_ms
+        self._projects: dict[int, int] = {}
 
     async def rows(self, sql: Sql) -> Rows:
         """The rows of an answer. Raises QueryTooExpensive or StorageUnavailable."""
@@ -41,11 +44,18 @@ class Session:
         """The row of an issue, or of the one that it was merged into. Raises NotFound."""
         number = issue_number(issue)
         for _ in range(_MERGES):
-            rows = await self.rows(issue_by_id(number))
+            rows = await self.rows(issue_by_id(number, self._projects.get(number)))
             if not rows:
                 break
             row = read_row(rows[0])
+            self._remember(number, row.project_id)
             if not row.merged_into:
                 return row
             number = row.merged_into
         raise NotFound("there is no such issue")
+
+    def _remember(self, issue: int, project: int) -> None:
+        """Keep the project of an issue, which never changes."""
+        if len(self._projects) >= _REMEMBERED:
+            self._projects.clear()
+        self._projects[issue] = project
