@@ -36,7 +36,8 @@ async def broker(tmp_path: Path) -> AsyncIterator[LocalKafka]:
 @pytest.fixture
 async def outage(broker: LocalKafka) -> Place:
     await create_topics(broker.bootstrap, PREFIX, 4)
-    return Place(broker.bootstrap, PREFIX, await write_project(broker.bootstrap, PREFIX))
+    project = await write_project(broker.bootstrap, PREFIX, rate_limit_per_minute=1_000_000)
+    return Place(broker.bootstrap, PREFIX, project)
 
 
 class Load:
