@@ -86,7 +86,7 @@ def _repair(settings: WriterSettings, client: Client, result: Reconciliation) ->
     if result.differs("stored", "payloads", "issue_day"):
         done |= asyncio.run(replay_grouped(settings, client))
     days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
-    done |= {table: rows for table, rows in mend(client, days).items() if rows}
+    done |= {table: rows for table, rows in mend(client, days, f"repair/{time.time_ns()}").items() if rows}
     if result.differs("issues", "events without issue"):
         done["issues"] = asyncio.run(replay_issues(settings, client))
     return done

@@ -3,6 +3,7 @@
 Clients block; a loop uses them through a thread. Every failure is a `ClickHouseError` of the driver.
 """
 
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -98,3 +99,8 @@ def version(client: Client) -> tuple[int, int]:
 def scalar(client: Client, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
     """The one value that a query answers."""
     return client.query(sql, parameters=dict(parameters or {})).result_rows[0][0]
+
+
+def started_at(client: Client) -> float:
+    """When the server was started (Unix time by our clock, good to two seconds)."""
+    return time.time() - float(scalar(client, "SELECT uptime()"))

@@ -4,9 +4,9 @@ For a block whose token may say more than is true (ClickHouse wrote it before a 
 many blocks since), or that ClickHouse refuses as a whole because of some row.
 """
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, started_at
 from storage.mend import mend
 from storage.quiet import quietly
 from storage.rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
@@ -30,6 +30,7 @@ _PAYLOADS_THERE: Final = """
     SELECT project_id, id FROM payloads
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
 _MANY: Final = 100
+_LIFE_SECONDS: Final = 4
 
 Key = tuple[int, bytes]
 
@@ -60,24 +61,26 @@ def count_there(client: Client, block: pa.Table) -> int:
     return sum(key in there for key in keys)
 
 
-def complete(client: Client, block: pa.Table) -> Completion:
+def complete(client: Client, block: pa.Table, name: str) -> Completion:
     """Insert what is missing of a block into `events` and `payloads`, and mend the rollups on its days.
 
-    Repeatable. Raises ClickHouseError, NeverQuiet, and RefusesMost when the server refuses most of a large block.
+    Repeatable, also by two at once that give the block the same `name`. Raises ClickHouseError, NeverQuiet, and RefusesMost when the server refuses most of a large block.
     """
     keys = _keys(block)
+    # A server that was killed may remember tokens of rows that it lost: each of its lives has its own.
+    name = f"{name}/{int(started_at(client) // _LIFE_SECONDS)}"
     events, payloads = quietly(
         client, lambda: (_there(client, block, _EVENTS_THERE), _there(client, block, _PAYLOADS_THERE))
     )
     missing = [row for row, key in enumerate(keys) if key not in events]
-    refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), missing)
+    refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), missing, name)
     if len(block) > _MANY and len(refused) * 2 > len(block):
         raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {refused[0][1]}")
     out = {row for row, _ in refused}
     lacking = [row for row, key in enumerate(keys) if key not in payloads and row not in out]
-    refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking)
+    refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
     added = {"events": len(missing) - len(out), "payloads": len(lacking)}
-    return Completion(added=added, mended=mend(client, set(_days(block))), refused=refused)
+    return Completion(added=added, mended=mend(client, set(_days(block)), name), refused=refused)
 
 
 def _keys(block: pa.Table) -> list[Key]:
@@ -97,12 +100,15 @@ def _there(client: Client, block: pa.Table, sql: str) -> set[Key]:
     return {(int(project), int(number).to_bytes(16, "little")) for project, number in answer.result_rows}
 
 
-def _insert(client: Client, table: str, rows: pa.Table, wanted: list[int]) -> list[tuple[int, str]]:
+def _insert(
+    client: Client, table: str, rows: pa.Table, wanted: list[int], name: str
+) -> list[tuple[int, str]]:
     """Insert some rows; those that are refused are found by halving and returned with the reason."""
     if not wanted:
         return []
     try:
-        settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"complete/{table}/{time.time_ns()}"}
+        digest = blake2b(np.array(wanted, "<u4").tobytes(), digest_size=16).hexdigest()
+        settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"{name}/{table}/{digest}"}
         client.insert_arrow(table, rows.take(wanted), settings=settings)
     except ClickHouseError as error:
         trouble = diagnose(error)
@@ -111,7 +117,9 @@ def _insert(client: Client, table: str, rows: pa.Table, wanted: list[int]) -> li
         if len(wanted) == 1:
             return [(wanted[0], trouble.sentence)]
         middle = len(wanted) // 2
-        return _insert(client, table, rows, wanted[:middle]) + _insert(client, table, rows, wanted[middle:])
+        return _insert(client, table, rows, wanted[:middle], name) + _insert(
+            client, table, rows, wanted[middle:], name
+        )
     return []
 
 

@@ -1,6 +1,7 @@
 """Puts right what the tables lack by reading the topics again from their beginning: for `svc reconcile --repair`."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -52,7 +53,7 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
 
 
 def _complete(client: Client, block: Block, done: dict[str, int]) -> None:
-    for name, rows in complete(client, block.columns.table()).rows.items():
+    for name, rows in complete(client, block.columns.table(), f"repair/{time.time_ns()}").rows.items():
         done[name] = done.get(name, 0) + rows
 
 

@@ -5,9 +5,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
-from storage.client import Client, scalar
+from storage.client import started_at
 from storage.complete import complete, count_there
 from storage.writer.blocks import Block
 from storage.writer.insert import Inserter, RefusedData
@@ -17,10 +18,34 @@ from storage.writer.plan import Plan
 
 log = logging.getLogger(__name__)
 
-Renew = Callable[[], Awaitable[None]]
 TABLE: Final = "ingest"
 _CLOCK_SECONDS: Final = 2
 """`uptime()` counts whole seconds."""
+_YOUNG_SECONDS: Final = 600
+"""Younger plans' tokens are remembered: nobody inserts 10,000 blocks in this time."""
+
+
+class Renewer:
+    """Commits a plan again when it has become old: a process that was frozen finds out here that it was replaced."""
+
+    fresh_seconds: Final = 5.0
+
+    def __init__(self, plan: Plan, commit: Callable[[Plan], Awaitable[None]]) -> None:
+        self.plan = plan
+        self._commit = commit
+        self._at = time.monotonic()
+
+    async def __call__(self) -> None:
+        """To be called just before each insert. Raises CommitFailedError."""
+        if time.monotonic() - self._at > self.fresh_seconds:
+            await self._commit(self.plan)
+            self._at = time.monotonic()
+
+    async def directly(self) -> None:
+        """Tell whoever repeats the block that its token won't say everything from now on. Raises CommitFailedError."""
+        if not self.plan.direct:
+            self.plan = msgspec.structs.replace(self.plan, direct=True)
+            await self._commit(self.plan)
 
 
 class Delivery:
@@ -33,29 +58,33 @@ class Delivery:
         self._topic = topic
         self._metrics = metrics
 
-    async def deliver(self, block: Block, plan: Plan, renew: Renew) -> None:
+    async def deliver(self, block: Block, renew: Renewer) -> None:
         """Insert a block for the first time; returns when each of its rows is in every table, or set aside."""
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            await self._insert(block, rows, plan, renew)
+            await self._insert(block, rows, renew)
             self._metrics.event_age_seconds.observe(max(0.0, time.time() - block.oldest_ms / 1000))
         await self._letters.send(self._topic, block.refused)
 
-    async def repeat(self, block: Block, plan: Plan, renew: Renew) -> None:
+    async def repeat(self, block: Block, renew: Renewer) -> None:
         """Insert a block that another process, or this one before a restart, may have inserted already or in part."""
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            if await self._inserter.run(lambda client: count_there(client, rows), renew):
+            if renew.plan.direct or await self._is_forgotten(rows, renew):
                 await self._complete(block, rows, renew)
             else:
-                await self._insert(block, rows, plan, renew, before=True)
+                await self._insert(block, rows, renew, before=True)
         await self._letters.send(self._topic, block.refused)
 
-    async def _insert(
-        self, block: Block, rows: pa.Table, plan: Plan, renew: Renew, *, before: bool = False
-    ) -> None:
+    async def _is_forgotten(self, rows: pa.Table, renew: Renewer) -> bool:
+        """Whether the block is there, at least in part, but its token may be no more."""
+        if time.time() - renew.plan.at_ms / 1000 < _YOUNG_SECONDS:
+            return False
+        return await self._inserter.run(lambda client: count_there(client, rows), renew) > 0
+
+    async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, before: bool = False) -> None:
         try:
-            done = await self._inserter.insert(TABLE, rows, plan.token(self._topic), renew)
+            done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), renew)
         except RefusedData as refusal:
             log.warning("a block of %d rows is refused: %s", rows.num_rows, refusal)
             await self._complete(block, rows, renew)
@@ -63,20 +92,17 @@ class Delivery:
         self.last_seconds = done.seconds
         # A server that was killed may remember the token of a part that it lost (`docs/decisions/writer.md`).
         if (before or done.tries > 1) and await self._inserter.run(
-            lambda client: started_at(client) > plan.at_ms / 1000 - _CLOCK_SECONDS
+            lambda client: started_at(client) > renew.plan.at_ms / 1000 - _CLOCK_SECONDS
         ):
             await self._complete(block, rows, renew)
 
-    async def _complete(self, block: Block, rows: pa.Table, renew: Renew) -> None:
-        done = await self._inserter.run(lambda client: complete(client, rows), renew)
+    async def _complete(self, block: Block, rows: pa.Table, renew: Renewer) -> None:
+        await renew.directly()
+        token = renew.plan.token(self._topic)
+        done = await self._inserter.run(lambda client: complete(client, rows, token), renew)
         for table, count in done.rows.items():
             self._metrics.mended_rows.labels(table).inc(count)
         for row, reason in done.refused:
             project, number = rows["project_id"][row].as_py(), rows["id"][row].as_py()
             block.refused.append(block.refusal(row, project, number[::-1], reason))
         log.info("completed a block of %d rows", rows.num_rows, extra={"mended": done.rows})
-
-
-def started_at(client: Client) -> float:
-    """When the server was started (Unix time, by our clock)."""
-    return time.time() - float(scalar(client, "SELECT uptime()"))

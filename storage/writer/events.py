@@ -11,7 +11,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from schemas.health import Health
 from storage.writer.blocks import Block, Retention
-from storage.writer.deliver import Delivery
+from storage.writer.deliver import Delivery, Renewer
 from storage.writer.metrics import WriterMetrics
 from storage.writer.pace import Pace
 from storage.writer.plan import MAX_RANGES, Done, Plan
@@ -162,16 +162,18 @@ class EventsWriter:
             plan = block.plan(time.time_ns() // 1_000_000)
             ends = {r.partition: (r.last + 1, Done(block.seen[r.partition])) for r in plan.ranges}
             if len(block) or block.refused:
-                starts = {r.partition: (r.first, plan) for r in plan.ranges}
-                await self._source.commit(starts)
-                await self._delivery.deliver(block, plan, self._renewer(starts))
+                commit = self._committer({r.partition: r.first for r in plan.ranges})
+                await commit(plan)
+                await self._delivery.deliver(block, Renewer(plan, commit))
             await self._source.commit(ends)
 
-    def _renewer(self, starts: Mapping[int, tuple[int, Plan | Done]]) -> "Renewer":
-        async def renew() -> None:
-            await self._source.commit(starts)
+    def _committer(self, offsets: Mapping[int, int]) -> Callable[[Plan], Awaitable[None]]:
+        """Commits a plan at the first records of a block."""
 
-        return Renewer(renew)
+        async def commit(plan: Plan) -> None:
+            await self._source.commit({partition: (offset, plan) for partition, offset in offsets.items()})
+
+        return commit
 
     async def _catch_up(self) -> None:
         """Repeat the blocks that were under way, and read each partition on from where it stands."""
@@ -181,10 +183,8 @@ class EventsWriter:
             block = await self._planned(plan)
             self._metrics.repeated_blocks.inc()
             log.info("repeating a planned block of %d rows", len(block), extra={"token": plan.token("")})
-            mine = {p: at for p, at in committed.items() if at.state == plan}
-            await self._delivery.repeat(
-                block, plan, self._renewer({p: (at.offset, plan) for p, at in mine.items()})
-            )
+            mine = {p: at.offset for p, at in committed.items() if at.state == plan}
+            await self._delivery.repeat(block, Renewer(plan, self._committer(mine)))
             ends = {r.partition: r.last + 1 for r in plan.ranges}
             await self._source.commit({p: (ends[p], Done(block.seen[p])) for p in mine})
         committed = await self._source.committed(partitions)
@@ -210,22 +210,6 @@ class EventsWriter:
                 seen = block.feed(record, seen)
             block.seen[span.partition] = seen
         return block
-
-
-class Renewer:
-    """Commits a plan again when it has become old: a process that was frozen finds out here that it was replaced."""
-
-    fresh_seconds: Final = 5.0
-
-    def __init__(self, renew: Callable[[], Awaitable[None]]) -> None:
-        self._renew = renew
-        self._at = time.monotonic()
-
-    async def __call__(self) -> None:
-        """To be called just before each insert. Raises CommitFailedError."""
-        if time.monotonic() - self._at > self.fresh_seconds:
-            await self._renew()
-            self._at = time.monotonic()
 
 
 class _Gathered:

@@ -12,6 +12,7 @@ from msgspec import Struct
 MAX_RANGES: Final = 64
 """Partitions in one block: the broker keeps 4,096 bytes of metadata, a range takes up to 40."""
 _PLAN: Final = "plan1"
+_DIRECT: Final = "direct1"
 _DONE: Final = "done1"
 
 
@@ -25,10 +26,14 @@ class Range(Struct, frozen=True, order=True):
 
 
 class Plan(Struct, frozen=True):
-    """A block under way: its ranges in the order of their partitions, and when it was planned (Unix ms)."""
+    """A block under way: its ranges in the order of their partitions, and when it was planned (Unix ms).
+
+    `direct` says that rows of it may be in tables without its token, so that it must be completed, not inserted.
+    """
 
     ranges: tuple[Range, ...]
     at_ms: int
+    direct: bool = False
 
     def token(self, topic: str) -> str:
         """The insert's deduplication token: equal for equal ranges, whoever inserts them and when."""
@@ -47,16 +52,17 @@ def encode(state: Plan | Done) -> str:
     if isinstance(state, Done):
         return f"{_DONE} {state.seen}"
     ranges = ",".join(f"{r.partition}:{r.first}:{r.last - r.first}:{r.seen}" for r in state.ranges)
-    return f"{_PLAN} {state.at_ms} {ranges}"
+    return f"{_DIRECT if state.direct else _PLAN} {state.at_ms} {ranges}"
 
 
 def decode(text: str) -> Plan | Done:
     """What `encode` wrote. Text of another origin (none, or an offset set by hand) says that nothing is known."""
     kind, _, rest = text.partition(" ")
     try:
-        if kind == _PLAN:
+        if kind in {_PLAN, _DIRECT}:
             at_ms, _, ranges = rest.partition(" ")
-            return Plan(ranges=tuple(_range(part) for part in ranges.split(",")), at_ms=int(at_ms))
+            spans = tuple(_range(part) for part in ranges.split(","))
+            return Plan(ranges=spans, at_ms=int(at_ms), direct=kind == _DIRECT)
         if kind == _DONE:
             return Done(int(rest))
     except ValueError:

@@ -86,15 +86,15 @@ def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Clie
         "ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1"
     )
     assert counts(client) != exactly(ROWS)
-    assert table in complete(client, rows).rows
+    assert table in complete(client, rows, "t").rows
     assert counts(client) == exactly(ROWS)
-    assert complete(client, rows).rows == {}
+    assert complete(client, rows, "t").rows == {}
 
 
 def test_a_block_of_which_nothing_is_there_is_completed(client: Client) -> None:
     rows = block()
     assert count_there(client, rows) == 0
-    complete(client, rows)
+    complete(client, rows, "t")
     assert counts(client) == exactly(ROWS)
     assert count_there(client, rows) == ROWS
 
@@ -102,14 +102,14 @@ def test_a_block_of_which_nothing_is_there_is_completed(client: Client) -> None:
 def test_other_blocks_are_left_as_they_are(client: Client) -> None:
     insert(client, block(), "a")
     rows = block()
-    complete(client, rows)
+    complete(client, rows, "t")
     assert counts(client) == exactly(2 * ROWS)
 
 
 def test_a_row_that_the_table_refuses_is_found_and_the_rest_is_whole(client: Client) -> None:
     client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
     rows = block()
-    done = complete(client, rows)
+    done = complete(client, rows, "t")
     assert [rows["message"][row].as_py() for row, _ in done.refused] == ["Cannot read number 42"]
     assert counts(client) == exactly(ROWS - 1)
 
@@ -124,9 +124,9 @@ def test_a_rollup_with_too_many_or_too_few_is_mended(client: Client) -> None:
     days = [
         (int(p), d) for p, d in client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
     ]
-    mended = mend(client, days)
+    mended = mend(client, days, "m")
     assert mended["issue_hour"] > 0
     assert mended["tag_day"] > 0
     assert counts(client) == exactly(ROWS)
     assert scalar(client, users) == before
-    assert sum(mend(client, days).values()) == 0
+    assert sum(mend(client, days, "m").values()) == 0

@@ -12,9 +12,10 @@ ranges = st.builds(
     st.integers(-1, 10**12),
 )
 plans = st.builds(
-    lambda found, at: Plan(tuple(sorted(found)), at),
+    lambda found, at, direct: Plan(tuple(sorted(found)), at, direct),
     st.lists(ranges, min_size=1, max_size=MAX_RANGES, unique_by=lambda r: r.partition),
     st.integers(0, 2**45),
+    st.booleans(),
 )
 
 
