@@ -19,6 +19,7 @@
     await reader.project_stats(project, query="", interval=None, start=None, end=None)                     -> Series
     await reader.releases(project)                                                                         -> Releases
     await reader.outcomes(project, start=None, end=None, interval=None)                                    -> Outcomes
+    await reader.similar(issue, limit=10)                                                                  -> SimilarIssues
     await reader.project_of(issue)                                                                         -> int
 
 `project` is its number, `issue` sixteen hexadecimal digits, `event` a uuid as text. `start` and `end` are Unix milliseconds of the

@@ -199,3 +199,24 @@ class ActivityPage(Struct, frozen=True, rename="camel"):
 
     activity: list[ActivityRow]
     next_cursor: str | None
+
+
+class Similar(Struct, frozen=True, rename="camel", kw_only=True):
+    """An issue that may be the same fault as another: `share` of what groups them is equal (0 to 1), namely `shared`."""
+
+    id: str
+    error_type: str
+    message: str
+    culprit: str
+    status: str
+    last_seen: str
+    total_events: int
+    share: float
+    shared: list[str]
+    reason: str
+
+
+class SimilarIssues(Struct, frozen=True):
+    """Issues that are alike, the most alike first."""
+
+    similar: list[Similar]

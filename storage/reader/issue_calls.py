@@ -100,20 +100,28 @@ async def _page(
 
 async def _counted(session: Session, asked: Question, rows: Sequence[IssueRow]) -> dict[int, Counted]:
     """What range and query count of each row."""
-    result: dict[int, Counted] = defaultdict(Counted)
     if not rows:
-        return result
-    counts, buckets = await asyncio.gather(
-        session.rows(issue_list.page_counts(asked, rows)), session.rows(issue_list.page_trends(asked, rows))
-    )
+        return {}
     trends: dict[int, dict[int, int]] = defaultdict(dict)
-    for issue_number, bucket, events in buckets:
-        trends[issue_number][bucket] = events
-    figures = {issue_number: (events, users) for issue_number, events, users in counts}
-    for row in rows:
-        trend = trend_counts(trends[row.issue_id], asked.span, asked.now_ms)
-        result[row.issue_id] = Counted(*figures.get(row.issue_id, (0, 0)), trend=tuple(trend))
-    return result
+    figures: dict[int, tuple[int, int]] = {}
+    if asked.level == "events":
+        for number, events, users, buckets in await session.rows(issue_list.page_figures(asked, rows)):
+            figures[number], trends[number] = (events, users), dict(buckets)
+    else:
+        counts, trend_rows = await asyncio.gather(
+            session.rows(issue_list.page_counts(asked, rows)),
+            session.rows(issue_list.page_trends(asked, rows)),
+        )
+        figures = {number: (events, users) for number, events, users in counts}
+        for number, bucket, events in trend_rows:
+            trends[number][bucket] = events
+    return {
+        row.issue_id: Counted(
+            *figures.get(row.issue_id, (0, 0)),
+            trend=tuple(trend_counts(trends[row.issue_id], asked.span, asked.now_ms)),
+        )
+        for row in rows
+    }
 
 
 def _cursor(asked: Question, sort: Sort, shown: Sequence[Keyed], last: IssueCursor | None) -> IssueCursor:

@@ -6,7 +6,7 @@ from typing import Final
 from schemas.ids import parse_hex64
 from storage.query.parameters import Sql
 from storage.reader.answers import Sort
-from storage.reader.counts import UNIT_MS, USERS_MERGED, by_bucket, by_fingerprint
+from storage.reader.counts import UNIT_MS, USERS_MERGED, bucket_of, by_bucket, by_fingerprint
 from storage.reader.cursors import MARK, IssueCursor
 from storage.reader.issue_rows import COLUMNS, IssueRow
 from storage.reader.question import Question, Statement
@@ -79,6 +79,23 @@ def page_trends(question: Question, rows: Sequence[IssueRow]) -> Sql:
     unit, window = trend_unit(question.span, question.now_ms), trend_window(question.span, question.now_ms)
     buckets = by_bucket(statement, window, unit, narrowed)
     return statement.ready(f"SELECT {issue} AS issue, bucket, sum(n) FROM ({buckets}) GROUP BY issue, bucket")
+
+
+def page_figures(question: Question, rows: Sequence[IssueRow]) -> Sql:
+    """Issue, events, users, and starts of units with their events: what `page_counts` and `page_trends` tell, by one look at the events."""
+    statement = question.statement()
+    issue, narrowed = _issue_of(statement, rows)
+    span, now_ms = question.span, question.now_ms
+    unit, window = trend_unit(span, now_ms), trend_window(span, now_ms)
+    inside, shown = statement.within("ts", span), statement.within("ts", window)
+    both = (
+        f"SELECT {issue} AS issue, {bucket_of('ts', unit)} AS bucket, countIf({inside}) AS n, countIf({shown}) AS many,"
+        f" uniqCombinedStateIf(12)(user_hash, user_hash != 0 AND {inside}) AS users FROM events WHERE {statement.project}"
+        f" AND {statement.within('ts', span.around(window))} AND {narrowed} AND {statement.event} GROUP BY issue, bucket"
+    )
+    return statement.ready(
+        f"SELECT issue, sum(n), {USERS_MERGED}, groupArrayIf((bucket, many), many > 0) FROM ({both}) GROUP BY issue"
+    )
 
 
 def _issue_of(statement: Statement, rows: Sequence[IssueRow]) -> tuple[str, str]:

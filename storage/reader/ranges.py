@@ -22,6 +22,11 @@ class Range(Struct, frozen=True):
         """Milliseconds up to the end, or to now."""
         return (now_ms if self.end is None else self.end) - self.start
 
+    def around(self, other: "Range") -> "Range":
+        """The shortest range that holds both."""
+        end = None if self.end is None or other.end is None else max(self.end, other.end)
+        return Range(min(self.start, other.start), end)
+
 
 class Cut(Struct, frozen=True):
     """A range in pieces `(start, end)`: whole days, whole hours beside them, and edges within an hour."""

@@ -1,10 +1,11 @@
 """`Reader`: every read call as one method. What each does stands in the modules that it hands over to."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from storage.query.parameters import Sql
 from storage.reader import count_calls, event_calls, issue_calls, tag_calls
+from storage.reader import similar as similar_issues
 from storage.reader.answers import (
     ActivityPage,
     EventDetail,
@@ -16,12 +17,15 @@ from storage.reader.answers import (
     Outcomes,
     Releases,
     Series,
+    SimilarIssues,
     Sort,
     TagFacets,
     TagValues,
 )
 from storage.reader.execute import ClickHouseExecutor, Executor, Limits
+from storage.reader.issue_rows import IssueRow
 from storage.reader.session import Session
+from storage.reader.versions import Shown, shown
 
 
 def _now_ms() -> int:
@@ -50,6 +54,18 @@ class Reader:
     async def project_of(self, issue: str) -> int:
         """The project of an issue. Raises NotFound."""
         return (await self._session.issue(issue)).project_id
+
+    async def row(self, issue: str) -> IssueRow:
+        """What is stored of an issue, or of the one that it was merged into. Raises NotFound."""
+        return await self._session.issue(issue)
+
+    async def shown(self, project: int, issues: Sequence[str]) -> dict[str, Shown]:
+        """By issue, which version of it is read at present; for those that are there."""
+        return await shown(self._session, project, issues)
+
+    async def similar(self, issue: str, *, limit: int = 10) -> SimilarIssues:
+        """Issues whose grouping has most in common with an issue's."""
+        return await similar_issues.similar(self._session, issue, limit)
 
     async def issues(
         self,

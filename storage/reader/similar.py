@@ -1,0 +1,85 @@
+"""Issues whose grouping has most in common with one's: candidates for merging, each with the reason."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from schemas.ids import hex64
+from schemas.times import iso
+from storage.query.parameters import Sql
+from storage.reader.answers import Similar, SimilarIssues
+from storage.reader.issue_rows import COLUMNS, IssueRow, read_row
+from storage.reader.question import Question
+from storage.reader.session import Session
+
+MAX_SIMILAR: Final = 50
+_LEAST: Final = 0.1
+"""Share in common below which issues are not similar."""
+
+
+async def similar(session: Session, issue: str, limit: int) -> SimilarIssues:
+    """The issues of the same project that share most of an issue's parts, rare parts weighing more than common ones."""
+    row = await session.issue(issue)
+    parts = list(dict.fromkeys(row.grouping_parts))
+    if not parts:
+        return SimilarIssues(similar=[])
+    asked = session.question_ever(row.project_id, "", None, None)
+    ((total, _),) = await session.rows(_known(asked))
+    counted = {part: issues for part, issues in await session.rows(_frequency(asked, parts))}
+    weights = {part: weight(total, counted.get(part, 1)) for part in parts}
+    found = await session.rows(_candidates(asked, row, weights, min(limit, MAX_SIMILAR)))
+    return SimilarIssues(
+        similar=[_answer(read_row(columns), parts, share) for share, *columns in found if share >= _LEAST]
+    )
+
+
+def weight(issues: int, having: int) -> float:
+    """How much a part says when `having` of the project's issues have it."""
+    return math.log(1 + issues / max(1, having))
+
+
+def _known(question: Question) -> Sql:
+    statement = question.statement()
+    return statement.ready(f"SELECT count(), 0 FROM {statement.issues}")
+
+
+def _frequency(question: Question, parts: Sequence[str]) -> Sql:
+    statement = question.statement()
+    wanted = statement.parameters.add(list(parts), "Array(String)")
+    return statement.ready(
+        "SELECT part, count() FROM (SELECT arrayJoin(arrayDistinct(grouping_parts)) AS part FROM"
+        f" {statement.issues} AND hasAny(grouping_parts, {wanted})) WHERE part IN {wanted} GROUP BY part"
+    )
+
+
+def _candidates(question: Question, row: IssueRow, weights: Mapping[str, float], limit: int) -> Sql:
+    statement = question.statement()
+    parts = statement.parameters.add(list(weights), "Array(String)")
+    values = statement.parameters.add(list(weights.values()), "Array(Float64)")
+    own = statement.parameters.add(row.issue_id, "UInt64")
+    whole = statement.parameters.add(sum(weights.values()), "Float64")
+    mean = statement.parameters.add(sum(weights.values()) / len(weights), "Float64")
+    shared = f"arrayIntersect(grouping_parts, {parts})"
+    weighed = f"arraySum(part -> transform(part, {parts}, {values}, 0.), {shared})"
+    others = f"(length(arrayDistinct(grouping_parts)) - length({shared}))"
+    return statement.ready(
+        f"SELECT round({weighed} / ({whole} + {mean} * {others}), 4) AS share, {COLUMNS}"
+        f" FROM {statement.issues} AND issue_id != {own} AND hasAny(grouping_parts, {parts})"
+        f" ORDER BY share DESC, last_seen DESC, issue_id LIMIT {limit:d}"
+    )
+
+
+def _answer(row: IssueRow, parts: Sequence[str], share: float) -> Similar:
+    shared = [part for part in parts if part in row.grouping_parts]
+    return Similar(
+        id=hex64(row.issue_id),
+        error_type=row.error_type,
+        message=row.message,
+        culprit=row.culprit,
+        status=row.status,
+        last_seen=iso(row.last_seen),
+        total_events=row.events,
+        share=share,
+        shared=shared,
+        reason=f"{len(shared)} of {len(parts)} parts are equal: {', '.join(shared)}",
+    )

@@ -1,0 +1,36 @@
+"""Which version of an issue is read at present: how one who changed it knows that the change is to be seen."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from schemas.ids import hex64
+from storage.query.parameters import Parameters, Sql
+from storage.reader.identifiers import issue_number
+from storage.reader.session import Session
+
+
+class Shown(Struct, frozen=True):
+    """The version of an issue's newest row, and the issue that it was merged into."""
+
+    version: int
+    merged_into: str | None
+
+
+async def shown(session: Session, project: int, issues: Sequence[str]) -> dict[str, Shown]:
+    """By issue, what is read of it."""
+    rows = await session.rows(_rows(project, [issue_number(issue) for issue in issues]))
+    return {
+        hex64(issue): Shown(version, hex64(merged_into) if merged_into else None)
+        for issue, version, merged_into in rows
+    }
+
+
+def _rows(project: int, issues: Sequence[int]) -> Sql:
+    parameters = Parameters()
+    of_project, numbers = parameters.add(project, "UInt32"), parameters.add(list(issues), "Array(UInt64)")
+    text = (
+        "SELECT issue_id, version, merged_into FROM issues FINAL"
+        f" WHERE project_id = {of_project} AND issue_id IN {numbers} AND deleted = 0"
+    )
+    return Sql(text, parameters.values)
