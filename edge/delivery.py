@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from edge.chunker import EventTuple
 from edge.sink import Sink, Unavailable
 from edge.spool import Spool
-from schemas.chunks import decode_chunk, encode_chunk
+from schemas.chunks import encode_chunk
 from schemas.ids import partition_of, project_seed
 from schemas.topics import Topic
 
@@ -32,12 +32,6 @@ class Delivery:
         await self._spool.append(encode_chunk(events))
         self.spooled_events += len(events)
         return None
-
-    async def send_record(self, record: bytes) -> None:
-        """Send a record of the spool. Raises Unavailable."""
-        await self.send_spread(
-            [(e.project, e.id, e.received_ms, e.sdk, e.payload) for e in decode_chunk(record)]
-        )
 
     async def send_spread(self, events: Iterable[EventTuple]) -> None:
         """Send events that gathered while the partitions weren't known, each to its own. Raises Unavailable."""

@@ -2,15 +2,20 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from edge.chunker import EventTuple
 from edge.delivery import Delivery
 from edge.sink import Sink, Unavailable
 from edge.spool import Spool, records
+from schemas.chunks import decode_chunk
 
 log = logging.getLogger(__name__)
 
+_PACK_EVENTS: Final = 400
+_PACK_BYTES: Final = 1024 * 1024
 _LOOK_SECONDS: Final = 0.1
 """How often an open circuit is looked at: cheap, and a drain that starts a tenth of a second late harms nobody."""
 
@@ -37,11 +42,30 @@ async def drain_forever(spool: Spool, sink: Sink, delivery: Delivery) -> None:
             await asyncio.sleep(_LOOK_SECONDS)
         else:
             await spool.remove(segment)
-            log.info("drained %d records of %s", count, segment.name)
+            log.info("drained %d events of %s", count, segment.name)
 
 
 async def _send_segment(segment: Path, delivery: Delivery) -> int:
-    found = await asyncio.to_thread(lambda: list(records(segment)))
+    count = 0
+    for events in packs(await asyncio.to_thread(lambda: list(records(segment)))):
+        await delivery.send_spread(events)
+        count += len(events)
+    return count
+
+
+def packs(found: Iterable[bytes]) -> Iterator[list[EventTuple]]:
+    """The events of spooled records in their order, as many at a time as make full chunks of every partition.
+
+    One pack is acknowledged before the next is sent, which keeps the order; small ones would make that slow.
+    """
+    pack: list[EventTuple] = []
+    size = 0
     for record in found:
-        await delivery.send_record(record)
-    return len(found)
+        for event in decode_chunk(record):
+            pack.append((event.project, event.id, event.received_ms, event.sdk, event.payload))
+            size += len(event.payload)
+        if len(pack) >= _PACK_EVENTS or size >= _PACK_BYTES:
+            yield pack
+            pack, size = [], 0
+    if pack:
+        yield pack

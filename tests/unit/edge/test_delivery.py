@@ -8,10 +8,10 @@ import pytest
 
 from edge.chunker import EventTuple
 from edge.delivery import Delivery
-from edge.drain import drain_forever
+from edge.drain import drain_forever, packs
 from edge.sink import MemorySink, Unavailable
 from edge.spool import Spool, SpoolFull
-from schemas.chunks import decode_chunk
+from schemas.chunks import decode_chunk, encode_chunk
 from schemas.ids import event_partition, uuid7
 from schemas.topics import Topic
 from tests.eventually import eventually
@@ -97,7 +97,7 @@ async def test_spool_drains_in_order_when_kafka_is_back(spool: Spool) -> None:
 
 async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: Spool) -> None:
     class Flaky(MemorySink):
-        left = 3
+        left = 2
 
         async def send(
             self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
@@ -110,11 +110,21 @@ async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: 
     sink = Flaky(1)
     sink.up = False
     delivery = Delivery(sink, spool)
-    given = events(5)
-    for event in given:
-        await delivery.deliver(0, 1, [event])
+    given = events(1000)
+    for place in range(0, 1000, 100):
+        await delivery.deliver(0, 1, given[place : place + 100])
     sink.up = True
     draining = asyncio.create_task(drain_forever(spool, sink, delivery))
     await eventually(lambda: spool.size == 0)
-    assert ids(sink) == [event[1] for event in given[:2] + given]
+    assert ids(sink) == [event[1] for event in given[:400] + given]
     draining.cancel()
+
+
+def test_spooled_records_are_packed_in_order_up_to_a_bound() -> None:
+    given = events(1050)
+    spooled = [encode_chunk(given[place : place + 7]) for place in range(0, 1050, 7)]
+    packed = list(packs(spooled))
+    assert [event for pack in packed for event in pack] == given
+    assert [len(pack) for pack in packed] == [406, 406, 238]
+    large = [encode_chunk([(1, b"0" * 16, 0, "a/1", bytes(700_000))]) for _ in range(5)]
+    assert [len(pack) for pack in packs(large)] == [2, 2, 1]
