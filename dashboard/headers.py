@@ -20,11 +20,20 @@ SECURITY: Final = {
 }
 
 
+_YEAR_SECONDS: Final = 31_536_000
+
+
 @web.middleware
 async def secure(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Add the headers. What holds data is not kept by caches."""
     response = await handler(request)
     response.headers.update(SECURITY)
-    if not request.path.startswith("/static/"):
-        response.headers.setdefault("Cache-Control", "no-store")
+    response.headers.setdefault("Cache-Control", _caching(request, response))
     return response
+
+
+def _caching(request: web.Request, response: web.StreamResponse) -> str:
+    """Files whose address carries their content's hash are kept for good; what holds data is not kept at all."""
+    if request.path.startswith("/static/") and response.status in {200, 206, 304}:
+        return f"public, max-age={_YEAR_SECONDS}, immutable" if "v" in request.query else "no-cache"
+    return "no-store"

@@ -140,6 +140,8 @@ async def test_every_answer_forbids_foreign_content(signed: Site) -> None:
         assert "unsafe" not in policy
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert (await signed.client.get(ISSUE)).headers["Cache-Control"] == "no-store"
+    kept = await signed.client.get("/static/app.css?v=1")
+    assert "immutable" in kept.headers["Cache-Control"]
 
 
 async def test_projects_that_are_not_loaded_are_said(site: Site) -> None:

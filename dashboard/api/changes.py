@@ -1,0 +1,122 @@
+"""Changes of issues, what others look like one, and what people say about them."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.parts import changes_of
+from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
+from schemas.errors import WireError
+from storage.reader.answers import Issue, SimilarIssues
+
+
+class BulkUpdate(Update, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, kw_only=True):  # fmt: skip
+    """The same change to many issues."""
+
+    issues: Hexes
+
+
+class Changed(Struct, frozen=True):
+    """Issues after a change, each once."""
+
+    issues: list[Issue]
+
+
+class Done(Struct, frozen=True):
+    """The change is made; it has no answer of its own."""
+
+
+class SimilarQuery(Struct, frozen=True):
+    """How many."""
+
+    limit: Annotated[int, Meta(ge=1, le=50, description="most issues")] = 10
+
+
+async def _update(call: Call[Nothing, Update]) -> Issue:
+    return await changes_of(call.state).update(call.issue(), call.body, by=call.by, key=call.key)
+
+
+async def _update_many(call: Call[Nothing, BulkUpdate]) -> Changed:
+    project, body = call.project().number, call.body
+    update = Update(**{name: getattr(body, name) for name in Update.__struct_fields__})
+    changes = changes_of(call.state)
+    return Changed(await changes.update_many(project, body.issues, update, by=call.by, key=call.key))
+
+
+async def _merge(call: Call[Nothing, MergeData]) -> Issue:
+    return await changes_of(call.state).merge(call.issue(), call.body.issues, by=call.by, key=call.key)
+
+
+async def _unmerge(call: Call[Nothing, UnmergeData]) -> Issue:
+    changes = changes_of(call.state)
+    return await changes.unmerge(call.issue(), call.body.fingerprints, by=call.by, key=call.key)
+
+
+async def _comment(call: Call[Nothing, CommentData]) -> Done:
+    await changes_of(call.state).comment(call.issue(), call.body.text, by=call.by, key=call.key)
+    return Done()
+
+
+async def _similar(call: Call[SimilarQuery, Nothing]) -> SimilarIssues:
+    return await call.reader.similar(call.issue(), limit=call.query.limit)
+
+
+_AWAY = (WireError.UNAVAILABLE,)
+
+OPERATIONS = (
+    Operation(
+        method="PATCH",
+        path="/issues/{issue}",
+        summary="Resolve, ignore, reopen or assign an issue",
+        handler=_update,
+        body=Update,
+        answer=Issue,
+        errors=_AWAY,
+    ),
+    Operation(
+        method="POST",
+        path="/projects/{project}/issues:bulk",
+        summary="The same change to many issues",
+        handler=_update_many,
+        body=BulkUpdate,
+        answer=Changed,
+        errors=_AWAY,
+    ),
+    Operation(
+        method="POST",
+        path="/issues/{issue}/merge",
+        summary="Make other issues a part of this one",
+        handler=_merge,
+        body=MergeData,
+        answer=Issue,
+        errors=(WireError.CONFLICT, *_AWAY),
+    ),
+    Operation(
+        method="POST",
+        path="/issues/{issue}/unmerge",
+        summary="Make fingerprints issues of their own again",
+        handler=_unmerge,
+        body=UnmergeData,
+        answer=Issue,
+        errors=_AWAY,
+    ),
+    Operation(
+        method="POST",
+        path="/issues/{issue}/comments",
+        summary="Say something about an issue",
+        handler=_comment,
+        body=CommentData,
+        answer=Done,
+        status=201,
+        errors=_AWAY,
+    ),
+    Operation(
+        method="GET",
+        path="/issues/{issue}/similar",
+        summary="Issues whose grouping has most in common with this one's",
+        handler=_similar,
+        query=SimilarQuery,
+        answer=SimilarIssues,
+    ),
+)
