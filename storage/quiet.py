@@ -17,9 +17,9 @@ _RUNNING: Final = """
     SELECT count() FROM system.processes
     WHERE query_kind = 'Insert' AND current_database = currentDatabase() AND is_initial_query"""
 _BLOCKS: Final = """
-    SELECT sum(last) FROM
+    SELECT sum(cityHash64(table, partition_id, last)) FROM
     (
-        SELECT max(max_block_number) AS last FROM system.parts
+        SELECT table, partition_id, max(max_block_number) AS last FROM system.parts
         WHERE database = currentDatabase() GROUP BY table, partition_id
     )"""
 
@@ -45,7 +45,7 @@ def quietly(client: Client, read: Callable[[], T], seconds: float = 60.0) -> T:
 
 
 def _mark(client: Client) -> int | None:
-    """A number that grows with each block that was inserted, or None while one is."""
+    """A number that each block that was inserted changes, or None while one is."""
     # In this order: an insert that ends between the two questions is in the second answer.
     if scalar(client, _RUNNING):
         return None

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -130,3 +131,25 @@ def test_a_rollup_with_too_many_or_too_few_is_mended(client: Client) -> None:
     assert counts(client) == exactly(ROWS)
     assert scalar(client, users) == before
     assert sum(mend(client, days, "m").values()) == 0
+
+
+def test_two_that_complete_a_block_at_once_count_it_once(
+    client: Client, clickhouse_database_url: str
+) -> None:
+    other = open_client(clickhouse_database_url)
+    try:
+        for turn in range(3):
+            rows = block()
+            insert(client, rows, f"t{turn}")
+            client.command("ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1")
+            client.command("TRUNCATE TABLE issue_hour")
+            with ThreadPoolExecutor(2) as threads:
+                done = [threads.submit(complete, one, rows, f"t{turn}") for one in (client, other)]
+            assert all(one.result().refused == [] for one in done)
+            assert count_there(client, rows) == ROWS
+            found = counts(client)
+            assert found["events"] == found["distinct"] == found["issue_hour"]
+            for table in TARGETS:
+                client.command(f"TRUNCATE TABLE {table}")
+    finally:
+        other.close()
