@@ -144,6 +144,7 @@ def test_any_damage_to_the_bytes_ends_in_an_event_or_in_refused(place: int, dama
         ('{"a":1}'.encode("utf-16"), "body"),
         (b'{"a":NaN}', "body"),
         (b'{"a":-Infinity}', "body"),
+        (b'{"b":' + b"1" * 5000 + b',"a":NaN}', "body"),
         (b'{"a":01}', "body"),
         (b'{"a":"\n"}', "body"),
         (rb'{"a":"\x"}', "body"),
