@@ -1,6 +1,7 @@
 """A project full of events: the shipped sample moved to a given day, one event that shows everything, and a hostile one."""
 
 import gzip
+import hashlib
 import json
 import random
 from pathlib import Path
@@ -36,11 +37,10 @@ def fill(reader: MemoryReader, project: int, now_ms: int) -> None:
         at = now_ms - 60_000 - int(min(age_hours, 24 * 13) * HOUR_MS)
         parts = [event["error"]["type"], f"{key[1] or '<anonymous>'} in {key[2]}"]
         _add(reader, project, moved(event, at), number, chance.choice(SDKS), at, parts)
-    for hours in (1, 5, 30, 31, 80):
-        at = now_ms - hours * HOUR_MS + 1234
-        _add(
-            reader, project, showcase(at), SHOWCASE, SDKS[0], at, ["CheckoutError", "pay in src/checkout.ts"]
-        )
+    for number in range(90):
+        at = now_ms - int((0.2 + number**1.28) * HOUR_MS)
+        parts = ["CheckoutError", "pay in src/checkout.ts"]
+        _add(reader, project, showcase(at, number), SHOWCASE, SDKS[0], at, parts)
     _add(reader, project, hostile(now_ms - HOUR_MS), HOSTILE, SDKS[2], now_ms - HOUR_MS, [NASTY])
     reader.states[f"{SHOWCASE:016x}"] = IssueView(status="open", regressed=True)
     reader.states[f"{3:016x}"] = IssueView(status="resolved")
@@ -78,8 +78,11 @@ def frame(function: str, file: str, line: int, *, own: bool = True, **more: Any)
     return {"function": function, "file": file, "line": line, "column": line % 37 + 1, "inApp": own} | more
 
 
-def showcase(at: int) -> dict[str, Any]:
-    """An event with a cause chain, source context, every breadcrumb type and all optional fields."""
+def showcase(at: int, number: int = 0) -> dict[str, Any]:
+    """An event with a cause chain, source context, every breadcrumb type and all optional fields.
+
+    Users, tags and releases differ by `number`.
+    """
     pay = frame(
         "Checkout.pay",
         "src/checkout.ts",
@@ -130,20 +133,25 @@ def showcase(at: int) -> dict[str, Any]:
         "timestamp": iso(at),
         "kind": "error",
         "platform": "javascript",
-        "release": "storefront-web@3.5.1+7012",
-        "environment": "prod",
+        "release": "storefront-web@3.5.1+7012" if number < 40 else "storefront-web@3.5.0+6972",
+        "environment": "staging" if number % 11 == 10 else "prod",
         "device": {"os": "ios", "osVersion": "18.5", "model": "iPhone 15 Pro", "locale": "de-DE"},
         "app": {
             "version": "3.5.1",
             "build": "7012",
             "framework": {"name": "react-native", "version": "0.79.2"},
         },
-        "user": {"id": "u_48213", "name": "Ada", "anonymous": False, "linkHashes": {"email": "5e" * 32}},
+        "user": {
+            "id": f"u_{48213 + number % 31}",
+            "name": "Ada",
+            "anonymous": False,
+            "linkHashes": {"email": hashlib.sha256(b"ada@example.com").hexdigest()},
+        },
         "tags": {
-            "tier": "pro",
+            "tier": ("pro", "free", "pro", "trial")[number % 4],
             "feature": "checkout",
-            "payment.provider": "acme",
-            "experiment": "one-page B",
+            "payment.provider": ("acme", "acme", "globex")[number % 3],
+            "experiment": "AB"[number % 2],
         },
         "breadcrumbs": [
             {"timestamp": iso(at - before), "type": kind, "data": data} for before, kind, data in crumbs
