@@ -43,6 +43,10 @@ class Distinct:
             return value
         return OTHER
 
+    def known(self, value: str) -> str:
+        """The value where it was taken before, else `other`: strangers must not use up the names."""
+        return value if value in self._seen else OTHER
+
 
 class Metrics:
     """The edge's metrics; made once a process."""
@@ -107,7 +111,8 @@ class Metrics:
 
     def count(self, project: str, sdk: str, outcome: str, reason: str, events: int = 1) -> None:
         """Count events of a project ("" where it isn't known) by the SDK's name."""
-        name = self._sdk(sdk.rpartition("/")[0]) if sdk else ""
+        name = sdk.rpartition("/")[0]
+        name = self._sdk(name) if project else self._sdk.known(name)
         key = project, name, outcome, reason
         add = self._children.get(key)
         if add is None:

@@ -37,6 +37,16 @@ def test_sdks_of_an_attacker_do_not_grow_the_metrics() -> None:
     assert metrics.page().count(b"svc_edge_events_total{") <= 101
 
 
+def test_strangers_do_not_use_up_the_names() -> None:
+    metrics = Metrics()
+    for number in range(500):
+        metrics.count("", f"stranger{number}/1", "unauthorized", "unknown")
+    metrics.count("1", "svc-js/1.0", "accepted", "")
+    page = metrics.page().decode()
+    assert 'svc_edge_events_total{outcome="accepted",project="1",reason="",sdk="svc-js"} 1.0' in page
+    assert 'svc_edge_events_total{outcome="unauthorized",project="",reason="unknown",sdk="other"} 500.0' in page
+
+
 def test_latency_is_counted_by_endpoint() -> None:
     metrics = Metrics()
     metrics.answered("/v1/events", 202, 0.003)
