@@ -1,0 +1,321 @@
+"""`python -m bench.processors`: what grouping and folding cost an event, beside the bare libraries in the same run.
+
+`load` runs events through one worker: deduplicate, fingerprint, fold, forward. `recovery` times taking up millions of ids, and
+`memory` weighs them.
+"""
+
+import asyncio
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+import psutil
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from rich.console import Console
+from rich.table import Table
+
+from bench.processors_floors import PARTITIONS, cpu_seconds
+from local.batches import read_lines
+from local.kafka import LocalKafka
+from local.ports import free_port
+from local.sample_events import FILE
+from processors.idindex import IdIndex
+from processors.idkeys import id_keys
+from processors.seen import SeenEntry, SeenRecord, encode, entry_key
+from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
+from schemas.ids import event_partition, uuid7
+from schemas.payload import compress
+from schemas.times import iso
+from schemas.topics import topic_specs
+
+CHUNK: Final = 100
+PROJECTS: Final = 10
+HOT_SHARE: Final = 0.9
+SHAPES: Final = ("real", "hot", "flood")
+PREFIX: Final = "bench."
+HEADERS: Final = [(FORMAT_HEADER, EVENTS_FORMAT)]
+
+
+class Shape:
+    """Makes events: `real` from samples, `hot` mostly one of them, `flood` each of its own kind."""
+
+    def __init__(self, name: str, samples: list[dict[str, Any]], repeats: float) -> None:
+        self._name = name
+        self._samples = samples
+        self._repeats = repeats
+        self._random = random.Random(7)
+        self._made = 0
+
+    def _one(self, now: int) -> ChunkEvent:
+        self._made += 1
+        hot = self._name == "hot" and self._random.random() < HOT_SHARE
+        event = dict(self._samples[0] if hot else self._random.choice(self._samples))
+        identity = uuid7(now - self._random.randrange(600_000))
+        event["id"], event["timestamp"] = str(identity), iso(now - self._random.randrange(600_000))
+        if self._name == "flood":
+            event["error"] = dict(event["error"], type=f"Kind{self._made}Error")
+        project = 1 if hot else 1 + self._random.randrange(PROJECTS)
+        return ChunkEvent(project, identity.bytes, now, "bench/1", compress(msgspec.json.encode(event)))
+
+    def chunks(self, events: int) -> Iterator[tuple[int, bytes]]:
+        """Partition and value of records, one in `repeats` of whose events came before."""
+        waiting: list[list[ChunkEvent]] = [[] for _ in range(PARTITIONS)]
+        known: list[list[ChunkEvent]] = [[] for _ in range(PARTITIONS)]
+        now = time.time_ns() // 1_000_000
+        for _ in range(events):
+            one = self._one(now)
+            partition = event_partition(one.project, one.id, PARTITIONS)
+            known[partition].append(one)
+            if self._random.random() < self._repeats:
+                one = self._random.choice(known[partition])
+            waiting[partition].append(one)
+            if len(waiting[partition]) == CHUNK:
+                yield partition, encode_chunk(waiting[partition])
+                waiting[partition].clear()
+
+
+async def prepare(bootstrap: str) -> None:
+    """Make the topics."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    specs = topic_specs(PREFIX, {}, PARTITIONS, 1)
+    await admin.create_topics([NewTopic(s.name, s.partitions, 1, topic_configs=s.configs) for s in specs])
+    await admin.close()
+
+
+async def append(bootstrap: str, topic: str, records: Iterator[tuple[int, bytes | None, bytes]]) -> int:
+    """Write records; returns how many."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=bootstrap, linger_ms=20, max_batch_size=1 << 20, max_request_size=4 << 20
+    )
+    await producer.start()
+    count = 0
+    pending = []
+    for partition, key, value in records:
+        pending.append(await producer.send(topic, value, key, partition=partition, headers=HEADERS))
+        count += 1
+        if len(pending) >= 200:
+            await asyncio.gather(*pending)
+            pending.clear()
+    await asyncio.gather(*pending)
+    await producer.stop()
+    return count
+
+
+class Worker:
+    """One `svc processors` on a broker."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        self.port = free_port()
+        self.log = folder / "worker.log"
+        environ = {
+            "SVC_KAFKA_BOOTSTRAP": bootstrap,
+            "SVC_TOPIC_PREFIX": PREFIX,
+            "SVC_DATA_DIR": str(folder),
+            "SVC_PROCESSORS_HEALTH_PORT": str(self.port),
+        }
+        with self.log.open("wb") as out:
+            self._child = subprocess.Popen([sys.executable, "-m", "processors"], env=environ, stderr=out)
+        self.process = psutil.Process(self._child.pid)
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+                text = answer.read().decode()
+        except OSError:
+            return 0.0
+        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name))
+
+    def until(self, name: str, value: float, seconds: float = 600) -> None:
+        """Wait until a metric has reached a value."""
+        end = time.monotonic() + seconds
+        while self.metric(name) < value:
+            if self._child.poll() is not None or time.monotonic() > end:
+                raise click.ClickException(f"{name} did not reach {value}:\n{self.log.read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End it in order."""
+        self._child.terminate()
+        self._child.wait(30)
+
+
+def floor(form: str, bootstrap: str, records: int, folder: Path) -> tuple[float, float]:
+    """Seconds and CPU seconds of reading all records with a bare library."""
+    command = [
+        sys.executable,
+        "-m",
+        "bench.processors_floors",
+        form,
+        bootstrap,
+        f"{PREFIX}events",
+        str(records),
+    ]
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=True)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("FLOOR"))
+    _, seconds, cpu = line.split()
+    return float(seconds), float(cpu)
+
+
+async def _lag(bootstrap: str) -> int:
+    """Records that the worker has written for the aggregator."""
+    consumer: AIOKafkaConsumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+    await consumer.start()
+    ends = await consumer.end_offsets([TopicPartition(f"{PREFIX}issue-deltas", p) for p in range(PARTITIONS)])
+    await consumer.stop()
+    return sum(ends.values())
+
+
+@click.group()
+def processors() -> None:
+    """Measure the processors."""
+
+
+@processors.command("load")
+@click.option("--events", default=100_000, show_default=True)
+@click.option("--repeats", default=0.04, show_default=True, help="Part of them that repeats an id.")
+@click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES)
+@click.option("--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL of events.")
+@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+def load_(events: int, repeats: float, shapes: tuple[str, ...], data: Path, cache: Path) -> None:
+    """Events through one worker, beside a bare consumer and a bare agent."""
+    samples = [msgspec.json.decode(line) for line in read_lines(data)]
+    table = Table("what", "events/s", "CPU µs/event", box=None)
+    for shape in shapes:
+        with tempfile.TemporaryDirectory(prefix="bench-") as name:
+            folder = Path(name)
+            kafka = LocalKafka(folder / "kafka", cache).start()
+            try:
+                made = Shape(shape, samples, repeats)
+                for row in _measure(shape, made, events, kafka.bootstrap, folder):
+                    table.add_row(*row)
+            finally:
+                kafka.stop()
+    Console(highlight=False).print(table)
+
+
+def _measure(
+    shape: str, made: Shape, events: int, bootstrap: str, folder: Path
+) -> Iterator[tuple[str, str, str]]:
+    asyncio.run(prepare(bootstrap))
+    records = asyncio.run(
+        append(bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in made.chunks(events)))
+    )
+    read = records * CHUNK
+
+    def row(what: str, seconds: float, cpu: float) -> tuple[str, str, str]:
+        return f"{shape}: {what}", f"{read / seconds:,.0f}", f"{cpu / read * 1e6:.1f}"
+
+    for form, title in (("consumer", "bare aiokafka consumer"), ("agent", "bare Faust agent")):
+        yield row(title, *floor(form, bootstrap, records, folder))
+    worker = Worker(bootstrap, folder)
+    worker.until("svc_processors_events_total", 1)
+    started, before, cpu = (
+        time.monotonic(),
+        worker.metric("svc_processors_events_total"),
+        cpu_seconds(worker.process),
+    )
+    worker.until("svc_processors_events_total", read)
+    grouped = time.monotonic() - started
+    worker.until('svc_processors_records_total{stage="aggregator"}', asyncio.run(_lag(bootstrap)))
+    share = 1 - before / read
+    yield (*row("grouped and forwarded", grouped / share, 0.0)[:2], "")
+    used = cpu_seconds(worker.process) - cpu
+    yield row("grouper + aggregator, drained", (time.monotonic() - started) / share, used / share)
+    issues = worker.metric("svc_processors_table_entries{")
+    memory = worker.process.memory_info().rss / 1e6
+    yield f"{shape}: table entries {issues:,.0f}, memory {memory:.0f} MB", "", ""
+    worker.stop()
+
+
+@processors.command()
+@click.option("--ids", default=10_000_000, show_default=True)
+@click.option("--block", default=10_000, show_default=True, help="Ids of an entry.")
+@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+def recovery(ids: int, block: int, cache: Path) -> None:
+    """A worker takes up a table of so many ids."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        kafka = LocalKafka(folder / "kafka", cache).start()
+        try:
+            asyncio.run(prepare(kafka.bootstrap))
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}seen", _blocks(ids, block)))
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", _tail(ids)))
+            started = time.monotonic()
+            worker = Worker(kafka.bootstrap, folder)
+            worker.until("svc_processors_recovery_seconds", 0.001)
+            waited = time.monotonic() - started
+            known, seconds = (
+                worker.metric("svc_processors_seen_ids{"),
+                worker.metric("svc_processors_recovery_seconds"),
+            )
+            memory = worker.process.memory_info().rss / 1e6
+            print(
+                f"{known:,.0f} ids: recovery {seconds:.1f} s, {waited:.1f} s from start, memory {memory:.0f} MB"
+            )
+            worker.stop()
+        finally:
+            kafka.stop()
+
+
+def _random_ids(count: int, now: int, luck: random.Random) -> list[bytes]:
+    week = 7 * 86_400_000
+    return [uuid7(now - luck.randrange(week)).bytes for _ in range(count)]
+
+
+def _blocks(ids: int, block: int) -> Iterator[tuple[int, bytes, bytes]]:
+    luck, now = random.Random(1), time.time_ns() // 1_000_000
+    share = ids // PARTITIONS
+    for partition in range(PARTITIONS):
+        for start in range(0, share, block):
+            keys = id_keys([1] * block, _random_ids(block, now, luck))
+            records = [
+                SeenRecord(at // CHUNK, 0, [], keys[(at - start) * 16 : (at - start + CHUNK) * 16])
+                for at in range(start, start + block, CHUNK)
+            ]
+            day = now - (share - start) * 6 * 86_400_000 // share
+            entry = SeenEntry(day, records[0].offset, records, merged=True)
+            yield partition, entry_key(partition, entry.first, entry.last), encode(entry)
+
+
+def _tail(ids: int) -> Iterator[tuple[int, bytes | None, bytes]]:
+    """As many records of `events` as the table says were read, empty."""
+    for partition in range(PARTITIONS):
+        for _ in range(ids // PARTITIONS // CHUNK):
+            yield partition, None, encode_chunk([])
+
+
+@processors.command()
+@click.option("--ids", default=2_000_000, show_default=True)
+def memory(ids: int) -> None:
+    """What the index of ids weighs, and what asking it costs."""
+    luck, now, index = random.Random(1), time.time_ns() // 1_000_000, IdIndex()
+    step = 10_000
+    blocks = [id_keys([1] * step, _random_ids(step, now, luck)) for _ in range(ids // step)]
+    before, cpu = psutil.Process().memory_info().rss, time.process_time()
+    for block in blocks:
+        index.new(now // 86_400_000, block)
+    added = time.process_time() - cpu
+    cpu = time.process_time()
+    for block in blocks[:: max(1, len(blocks) // 20)]:
+        index.new(now // 86_400_000, block)
+    asked = time.process_time() - cpu
+    grown = psutil.Process().memory_info().rss - before
+    print(
+        f"{len(index):,} ids: index {index.size / len(index):.1f} bytes an id by its own count, {grown / len(index):.1f} of the"
+        f" process; adding {added / ids * 1e6:.2f} µs an id, asking {asked / min(ids, 20 * step) * 1e6:.2f} µs"
+    )
+
+
+if __name__ == "__main__":
+    processors()
