@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from processors.take import Source
 
 
+class LogChanged(Exception):
+    """A source record is not the one that was processed: its topic was made anew."""
+
+
 class Message(NamedTuple):
     """A record to write; without a value it removes what its key names from a compacted topic."""
 
@@ -111,6 +115,9 @@ class _Record:
 
     def run(self, record: SeenRecord) -> SeenRecord:
         """Emit, and return the record as it is to be remembered."""
+        if record.total != len(self.chunk):
+            place = f"{self.emission.partition}/{self.source.offset}"
+            raise LogChanged(f"events/{place}: {record.total} events were recorded, {len(self.chunk)} are there")
         outcomes = Outcomes(self.emission.partition, self.source.offset)
         outcomes.accepted(self.chunk)
         positions = record.positions

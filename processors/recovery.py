@@ -1,6 +1,7 @@
 """Taking up partitions after a recovery: where our own records end is where reading goes on."""
 
 import asyncio
+import gc
 import logging
 import time
 from typing import Any
@@ -48,11 +49,13 @@ class Recovery:
         for worker in (self._grouper, self._aggregator):
             for partition in worker.partitions - partitions:
                 worker.drop(partition)
+        fresh = sorted(partitions - self._grouper.partitions)
+        sources = [TP(topic, p) for p in fresh for topic in (self._names.events, self._names.deltas)]
+        starts = await consumer.earliest_offsets(*sources)
+        ends = await consumer.highwaters(*sources)
         ids = 0
-        for partition in sorted(partitions - self._grouper.partitions):
+        for partition in fresh:
             events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
-            starts = await consumer.earliest_offsets(events, deltas)
-            ends = await consumer.highwaters(events, deltas)
             ids += self._grouper.restore(partition, starts[events] or 0)
             await asyncio.sleep(0)
             if not self._aggregator.restore(partition, starts[deltas] or 0):
@@ -62,6 +65,7 @@ class Recovery:
             for tp, due in self.places({events, deltas}).items():
                 if due > (ends[tp] or 0):
                     raise LogTooShort(f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {due} is due")
+        gc.freeze()
         seconds = time.monotonic() - self._started
         self._metrics.recovering.set(0)
         self._metrics.recovery_seconds.set(seconds)

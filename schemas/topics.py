@@ -7,6 +7,7 @@ from msgspec import Struct
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 _DAY_MS = 86_400_000
+_HOUR_MS = 3_600_000
 
 
 class Topic(Enum):
@@ -71,9 +72,14 @@ def _configs(topic: Topic, replication: int) -> dict[str, str]:
         # Compact soon: what is read to its end at every start must stay close to its live size.
         configs |= {
             "min.cleanable.dirty.ratio": "0.2",
-            "segment.ms": str(_DAY_MS),
-            "delete.retention.ms": str(_DAY_MS),
+            "segment.ms": str(_HOUR_MS),
+            "segment.bytes": str(64 * 1024 * 1024),
+            # Removed keys are told to late readers for a while; entries of `seen` come and go by the thousand.
+            "delete.retention.ms": str(_HOUR_MS if topic is Topic.SEEN else _DAY_MS),
         }
     else:
         configs["retention.ms"] = str(topic.days * _DAY_MS)
+    if topic is Topic.EVENTS:
+        # Ids are forgotten by this clock: the brokers' is one, the edges' may be wrong.
+        configs["message.timestamp.type"] = "LogAppendTime"
     return configs
