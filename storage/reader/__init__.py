@@ -10,6 +10,7 @@
     await reader.project_events(project, query="", start=None, end=None, limit=50, cursor=None)            -> EventPage
     await reader.issue_event(issue, event)        # an id, "latest" or "oldest"                            -> EventDetail
     await reader.project_event(project, event)    # the same                                               -> EventDetail
+    await reader.sample(project, query="", start=None, end=None, limit=500)       # events whole             -> list[Sample]
     await reader.issue_tags(issue, query="", start=None, end=None)                                         -> TagFacets
     await reader.project_tags(project, query="", start=None, end=None)                                     -> TagFacets
     await reader.tag_values(project, key, prefix="")                                                       -> TagValues

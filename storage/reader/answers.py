@@ -101,6 +101,16 @@ class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
     grouping: GroupingOf
 
 
+class Sample(Struct, frozen=True, rename="camel", kw_only=True):
+    """A past event whole, for what has to look at events themselves (tests of grouping rules). `received_ms` is Unix ms."""
+
+    event: Raw
+    issue_id: str
+    fingerprint: str
+    sdk: str
+    received_ms: int
+
+
 class TagValue(Struct, frozen=True):
     """A value and how many events have it."""
 

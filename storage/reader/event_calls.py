@@ -11,7 +11,7 @@ from schemas.ids import hex64
 from schemas.payload import decompress
 from schemas.times import iso
 from storage.reader import event_list
-from storage.reader.answers import EventDetail, EventPage, GroupingOf
+from storage.reader.answers import EventDetail, EventPage, GroupingOf, Sample
 from storage.reader.cursors import EventCursor, read_cursor, write_cursor
 from storage.reader.errors import NotFound
 from storage.reader.event_rows import StoredEvent, answer, issue_of, read_event
@@ -56,6 +56,34 @@ async def project_events(
     return await _page(session, asked, None, limit, cursor)
 
 
+async def sample(
+    session: Session, project: int, query: str, start: int | None, end: int | None, limit: int
+) -> list[Sample]:
+    """The newest events of range and query whose payload is still kept, whole."""
+    page_limit(limit)
+    asked = session.question(project, query, start, end)
+    rows = await _newest(session, asked, None, limit, None)
+    events = [read_event(row) for row in rows[:limit]]
+    if not events:
+        return []
+    known, found = await asyncio.gather(
+        _issues(session, asked, events),
+        session.rows(event_list.payloads_by_id(asked, [event.id for event in events])),
+    )
+    payloads: dict[int, bytes] = dict(found)
+    return [
+        Sample(
+            event=Raw(decompress(payloads[event.id])),
+            issue_id=hex64(issue_of(project, event.fingerprint, known)),
+            fingerprint=hex64(event.fingerprint),
+            sdk=event.sdk,
+            received_ms=event.received,
+        )
+        for event in events
+        if event.id in payloads
+    ]
+
+
 async def issue_event(session: Session, issue: str, event: str) -> EventDetail:
     """An event of an issue by its id, or `latest`, or `oldest`."""
     row = await session.issue(issue)
@@ -85,17 +113,29 @@ async def _page(
     last = read_cursor(cursor, EventCursor)
     if last is not None:
         asked = replace(asked, span=Range(last.start, last.end), now_ms=last.now_ms)
-    rows: Rows = ()
-    for span in event_list.windows(asked, last) if fingerprints is None else [asked.span]:
-        rows = await session.rows(event_list.page(replace(asked, span=span), fingerprints, limit, last))
-        if len(rows) > limit:
-            break
+    rows = await _newest(session, asked, fingerprints, limit, last)
     events = [read_event(row) for row in rows[:limit]]
     known = await _issues(session, asked, events)
     return EventPage(
         events=[answer(event, known) for event in events],
         next_cursor=_cursor(asked, events[-1]) if len(rows) > limit else None,
     )
+
+
+async def _newest(
+    session: Session,
+    asked: Question,
+    fingerprints: Sequence[int] | None,
+    limit: int,
+    last: EventCursor | None,
+) -> Rows:
+    """Rows of a page, one more than the limit where there is one."""
+    rows: Rows = ()
+    for span in event_list.windows(asked, last) if fingerprints is None else [asked.span]:
+        rows = await session.rows(event_list.page(replace(asked, span=span), fingerprints, limit, last))
+        if len(rows) > limit:
+            break
+    return rows
 
 
 async def _issues(session: Session, asked: Question, events: Sequence[StoredEvent]) -> dict[int, int]:

@@ -51,6 +51,15 @@ def payload_by_id(question: Question, event: int) -> Sql:
     )
 
 
+def payloads_by_id(question: Question, events: Sequence[int]) -> Sql:
+    """Id and payload of events, of those whose payload is still kept."""
+    statement = question.statement()
+    ids = statement.parameters.add(list(events), "Array(UInt128)")
+    return statement.ready(
+        f"SELECT id, payload FROM payloads WHERE {statement.project} AND id IN {ids}", raw=("payload",)
+    )
+
+
 def event_by_id(question: Question, event: int, time: int | None) -> Sql:
     """`COLUMNS` of an event; its time, where known, leaves one week of the table to look at."""
     statement = question.statement()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, LifoQueue
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol, cast
 
 from msgspec import Meta, Struct
 
@@ -12,7 +12,7 @@ from storage.client import ClickHouseError, Client, open_client
 from storage.query.parameters import Sql
 from storage.reader.errors import QueryTooExpensive, StorageUnavailable
 
-Rows = Sequence[Sequence[Any]]
+Rows = Sequence[tuple[Any, ...]]
 
 
 class Limits(Struct, frozen=True):
@@ -101,8 +101,7 @@ class ClickHouseExecutor:
                 settings=settings,
                 column_formats=dict.fromkeys(sql.raw, "bytes"),
             )
-            rows: Rows = answer.result_rows
-            return rows
+            return cast(Rows, answer.result_rows)
         finally:
             self._idle.put(client)
 

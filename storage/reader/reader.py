@@ -16,6 +16,7 @@ from storage.reader.answers import (
     Keys,
     Outcomes,
     Releases,
+    Sample,
     Series,
     SimilarIssues,
     Sort,
@@ -124,6 +125,18 @@ class Reader:
     async def project_event(self, project: int, event: str) -> EventDetail:
         """An event of a project by its id, or `latest`, or `oldest`."""
         return await event_calls.project_event(self._session, project, event)
+
+    async def sample(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 500,
+    ) -> list[Sample]:
+        """The newest events of range and query whose payload is still kept, whole."""
+        return await event_calls.sample(self._session, project, query, start, end, limit)
 
     async def issue_tags(
         self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None

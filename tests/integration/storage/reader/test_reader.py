@@ -243,6 +243,17 @@ async def test_an_issue_can_be_walked_from_its_latest_event_to_its_oldest(
         assert await reader.project_event(world.project, walked[0].event_id) == walked[0]
 
 
+async def test_a_sample_has_the_newest_events_whole(reader: Reader, world: World) -> None:
+    expected = world.found("feature:cart", *asked(None, None))[:40]
+    samples = await reader.sample(world.project, "feature:cart", limit=40)
+    assert [bytes(sample.event) for sample in samples] == [event.payload for event in expected]
+    assert [sample.fingerprint for sample in samples] == [hex64(event.fingerprint) for event in expected]
+    assert [sample.issue_id for sample in samples] == [
+        hex64(world.issue_of(event.fingerprint)) for event in expected
+    ]
+    assert [sample.received_ms for sample in samples] == [event.view.timestamp + 500 for event in expected]
+
+
 async def test_first_and_last_event_of_a_project(reader: Reader, world: World) -> None:
     events = world.found("", 0, None)
     assert (await reader.project_event(world.project, "latest")).event_id == str(events[0].id)
