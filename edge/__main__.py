@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from edge.remote_window import fault_of_store
-from edge.workers import run
+from edge.workers import CannotStart, run
 from schemas.settings import BadSetting, EdgeSettings, load
 
 
@@ -30,9 +30,8 @@ def command(context: click.Context, workers: int | None) -> None:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
     try:
         run(settings)
-    except OSError as error:
-        address = f"{settings.ingest_host}:{settings.ingest_port}"
-        _end(f"can't listen on {address}: {error.strerror}", 1)
+    except CannotStart as error:
+        _end(str(error), 1)
 
 
 def _end(sentence: str, status: int) -> NoReturn:

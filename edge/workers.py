@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -30,12 +31,27 @@ _REPLACE_SECONDS: Final = 0.5
 """Least time between two starts in one place: a worker that can't start must not burn the machine."""
 
 
+class CannotStart(Exception):
+    """The port or the data directory can't be had; the text says which and why in one line."""
+
+
 def run(settings: EdgeSettings) -> None:
-    """Serve until SIGTERM or SIGINT, with as many processes as the settings say. Raises OSError where the port is taken."""
+    """Serve until SIGTERM or SIGINT, with as many processes as the settings say. Raises CannotStart."""
     logs.configure(settings.log_level)
     repeat_rarely()
     raise_file_limit()
-    listener = listen(settings.ingest_host, settings.ingest_port)
+    folder = Path(settings.data_dir) / "edge"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CannotStart(f"SVC_DATA_DIR: can't write to {folder}: {error.strerror}") from None
+    try:
+        listener = listen(settings.ingest_host, settings.ingest_port)
+    except OSError as error:
+        address = f"{settings.ingest_host}:{settings.ingest_port}"
+        raise CannotStart(f"can't listen on {address}: {error.strerror or error}") from None
     if settings.edge_workers == 1:
         _exit(uvloop.run(serve(settings, listener)))
     else:

@@ -208,6 +208,15 @@ async def test_taken_port_is_one_line_and_exit_status_1(place: Place, tmp_path: 
     await server.wait_closed()
 
 
+async def test_data_directory_that_cannot_be_written_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
+    await asyncio.to_thread((tmp_path / "edge").write_text, "a file where a folder is asked")
+    edge = EdgeProcess("127.0.0.1:1", "x.", tmp_path)
+    edge.start()
+    assert await edge.wait() == 1
+    assert edge.log.startswith("SVC_DATA_DIR: can't write to ")
+    assert edge.log.count("\n") == 1
+
+
 async def test_ten_thousand_idle_connections_leave_the_edge_serving(place: Place, tmp_path: Path) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
