@@ -7,6 +7,8 @@ from msgspec import Struct
 from dashboard.view.breadcrumbs import Crumb, timeline
 from dashboard.view.loose import json_of, mapping_of, text_of
 from dashboard.view.stack import ErrorView, chain
+from dashboard.view.times import exact
+from schemas.times import parse_iso
 
 _SHOWN: Final = frozenset(
     {
@@ -32,8 +34,8 @@ class EventPage(Struct, frozen=True):
     others: str
 
 
-def read(event: dict[str, Any], sdk: str) -> EventPage:
-    """The sections of an event as it was sent."""
+def read(event: dict[str, Any], sdk: str, time: str = "") -> EventPage:
+    """The sections of an event as it was sent; `time` is what counts as its time (contract, section 2, point 10)."""
     device, app, user = (mapping_of(event.get(key)) for key in ("device", "app", "user"))
     framework = mapping_of(app.get("framework"))
     system = " ".join(filter(None, (text_of(device.get("os")), text_of(device.get("osVersion")))))
@@ -45,6 +47,7 @@ def read(event: dict[str, Any], sdk: str) -> EventPage:
         crumbs=timeline(event),
         tags=[(key, text_of(value)) for key, value in sorted(mapping_of(event.get("tags")).items())],
         about=_facts(
+            ("Device clock", _clock(event.get("timestamp"), time)),
             ("Release", event.get("release")),
             ("Environment", event.get("environment")),
             ("Platform", event.get("platform")),
@@ -66,6 +69,14 @@ def read(event: dict[str, Any], sdk: str) -> EventPage:
         fingerprint=json_of(event["fingerprint"]) if event.get("fingerprint") else "",
         others=json_of(others, indent=2) if others else "",
     )
+
+
+def _clock(timestamp: Any, time: str) -> str:
+    """What the device said, where the event counts at another time since that can't be true."""
+    try:
+        return "" if parse_iso(timestamp) == parse_iso(time) else exact(timestamp)
+    except (TypeError, ValueError, OverflowError):
+        return text_of(timestamp) if time else ""
 
 
 def _user(user: dict[str, Any]) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from itertools import groupby
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from dashboard.view.loose import items_of, mapping_of, number_of, text_of
@@ -19,7 +20,7 @@ class ContextLine(Struct, frozen=True):
 
 
 class FrameView(Struct, frozen=True):
-    """A call; `line` and `column` are 0 where unknown."""
+    """A call; `line` and `column` are 0 where unknown. `times` counts equal neighbours: recursion."""
 
     function: str
     file: str
@@ -28,6 +29,7 @@ class FrameView(Struct, frozen=True):
     in_app: bool
     absolute_path: str
     context: tuple[ContextLine, ...]
+    times: int = 1
 
     @property
     def place(self) -> str:
@@ -43,6 +45,11 @@ class FrameGroup(Struct, frozen=True):
     is_open: bool
     frames: tuple[FrameView, ...]
 
+    @property
+    def calls(self) -> int:
+        """Frames as they were sent."""
+        return sum(frame.times for frame in self.frames)
+
 
 class ErrorView(Struct, frozen=True):
     """One link of the chain, its top of stack first."""
@@ -50,7 +57,6 @@ class ErrorView(Struct, frozen=True):
     type: str
     message: str
     groups: tuple[FrameGroup, ...]
-    frames: int
 
 
 def chain(error: Any) -> list[ErrorView]:
@@ -64,15 +70,14 @@ def chain(error: Any) -> list[ErrorView]:
 
 
 def _error(error: dict[str, Any]) -> ErrorView:
-    frames = [_frame(mapping_of(frame)) for frame in items_of(error.get("stack"))]
+    sent = [_frame(mapping_of(frame)) for frame in items_of(error.get("stack"))]
+    frames = [msgspec.structs.replace(frame, times=sum(1 for _ in equal)) for frame, equal in groupby(sent)]
     has_own = any(frame.in_app for frame in frames)
     groups = tuple(
         FrameGroup(in_app, in_app or not has_own, tuple(group))
         for in_app, group in groupby(frames, lambda frame: frame.in_app)
     )
-    return ErrorView(
-        text_of(error.get("type")) or "Error", text_of(error.get("message")), groups, len(frames)
-    )
+    return ErrorView(text_of(error.get("type")) or "Error", text_of(error.get("message")), groups)
 
 
 def _frame(frame: dict[str, Any]) -> FrameView:

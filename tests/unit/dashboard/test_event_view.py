@@ -33,6 +33,20 @@ def test_a_stack_without_own_frames_is_open() -> None:
     assert chain(error)[0].groups[0].is_open
 
 
+def test_recursion_is_one_line_with_a_count() -> None:
+    frame = {"function": "walk", "file": "tree.js", "line": 3, "inApp": True}
+    [group] = chain({"type": "E", "message": "", "stack": [frame] * 49 + [frame | {"line": 9}]})[0].groups
+    assert [(one.line, one.times) for one in group.frames] == [(3, 49), (9, 1)]
+    assert group.calls == 50
+
+
+def test_device_clock_is_shown_only_where_it_lies() -> None:
+    event = showcase(AT)
+    assert "Device clock" not in dict(read(event, "sdk/1", event["timestamp"]).about)
+    about = dict(read(event, "sdk/1", "2026-01-01T00:00:00.000Z").about)
+    assert about["Device clock"] == "2025-10-09 08:53:20 UTC"
+
+
 def test_source_is_numbered_around_the_place() -> None:
     context = chain(showcase(AT)["error"])[0].groups[0].frames[0].context
     assert [line.number for line in context] == list(range(210, 218))
@@ -70,7 +84,7 @@ def test_hostile_event_is_read() -> None:
 
 @given(st.dictionaries(st.sampled_from(NAMES), JSON))
 def test_any_json_where_an_event_should_be_is_read(event: dict[str, Any]) -> None:
-    read(event, "sdk/1")
+    read(event, "sdk/1", "2026-01-01T00:00:00.000Z")
 
 
 @given(
