@@ -23,11 +23,11 @@ from storage.trouble import Kind, NotNow, diagnose
 _WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
 _STRUCTURE: Final = "id UInt128, fingerprint UInt64, project_id UInt32"
 _EVENTS_THERE: Final = """
-    SELECT project_id, id FROM events
+    SELECT project_id, id, retention_days FROM events
     WHERE project_id IN (SELECT project_id FROM wanted) AND fingerprint IN (SELECT fingerprint FROM wanted)
         AND ts >= {first:DateTime64(3, 'UTC')} AND ts <= {last:DateTime64(3, 'UTC')} AND id IN (SELECT id FROM wanted)"""
 _PAYLOADS_THERE: Final = """
-    SELECT project_id, id FROM payloads
+    SELECT project_id, id, payload_days FROM payloads
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
 _MANY: Final = 100
 _LIFE_SECONDS: Final = 4
@@ -54,11 +54,22 @@ class Completion(Struct):
         return {table: count for table, count in (self.added | self.mended).items() if count}
 
 
-def count_there(client: Client, block: pa.Table) -> int:
-    """How many rows of the block are in `events`. Raises ClickHouseError."""
-    keys = _keys(block)
+class Presence(Struct, frozen=True):
+    """How many rows of a block are in `events`, and whether some are there under another retention than the block gives them."""
+
+    rows: int
+    moved: bool
+
+
+def presence(client: Client, block: pa.Table) -> Presence:
+    """What is in `events` of a block. Raises ClickHouseError."""
     there = _there(client, block, _EVENTS_THERE)
-    return sum(key in there for key in keys)
+    kept = [
+        (there[key], days)
+        for key, days in zip(_keys(block), block["retention_days"].to_pylist(), strict=True)
+        if key in there
+    ]
+    return Presence(rows=len(kept), moved=any(found != days for found, days in kept))
 
 
 def complete(client: Client, block: pa.Table, name: str) -> Completion:
@@ -79,6 +90,7 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     out = {row for row, _ in refused}
     lacking = [row for row, key in enumerate(keys) if key not in payloads and row not in out]
     refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
+    _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
     added = {"events": len(missing) - len(out), "payloads": len(lacking)}
     return Completion(added=added, mended=mend(client, set(_days(block)), name), refused=refused)
 
@@ -87,7 +99,7 @@ def _keys(block: pa.Table) -> list[Key]:
     return list(zip(block["project_id"].to_pylist(), block["id"].to_pylist(), strict=True))
 
 
-def _there(client: Client, block: pa.Table, sql: str) -> set[Key]:
+def _there(client: Client, block: pa.Table, sql: str) -> dict[Key, int]:
     wanted = np.empty(len(block), _WANTED)
     wanted["id"] = np.frombuffer(b"".join(block["id"].to_pylist()), "V16")
     wanted["fingerprint"] = block["fingerprint"].to_numpy()
@@ -97,7 +109,10 @@ def _there(client: Client, block: pa.Table, sql: str) -> set[Key]:
     limits: dict[str, Any] = {"first": min(moments), "last": max(moments)} if "{first" in sql else {}
     limits = {name: moment.replace(tzinfo=UTC) for name, moment in limits.items()}
     answer = client.query(sql, parameters=limits, external_data=external)
-    return {(int(project), int(number).to_bytes(16, "little")) for project, number in answer.result_rows}
+    return {
+        (int(project), int(number).to_bytes(16, "little")): int(days)
+        for project, number, days in answer.result_rows
+    }
 
 
 def _insert(
@@ -121,6 +136,15 @@ def _insert(
             client, table, rows, wanted[middle:], name
         )
     return []
+
+
+def _forget_payloads(client: Client, keys: list[Key]) -> None:
+    """Take back payloads that were inserted before `events` refused their rows."""
+    for project, number in keys:
+        client.command(
+            "DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128}",
+            parameters={"project": project, "id": int.from_bytes(number, "little")},
+        )
 
 
 def _days(block: pa.Table) -> Iterator[tuple[int, date]]:

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from storage.client import started_at
-from storage.complete import complete, count_there
+from storage.complete import complete, presence
 from storage.writer.blocks import Block
 from storage.writer.insert import Inserter, RefusedData
 from storage.writer.letters import Letters
@@ -70,17 +70,21 @@ class Delivery:
         """Insert a block that another process, or this one before a restart, may have inserted already or in part."""
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            if renew.plan.direct or await self._is_forgotten(rows, renew):
+            if renew.plan.direct or await self._is_nameless(rows, renew):
                 await self._complete(block, rows, renew)
             else:
                 await self._insert(block, rows, renew, before=True)
         await self._letters.send(self._topic, block.refused)
 
-    async def _is_forgotten(self, rows: pa.Table, renew: Renewer) -> bool:
-        """Whether the block is there, at least in part, but its token may be no more."""
-        if time.time() - renew.plan.at_ms / 1000 < _YOUNG_SECONDS:
-            return False
-        return await self._inserter.run(lambda client: count_there(client, rows), renew) > 0
+    async def _is_nameless(self, rows: pa.Table, renew: Renewer) -> bool:
+        """Whether the block is there, at least in part, and its token may not keep it from being inserted again.
+
+        The token of an old plan may be forgotten; and it holds for each time partition alone, which a change of a project's retention
+        has made another.
+        """
+        found = await self._inserter.run(lambda client: presence(client, rows), renew)
+        old = time.time() - renew.plan.at_ms / 1000 > _YOUNG_SECONDS
+        return found.moved or (old and found.rows > 0)
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, before: bool = False) -> None:
         try:

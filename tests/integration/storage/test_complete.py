@@ -6,7 +6,7 @@ import pytest
 
 from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
-from storage.complete import complete, count_there
+from storage.complete import Presence, complete, presence
 from storage.mend import mend
 from storage.migrate import migrate
 from storage.rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
@@ -94,10 +94,10 @@ def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Clie
 
 def test_a_block_of_which_nothing_is_there_is_completed(client: Client) -> None:
     rows = block()
-    assert count_there(client, rows) == 0
+    assert presence(client, rows) == Presence(0, moved=False)
     complete(client, rows, "t")
     assert counts(client) == exactly(ROWS)
-    assert count_there(client, rows) == ROWS
+    assert presence(client, rows) == Presence(ROWS, moved=False)
 
 
 def test_other_blocks_are_left_as_they_are(client: Client) -> None:
@@ -112,6 +112,15 @@ def test_a_row_that_the_table_refuses_is_found_and_the_rest_is_whole(client: Cli
     rows = block()
     done = complete(client, rows, "t")
     assert [rows["message"][row].as_py() for row, _ in done.refused] == ["Cannot read number 42"]
+    assert counts(client) == exactly(ROWS - 1)
+
+
+def test_a_payload_that_came_before_its_row_was_refused_is_taken_back(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t")
+    client.command("TRUNCATE TABLE events")
+    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
+    assert len(complete(client, rows, "t").refused) == 1
     assert counts(client) == exactly(ROWS - 1)
 
 
@@ -146,10 +155,21 @@ def test_two_that_complete_a_block_at_once_count_it_once(
             with ThreadPoolExecutor(2) as threads:
                 done = [threads.submit(complete, one, rows, f"t{turn}") for one in (client, other)]
             assert all(one.result().refused == [] for one in done)
-            assert count_there(client, rows) == ROWS
+            assert presence(client, rows) == Presence(ROWS, moved=False)
             found = counts(client)
             assert found["events"] == found["distinct"] == found["issue_hour"]
             for table in TARGETS:
                 client.command(f"TRUNCATE TABLE {table}")
     finally:
         other.close()
+
+
+def test_rows_under_another_retention_are_told(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t")
+    changed = rows.set_column(
+        rows.column_names.index("retention_days"), "retention_days", pa.array([31] * ROWS, pa.uint16())
+    )
+    assert presence(client, changed) == Presence(ROWS, moved=True)
+    assert complete(client, changed, "t").rows == {}
+    assert counts(client) == exactly(ROWS)

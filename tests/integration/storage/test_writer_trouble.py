@@ -1,5 +1,6 @@
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from local.clickhouse import LocalClickHouse
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.deadletters import from_headers
 from schemas.payload import decompress
+from schemas.projects import Project, encode_project
 from storage.client import scalar
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
@@ -60,8 +62,7 @@ async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_re
     await stage.produce(4, events=40)
     writer = stage.writer()
     with ended(writer):
-        found = await whole(stage)
-        assert found == exactly(stage.total - 1) | {"payloads": found["payloads"]}
+        assert await whole(stage) == exactly(stage.total - 1)
         (letter,) = await letters(stage)
         about, headers = from_headers(letter.headers)
         assert (about.topic, about.stage) == (stage.topic, "writer")
@@ -119,7 +120,24 @@ async def test_a_block_that_came_half_and_is_no_longer_remembered_is_completed(s
     client.close()
 
 
-async def plan_again(stage: Stage) -> None:
+async def test_a_block_repeated_under_another_retention_is_not_counted_again(stage: Stage) -> None:
+    await stage.produce(6, repeat=0)
+    first = stage.writer()
+    with ended(first):
+        await whole(stage)
+        first.stop()
+    project = Project("7", "shop", "2026-01-02T03:04:05Z", retention_days=30)
+    producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap)
+    await producer.start()
+    await producer.send_and_wait(f"{stage.settings.topic_prefix}projects", encode_project(project), key=b"7")
+    await producer.stop()
+    await plan_again(stage, at_ms=time.time_ns() // 1_000_000)
+    second = stage.writer()
+    with ended(second):
+        assert await whole(stage) == exactly(stage.total)
+
+
+async def plan_again(stage: Stage, at_ms: int = 1) -> None:
     """Commit everything that is in the topic as one block under way, as a writer does that is killed before it commits the end."""
     from aiokafka import TopicPartition
     from aiokafka.structs import OffsetAndMetadata
@@ -136,7 +154,7 @@ async def plan_again(stage: Stage) -> None:
         places = [TopicPartition(stage.topic, p) for p in range(stage.settings.topic_partitions)]
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
-        plan = Plan(tuple(Range(p.partition, 0, ends[p] - 1, -1) for p in places if ends[p]), at_ms=1)
+        plan = Plan(tuple(Range(p.partition, 0, ends[p] - 1, -1) for p in places if ends[p]), at_ms)
 
         async def committed() -> bool:
             # The group's last member must be gone before another may commit.
