@@ -116,8 +116,8 @@ class _Record:
     def run(self, record: SeenRecord) -> SeenRecord:
         """Emit, and return the record as it is to be remembered."""
         if record.total != len(self.chunk):
-            place = f"{self.emission.partition}/{self.source.offset}"
-            raise LogChanged(f"events/{place}: {record.total} events were recorded, {len(self.chunk)} are there")
+            where = f"events/{self.emission.partition}/{self.source.offset}"
+            raise LogChanged(f"{where}: {record.total} events were recorded, {len(self.chunk)} are there")
         outcomes = Outcomes(self.emission.partition, self.source.offset)
         outcomes.accepted(self.chunk)
         positions = record.positions

@@ -50,6 +50,16 @@ class WorkerProcess:
         """Kill -9."""
         self._end(signal.SIGKILL)
 
+    def freeze(self) -> None:
+        """Stop it from running, as a machine that hangs."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it run again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         return self._end(signal.SIGTERM)

@@ -1,0 +1,66 @@
+"""Workers that hang, and brokers that go away: nothing is lost and nothing counted twice."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from local.kafka import LocalKafka
+from tests.eventually import eventually
+from tests.integration.processors import readback
+from tests.integration.processors.conftest import PARTITIONS, Start
+from tests.integration.processors.feed import Feed, produce
+from tests.integration.processors.process import WorkerProcess
+from tests.integration.processors.test_exactness import (
+    RECORDS,
+    SMALL_TAKES,
+    assert_exact,
+    backlog,
+    processed,
+    until_counted,
+)
+from tests.servers import CACHE
+from tests.topics import create_topics
+
+
+async def test_a_worker_that_hung_while_another_took_over_does_no_harm(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=11)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 1200))
+    hung = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
+    await eventually(lambda: processed(hung, 60), timeout=60)
+    hung.freeze()
+    other = start("b", **SMALL_TAKES)
+    await eventually(lambda: other.metric(RECORDS) > 0, timeout=60)
+    hung.thaw()
+    await until_counted(kafka_bootstrap, prefix, feed, hung, other)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[LocalKafka]:
+    """A broker of the test's own, that may be stopped."""
+    kafka = await asyncio.to_thread(LocalKafka(tmp_path / "kafka", CACHE).start)
+    yield kafka
+    await asyncio.to_thread(kafka.stop)
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+async def test_a_broker_that_restarts_costs_nothing(
+    broker: LocalKafka, topic_prefix: str, tmp_path: Path, how: str
+) -> None:
+    feed = Feed(PARTITIONS, seed=12)
+    await create_topics(broker.bootstrap, topic_prefix, PARTITIONS)
+    await produce(broker.bootstrap, topic_prefix + "events", backlog(feed, 1200))
+    worker = WorkerProcess(broker.bootstrap, topic_prefix, tmp_path, SVC_PROCESSORS_TAKE_CHUNKS="2").start()
+    try:
+        await eventually(lambda: processed(worker, 60), timeout=60)
+        await asyncio.to_thread(getattr(broker, how))
+        await asyncio.to_thread(broker.start)
+        await until_counted(broker.bootstrap, topic_prefix, feed, worker)
+        await assert_exact(broker.bootstrap, topic_prefix, feed)
+        assert len(await readback.issues(broker.bootstrap, topic_prefix + "issues")) > 0
+    finally:
+        worker.kill()
