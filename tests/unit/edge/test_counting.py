@@ -44,7 +44,9 @@ def test_strangers_do_not_use_up_the_names() -> None:
     metrics.count("1", "svc-js/1.0", "accepted", "")
     page = metrics.page().decode()
     assert 'svc_edge_events_total{outcome="accepted",project="1",reason="",sdk="svc-js"} 1.0' in page
-    assert 'svc_edge_events_total{outcome="unauthorized",project="",reason="unknown",sdk="other"} 500.0' in page
+    assert (
+        'svc_edge_events_total{outcome="unauthorized",project="",reason="unknown",sdk="other"} 500.0' in page
+    )
 
 
 def test_latency_is_counted_by_endpoint() -> None:
