@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -12,10 +13,11 @@ from schemas.times import from_ms
 from storage.client import Client
 from storage.query.evaluate import matches
 from storage.query.parameters import Parameters
+from storage.query.patterns import normal
 from storage.query.sql import Scope, about_issue, current_issues, event_condition, issue_condition
-from storage.query.tree import Query
+from storage.query.tree import Filter, Has, Pattern, Query, Text
 from storage.query.view import EventView, IssueView
-from tests.unit.storage.query.trees import NOW_MS, issues, queries, views
+from tests.unit.storage.query.trees import NOW_MS, WORDS, issues, queries, views
 
 EXAMPLES = 125
 QUERIES = 16
@@ -48,6 +50,8 @@ def insert(database: Client, project: int, known: list[IssueView], events: list[
             *("error_type", "message", "files", "functions", "tags", "retention_days"),
         ],
     )
+    if not known:
+        return
     database.insert(
         "issues",
         [
@@ -117,3 +121,47 @@ def test_sql_and_evaluator_agree(database: Client, world: World) -> None:
         for query, numbers in zip(about, found, strict=True):
             holding = {n for n, issue in enumerate(known) if matches(query, EventView(issue=issue), NOW_MS)}
             assert numbers == holding, query
+
+
+def corner(word: str) -> EventView:
+    """An event that has the word wherever an event can have one."""
+    return EventView(
+        type=word,
+        message=f"<{word}>\n{word}",
+        tags={"a": word, "a=b": word, word: "x"},
+        environment=word,
+        model=word,
+        user=word,
+        files=(word, "f"),
+        functions=(word,),
+        timestamp=NOW_MS,
+    )
+
+
+def corner_queries(word: str) -> Iterator[Query]:
+    """Queries for the word as it is, and with a wildcard around, before and after it."""
+    for parts in ((word,), ("", word, ""), ("", word), (word, ""), ("<", word), (word, word)):
+        pattern = Pattern(normal(parts))
+        yield Text(Pattern(normal([part for part in parts if part] or [""])))
+        for key in ("environment", "model", "user", "file", "function", "message"):
+            yield Filter(key, False, (pattern,))
+        for key in ("a", "a=b"):
+            yield Filter(key, True, (pattern,))
+    yield Filter("a", True, (Pattern((f"b={word}",)),))
+    yield Has(word, True)
+
+
+@pytest.mark.parametrize("first", range(0, len(WORDS), 14))
+def test_sql_and_evaluator_agree_on_every_special_word(database: Client, first: int) -> None:
+    project = secrets.randbelow(1 << 31)
+    events = [*map(corner, WORDS), corner("b=="), EventView(timestamp=NOW_MS)]
+    insert(database, project, [], events)
+    of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
+    for word in WORDS[first : first + 14]:
+        scope = Scope(project, NOW_MS, Parameters())
+        asked = list(dict.fromkeys(corner_queries(word)))
+        found = answers(
+            database, [(of_project, event_condition(query, scope)) for query in asked], scope.parameters
+        )
+        for query, numbers in zip(asked, found, strict=True):
+            assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query

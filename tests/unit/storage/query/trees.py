@@ -120,7 +120,7 @@ issues = st.builds(
     users=st.integers(0, 5),
 )
 tags = st.dictionaries(keys, short, max_size=4)
-places = st.lists(short.filter(bool), max_size=3, unique=True).map(tuple)
+places = st.lists(short, max_size=3, unique=True).map(tuple)
 views = st.builds(
     EventView,
     type=short,
