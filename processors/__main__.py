@@ -1,10 +1,12 @@
 """`svc processors`: one worker, from its settings to its end."""
 
 import asyncio
+import logging
 import os
 import signal
 import sys
 from collections.abc import Mapping
+from typing import NoReturn
 
 import click
 
@@ -24,11 +26,25 @@ def command(ctx: click.Context) -> None:
         print(error, file=sys.stderr)
         sys.exit(2)
     configure(settings.log_level)
+    status = 0
     try:
         asyncio.run(_main(settings))
     except WorkerFailed as error:
         print(f"processors: {error}", file=sys.stderr)
-        sys.exit(1)
+        status = 1
+    _leave(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """End without the interpreter's own clearing up.
+
+    All is written and closed by now. After a failure, what its traceback holds would outlive the sketches' library, which then
+    lists each of its functions on standard error.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _settings(environ: Mapping[str, str]) -> ProcessorsSettings:

@@ -18,6 +18,7 @@ from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP
 
 from processors.gate import Gate, Lease
+from schemas.kafka import calm
 
 # The library names a class's logger for its module; these are Faust's own, and speak as it does.
 QUIET = logging.getLogger("faust")
@@ -90,6 +91,7 @@ class PlacedConsumer(Consumer):
                 self.lease.renew()
             return answered
 
+        calm(coordinator._client)
         coordinator._do_heartbeat = watched
         coordinator._lease = self.lease
         self.lease.renew()
