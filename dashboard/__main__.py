@@ -16,6 +16,8 @@ from dashboard.parts import Parts
 from schemas.logs import configure
 from schemas.settings import BadSetting, DashboardSettings, load
 from storage.client import parse_url
+from storage.commands import Commands
+from storage.issue_changes import IssueChanges
 from storage.projects import ProjectStore
 from storage.reader import Reader
 
@@ -69,7 +71,9 @@ async def serve(settings: DashboardSettings) -> None:
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings)
     reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
-    runner = build_runner(build_app(settings, Parts(reader, projects)))
+    runner = build_runner(
+        build_app(settings, Parts(reader, projects, changes=IssueChanges(reader, Commands(settings))))
+    )
     try:
         await runner.setup()
         await web.TCPSite(runner, settings.dashboard_host, settings.dashboard_port).start()

@@ -10,18 +10,20 @@ from msgspec import Struct
 
 from dashboard.attempts import Attempts
 from dashboard.metrics import Metrics
-from dashboard.ports import Projects, ReadPort
+from dashboard.ports import ChangePort, Projects, ReadPort
+from dashboard.refusals import unavailable
 from dashboard.session import Secrets, SignedOut
 from schemas.health import Health
 from schemas.settings import DashboardSettings
 
 
 class Parts(Struct, frozen=True):
-    """The outside world: the reader of ClickHouse, the projects on Kafka, and the clock (Unix milliseconds)."""
+    """The outside world: the reader of ClickHouse, the projects on Kafka, the clock (Unix milliseconds), and what changes issues."""
 
     reader: ReadPort
     projects: Projects
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    changes: ChangePort | None = None
 
 
 class State(Struct, frozen=True):
@@ -43,3 +45,10 @@ STATE: Final = web.AppKey("state", State)
 def state_of(request: web.Request) -> State:
     """The state of the application that serves this request."""
     return request.config_dict[STATE]
+
+
+def changes_of(state: State) -> ChangePort:
+    """What changes issues. Raises Refused where there is nothing: a dashboard for reading only."""
+    if state.parts.changes is None:
+        raise unavailable("issues can't be changed here")
+    return state.parts.changes

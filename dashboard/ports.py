@@ -1,8 +1,9 @@
 """What the dashboard needs of the parts below: the projects, and the reader of ClickHouse."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from schemas.changes import Update
 from schemas.projects import Project
 from storage.reader.answers import (
     ActivityPage,
@@ -15,6 +16,7 @@ from storage.reader.answers import (
     Outcomes,
     Releases,
     Series,
+    SimilarIssues,
     Sort,
     TagFacets,
     TagValues,
@@ -176,4 +178,34 @@ class ReadPort(Protocol):
 
     async def project_of(self, issue: str) -> int:
         """The project of an issue."""
+        ...
+
+    async def similar(self, issue: str, *, limit: int = 10) -> SimilarIssues:
+        """Issues like an issue."""
+        ...
+
+
+class ChangePort(Protocol):
+    """`storage.issue_changes.IssueChanges`, or a fake; its module says what each does and raises."""
+
+    async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
+        """Change one issue."""
+        ...
+
+    async def update_many(
+        self, project: int, issues: Sequence[str], update: Update, *, by: str, key: str = ""
+    ) -> list[Issue]:
+        """Change many alike."""
+        ...
+
+    async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
+        """Say something."""
+        ...
+
+    async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
+        """Make others a part of an issue."""
+        ...
+
+    async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
+        """Make parts issues of their own."""
         ...

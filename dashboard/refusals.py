@@ -3,6 +3,8 @@
 from aiohttp import web
 
 from schemas.errors import Detail, WireError
+from storage.commands import ChangesUnavailable
+from storage.issue_changes import ChangeRefused
 from storage.project_edits import BadChange
 from storage.projects import ProjectsUnavailable
 from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive, StorageUnavailable
@@ -74,6 +76,10 @@ def refusal_of(error: Exception) -> Refused | None:
             refused = Refused(WireError.VALIDATION_FAILED, error.details)
         case ProjectsUnavailable():
             refused = unavailable("projects can't be read or written at the moment: Kafka doesn't answer")
+        case ChangesUnavailable():
+            refused = unavailable("the change was not confirmed in time: processors or Kafka don't answer")
+        case ChangeRefused():
+            refused = Refused(WireError.CONFLICT, sentence=str(error))
         case BadQuery():
             refused = invalid(error.field, error.message)
         case QueryTooExpensive():

@@ -59,7 +59,11 @@ class Changes:
         if fold is None or fold.state.project_id != command.project_id:
             raise RefusedChange("no such issue")
         life = fold.state.life
-        if offset <= life.applied or command.id in life.commands:
+        if offset <= life.applied:
+            return
+        if command.id in life.commands:
+            # Published again as it is: the one who asks again waits for it.
+            self.dirty[fold.id] = fold
             return
         if fold.state.merged_into is not None:
             target = fold.state.merged_into

@@ -62,8 +62,6 @@ async def _similar(call: Call[SimilarQuery, Nothing]) -> SimilarIssues:
     return await call.reader.similar(call.issue(), limit=call.query.limit)
 
 
-_AWAY = (WireError.UNAVAILABLE,)
-
 OPERATIONS = (
     Operation(
         method="PATCH",
@@ -72,7 +70,6 @@ OPERATIONS = (
         handler=_update,
         body=Update,
         answer=Issue,
-        errors=_AWAY,
     ),
     Operation(
         method="POST",
@@ -81,7 +78,6 @@ OPERATIONS = (
         handler=_update_many,
         body=BulkUpdate,
         answer=Changed,
-        errors=_AWAY,
     ),
     Operation(
         method="POST",
@@ -90,7 +86,7 @@ OPERATIONS = (
         handler=_merge,
         body=MergeData,
         answer=Issue,
-        errors=(WireError.CONFLICT, *_AWAY),
+        errors=(WireError.CONFLICT,),
     ),
     Operation(
         method="POST",
@@ -99,7 +95,6 @@ OPERATIONS = (
         handler=_unmerge,
         body=UnmergeData,
         answer=Issue,
-        errors=_AWAY,
     ),
     Operation(
         method="POST",
@@ -109,7 +104,6 @@ OPERATIONS = (
         body=CommentData,
         answer=Done,
         status=201,
-        errors=_AWAY,
     ),
     Operation(
         method="GET",

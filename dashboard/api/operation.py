@@ -47,6 +47,11 @@ class Call(Generic[Q, B]):
         """Who asks."""
         return self._request[IDENTITY].name
 
+    @property
+    def key(self) -> str:
+        """What makes the same change asked for again the same change; empty where nothing does."""
+        return self._request.headers.get("Idempotency-Key", "")
+
     def project(self) -> Project:
         """The project that the path names. Raises Refused: it must exist, and projects must be known."""
         return find_project(self.state, self._request.match_info["project"])

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from dashboard.api import events, issues, projects, rules, stats, tags
+from dashboard.api import changes, events, issues, projects, rules, stats, tags
 from dashboard.api.operation import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *projects.OPERATIONS,
     *issues.OPERATIONS,
+    *changes.OPERATIONS,
     *events.OPERATIONS,
     *tags.OPERATIONS,
     *stats.OPERATIONS,

@@ -31,6 +31,8 @@ from storage.reader.answers import (
     Release,
     Releases,
     Series,
+    Similar,
+    SimilarIssues,
     Sort,
     TagFacets,
     TagValues,
@@ -47,7 +49,7 @@ class MemoryReader:
     """As `storage.reader.Reader`; filled by `add` and the lists beside it."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._events: list[StoredEvent] = []
         self.states: dict[str, IssueView] = defaultdict(IssueView)
         self.changes: dict[str, list[ActivityRow]] = defaultdict(list)
@@ -66,7 +68,7 @@ class MemoryReader:
     ) -> None:
         """Keep an event in an issue."""
         why = grouping or GroupingOf("1", "stack", ["Error"])
-        received = self._now_ms() if received_ms is None else received_ms
+        received = self.now_ms() if received_ms is None else received_ms
         event = store(
             project,
             issue,
@@ -111,7 +113,7 @@ class MemoryReader:
         more = None
         if len(rest) > limit:
             key, last = page[-1]
-            more = write_cursor(IssueCursor(sort, span.start, span.end, self._now_ms(), key, last.id))
+            more = write_cursor(IssueCursor(sort, span.start, span.end, self.now_ms(), key, last.id))
         return IssuePage([issue for _, issue in page], more)
 
     async def issue(
@@ -127,6 +129,19 @@ class MemoryReader:
         self._of_issue(issue)
         read_cursor(cursor, EventCursor)
         return ActivityPage(self.changes[issue][:limit], None)
+
+    async def similar(self, issue: str, *, limit: int = 10) -> SimilarIssues:
+        """Issues with equal parts; here every part weighs the same."""
+        own = self._of_issue(issue)[-1]
+        parts = own.grouping.parts
+        found = []
+        for other in {event.issue for event in self._of_project(own.project)} - {own.issue}:
+            events = self._of_issue(hex64(other))
+            shared = [part for part in parts if part in events[-1].grouping.parts]
+            if shared:
+                share = len(shared) / len({*parts, *events[-1].grouping.parts})
+                found.append(_similar(self._answer("", [], self._span(None, None), events), share, shared))
+        return SimilarIssues(sorted(found, key=lambda one: (-one.share, one.id))[:limit])
 
     async def issue_events(
         self,
@@ -267,7 +282,7 @@ class MemoryReader:
         return self._of_issue(issue)[0].project
 
     def _span(self, start: int | None, end: int | None) -> Range:
-        return asked_range(start, end, self._now_ms())
+        return asked_range(start, end, self.now_ms())
 
     def _of_project(self, project: int) -> list[StoredEvent]:
         return [event for event in self._events if event.project == project]
@@ -292,7 +307,7 @@ class MemoryReader:
                 name = hex64(event.issue)
                 lives[event.issue] = issue_view(self._of_issue(name), self.states[name])
             view = msgspec.structs.replace(event.view, issue=lives[event.issue])
-            if matches(tree, view, self._now_ms()):
+            if matches(tree, view, self.now_ms()):
                 found.append(event)
         return found
 
@@ -300,11 +315,11 @@ class MemoryReader:
         self, query: str, counted: list[StoredEvent], span: Range, life: list[StoredEvent] | None = None
     ) -> Issue:
         whole = life or self._of_issue(hex64(counted[0].issue))
-        unit = _UNITS[trend_unit(span, self._now_ms())]
+        unit = _UNITS[trend_unit(span, self.now_ms())]
         # The trend goes back as far as it is long, wherever the range begins.
-        window = self._matching(whole, query, trend_window(span, self._now_ms()))
+        window = self._matching(whole, query, trend_window(span, self.now_ms()))
         counts = Counter(floor(event.time, unit) for event in window)
-        trend = trend_counts(dict(counts), span, self._now_ms())
+        trend = trend_counts(dict(counts), span, self.now_ms())
         return issue_answer(whole, counted, self.states[hex64(whole[0].issue)], trend)
 
     def _page(
@@ -320,13 +335,13 @@ class MemoryReader:
         more = None
         if len(rest) > limit:
             time, name = page[-1].order
-            more = write_cursor(EventCursor(span.start, span.end, self._now_ms(), time, name))
+            more = write_cursor(EventCursor(span.start, span.end, self.now_ms(), time, name))
         return EventPage([event.row() for event in page], more)
 
     def _series(
         self, events: list[StoredEvent], query: str, interval: Interval | None, span: Range
     ) -> Series:
-        end = self._now_ms() + 1 if span.end is None else span.end
+        end = self.now_ms() + 1 if span.end is None else span.end
         chosen: Interval = interval or ("hour" if end - span.start <= 2 * DAY_MS else "day")
         unit = _UNITS[chosen]
         if (end - span.start) // unit > 2000:
@@ -341,3 +356,18 @@ class MemoryReader:
             ],
             chosen,
         )
+
+
+def _similar(issue: Issue, share: float, shared: list[str]) -> Similar:
+    return Similar(
+        id=issue.id,
+        error_type=issue.error_type,
+        message=issue.message,
+        culprit=issue.culprit,
+        status=issue.status,
+        last_seen=issue.last_seen,
+        total_events=issue.total_events,
+        share=share,
+        shared=shared,
+        reason=", ".join(shared),
+    )

@@ -19,6 +19,7 @@ from storage.reader.answers import EventDetail
 from storage.reader.errors import NotFound
 
 LISTED_CHANGES = 20
+LISTED_SIMILAR = 5
 
 
 async def show(request: web.Request) -> web.Response:
@@ -27,12 +28,13 @@ async def show(request: web.Request) -> web.Response:
     issue_id = read_issue(request.match_info["issue"])
     wanted = read_event(request.match_info.get("event", "latest"))
     reader = state.parts.reader
-    issue, detail, facets, series, changes = await asyncio.gather(
+    issue, detail, facets, series, changes, similar = await asyncio.gather(
         reader.issue(issue_id),
         _event(state, issue_id, wanted),
         reader.issue_tags(issue_id),
         reader.issue_stats(issue_id),
         reader.activity(issue_id, limit=LISTED_CHANGES),
+        reader.similar(issue_id, limit=LISTED_SIMILAR),
     )
     return page(
         request,
@@ -46,6 +48,8 @@ async def show(request: web.Request) -> web.Response:
         figure=events_chart(series),
         changes=[describe(change) for change in changes.activity],
         tag_query=tag_query,
+        similar=similar.similar,
+        can_change=state.parts.changes is not None,
     )
 
 
@@ -67,4 +71,4 @@ def _read(detail: EventDetail) -> EventPage | None:
         decoded: Any = msgspec.json.decode(detail.event)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return read(decoded, detail.sdk) if isinstance(decoded, dict) else None
+    return read(decoded, detail.sdk, detail.time) if isinstance(decoded, dict) else None

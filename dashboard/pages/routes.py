@@ -2,7 +2,17 @@
 
 from aiohttp import web
 
-from dashboard.pages import event_list, issue, issue_list, outcomes, project, releases, settings, signin
+from dashboard.pages import (
+    changes,
+    event_list,
+    issue,
+    issue_list,
+    outcomes,
+    project,
+    releases,
+    settings,
+    signin,
+)
 
 
 def add_pages(app: web.Application) -> None:
@@ -24,5 +34,6 @@ def add_pages(app: web.Application) -> None:
     app.router.add_post("/projects/{project}/tokens", settings.make_token)
     app.router.add_post("/projects/{project}/tokens/{token}/revoke", settings.revoke)
     app.router.add_get("/issues/{issue}", issue.show)
+    app.router.add_post("/issues/{issue}/change", changes.change)
     app.router.add_get("/issues/{issue}/events", event_list.show)
     app.router.add_get("/issues/{issue}/events/{event}", issue.show)

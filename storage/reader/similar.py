@@ -25,7 +25,7 @@ async def similar(session: Session, issue: str, limit: int) -> SimilarIssues:
         return SimilarIssues(similar=[])
     asked = session.question_ever(row.project_id, "", None, None)
     ((total, _),) = await session.rows(_known(asked))
-    counted = {part: issues for part, issues in await session.rows(_frequency(asked, parts))}
+    counted: dict[str, int] = dict(await session.rows(_frequency(asked, parts)))
     weights = {part: weight(total, counted.get(part, 1)) for part in parts}
     found = await session.rows(_candidates(asked, row, weights, min(limit, MAX_SIMILAR)))
     return SimilarIssues(

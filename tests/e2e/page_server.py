@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import msgspec
 from aiohttp import web
 
-from dashboard.app import build_app
-from dashboard.memory import MemoryProjects, MemoryReader
+from dashboard.app import build_app, build_runner
+from dashboard.memory import MemoryChanges, MemoryProjects, MemoryReader
 from dashboard.parts import Parts
 from schemas.settings import DashboardSettings
 from storage.project_edits import create
@@ -30,7 +30,7 @@ def _parts() -> Parts:
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
     reader = MemoryReader(now_ms)
     fill(reader, int(FULL), now_ms())
-    return Parts(reader, MemoryProjects(full, empty), now_ms)
+    return Parts(reader, MemoryProjects(full, empty), now_ms, MemoryChanges(reader))
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def serving() -> Iterator[str]:
         admin_password=PASSWORD, kafka_bootstrap="unused:1", clickhouse_url="http://unused/svc"
     )
     loop = asyncio.new_event_loop()
-    runner = web.AppRunner(build_app(settings, _parts()))
+    runner = build_runner(build_app(settings, _parts()))
 
     async def start() -> str:
         await runner.setup()

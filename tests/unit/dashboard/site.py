@@ -9,7 +9,7 @@ from aiohttp import encode_basic_auth, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from dashboard.app import build_app
-from dashboard.memory import MemoryProjects, MemoryReader
+from dashboard.memory import MemoryChanges, MemoryProjects, MemoryReader
 from dashboard.parts import Parts
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
@@ -36,6 +36,7 @@ class Site:
     projects: MemoryProjects
     reader: MemoryReader
     project: Project
+    changes: MemoryChanges
 
     async def sign_in(self) -> None:
         """Open a session; the client keeps its cookie."""
@@ -54,6 +55,7 @@ async def running_site(reader: Any = None) -> AsyncIterator[Site]:
     """A dashboard with one project, over a reader in memory or another one."""
     project = create("shop", now_ms=NOW)
     projects, events = MemoryProjects(project), reader or MemoryReader(lambda: NOW)
-    app = build_app(SETTINGS, Parts(events, projects, lambda: NOW))
+    changes = MemoryChanges(events)
+    app = build_app(SETTINGS, Parts(events, projects, lambda: NOW, changes))
     async with TestClient(TestServer(app)) as client:
-        yield Site(client, projects, events, project)
+        yield Site(client, projects, events, project, changes)

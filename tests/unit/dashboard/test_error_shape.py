@@ -47,14 +47,24 @@ async def test_without_credentials_every_operation_is_401(site: Site, operation:
     assert await shape(answer, 401) == {"error": "unauthorized"}
 
 
+BODIES: dict[str, dict[str, Any]] = {
+    "PATCH /projects/{project}": {"name": "x"},
+    "PUT /projects/{project}/grouping-rules": {"rules": []},
+    "PATCH /issues/{issue}": {"status": "open"},
+    "POST /projects/{project}/issues:bulk": {"issues": [ISSUE], "status": "open"},
+    "POST /issues/{issue}/merge": {"issues": [ISSUE]},
+    "POST /issues/{issue}/unmerge": {"fingerprints": [ISSUE]},
+    "POST /issues/{issue}/comments": {"text": "x"},
+}
+
+
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if "{project}" in o.path], ids=names)
 async def test_unknown_project_is_404(site: Site, operation: Operation) -> None:
-    body: dict[str, Any] = {"name": "x"} if operation.method == "PATCH" else {"rules": []}
     answer = await site.client.request(
         operation.method,
         path_of(operation, site, project="4"),
         headers=ADMIN,
-        json=body if operation.method in {"PATCH", "PUT"} else None,
+        json=BODIES.get(names(operation)),
     )
     assert await shape(answer, 404) == {"error": "notFound"}
 
@@ -62,7 +72,12 @@ async def test_unknown_project_is_404(site: Site, operation: Operation) -> None:
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if "{issue}" in o.path], ids=names)
 @pytest.mark.parametrize("issue", ["00000000000000ff", "1", "ZZZZZZZZZZZZZZZZ", "%F0%9F%92%A5"])
 async def test_unknown_issue_is_404(site: Site, operation: Operation, issue: str) -> None:
-    answer = await site.client.request(operation.method, path_of(operation, site, issue=issue), headers=ADMIN)
+    answer = await site.client.request(
+        operation.method,
+        path_of(operation, site, issue=issue),
+        headers=ADMIN,
+        json=BODIES.get(names(operation)),
+    )
     await shape(answer, 404)
 
 

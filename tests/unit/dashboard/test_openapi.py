@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from dashboard.api.routes import OPERATIONS
 from dashboard.app import build_app, build_runner
-from dashboard.memory import MemoryProjects, MemoryReader
+from dashboard.memory import MemoryChanges, MemoryProjects, MemoryReader
 from dashboard.openapi import document
 from dashboard.parts import Parts
 from storage.project_edits import create
@@ -45,7 +45,8 @@ def address() -> Iterator[str]:
     reader = MemoryReader(lambda: NOW)
     fill(reader, project.number, NOW)
     loop = asyncio.new_event_loop()
-    runner = build_runner(build_app(SETTINGS, Parts(reader, MemoryProjects(project), lambda: NOW)))
+    parts = Parts(reader, MemoryProjects(project), lambda: NOW, MemoryChanges(reader))
+    runner = build_runner(build_app(SETTINGS, parts))
 
     async def start() -> str:
         await runner.setup()

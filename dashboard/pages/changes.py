@@ -1,0 +1,106 @@
+"""What the controls of an issue's page ask for."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+
+from dashboard.auth import IDENTITY, form
+from dashboard.inputs import read_issue
+from dashboard.parts import changes_of, state_of
+from dashboard.refusals import invalid
+from dashboard.wire import redirect
+from schemas.changes import MAX_COMMENT, NEXT, IgnoreUntil, Update, is_issue
+from schemas.times import iso
+
+HOUR_MS: Final = 3_600_000
+Fields = dict[str, str]
+
+
+async def change(request: web.Request) -> web.Response:
+    """Make the change that the form's button names, then show the issue again."""
+    issue, fields = read_issue(request.match_info["issue"]), await form(request)
+    make = _CHANGES.get(fields.get("change", ""))
+    if make is None:
+        raise invalid("change", f"one of {', '.join(_CHANGES)}")
+    await make(request, issue, fields)
+    return redirect(f"/issues/{issue}")
+
+
+async def _update(request: web.Request, issue: str, update: Update) -> None:
+    await changes_of(state_of(request)).update(issue, update, by=request[IDENTITY].name)
+
+
+async def _resolve(request: web.Request, issue: str, fields: Fields) -> None:
+    release = fields.get("release", "").strip()[:200]
+    wanted = {"": None, NEXT: NEXT}.get(fields.get("where", ""), release or None)
+    await _update(request, issue, Update(status="resolved", resolved_in=wanted))
+
+
+async def _ignore(request: web.Request, issue: str, fields: Fields) -> None:
+    await _update(
+        request,
+        issue,
+        Update(
+            status="ignored",
+            ignore_until=_until(fields.get("until", ""), fields.get("count", ""), _now(request)),
+        ),
+    )
+
+
+async def _reopen(request: web.Request, issue: str, _: Fields) -> None:
+    await _update(request, issue, Update(status="open"))
+
+
+async def _assign(request: web.Request, issue: str, fields: Fields) -> None:
+    await _update(request, issue, Update(assignee=fields.get("assignee", "").strip()[:200] or None))
+
+
+async def _comment(request: web.Request, issue: str, fields: Fields) -> None:
+    text = fields.get("text", "").strip()[:MAX_COMMENT]
+    if not text:
+        raise invalid("text", "a comment needs words")
+    await changes_of(state_of(request)).comment(issue, text, by=request[IDENTITY].name)
+
+
+async def _merge(request: web.Request, issue: str, fields: Fields) -> None:
+    other = fields.get("other", "").strip()
+    if not is_issue(other):
+        raise invalid("other", "the id of an issue: sixteen hexadecimal digits")
+    await changes_of(state_of(request)).merge(issue, [other], by=request[IDENTITY].name)
+
+
+async def _unmerge(request: web.Request, issue: str, fields: Fields) -> None:
+    fingerprint = fields.get("fingerprint", "")
+    if not is_issue(fingerprint):
+        raise invalid("fingerprint", "sixteen hexadecimal digits")
+    await changes_of(state_of(request)).unmerge(issue, [fingerprint], by=request[IDENTITY].name)
+
+
+_CHANGES: Final[dict[str, Callable[[web.Request, str, Fields], Awaitable[None]]]] = {
+    "resolve": _resolve,
+    "ignore": _ignore,
+    "reopen": _reopen,
+    "assign": _assign,
+    "comment": _comment,
+    "merge": _merge,
+    "unmerge": _unmerge,
+}
+
+
+def _now(request: web.Request) -> int:
+    return state_of(request).parts.now_ms()
+
+
+def _until(kind: str, count: str, now_ms: int) -> IgnoreUntil | None:
+    """None: for ever."""
+    if kind not in {"hours", "events", "users"}:
+        return None
+    if not (count.isascii() and count.isdecimal() and 1 <= len(count) <= 9 and int(count)):
+        raise invalid("count", "a whole number from 1 on")
+    number = int(count)
+    if kind == "hours":
+        if number > 100_000:
+            raise invalid("count", "at most 100,000 hours")
+        return IgnoreUntil(time=iso(now_ms + number * HOUR_MS))
+    return IgnoreUntil(events=number) if kind == "events" else IgnoreUntil(users=number)

@@ -1,0 +1,162 @@
+"""Changes of issues as people make them: commands, their effect, and the issue as it reads afterwards.
+
+The dashboard and the command line make the same ones. A change is answered once it is in the topic `issues`, and as a rule
+once ClickHouse shows it, too; where the writer is behind, the answer is the issue as the change has left it.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, Update, UpdateData, violations
+from schemas.errors import Detail
+from schemas.ids import hex64, uuid7
+from schemas.issues import Command, IssueRecord
+from schemas.times import iso
+from storage.commands import Commands
+from storage.project_edits import BadChange
+from storage.reader import Reader
+from storage.reader.answers import Issue
+from storage.reader.issue_rows import IssueRow
+
+SHOWN_SECONDS: Final = 3.0
+"""How long ClickHouse is waited for once a change is in the topic."""
+_LOOK_SECONDS: Final = 0.03
+
+
+class ChangeRefused(Exception):
+    """The change contradicts the present state; the text says how."""
+
+
+class Asker(Protocol):
+    """What sends commands: `Commands`."""
+
+    async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
+        """By issue, its record once the command is in. Raises ChangesUnavailable."""
+        ...
+
+
+class IssueChanges:
+    """Makes changes of issues. `by` says who; the same `key` for the same issue is one change however often it is asked for.
+
+    Raises NotFound, BadChange, ChangeRefused, ChangesUnavailable and what the reader raises.
+    """
+
+    def __init__(
+        self, reader: Reader, commands: Commands | Asker, now_ms: Callable[[], int] | None = None
+    ) -> None:
+        self._reader = reader
+        self._commands = commands
+        self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+
+    async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
+        """Status, fix, rest and assignee of one issue."""
+        row = await self._reader.row(issue)
+        (answer,) = await self._update(row.project_id, [row], update, by, key)
+        return answer
+
+    async def update_many(
+        self, project: int, issues: Sequence[str], update: Update, *, by: str, key: str = ""
+    ) -> list[Issue]:
+        """The same change to many issues of a project, in their order; those that are one are changed once."""
+        rows = {}
+        for issue in issues:
+            row = await self._reader.row(issue)
+            if row.project_id != project:
+                raise BadChange([Detail("issues", f"{issue} is not an issue of this project")])
+            rows[row.issue_id] = row
+        return await self._update(project, list(rows.values()), update, by, key)
+
+    async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
+        """Say something about an issue."""
+        await self._apply([await self._reader.row(issue)], "comment", {"text": text}, by, key)
+
+    async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
+        """Make other issues a part of this one."""
+        row = await self._reader.row(issue)
+        others = {}
+        for other in issues:
+            found = await self._reader.row(other)
+            if found.project_id != row.project_id:
+                raise BadChange([Detail("issues", f"{other} is an issue of another project")])
+            others[hex64(found.issue_id)] = found
+        if set(others) == {hex64(row.issue_id)}:
+            return await self._reader.issue(issue)
+        others.pop(hex64(row.issue_id), None)
+        records = await self._apply([row], "merge", {"issues": list(others)}, by, key)
+        (record,) = records.values()
+        if missing := sorted(set(others) - set(record.life.members)):
+            raise ChangeRefused(f"another merge of {', '.join(missing)} is under way: try again")
+        return await self._answer(row.project_id, record, merged=dict.fromkeys(others, record.id))
+
+    async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
+        """Make fingerprints issues of their own again."""
+        row = await self._reader.row(issue)
+        known = {hex64(number) for number in row.fingerprints[1:]}
+        wrong = [fingerprint for fingerprint in fingerprints if fingerprint not in known]
+        if wrong:
+            sentence = f"{wrong[0]} is not merged into this issue"
+            raise BadChange([Detail("fingerprints", sentence)])
+        records = await self._apply([row], "unmerge", {"fingerprints": list(fingerprints)}, by, key)
+        (record,) = records.values()
+        return await self._answer(row.project_id, record)
+
+    async def _update(
+        self, project: int, rows: Sequence[IssueRow], update: Update, by: str, key: str
+    ) -> list[Issue]:
+        if wrong := violations(update):
+            raise BadChange(wrong)
+        given = {name: getattr(update, name) for name in Update.__struct_fields__}
+        data = UpdateData(**given, known=await self._known(project) if update.resolved_in else ())
+        records = await self._apply(rows, "update", msgspec.to_builtins(data), by, key)
+        return [await self._answer(project, record) for record in records.values()]
+
+    async def _known(self, project: int) -> tuple[str, ...]:
+        """The project's releases, in the order in which they were first seen; of very many those seen last."""
+        releases = (await self._reader.releases(project)).releases[:MAX_KNOWN]
+        ordered = sorted(releases, key=lambda one: (one.first_seen, one.release))
+        return tuple(one.release[:MAX_RELEASE] for one in ordered)
+
+    async def _apply(
+        self, rows: Sequence[IssueRow], kind: CommandKind, data: dict[str, Any], by: str, key: str
+    ) -> dict[str, IssueRecord]:
+        at = iso(self._now_ms())
+        commands = []
+        for row in rows:
+            issue = hex64(row.issue_id)
+            name = _name(key, issue, kind) if key else str(uuid7())
+            commands.append(Command(name, issue, str(row.project_id), kind, by, at, data))
+        return await self._commands.apply(commands)
+
+    async def _answer(
+        self, project: int, record: IssueRecord, merged: Mapping[str, str] | None = None
+    ) -> Issue:
+        merged = merged or {}
+        until = time.monotonic() + SHOWN_SECONDS
+        while time.monotonic() < until:
+            found = await self._reader.shown(project, [record.id, *merged])
+            shown = found.get(record.id)
+            arrived = all(issue in found and found[issue].merged_into == to for issue, to in merged.items())
+            if shown is not None and shown.version >= record.version and arrived:
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+        issue = await self._reader.issue(record.id)
+        return replace(
+            issue,
+            status=record.status,
+            regressed=record.regressed,
+            assignee=record.assignee,
+            resolved_in=record.resolved_in,
+            ignore_until=record.ignore_until,
+            fingerprints=list(record.fingerprints),
+        )
+
+
+def _name(key: str, issue: str, kind: str) -> str:
+    digest = hashlib.blake2b(f"{key}\0{issue}\0{kind}".encode("utf-8", "replace"), digest_size=16)
+    return f"key-{digest.hexdigest()}"

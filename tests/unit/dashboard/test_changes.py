@@ -1,0 +1,136 @@
+"""Changes of issues over the API and by the controls of their page."""
+
+import re
+from typing import Any
+
+import pytest
+
+from dashboard.memory.changes import Asked
+from schemas.changes import IgnoreUntil, Update
+from schemas.ids import hex64
+from storage.commands import ChangesUnavailable
+from storage.issue_changes import ChangeRefused
+from tests.unit.dashboard.sample import fill
+from tests.unit.dashboard.site import NOW, Site
+
+
+async def an_issue(site: Site) -> str:
+    fill(site.reader, site.project.number, NOW)
+    _, body = await site.api("GET", f"/projects/{site.project.id}/issues")
+    found: str = body["issues"][0]["id"]
+    return found
+
+
+async def test_a_patch_answers_the_changed_issue_and_the_next_read_shows_it(site: Site) -> None:
+    issue = await an_issue(site)
+    status, body = await site.api("PATCH", f"/issues/{issue}", json={"resolvedIn": "next"})
+    assert (status, body["status"]) == (200, "resolved")
+    assert (await site.api("GET", f"/issues/{issue}"))[1]["status"] == "resolved"
+    [asked] = site.changes.asked
+    assert (asked.given, asked.by) == (Update(resolved_in="next"), "admin")
+
+
+async def test_the_idempotency_key_travels_with_the_change(site: Site) -> None:
+    issue = await an_issue(site)
+    await site.api("PATCH", f"/issues/{issue}", json={"status": "ignored"}, headers={"Idempotency-Key": "k1"})
+    assert site.changes.asked[0].key == "k1"
+
+
+async def test_many_issues_are_changed_alike(site: Site) -> None:
+    issue = await an_issue(site)
+    path = f"/projects/{site.project.id}/issues:bulk"
+    status, body = await site.api("POST", path, json={"issues": [issue], "status": "ignored"})
+    assert status == 200
+    assert [(one["id"], one["status"]) for one in body["issues"]] == [(issue, "ignored")]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, ""),
+        ({"status": "closed"}, "status"),
+        ({"status": "open", "resolvedIn": "next"}, "resolvedIn"),
+        ({"ignoreUntil": {"events": 0}}, "ignoreUntil.events"),
+        ({"ignoreUntil": {"events": 1, "users": 1}}, "ignoreUntil"),
+        ({"ignoreUntil": {"time": "soon"}}, "ignoreUntil.time"),
+        ({"ignoreUntil": {"days": 1}}, "ignoreUntil"),
+        ({"assignee": ""}, "assignee"),
+    ],
+)
+async def test_a_bad_change_names_its_field(site: Site, body: dict[str, Any], field: str) -> None:
+    issue = await an_issue(site)
+    status, answer = await site.api("PATCH", f"/issues/{issue}", json=body)
+    assert (status, answer["error"]) == (400, "validationFailed")
+    assert answer["details"][0]["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [(ChangesUnavailable("late"), 503, "internal"), (ChangeRefused("busy"), 409, "conflict")],
+)
+async def test_a_change_that_is_not_made_says_whether_to_try_again(
+    site: Site, error: Exception, status: int, code: str
+) -> None:
+    issue = await an_issue(site)
+
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    site.changes.merge = fail  # type: ignore[method-assign, assignment]
+    found, answer = await site.api("POST", f"/issues/{issue}/merge", json={"issues": [hex64(1)]})
+    assert (found, answer["error"]) == (status, code)
+
+
+async def test_similar_issues_say_what_they_share(site: Site) -> None:
+    issue = await an_issue(site)
+    status, body = await site.api("GET", f"/issues/{issue}/similar")
+    assert status == 200
+    for one in body["similar"]:
+        assert one["shared"]
+        assert 0 < one["share"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "call", "given"),
+    [
+        ({"change": "resolve"}, "update", Update(status="resolved", resolved_in=None)),
+        ({"change": "resolve", "where": "next"}, "update", Update(status="resolved", resolved_in="next")),
+        (
+            {"change": "resolve", "where": "release", "release": "a@1+1"},
+            "update",
+            Update(status="resolved", resolved_in="a@1+1"),
+        ),
+        ({"change": "ignore"}, "update", Update(status="ignored", ignore_until=None)),
+        (
+            {"change": "ignore", "until": "events", "count": "7"},
+            "update",
+            Update(status="ignored", ignore_until=IgnoreUntil(events=7)),
+        ),
+        ({"change": "reopen"}, "update", Update(status="open")),
+        ({"change": "assign", "assignee": "bob"}, "update", Update(assignee="bob")),
+        ({"change": "comment", "text": "hm"}, "comment", "hm"),
+        ({"change": "merge", "other": "0" * 16}, "merge", ("0" * 16,)),
+        ({"change": "unmerge", "fingerprint": "0" * 16}, "unmerge", ("0" * 16,)),
+    ],
+)
+async def test_each_control_of_the_page_makes_its_change(
+    site: Site, fields: dict[str, str], call: str, given: object
+) -> None:
+    issue = await an_issue(site)
+    await site.sign_in()
+    shown = await (await site.client.get(f"/issues/{issue}")).text()
+    found = re.search(r'name="csrf" value="([^"]+)"', shown)
+    assert found is not None
+    answer = await site.client.post(
+        f"/issues/{issue}/change", data=fields | {"csrf": found[1]}, allow_redirects=False
+    )
+    assert (answer.status, answer.headers["Location"]) == (303, f"/issues/{issue}")
+    assert site.changes.asked == [Asked(call, issue, given, "admin", "")]
+
+
+async def test_a_form_without_its_secret_changes_nothing(site: Site) -> None:
+    issue = await an_issue(site)
+    await site.sign_in()
+    answer = await site.client.post(f"/issues/{issue}/change", data={"change": "resolve"})
+    assert answer.status == 403
+    assert site.changes.asked == []
