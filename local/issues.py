@@ -1,0 +1,267 @@
+"""`svc issues`: lists and changes issues, by the same commands as the dashboard."""
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.markup import escape
+from rich.table import Table
+
+from local.console import console, need_kafka, print_json, settings_of
+from local.workspace import Workspace
+from schemas.changes import NEXT, IgnoreUntil, Update, is_issue
+from schemas.settings import MigrateSettings
+from storage.commands import ChangesUnavailable, Commands
+from storage.issue_changes import ChangeRefused, IssueChanges
+from storage.project_edits import BadChange
+from storage.projects import ProjectStore, ProjectsUnavailable
+from storage.reader import Reader, ReadError
+from storage.reader.answers import Issue
+
+T = TypeVar("T")
+DEADLINE_SECONDS = 10.0
+
+
+class IssueId(click.ParamType):
+    """Sixteen hexadecimal digits."""
+
+    name = "issue"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The id in lower case."""
+        text = str(value).lower()
+        if not is_issue(text):
+            self.fail(f"{value} is not an id of sixteen hexadecimal digits", param, ctx)
+        return text
+
+
+ISSUE = IssueId()
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+by_whom = click.option("--by", default=getpass.getuser, help="Who makes the change; by default the user.")
+same_key = click.option("--key", default="", help="The same key again makes the same change once.")
+
+
+class Tools:
+    """What one run of a subcommand uses."""
+
+    def __init__(self, settings: MigrateSettings) -> None:
+        self.settings = settings
+        self.reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
+        self.changes = IssueChanges(self.reader, Commands(settings, DEADLINE_SECONDS))
+
+
+def _run(workspace: Workspace, work: Callable[[Tools], Awaitable[T]]) -> T:
+    settings = settings_of(workspace, MigrateSettings)
+    need_kafka(settings.kafka_bootstrap)
+    if not (settings.clickhouse_reader_url or settings.clickhouse_url):
+        raise click.ClickException(
+            "no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL"
+        )
+
+    async def main() -> T:
+        tools = Tools(settings)
+        try:
+            return await work(tools)
+        finally:
+            await tools.reader.close()
+
+    try:
+        return asyncio.run(main())
+    except (ReadError, BadChange, ChangeRefused) as error:
+        raise click.ClickException(str(error)) from None
+    except ChangesUnavailable as error:
+        raise click.ClickException(f"{error}; do the processors run?") from None
+    except ProjectsUnavailable as error:
+        raise click.ClickException(f"{error}; is Kafka up, and has `svc migrate` run?") from None
+
+
+def _update(workspace: Workspace, issues: Iterable[str], update: Update, by: str, key: str) -> list[Issue]:
+    async def work(tools: Tools) -> list[Issue]:
+        return [await tools.changes.update(issue, update, by=by, key=key) for issue in issues]
+
+    return _run(workspace, work)
+
+
+def _print(found: list[Issue], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    table = Table("id", "state", "type", "message", "events", "users", "last seen", "assigned to")
+    for one in found:
+        state = "regressed" if one.regressed else one.status
+        message = one.message.splitlines()[0][:80] if one.message else ""
+        cells = (one.id, state, one.error_type, message, one.total_events, one.total_users, one.last_seen, one.assignee or "")  # fmt: skip
+        table.add_row(*(escape(str(cell)) for cell in cells))
+    console().print(table)
+
+
+@click.group()
+def issues() -> None:
+    """List and change issues."""
+
+
+@issues.command(name="list")
+@click.argument("project")
+@click.option("--query", default="", help="The query language of the dashboard, such as `is:open`.")
+@click.option("--sort", type=click.Choice(["lastSeen", "firstSeen", "events", "users", "trend"]), default="lastSeen", show_default=True)  # fmt: skip
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@as_json
+@click.pass_obj
+def list_issues(workspace: Workspace, /, project: str, as_json: bool, **asked: Any) -> None:
+    """List a project's issues of the last 14 days; PROJECT is its id or name."""
+
+    async def work(tools: Tools) -> list[Issue]:
+        number = await _project(tools.settings, project)
+        return (await tools.reader.issues(number, **asked)).issues
+
+    _print(_run(workspace, work), as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@as_json
+@click.pass_obj
+def show(workspace: Workspace, issue: str, as_json: bool) -> None:
+    """Show an issue and its newest changes."""
+
+    async def work(tools: Tools) -> tuple[Issue, list[Any]]:
+        found, told = await asyncio.gather(tools.reader.issue(issue), tools.reader.activity(issue, limit=20))
+        return found, msgspec.to_builtins(told.activity)
+
+    found, told = _run(workspace, work)
+    fields = msgspec.to_builtins(found)
+    if as_json:
+        print_json(fields | {"activity": told})
+        return
+    for name, value in fields.items():
+        console().print(f"[bold]{name}[/] {escape(str(value))}")
+    for change in told:
+        console().print(escape(f"{change['at']} {change['kind']} by {change['by']}"))
+
+
+@issues.command()
+@click.argument("issues", type=ISSUE, nargs=-1, required=True)
+@click.option("--in", "release", help="The release with the fix.")
+@click.option("--next", "in_next", is_flag=True, help="Fixed in the release after those that are known.")
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def resolve(
+    workspace: Workspace, /, issues: list[str], release: str | None, in_next: bool, by: str, key: str, as_json: bool
+) -> None:  # fmt: skip
+    """Resolve issues: now, in a release, or in the next one."""
+    if release and in_next:
+        raise click.UsageError("one of --in and --next")
+    wanted = NEXT if in_next else release
+    _print(_update(workspace, issues, Update(status="resolved", resolved_in=wanted), by, key), as_json)
+
+
+@issues.command()
+@click.argument("issues", type=ISSUE, nargs=-1, required=True)
+@click.option("--until", "time", help="A time, ISO 8601 with an offset.")
+@click.option("--events", type=click.IntRange(1), help="Until that many more events.")
+@click.option("--users", type=click.IntRange(1), help="Until that many users.")
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def ignore(
+    workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool, **until: Any
+) -> None:
+    """Ignore issues: for ever, until a time, for more events or for users."""
+    given = IgnoreUntil(**until) if any(until.values()) else None
+    _print(_update(workspace, issues, Update(status="ignored", ignore_until=given), by, key), as_json)
+
+
+@issues.command()
+@click.argument("issues", type=ISSUE, nargs=-1, required=True)
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def reopen(workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool) -> None:
+    """Open issues again."""
+    _print(_update(workspace, issues, Update(status="open"), by, key), as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.argument("who")
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_json: bool) -> None:
+    """Assign an issue to WHO; '' for nobody."""
+    _print(_update(workspace, [issue], Update(assignee=who or None), by, key), as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.argument("others", type=ISSUE, nargs=-1, required=True)
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def merge(workspace: Workspace, /, issue: str, others: list[str], by: str, key: str, as_json: bool) -> None:
+    """Make OTHERS a part of ISSUE."""
+    found = _run(workspace, lambda tools: tools.changes.merge(issue, others, by=by, key=key))
+    _print([found], as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.argument("fingerprints", type=ISSUE, nargs=-1, required=True)
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def unmerge(
+    workspace: Workspace, /, issue: str, fingerprints: list[str], by: str, key: str, as_json: bool
+) -> None:
+    """Make FINGERPRINTS of ISSUE issues of their own again."""
+    found = _run(workspace, lambda tools: tools.changes.unmerge(issue, fingerprints, by=by, key=key))
+    _print([found], as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.argument("text")
+@by_whom
+@same_key
+@click.pass_obj
+def comment(workspace: Workspace, /, issue: str, text: str, by: str, key: str) -> None:
+    """Say something about an issue."""
+    _run(workspace, lambda tools: tools.changes.comment(issue, text, by=by, key=key))
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True)
+@as_json
+@click.pass_obj
+def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> None:
+    """List issues like ISSUE, with what they have in common."""
+    found = _run(workspace, lambda tools: tools.reader.similar(issue, limit=limit)).similar
+    if as_json:
+        print_json(found)
+        return
+    table = Table("id", "share", "type", "culprit", "events", "why")
+    for one in found:
+        cells = (one.id, f"{one.share:.0%}", one.error_type, one.culprit, one.total_events, one.reason)
+        table.add_row(*(escape(str(cell)) for cell in cells))
+    console().print(table)
+
+
+async def _project(settings: MigrateSettings, wanted: str) -> int:
+    if wanted.isdecimal():
+        return int(wanted)
+    async with ProjectStore(settings) as store:
+        named = [project.number for project in store.all() if project.name == wanted]
+    if len(named) != 1:
+        raise click.ClickException(f"{len(named) or 'no'} projects are called {wanted}: name one by its id")
+    return named[0]
