@@ -53,6 +53,8 @@ class Stack:
         self.edge = load(EdgeSettings, self.environ)
         self.dashboard = load(DashboardSettings, self.environ)
         self.ingest_url = f"http://{reachable_host(self.edge.ingest_host)}:{self.edge.ingest_port}"
+        # The dashboard shows it to people; a command in another shell sends there.
+        self.environ = {"SVC_INGEST_URL": self.ingest_url} | self.environ
         self.dashboard_url = (
             f"http://{reachable_host(self.dashboard.dashboard_host)}:{self.dashboard.dashboard_port}"
         )
