@@ -147,7 +147,7 @@ def test_two_that_complete_a_block_at_once_count_it_once(
 ) -> None:
     other = open_client(clickhouse_database_url)
     try:
-        for turn in range(3):
+        for turn in range(2):
             rows = block()
             insert(client, rows, f"t{turn}")
             client.command("ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1")
