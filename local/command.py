@@ -23,6 +23,7 @@ COMMANDS = {
     "send": "local.send:send",
     "fingerprint": "local.fingerprint:fingerprint",
     "dead-letters": "local.deadletters:dead_letters",
+    "rebuild": "local.rebuild:rebuild",
     "reconcile": "local.reconcile:reconcile",
     "topics": "local.topics:topics",
     "issues": "local.issues:issues",
