@@ -1,0 +1,239 @@
+"""The life of issues on real servers: commands, processors that are killed, the topic and what ClickHouse shows."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from processors.fingerprint import fingerprint
+from processors.forms import decode_event
+from schemas.changes import IgnoreUntil, Update
+from schemas.chunks import ChunkEvent, encode_chunk
+from schemas.ids import event_partition, hex64, issue_id, uuid7
+from schemas.issues import IssueRecord
+from schemas.payload import compress
+from storage.commands import ChangesUnavailable, Commands
+from storage.issue_changes import IssueChanges
+from storage.project_edits import BadChange
+from storage.reader import Reader
+from tests.eventually import eventually
+from tests.integration.processors import readback
+from tests.integration.processors.feed import NOW_MS, event, produce
+from tests.integration.processors.process import WorkerProcess
+from tests.integration.storage.grouped import Stage, ended
+
+PROJECT = 7
+
+
+class Living:
+    """A project whose events come in, and what is known of its issues; each `kind` of event is an issue."""
+
+    def __init__(self, stage: Stage, worker: WorkerProcess, reader: Reader) -> None:
+        self.stage = stage
+        self.worker = worker
+        self.reader = reader
+        self.changes = IssueChanges(reader, Commands(stage.settings, deadline_seconds=30))
+        self.sent: dict[int, int] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        return self.stage.settings.kafka_bootstrap
+
+    @property
+    def topic(self) -> str:
+        return self.stage.settings.topic_prefix + "issues"
+
+    async def send(self, kind: int, release: str, count: int = 1) -> None:
+        """Events of one kind, each in the chunk that its id asks for."""
+        records = []
+        for _ in range(count):
+            made = uuid7(NOW_MS)
+            body = event(str(made), kind, NOW_MS) | {"release": release, "user": {"id": str(made)}}
+            payload = compress(msgspec.json.encode(body))
+            chunk = encode_chunk([ChunkEvent(PROJECT, made.bytes, NOW_MS, "test/1", payload)])
+            partitions = self.stage.settings.topic_partitions
+            records.append((event_partition(PROJECT, made.bytes, partitions), chunk))
+        await produce(self.bootstrap, self.stage.settings.topic_prefix + "events", records)
+        self.sent[kind] = self.sent.get(kind, 0) + count
+
+    async def record(self, kind: int) -> IssueRecord | None:
+        """The last record on the topic of the issue that a kind opens."""
+        return (await readback.issues(self.bootstrap, self.topic)).get(issue_of(kind))
+
+    async def counted(self, kind: int, expected: int) -> IssueRecord:
+        """The record once it counts what is expected, on the topic and in ClickHouse."""
+
+        async def done() -> IssueRecord | None:
+            if not self.worker.running:
+                self.worker.start()
+            found = await self.record(kind)
+            return (
+                found if found is not None and found.events == expected and not found.life.pending else None
+            )
+
+        record = await eventually(done, timeout=60)
+        assert record is not None
+
+        async def shown() -> bool:
+            found = (await self.reader.shown(PROJECT, [issue_of(kind)])).get(issue_of(kind))
+            return found is not None and found.version >= record.version
+
+        await eventually(shown, timeout=30)
+        return record
+
+    async def stored(self, issue: str) -> int:
+        """Events that ClickHouse's own tables count for an issue, whatever its record says."""
+        row = await self.reader.row(issue)
+        fingerprints = ",".join(map(str, row.fingerprints))
+        client = self.stage.client()
+        try:
+            sql = f"SELECT sum(n) FROM issue_day WHERE fingerprint IN ({fingerprints})"
+            return int(client.query(sql).result_rows[0][0])
+        finally:
+            client.close()
+
+
+def fingerprint_of(kind: int) -> int:
+    return fingerprint(decode_event(msgspec.json.encode(event(str(uuid7(NOW_MS)), kind, NOW_MS)))).hash
+
+
+def issue_of(kind: int) -> str:
+    return hex64(issue_id(PROJECT, fingerprint_of(kind)))
+
+
+@contextmanager
+def working(stage: Stage, folder: Path) -> Iterator[WorkerProcess]:
+    worker = WorkerProcess(stage.settings.kafka_bootstrap, stage.settings.topic_prefix, folder).start()
+    try:
+        yield worker
+    finally:
+        if worker.running:
+            worker.kill()
+
+
+@pytest.fixture
+async def living(stage: Stage, tmp_path: Path) -> AsyncIterator[Living]:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(ended(stage.writer()))
+        worker = stack.enter_context(working(stage, tmp_path))
+        reader = Reader.open(stage.url)
+        stack.push_async_callback(reader.close)
+        await eventually(worker.ready, timeout=60)
+        yield Living(stage, worker, reader)
+
+
+async def test_a_fix_holds_for_older_releases_and_not_for_newer_ones(living: Living) -> None:
+    await living.send(1, "shop@1.9.0+9")
+    await living.counted(1, 1)
+    issue = await living.changes.update(issue_of(1), Update(resolved_in="shop@1.10.0+2"), by="ann")
+    assert (issue.status, issue.resolved_in) == ("resolved", "shop@1.10.0+2")
+    assert (await living.reader.issue(issue_of(1))).status == "resolved"
+    await living.send(1, "shop@1.9.0+9", 3)
+    assert (await living.counted(1, 4)).status == "resolved"
+    await living.send(1, "shop@1.10.0+2", 2)
+    assert (await living.counted(1, 6)).regressed
+    shown = await living.reader.issue(issue_of(1))
+    assert (shown.status, shown.regressed, shown.total_events) == ("open", True, 6)
+    activity = await readback.activities(
+        living.bootstrap, living.stage.settings.topic_prefix + "issue-activity"
+    )
+    assert [one.kind for one in activity] == ["created", "resolved", "regressed"]
+
+
+async def test_counts_are_right_at_every_step_though_the_worker_is_killed_in_between(living: Living) -> None:
+    luck = random.Random(7)
+    for kind in (1, 2, 3):
+        await living.send(kind, "shop@1.0.0+1", kind)
+        await living.counted(kind, kind)
+    whole = 1
+    for others in ((2,), (3,)):
+        merging = asyncio.create_task(
+            living.changes.merge(issue_of(1), [issue_of(kind) for kind in others], by="ann")
+        )
+        await asyncio.sleep(luck.uniform(0, 0.3))
+        living.worker.kill()
+        living.worker.start()
+        await living.send(others[0], "shop@1.0.0+1", 2)
+        await merging
+        whole += living.sent[others[0]]
+        record = await living.counted(1, whole)
+        assert record.users == whole
+        assert living.sent[others[0]] == (await living.counted(others[0], living.sent[others[0]])).events
+        await eventually(partial(_is, living, issue_of(1), whole))
+        for kind in others:
+            assert (await living.reader.issue(issue_of(kind))).id == issue_of(1)
+    listed = (await living.reader.issues(PROJECT, start=0)).issues
+    assert [one.id for one in listed] == [issue_of(1)]
+    parts = [hex64(fingerprint_of(2))]
+    taking = asyncio.create_task(living.changes.unmerge(issue_of(1), parts, by="ann"))
+    await asyncio.sleep(luck.uniform(0, 0.3))
+    living.worker.kill()
+    living.worker.start()
+    await taking
+    await living.send(2, "shop@1.0.0+1", 1)
+    assert (await living.counted(2, living.sent[2])).merged_into is None
+    assert (await living.counted(1, 1 + living.sent[3])).fingerprints == tuple(
+        hex64(fingerprint_of(kind)) for kind in (1, 3)
+    )
+    await eventually(lambda: _is(living, issue_of(2), living.sent[2]))
+    await eventually(lambda: _is(living, issue_of(1), 1 + living.sent[3]))
+    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
+    once = {one.id: one for one in told}
+    assert sorted(one.kind for one in once.values()) == sorted(
+        ["created"] * 3 + ["merged"] * 4 + ["unmerged"] * 2
+    )
+
+
+async def _is(living: Living, issue: str, events: int) -> bool:
+    return await living.stored(issue) == events
+
+
+async def test_the_same_key_changes_nothing_twice(living: Living) -> None:
+    await living.send(1, "shop@1.0.0+1")
+    await living.counted(1, 1)
+    until = Update(ignore_until=IgnoreUntil(events=3))
+    first = await living.changes.update(issue_of(1), until, by="ann", key="k")
+    await living.changes.update(issue_of(1), Update(status="open"), by="ann")
+    again = await living.changes.update(issue_of(1), until, by="ann", key="k")
+    assert (first.status, again.status) == ("ignored", "open")
+
+
+async def test_a_change_while_processors_are_away_is_made_once_they_are_back(living: Living) -> None:
+    await living.send(1, "shop@1.0.0+1")
+    await living.counted(1, 1)
+    living.worker.kill()
+    hasty = IssueChanges(living.reader, Commands(living.stage.settings, deadline_seconds=1))
+    with pytest.raises(ChangesUnavailable):
+        await hasty.update(issue_of(1), Update(assignee="bob"), by="ann", key="k")
+    living.worker.start()
+    issue = await living.changes.update(issue_of(1), Update(assignee="bob"), by="ann", key="k")
+    assert issue.assignee == "bob"
+    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
+    assert [one.kind for one in told].count("assigned") == 1
+
+
+async def test_changes_of_what_is_not_there_are_refused_before_they_are_sent(living: Living) -> None:
+    await living.send(1, "shop@1.0.0+1")
+    await living.counted(1, 1)
+    with pytest.raises(BadChange):
+        await living.changes.unmerge(issue_of(1), [hex64(fingerprint_of(1))], by="ann")
+    with pytest.raises(BadChange):
+        await living.changes.update(issue_of(1), Update(), by="ann")
+
+
+async def test_similar_issues_share_parts_and_say_which(living: Living) -> None:
+    for kind in (1, 2):
+        await living.send(kind, "shop@1.0.0+1")
+        await living.counted(kind, 1)
+    record = await living.record(1)
+    other = await living.record(2)
+    assert record is not None
+    assert other is not None
+    shared = set(record.grouping_parts) & set(other.grouping_parts)
+    found = (await living.reader.similar(issue_of(1))).similar
+    assert [set(one.shared) for one in found] == ([shared] if shared else [])
