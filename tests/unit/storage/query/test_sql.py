@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.query.evaluate import matches
@@ -18,6 +18,7 @@ def condition(typed: str) -> tuple[str, dict[str, object]]:
     return event_condition(parse(typed), scope), scope.parameters.values
 
 
+@settings(deadline=None)
 @given(queries, views)
 def test_the_halves_of_a_query_together_are_the_query(query: Query, view: EventView) -> None:
     of_issue, of_event = split(query)
@@ -25,6 +26,7 @@ def test_the_halves_of_a_query_together_are_the_query(query: Query, view: EventV
     assert of_issue == EVERYTHING or about_issue(of_issue)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])).map(lambda text: f"Z{text}Z"))
 def test_nothing_of_a_query_stands_in_the_text(text: str) -> None:
     quoted = f'"{write_literal(text)}"'
