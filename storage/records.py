@@ -72,7 +72,7 @@ def issue_row(issue: IssueRecord) -> Row:
         issue.grouping_version,
         issue.grouping_rule,
         list(issue.grouping_parts),
-        _merged_into(issue),
+        int(issue.merged_into, 16) if issue.merged_into else 0,
         issue.version,
         0,
     )
@@ -140,9 +140,3 @@ def _most(counts: dict[str, int]) -> str:
 
 def _uint128(text: str) -> bytes:
     return uuid.UUID(text).bytes[::-1] if text else bytes(16)
-
-
-def _merged_into(issue: IssueRecord) -> int:
-    # Records of a merged issue name where it went; those without the field were never merged.
-    target: str = getattr(issue, "merged_into", None) or ""
-    return int(target, 16) if target else 0
