@@ -24,7 +24,7 @@ from processors.take import Source
 from schemas.issues import DeltaRecord, decode_delta, decode_issue, encode_json
 
 STAGE = "aggregator"
-HOT = 50_000
+HOT = 10_000
 """Issues whose folds are kept between takes, all partitions together."""
 
 
