@@ -15,6 +15,7 @@ from local.workspace import Workspace
 from schemas.changes import NEXT, IgnoreUntil, Update, is_issue
 from schemas.settings import MigrateSettings
 from storage.commands import ChangesUnavailable, Commands
+from storage.discards import set_discarded
 from storage.issue_changes import ChangeRefused, IssueChanges
 from storage.project_edits import BadChange
 from storage.projects import ProjectStore, ProjectsUnavailable
@@ -255,6 +256,23 @@ def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> N
         cells = (one.id, f"{one.share:.0%}", one.error_type, one.culprit, one.total_events, one.reason)
         table.add_row(*(escape(str(cell)) for cell in cells))
     console().print(table)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.option("--undo", is_flag=True, help="Store its events again.")
+@by_whom
+@as_json
+@click.pass_obj
+def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: bool) -> None:
+    """Drop an issue's new events before they are stored, and ignore it."""
+
+    async def work(tools: Tools) -> Issue:
+        found = await tools.reader.issue(issue)
+        async with ProjectStore(tools.settings) as store:
+            return await set_discarded(store, tools.changes, found, not undo, by=by)
+
+    _print([_run(workspace, work)], as_json)
 
 
 async def _project(settings: MigrateSettings, wanted: str) -> int:

@@ -1,5 +1,7 @@
 """One event's grouping by the rules of its project, which are compiled once per change of the project."""
 
+from msgspec.structs import replace
+
 from processors.fingerprint import Fingerprint, fingerprint
 from processors.forms import EventForm, decode_event
 from processors.rules import CompiledRules, compile_rules
@@ -17,6 +19,7 @@ class Grouper:
         self._version = -1
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
         self._active: dict[int, CompiledRules] = {}
+        self._discarded: dict[int, frozenset[int]] = {}
 
     def group(self, carried: ChunkEvent) -> tuple[EventForm, Fingerprint]:
         """The decoded event and its fingerprint.
@@ -29,8 +32,12 @@ class Grouper:
             self._compile()
         rules = self._active.get(carried.project)
         if not rules:
-            return event, fingerprint(event)
-        return event, fingerprint(event, rules, view=from_json(body, carried.sdk, carried.received_ms))
+            found = fingerprint(event)
+        else:
+            found = fingerprint(event, rules, view=from_json(body, carried.sdk, carried.received_ms))
+        if found.hash in self._discarded.get(carried.project, ()):
+            found = replace(found, discard=True)
+        return event, found
 
     def _compile(self) -> None:
         compiled = {}
@@ -40,5 +47,10 @@ class Grouper:
                 known = (project.grouping_rules, compile_rules(project.grouping_rules))
             compiled[project.number] = known
         self._compiled = compiled
+        self._discarded = {
+            project.number: frozenset(int(one, 16) for one in project.discarded)
+            for project in self._projects
+            if project.discarded
+        }
         self._active = {number: rules for number, (_, rules) in compiled.items() if rules}
         self._version = self._projects.version

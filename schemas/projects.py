@@ -48,6 +48,8 @@ class Project(Struct, frozen=True, rename="camel"):
     payload_retention_days: int | None = None
     lenient_sdks: tuple[str, ...] = ()
     grouping_rules: tuple[GroupingRule, ...] = ()
+    discarded: tuple[str, ...] = ()
+    """Fingerprints whose new events are dropped before they are stored or counted."""
 
     @property
     def number(self) -> int:

@@ -19,6 +19,7 @@ MAX_PATTERNS: Final = 50
 MAX_PATTERN: Final = 100
 MAX_RULES: Final = 200
 MAX_TOKENS: Final = 100
+MAX_DISCARDED: Final = 1000
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 RateLimit = Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, description="requests a minute and token")]
@@ -106,6 +107,24 @@ def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
     if details:
         raise BadChange(details)
     return msgspec.structs.replace(project, grouping_rules=ordered)
+
+
+def discard(project: Project, fingerprints: Iterable[str]) -> Project:
+    """The project with these fingerprints' new events dropped. Raises BadChange when there are too many."""
+    discarded = tuple(dict.fromkeys((*project.discarded, *fingerprints)))
+    if len(discarded) > MAX_DISCARDED:
+        raise BadChange(
+            [Detail("discarded", f"at most {MAX_DISCARDED} fingerprints per project: use a rule")]
+        )
+    return msgspec.structs.replace(project, discarded=discarded)
+
+
+def keep(project: Project, fingerprints: Iterable[str]) -> Project:
+    """The project with these fingerprints' new events stored again."""
+    kept = set(fingerprints)
+    return msgspec.structs.replace(
+        project, discarded=tuple(one for one in project.discarded if one not in kept)
+    )
 
 
 def _token(now_ms: int) -> Token:

@@ -8,6 +8,7 @@ from dashboard.api.operation import Call, Nothing, Operation
 from dashboard.parts import changes_of
 from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
 from schemas.errors import WireError
+from storage.discards import set_discarded
 from storage.reader.answers import Issue, SimilarIssues
 
 
@@ -25,6 +26,12 @@ class Changed(Struct, frozen=True):
 
 class Done(Struct, frozen=True):
     """The change is made; it has no answer of its own."""
+
+
+class DiscardData(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the issue's new events are dropped, or stored again."""
+
+    discard: bool = True
 
 
 class SimilarQuery(Struct, frozen=True):
@@ -56,6 +63,12 @@ async def _unmerge(call: Call[Nothing, UnmergeData]) -> Issue:
 async def _comment(call: Call[Nothing, CommentData]) -> Done:
     await changes_of(call.state).comment(call.issue(), call.body.text, by=call.by, key=call.key)
     return Done()
+
+
+async def _discard(call: Call[Nothing, DiscardData]) -> Issue:
+    issue = await call.reader.issue(call.issue())
+    projects, changes = call.state.parts.projects, changes_of(call.state)
+    return await set_discarded(projects, changes, issue, call.body.discard, by=call.by)
 
 
 async def _similar(call: Call[SimilarQuery, Nothing]) -> SimilarIssues:
@@ -104,6 +117,14 @@ OPERATIONS = (
         body=CommentData,
         answer=Done,
         status=201,
+    ),
+    Operation(
+        method="POST",
+        path="/issues/{issue}/discard",
+        summary="Drop an issue's new events before they are stored, or store them again",
+        handler=_discard,
+        body=DiscardData,
+        answer=Issue,
     ),
     Operation(
         method="GET",

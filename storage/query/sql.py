@@ -15,6 +15,7 @@ from schemas.ids import user_hash
 from storage.query.case import fold_pattern, variants
 from storage.query.evaluate import matches
 from storage.query.parameters import Parameters
+from storage.query.states import STATUS
 from storage.query.tree import (
     COUNTS,
     EVERYTHING,
@@ -226,7 +227,7 @@ def _state(state: str, scope: Scope) -> str:
         return "regressed = 1"
     if state == "assigned":
         return "assignee != ''"
-    return f"status = {scope.parameters.add(state, 'String')}"
+    return f"{STATUS} = {scope.parameters.add(state, 'String')}"
 
 
 def _value(compare: Compare, scope: Scope) -> str:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from schemas.ids import hex64
 from schemas.times import iso
+from storage.query.states import STATUS
 from storage.reader.answers import Issue
 
 _COLUMNS: Final = (
@@ -18,7 +19,7 @@ _COLUMNS: Final = (
     "message",
     "culprit",
     "platform",
-    "status",
+    STATUS,
     "regressed",
     "toUnixTimestamp64Milli(first_seen)",
     "toUnixTimestamp64Milli(last_seen)",

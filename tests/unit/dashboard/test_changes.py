@@ -81,6 +81,19 @@ async def test_a_change_that_is_not_made_says_whether_to_try_again(
     assert (found, answer["error"]) == (status, code)
 
 
+async def test_discarding_names_the_fingerprints_in_the_project_until_it_is_undone(site: Site) -> None:
+    issue = await an_issue(site)
+    status, body = await site.api("POST", f"/issues/{issue}/discard", json={})
+    assert (status, body["status"]) == (200, "ignored")
+    project = site.projects.get(site.project.number)
+    assert project is not None
+    assert list(project.discarded) == body["fingerprints"]
+    _, body = await site.api("POST", f"/issues/{issue}/discard", json={"discard": False})
+    project = site.projects.get(site.project.number)
+    assert project is not None
+    assert (project.discarded, body["status"]) == ((), "open")
+
+
 async def test_similar_issues_say_what_they_share(site: Site) -> None:
     issue = await an_issue(site)
     status, body = await site.api("GET", f"/issues/{issue}/similar")

@@ -55,6 +55,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /issues/{issue}/merge": {"issues": [ISSUE]},
     "POST /issues/{issue}/unmerge": {"fingerprints": [ISSUE]},
     "POST /issues/{issue}/comments": {"text": "x"},
+    "POST /issues/{issue}/discard": {},
 }
 
 

@@ -1,0 +1,25 @@
+"""Events of fingerprints that a project no longer wants are dropped as its rules drop them."""
+
+from msgspec.structs import replace
+
+from processors.grouping import Grouper
+from schemas.ids import hex64
+from schemas.projects import ProjectRegistry, encode_project
+from storage.project_edits import create, discard, keep
+from tests.unit.processors.made import carried
+
+
+def test_a_discarded_fingerprint_drops_its_events_until_it_is_kept_again() -> None:
+    project = replace(create("shop", now_ms=0), id="1")
+    registry = ProjectRegistry()
+    registry.apply(b"1", encode_project(project))
+    grouper = Grouper(registry)
+    _, found = grouper.group(carried(1, kind=1))
+    fingerprint = hex64(found.hash)
+    dropped = discard(discard(project, [fingerprint]), [fingerprint])
+    assert dropped.discarded == (fingerprint,)
+    registry.apply(b"1", encode_project(dropped))
+    assert grouper.group(carried(2, kind=1))[1].discard
+    assert not grouper.group(carried(3, kind=2))[1].discard
+    registry.apply(b"1", encode_project(keep(dropped, [fingerprint])))
+    assert not grouper.group(carried(4, kind=1))[1].discard
