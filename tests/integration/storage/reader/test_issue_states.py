@@ -1,0 +1,107 @@
+"""What the records of issues become when they are read: ended rest, merged issues and similar ones."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from schemas.ids import hex64, issue_id, uuid7
+from schemas.issues import IssueRecord
+from schemas.times import iso
+from storage.client import Client
+from storage.query.view import EventView
+from storage.reader import Reader
+from storage.records import ISSUES, issue_row, table
+from tests.integration.storage.reader.world import Happened, insert_events
+
+
+@pytest.fixture
+async def reader(database_url: str) -> AsyncIterator[Reader]:
+    opened = Reader.open(database_url)
+    yield opened
+    await opened.close()
+
+
+def record(project: int, fingerprint: int, parts: Sequence[str] = (), **fields: object) -> IssueRecord:
+    now = time.time_ns() // 1_000_000
+    return IssueRecord(
+        id=hex64(issue_id(project, fingerprint)),
+        project_id=str(project),
+        fingerprints=(hex64(fingerprint),),
+        error_type="E",
+        message="m",
+        culprit="f",
+        first_seen_ms=now,
+        last_seen_ms=now,
+        grouping_parts=tuple(parts),
+        version=1,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def insert(database: Client, *records: IssueRecord) -> None:
+    """The records, and an event of each."""
+    events = [
+        Happened(
+            uuid7(one.last_seen_ms),
+            int(one.fingerprints[0], 16),
+            b"{}",
+            EventView(timestamp=one.last_seen_ms),
+        )
+        for one in records
+    ]
+    insert_events(database, int(records[0].project_id), events)
+    database.insert_arrow("issues", table(ISSUES, [issue_row(one) for one in records]))
+
+
+async def test_rest_until_a_time_that_has_passed_reads_as_open_everywhere(
+    reader: Reader, database: Client, project: int
+) -> None:
+    now = time.time_ns() // 1_000_000
+    ended = record(project, 1, status="ignored", ignore_until={"time": iso(now - 1000)})
+    lasting = record(project, 2, status="ignored", ignore_until={"time": iso(now + 3_600_000)})
+    others = [
+        record(project, 3, status="ignored"),
+        record(project, 4, status="ignored", ignore_until={"events": 5}),
+    ]
+    insert(database, ended, lasting, *others)
+    assert (await reader.issue(ended.id)).status == "open"
+    for query, expected in (
+        ("is:open", {ended.id}),
+        ("is:ignored", {lasting.id, *(one.id for one in others)}),
+    ):
+        assert {one.id for one in (await reader.issues(project, query)).issues} == expected
+
+
+async def test_the_version_that_is_read_tells_of_a_merge(
+    reader: Reader, database: Client, project: int
+) -> None:
+    insert(database, record(project, 1), record(project, 2, merged_into=hex64(issue_id(project, 1))))
+    ids = [hex64(issue_id(project, fingerprint)) for fingerprint in (1, 2, 3)]
+    shown = await reader.shown(project, ids)
+    assert set(shown) == set(ids[:2])
+    assert [shown[one].merged_into for one in ids[:2]] == [None, ids[0]]
+    assert [one.id for one in (await reader.issues(project)).issues] == ids[:1]
+
+
+async def test_issues_that_share_rare_parts_are_more_alike_than_those_that_share_common_ones(
+    reader: Reader, database: Client, project: int
+) -> None:
+    common = [record(project, 100 + n, ["TypeError", f"other {n}", f"more {n}"]) for n in range(20)]
+    asked = record(project, 1, ["TypeError", "null.x", "cart.js pay"])
+    alike = record(project, 2, ["TypeError", "null.x", "cart.js pay", "shop.js buy"])
+    half = record(project, 3, ["RangeError", "cart.js pay"])
+    merged = record(project, 4, ["TypeError", "null.x", "cart.js pay"], merged_into=asked.id)
+    insert(database, asked, alike, half, merged, *common)
+    found = (await reader.similar(asked.id)).similar
+    assert [one.id for one in found[:2]] == [alike.id, half.id]
+    assert merged.id not in {one.id for one in found}
+    assert found[0].shared == ["TypeError", "null.x", "cart.js pay"]
+    assert found[0].reason == "3 of 3 parts are equal: TypeError, null.x, cart.js pay"
+    assert all(one.share < found[1].share for one in found[2:])
+    assert len((await reader.similar(asked.id, limit=1)).similar) == 1
+
+
+async def test_an_issue_without_parts_is_like_none(reader: Reader, database: Client, project: int) -> None:
+    insert(database, record(project, 1), record(project, 2))
+    assert (await reader.similar(hex64(issue_id(project, 1)))).similar == []
