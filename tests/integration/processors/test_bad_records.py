@@ -47,7 +47,7 @@ async def test_a_bad_event_is_set_aside_alone(kafka_bootstrap: str, prefix: str,
     assert await readback.outcomes(kafka_bootstrap, prefix + "outcomes") == {"accepted": 2, "deadLettered": 2}
 
 
-async def test_a_delta_that_cannot_be_read_is_set_aside(
+async def test_a_delta_that_cannot_be_applied_is_set_aside(
     kafka_bootstrap: str, prefix: str, start: Start
 ) -> None:
     command = {"command": {"id": "1", "issue": "0", "projectId": "1", "kind": "dance", "by": "x", "at": "y"}}
@@ -59,7 +59,7 @@ async def test_a_delta_that_cannot_be_read_is_set_aside(
     worker = start()
     await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2, timeout=60)
     reasons = [from_headers(r.headers)[0].reason for r in await readback.read(kafka_bootstrap, prefix + DEAD)]
-    assert "unknown command dance" in reasons
+    assert "no such issue" in reasons
 
 
 async def test_a_worker_stops_when_most_recent_records_are_bad(
