@@ -130,7 +130,7 @@ def show(workspace: Workspace, issue: str, as_json: bool) -> None:
 
     async def work(tools: Tools) -> tuple[Issue, list[Any]]:
         found, told = await asyncio.gather(tools.reader.issue(issue), tools.reader.activity(issue, limit=20))
-        return found, msgspec.to_builtins(told.activity)
+        return found, msgspec.json.decode(msgspec.json.encode(told.activity))
 
     found, told = _run(workspace, work)
     fields = msgspec.to_builtins(found)

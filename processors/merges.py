@@ -34,16 +34,17 @@ class Exchanged(NamedTuple):
 
 
 def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
-    """Ask issues to join. Raises RefusedChange."""
+    """Ask issues to join; nobody is asked while an earlier merge or unmerge is not answered. Raises RefusedChange."""
     life = record.life
-    wanted = [i for i in dict.fromkeys(data.issues) if i not in {record.id, *life.members, *life.pending}]
-    if len(life.members) + len(life.pending) + len(wanted) > MAX_MEMBERS:
+    wanted = [i for i in dict.fromkeys(data.issues) if i not in {record.id, *life.members}]
+    room = MAX_MEMBERS - len(life.members)
+    if len(wanted) > room:
         raise RefusedChange(f"at most {MAX_MEMBERS} issues can be merged into one")
+    if life.pending:
+        return Exchanged(record)
     asked = {issue: Pending("join", command.id, command.by, command.at) for issue in wanted}
-    signals = [_asked(record, "join", issue, command.id, command) for issue in wanted]
-    return Exchanged(
-        replace(record, life=replace(life, pending=life.pending | asked)), signals=tuple(signals)
-    )
+    signals = [replace(_asked(record, "join", issue, command.id, command), room=room) for issue in wanted]
+    return Exchanged(replace(record, life=replace(life, pending=asked)), signals=tuple(signals))
 
 
 def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchanged:
@@ -82,6 +83,8 @@ def _join(record: IssueRecord, signal: Signal) -> Exchanged:
         return Exchanged(record, signals=(refusal(signal, f"merged into {record.merged_into}"),))
     if life.pending:
         return Exchanged(record, signals=(refusal(signal, "another merge of it is under way"),))
+    if 1 + len(life.members) > signal.room:
+        return Exchanged(record, signals=(refusal(signal, "too many fingerprints for one issue"),))
     alone = own(record)
     answer = _answer(alone, signal, "joined")
     answer = replace(answer, fingerprint=alone.fingerprints[0], members=life.members)

@@ -62,7 +62,7 @@ class Signal(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     `join` asks an issue to become part of the sender, which answers `joined` (with its figures and those of its own members)
     or `refused`; `move` tells a member of what has joined that the sender is its issue now; `news` brings a member's new
-    figures; `leave` ends it, answered by `left`. `join` is the id of the merging command, also as a field of all others.
+    figures; `leave` ends it, answered by `left`. `room` says with a `join` how many fingerprints may come. `join` is the id of the merging command, also as a field of all others.
     """
 
     kind: SignalKind
@@ -78,3 +78,4 @@ class Signal(Struct, frozen=True, rename="camel", omit_defaults=True):
     news: list[News] = []
     members: dict[str, Member] = {}
     reason: str = ""
+    room: int = 0

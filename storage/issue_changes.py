@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, Update, UpdateData, violations
 from schemas.errors import Detail
-from schemas.ids import hex64, uuid7
+from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
 from schemas.times import iso
 from storage.commands import Commands
@@ -26,6 +26,8 @@ from storage.reader.issue_rows import IssueRow
 
 SHOWN_SECONDS: Final = 3.0
 """How long ClickHouse is waited for once a change is in the topic."""
+MAX_FINGERPRINTS: Final = 101
+"""Of one issue: its own, and those that the processors let come."""
 _LOOK_SECONDS: Final = 0.03
 
 
@@ -88,11 +90,16 @@ class IssueChanges:
         if set(others) == {hex64(row.issue_id)}:
             return await self._reader.issue(issue)
         others.pop(hex64(row.issue_id), None)
+        if (
+            len(row.fingerprints) + sum(len(found.fingerprints) for found in others.values())
+            > MAX_FINGERPRINTS
+        ):
+            raise BadChange([Detail("issues", f"at most {MAX_FINGERPRINTS} fingerprints make an issue")])
         records = await self._apply([row], "merge", {"issues": list(others)}, by, key)
         (record,) = records.values()
         if missing := sorted(set(others) - set(record.life.members)):
             raise ChangeRefused(f"another merge of {', '.join(missing)} is under way: try again")
-        return await self._answer(row.project_id, record, merged=dict.fromkeys(others, record.id))
+        return await self._answer(row.project_id, record, dict.fromkeys(others, record.id))
 
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Make fingerprints issues of their own again."""
@@ -104,7 +111,8 @@ class IssueChanges:
             raise BadChange([Detail("fingerprints", sentence)])
         records = await self._apply([row], "unmerge", {"fingerprints": list(fingerprints)}, by, key)
         (record,) = records.values()
-        return await self._answer(row.project_id, record)
+        alone = {hex64(issue_id(row.project_id, int(fingerprint, 16))): None for fingerprint in fingerprints}
+        return await self._answer(row.project_id, record, alone)
 
     async def _update(
         self, project: int, rows: Sequence[IssueRow], update: Update, by: str, key: str
@@ -134,14 +142,15 @@ class IssueChanges:
         return await self._commands.apply(commands)
 
     async def _answer(
-        self, project: int, record: IssueRecord, merged: Mapping[str, str] | None = None
+        self, project: int, record: IssueRecord, parts: Mapping[str, str | None] | None = None
     ) -> Issue:
-        merged = merged or {}
+        """The issue once it shows this record, and its parts what they are merged into; after a while as the record says."""
+        parts = parts or {}
         until = time.monotonic() + SHOWN_SECONDS
         while time.monotonic() < until:
-            found = await self._reader.shown(project, [record.id, *merged])
+            found = await self._reader.shown(project, [record.id, *parts])
             shown = found.get(record.id)
-            arrived = all(issue in found and found[issue].merged_into == to for issue, to in merged.items())
+            arrived = all(issue in found and found[issue].merged_into == to for issue, to in parts.items())
             if shown is not None and shown.version >= record.version and arrived:
                 break
             await asyncio.sleep(_LOOK_SECONDS)

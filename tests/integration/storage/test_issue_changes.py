@@ -1,11 +1,16 @@
 """The life of issues on real servers: commands, processors that are killed, the topic and what ClickHouse shows."""
 
 import asyncio
+import json
+import os
 import random
+import sys
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -237,3 +242,64 @@ async def test_similar_issues_share_parts_and_say_which(living: Living) -> None:
     shared = set(record.grouping_parts) & set(other.grouping_parts)
     found = (await living.reader.similar(issue_of(1))).similar
     assert [set(one.shared) for one in found] == ([shared] if shared else [])
+
+
+async def run_svc(living: Living, *arguments: str) -> tuple[int, str]:
+    """Exit status and output of `svc issues`."""
+    command = [
+        sys.executable,
+        "-m",
+        "local.command",
+        "--data-dir",
+        str(living.stage.folder / "data"),
+        "issues",
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *command, *arguments, env=os.environ | living.stage.environ, stdout=PIPE, stderr=STDOUT
+    )
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode()
+
+
+async def test_the_command_line_makes_the_same_changes(living: Living) -> None:
+    for kind in (1, 2):
+        await living.send(kind, "shop@1.0.0+1", kind)
+        await living.counted(kind, kind)
+
+    async def said(*arguments: str) -> Any:
+        status, out = await run_svc(living, *arguments, "--json")
+        assert status == 0, out
+        return json.loads(out)
+
+    one, other = issue_of(1), issue_of(2)
+    assert [i["status"] for i in await said("resolve", one, other, "--next", "--by", "ann")] == [
+        "resolved"
+    ] * 2
+    assert (await said("ignore", one, "--events", "5"))[0]["ignoreUntil"] == {"events": 5}
+    assert (await said("reopen", one))[0]["status"] == "open"
+    assert (await said("assign", one, "bob"))[0]["assignee"] == "bob"
+    assert (await run_svc(living, "comment", one, "look"))[0] == 0
+    (merged,) = await said("merge", one, other)
+    assert (merged["totalEvents"], len(merged["fingerprints"])) == (3, 2)
+    (alone,) = await said("unmerge", one, hex64(fingerprint_of(2)))
+    assert (alone["totalEvents"], len(alone["fingerprints"])) == (1, 1)
+    shown = await said("show", one)
+
+    async def told() -> bool:
+        kinds = [change["kind"] for change in (await said("show", one))["activity"]]
+        return {
+            "created",
+            "resolved",
+            "ignored",
+            "reopened",
+            "assigned",
+            "commented",
+            "merged",
+            "unmerged",
+        } <= set(kinds)
+
+    assert (shown["id"], shown["assignee"]) == (one, "bob")
+    await eventually(told)
+    status, out = await run_svc(living, "resolve", "0" * 16)
+    assert (status, "no such issue" in out) == (1, True)
+    assert (await run_svc(living, "resolve", "x"))[0] == 2

@@ -149,3 +149,17 @@ async def test_an_issue_that_is_not_there_is_refused_and_nothing_is_waited_for()
     world = await with_issues(1)
     issue = await merged(world, 1, 9)
     assert (issue.events, issue.life.members, issue.life.pending) == (1, {}, {})
+
+
+async def test_an_issue_takes_no_more_than_its_record_can_hold() -> None:
+    world = await with_issues(1, 2)
+    await merged(world, 1, *range(1000, 1099))
+    for kind in range(100):
+        world.send(3000 + kind, increment(3000 + kind))
+    await world.settle()
+    await merged(world, 2, *range(3000, 3060))
+    await merged(world, 1, *range(3060, 3100))
+    issue = await merged(world, 1, 2)
+    assert len(issue.life.members) == 40
+    assert world.issue(2).merged_into is None
+    assert world.issue(2).events == 62
