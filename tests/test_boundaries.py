@@ -18,7 +18,10 @@ MAY_IMPORT = {
 }
 PURE = {
     "edge": ("admit", "violations", "repair", "lenient"),
-    "processors": ("dedupe", "fold", "positions", "increments", "lifecycle", "rules", "fingerprint"),
+    "processors": (
+        *("dedupe", "fold", "positions", "increments", "rules", "fingerprint"),
+        *("lifecycle", "releases", "figures", "merges", "changes"),
+    ),
     "storage": ("rows", "query"),
 }
 FRAMEWORKS = {"aiohttp", "aiokafka", "faust", "clickhouse_connect", "asyncio", "mode"}

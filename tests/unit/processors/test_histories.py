@@ -198,6 +198,25 @@ async def test_counts_are_right_after_every_step_of_merging(
             assert not issue.life.pending
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, st.integers(0, 1 << 32))
+async def test_issues_that_were_lost_are_built_again_from_the_log_as_they_were(
+    history: list[tuple[Any, ...]], seed: int
+) -> None:
+    world, luck = World(), random.Random(seed)
+    for at, step in enumerate([*(("event", f, 1) for f in FINGERPRINTS), *history]):
+        ask(world, step, at)
+        await worked(world, luck)
+    before, told = [world.issue(f) for f in FINGERPRINTS], world.activities()
+    world.lose()
+    await world.settle(most=luck.randrange(1, 9))
+    for was in before:
+        now = next(one for one in map(world.issue, FINGERPRINTS) if one.id == was.id)
+        for field in ("events", "users", "fingerprints", "merged_into", "status", "releases"):
+            assert getattr(now, field) == getattr(was, field), field
+    assert world.activities() == told
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.integers(0, 1 << 32))
 async def test_nothing_is_lost_or_shown_twice_when_all_happens_at_once(

@@ -106,7 +106,7 @@ class World:
         self._ids = itertools.count()
         self._worker = self._started()
 
-    def _started(self) -> AggregatorWorker:
+    def _started(self, *, whole: bool = True) -> AggregatorWorker:
         # As a recovery does: tables are what their topics say.
         tables = {}
         for name in ("issues", "seen"):
@@ -123,13 +123,19 @@ class World:
             Metrics(CollectorRegistry()),
         )
         for partition in range(NAMES.partitions):
-            assert worker.restore(partition, 0)
+            assert worker.restore(partition, 0) or not whole
         return worker
 
     def restart(self) -> None:
         """A new process takes over from what was written."""
         self.memory.crash_in = None
         self._worker = self._started()
+
+    def lose(self) -> None:
+        """The topic of issues is emptied, and a new process takes over."""
+        for place in [place for place in self.memory.topics if place[0] == "issues"]:
+            del self.memory.topics[place]
+        self._worker = self._started(whole=False)
 
     async def work(self, most: int = 1000) -> bool:
         """Let each partition take up to `most` records; whether there were any. Raises Crash."""
