@@ -9,11 +9,13 @@ from msgspec.structs import replace
 from processors.fold import Fold
 from processors.lifecycle import by_command, judge, update
 from processors.merges import Exchanged, RefusedChange, merge, receive, refusal, unmerge
-from schemas.changes import CommentData, MergeData, UnmergeData, UpdateData, read_data, violations
+from schemas.changes import CommentData, MergeData, UnmergeData, UpdateData, is_issue, read_data, violations
 from schemas.issues import Activity, Command, DeltaRecord, Increment, IssueRecord
 from schemas.life import MAX_COMMANDS, MAX_SIGNALS
 from schemas.merges import News, Signal
+from schemas.times import parse_iso
 
+MAX_ID: Final = 200
 Find = Callable[[str], Fold | None]
 """The fold of an issue by its id, None where there is no such issue."""
 
@@ -58,6 +60,7 @@ class Changes:
         fold = find(command.issue)
         if fold is None or fold.state.project_id != command.project_id:
             raise RefusedChange("no such issue")
+        _check(command)
         life = fold.state.life
         if offset <= life.applied:
             return
@@ -73,7 +76,9 @@ class Changes:
         self._settle(fold, offset, changed, commands=(*life.commands, command.id)[-MAX_COMMANDS:])
 
     def signal(self, offset: int, signal: Signal, find: Find) -> None:
-        """A signal at this offset of `issue-deltas`. Raises RefusedChange."""
+        """A signal at this offset of `issue-deltas`. Raises BadCommand and RefusedChange."""
+        if not (is_issue(signal.issue) and is_issue(signal.sender)):
+            raise BadCommand("a signal between what are no issues")
         fold = find(signal.issue)
         if fold is None or fold.state.project_id != signal.project_id:
             if signal.kind == "join":
@@ -124,6 +129,15 @@ class Changes:
 
     def _send(self, signal: Signal) -> None:
         self.deltas.append((signal.issue, DeltaRecord(signal=signal)))
+
+
+def _check(command: Command) -> None:
+    if not 1 <= len(command.id) <= MAX_ID:
+        raise BadCommand(f"the id of a command has 1 to {MAX_ID} characters")
+    try:
+        parse_iso(command.at)
+    except ValueError:
+        raise BadCommand(f"bad time {command.at[:40]!r}") from None
 
 
 def _commanded(record: IssueRecord, command: Command) -> Exchanged:

@@ -1,10 +1,12 @@
 """What a team does with an issue and what events do to it, through the real aggregator."""
 
 import pytest
+from msgspec.structs import replace
 
-from schemas.issues import IssueRecord
+from schemas.issues import Command, DeltaRecord, IssueRecord
+from schemas.merges import Signal
 from schemas.times import iso
-from tests.unit.processors.world import START, World, id_of, increment
+from tests.unit.processors.world import NAMES, START, World, id_of, increment
 
 OLD, FIX, NEW = "app@1.9.0+9", "app@1.10.0+2", "app@1.11.0+1"
 
@@ -181,3 +183,21 @@ async def test_hundreds_of_commands_to_issues_that_are_not_there_do_not_stop_the
         world.ask(id_of(9), "update", {"status": "open"})
     await world.settle()
     assert set(world.letters()) == {"no such issue"}
+
+
+@pytest.mark.parametrize(("field", "value"), [("id", ""), ("id", "x" * 201), ("at", "yesterday")])
+async def test_a_command_with_a_bad_id_or_time_is_set_aside(field: str, value: str) -> None:
+    world = World()
+    await seen(world, OLD)
+    command = Command("c", id_of(1), "1", "comment", "ann", iso(START), {"text": "x"})
+    world.put(int(id_of(1), 16) % NAMES.partitions, DeltaRecord(command=replace(command, **{field: value})))
+    await world.settle()
+    assert len(world.letters()) == 1
+    assert kinds(world) == ["created"]
+
+
+async def test_a_signal_between_what_are_no_issues_is_set_aside() -> None:
+    world = World()
+    world.put(0, DeltaRecord(signal=Signal("join", "zz", "../..", "1", "j")))
+    await world.settle()
+    assert len(world.letters()) == 1
