@@ -114,7 +114,7 @@ async def _effects(consumer: AIOKafkaConsumer, commands: dict[str, Command]) -> 
                 state = decode_issue(record.value)
                 if is_done(state, command.id):
                     found[issue] = state
-    return found
+    return {issue: found[issue] for issue in commands}
 
 
 def is_done(state: IssueRecord, command: str) -> bool:

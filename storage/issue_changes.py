@@ -7,8 +7,8 @@ once ClickHouse shows it, too; where the writer is behind, the answer is the iss
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -29,6 +29,9 @@ SHOWN_SECONDS: Final = 3.0
 MAX_FINGERPRINTS: Final = 101
 """Of one issue: its own, and those that the processors let come."""
 _LOOK_SECONDS: Final = 0.03
+_AT_ONCE: Final = 4
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class ChangeRefused(Exception):
@@ -66,13 +69,10 @@ class IssueChanges:
         self, project: int, issues: Sequence[str], update: Update, *, by: str, key: str = ""
     ) -> list[Issue]:
         """The same change to many issues of a project, in their order; those that are one are changed once."""
-        rows = {}
-        for issue in issues:
-            row = await self._reader.row(issue)
-            if row.project_id != project:
-                raise BadChange([Detail("issues", f"{issue} is not an issue of this project")])
-            rows[row.issue_id] = row
-        return await self._update(project, list(rows.values()), update, by, key)
+        rows = await self._rows(issues, project)
+        return await self._update(
+            project, list({row.issue_id: row for row in rows}.values()), update, by, key
+        )
 
     async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
         """Say something about an issue."""
@@ -81,12 +81,7 @@ class IssueChanges:
     async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Make other issues a part of this one."""
         row = await self._reader.row(issue)
-        others = {}
-        for other in issues:
-            found = await self._reader.row(other)
-            if found.project_id != row.project_id:
-                raise BadChange([Detail("issues", f"{other} is an issue of another project")])
-            others[hex64(found.issue_id)] = found
+        others = {hex64(found.issue_id): found for found in await self._rows(issues, row.project_id)}
         if set(others) == {hex64(row.issue_id)}:
             return await self._reader.issue(issue)
         others.pop(hex64(row.issue_id), None)
@@ -122,7 +117,15 @@ class IssueChanges:
         given = {name: getattr(update, name) for name in Update.__struct_fields__}
         data = UpdateData(**given, known=await self._known(project) if update.resolved_in else ())
         records = await self._apply(rows, "update", msgspec.to_builtins(data), by, key)
-        return [await self._answer(project, record) for record in records.values()]
+        return await _each(lambda record: self._answer(project, record), list(records.values()))
+
+    async def _rows(self, issues: Sequence[str], project: int) -> list[IssueRow]:
+        """What is stored of issues that must be of the project."""
+        rows = await _each(self._reader.row, issues)
+        for issue, row in zip(issues, rows, strict=True):
+            if row.project_id != project:
+                raise BadChange([Detail("issues", f"{issue} is not an issue of this project")])
+        return rows
 
     async def _known(self, project: int) -> tuple[str, ...]:
         """The project's releases, in the order in which they were first seen; of very many those seen last."""
@@ -164,6 +167,17 @@ class IssueChanges:
             ignore_until=record.ignore_until,
             fingerprints=list(record.fingerprints),
         )
+
+
+async def _each(work: Callable[[A], Awaitable[B]], items: Sequence[A]) -> list[B]:
+    """The work on each item, a few at a time: the reader has other askers."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(item: A) -> B:
+        async with turns:
+            return await work(item)
+
+    return list(await asyncio.gather(*map(one, items)))
 
 
 def _name(key: str, issue: str, kind: str) -> str:

@@ -303,3 +303,20 @@ async def test_the_command_line_makes_the_same_changes(living: Living) -> None:
     status, out = await run_svc(living, "resolve", "0" * 16)
     assert (status, "no such issue" in out) == (1, True)
     assert (await run_svc(living, "resolve", "x"))[0] == 2
+
+
+async def test_many_issues_are_changed_together_and_a_foreign_one_stops_all(living: Living) -> None:
+    kinds = range(1, 9)
+    for kind in kinds:
+        await living.send(kind, "shop@1.0.0+1")
+    for kind in kinds:
+        await living.counted(kind, 1)
+    ids = [issue_of(kind) for kind in kinds]
+    changed = await living.changes.update_many(PROJECT, [*ids, ids[0]], Update(assignee="bob"), by="ann")
+    assert [(one.id, one.assignee) for one in changed] == [(one, "bob") for one in ids]
+    with pytest.raises(BadChange):
+        await living.changes.update_many(PROJECT + 1, ids, Update(assignee="eve"), by="ann")
+    for kind in kinds:
+        record = await living.record(kind)
+        assert record is not None
+        assert record.assignee == "bob"
