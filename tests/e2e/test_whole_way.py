@@ -101,16 +101,17 @@ async def test_every_event_is_stored_and_counted_once_though_sent_twice_and_proc
     async with session_of(stack) as session:
         api = ReadApi(session, project.id)
 
-        async def counted() -> bool:
-            return (await api.counts()).counted >= len(sent)
+        async def arrived() -> bool:
+            seen = await api.all()
+            return seen.counted >= len(sent) and seen.stored >= len(sent)
 
-        await eventually(counted, 120)
+        await eventually(arrived, 120)
         # What is sent last comes through last: once it is there, the repeats have been through every stage.
         last = fresh(load_samples()[:20], datetime.now(UTC), random.Random(6))
         report = await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(last)))
         assert report.clean
         sent |= {event["id"] for event in last}
-        await eventually(counted, 120)
+        await eventually(arrived, 120)
         assert (await api.all()).differences(sent) == []
 
 
@@ -146,7 +147,8 @@ async def test_what_the_edge_refuses_leaves_no_trace(running: tuple[Stack, Super
         api = ReadApi(session, project.id)
 
         async def stored() -> bool:
-            return (await api.counts()).counted >= 1
+            seen = await api.all()
+            return seen.counted >= 1 and seen.stored >= 1
 
         await eventually(stored, 60)
         assert (await api.all()).differences({good["id"]}) == []

@@ -42,6 +42,7 @@ class EdgeProcess:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.data_dir = data_dir
+        self._workers = workers
         self._command = [sys.executable, "-m", "edge", "--workers", str(workers)]
         self._environ = {
             **{k: v for k, v in os.environ.items() if not k.startswith("SVC_")},
@@ -70,9 +71,12 @@ class EdgeProcess:
 
     async def ready(self, timeout: float = 60, connected: bool = True) -> None:
         """Wait until readyz answers 200, and until Kafka has been reached unless it is away."""
-        async with aiohttp.ClientSession() as session:
+        # The workers share the port: each new connection may meet another, and every one of them must be ready.
+        connector = aiohttp.TCPConnector(force_close=True)
+        looks = 20 if self._workers > 1 else 1
+        async with aiohttp.ClientSession(connector=connector) as session:
 
-            async def answers() -> bool:
+            async def one_answers() -> bool:
                 assert self._process is not None
                 assert self._process.poll() is None, self.log
                 with suppress(aiohttp.ClientError):
@@ -81,7 +85,10 @@ class EdgeProcess:
                         return response.status == 200 and not (connected and parts["delivery"]["detail"])
                 return False
 
-            await eventually(answers, timeout)
+            async def all_answer() -> bool:
+                return all([await one_answers() for _ in range(looks)])
+
+            await eventually(all_answer, timeout)
 
     @property
     def log(self) -> str:
