@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from local.console import console, need_kafka, print_json, settings_of
 from local.workspace import Workspace
@@ -90,7 +90,9 @@ def _print(found: list[Issue], as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    table = Table("id", "state", "type", "message", "events", "users", "last seen", "assigned to")
+    table = Table(
+        Column("id", no_wrap=True), "state", "type", "message", "events", "users", "last seen", "assigned to"
+    )
     for one in found:
         state = "regressed" if one.regressed else one.status
         message = one.message.splitlines()[0][:80] if one.message else ""
@@ -251,7 +253,7 @@ def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> N
     if as_json:
         print_json(found)
         return
-    table = Table("id", "share", "type", "culprit", "events", "why")
+    table = Table(Column("id", no_wrap=True), "share", "type", "culprit", "events", "why")
     for one in found:
         cells = (one.id, f"{one.share:.0%}", one.error_type, one.culprit, one.total_events, one.reason)
         table.add_row(*(escape(str(cell)) for cell in cells))

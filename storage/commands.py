@@ -93,10 +93,11 @@ class Commands:
             await producer.start()
             yield producer
         except BaseException:
-            # Its own `stop` would wait for the broker with what is not sent.
+            # Its own `stop` would wait for the broker with what is not sent. A sender that never ran ends by its cancellation.
             producer._closed = True
             if producer._sender is not None:
-                await producer._sender.close()
+                with suppress(asyncio.CancelledError):
+                    await producer._sender.close()
             await producer.client.close()
             raise
         await producer.stop()
