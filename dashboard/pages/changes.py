@@ -10,7 +10,7 @@ from dashboard.inputs import read_issue
 from dashboard.parts import changes_of, state_of
 from dashboard.refusals import invalid
 from dashboard.wire import redirect
-from schemas.changes import MAX_COMMENT, NEXT, IgnoreUntil, Update, is_issue
+from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
 from schemas.times import iso
 
 HOUR_MS: Final = 3_600_000
@@ -32,8 +32,10 @@ async def _update(request: web.Request, issue: str, update: Update) -> None:
 
 
 async def _resolve(request: web.Request, issue: str, fields: Fields) -> None:
-    release = fields.get("release", "").strip()[:200]
-    wanted = {"": None, NEXT: NEXT}.get(fields.get("where", ""), release or None)
+    where, release = fields.get("where", ""), fields.get("release", "").strip()[:MAX_RELEASE]
+    if where == "release" and not release:
+        raise invalid("release", "which release has the fix?")
+    wanted = NEXT if where == NEXT else release or None
     await _update(request, issue, Update(status="resolved", resolved_in=wanted))
 
 

@@ -141,6 +141,29 @@ async def test_each_control_of_the_page_makes_its_change(
     assert site.changes.asked == [Asked(call, issue, given, "admin", "")]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"change": "explode"},
+        {"change": "resolve", "where": "release", "release": " "},
+        {"change": "ignore", "until": "events", "count": "0"},
+        {"change": "ignore", "until": "hours", "count": "1000000"},
+        {"change": "comment", "text": " "},
+        {"change": "merge", "other": "x"},
+        {"change": "unmerge"},
+    ],
+)
+async def test_a_form_that_says_too_little_changes_nothing(site: Site, fields: dict[str, str]) -> None:
+    issue = await an_issue(site)
+    await site.sign_in()
+    shown = await (await site.client.get(f"/issues/{issue}")).text()
+    found = re.search(r'name="csrf" value="([^"]+)"', shown)
+    assert found is not None
+    answer = await site.client.post(f"/issues/{issue}/change", data=fields | {"csrf": found[1]})
+    assert answer.status == 400
+    assert site.changes.asked == []
+
+
 async def test_a_form_without_its_secret_changes_nothing(site: Site) -> None:
     issue = await an_issue(site)
     await site.sign_in()
