@@ -19,7 +19,7 @@ def main() -> None:
     """Write a dictionary of 64 KB from the events in the files."""
     number, *names = sys.argv[1:]
     out, files = Path(f"schemas/dictionaries/{int(number)}.zstd-dictionary"), map(Path, names)
-    samples: list[bytes] = []
+    samples: list[bytes | bytearray | memoryview[int]] = []
     for file in files:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
             samples.extend(line.rstrip(b"\n") for line in lines)
