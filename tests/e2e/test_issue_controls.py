@@ -1,0 +1,35 @@
+"""An issue is resolved, opened again and commented on by the controls of its page."""
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from tests.e2e.browser import launch, watched_page
+from tests.e2e.page_server import PASSWORD, serving
+from tests.unit.dashboard.sample import SHOWCASE
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_controls_change_the_issue_and_tell_its_history(width: int) -> None:
+    with serving() as address, sync_playwright() as playwright:
+        browser = launch(playwright)
+        with watched_page(browser) as watched:
+            page = watched.page
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(f"{address}/sign-in")
+            page.fill("#password", PASSWORD)
+            page.click("button.primary")
+            page.wait_for_url("**/issues")
+            page.goto(f"{address}/issues/{SHOWCASE:016x}")
+            page.get_by_label("Ignore").select_option("events")
+            page.get_by_label("How many").fill("7")
+            page.get_by_role("button", name="Ignore").click()
+            expect(page.locator(".issue-head .badge.ignored")).to_be_visible()
+            page.get_by_role("button", name="Open again").click()
+            expect(page.locator(".issue-head .badge.open")).to_be_visible()
+            page.get_by_label("Fixed").select_option("next")
+            page.get_by_role("button", name="Resolve").click()
+            expect(page.locator(".issue-head .badge.resolved")).to_be_visible()
+            page.get_by_label("Comment").fill("<b>seen</b> in the cart")
+            page.get_by_role("button", name="Say").click()
+            expect(page.locator("ul.changes", has_text="<b>seen</b> in the cart")).to_be_visible()
+        browser.close()
