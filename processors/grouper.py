@@ -119,6 +119,7 @@ class GrouperWorker:
         self._limit.note(len(fresh) - bad, bad)
         self._metrics.records.labels(STAGE).inc(len(fresh))
         self._metrics.dead.labels(STAGE).inc(len(emission.bad))
+        self._metrics.rules_failed.set(self._grouper.failed_rules)
         return emission
 
     async def _record(self, emission: Emission) -> None:

@@ -1,5 +1,7 @@
 """One event's grouping by the rules of its project, which are compiled once per change of the project."""
 
+import logging
+
 from msgspec.structs import replace
 
 from processors.fingerprint import Fingerprint, fingerprint
@@ -9,6 +11,8 @@ from schemas.chunks import ChunkEvent
 from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry
 from storage.query.view import from_json
+
+log = logging.getLogger(__name__)
 
 
 class Grouper:
@@ -39,12 +43,19 @@ class Grouper:
             found = replace(found, discard=True)
         return event, found
 
+    @property
+    def failed_rules(self) -> int:
+        """How many rules are not asked because they don't parse or have failed on an event."""
+        return sum(len(rules.errors) for _, rules in self._compiled.values())
+
     def _compile(self) -> None:
         compiled = {}
         for project in self._projects:
             known = self._compiled.get(project.number)
             if known is None or known[0] != project.grouping_rules:
                 known = (project.grouping_rules, compile_rules(project.grouping_rules))
+                for name, error in known[1].errors.items():
+                    log.warning("rule %r of project %s is not asked: %s", name, project.id, error)
             compiled[project.number] = known
         self._compiled = compiled
         self._discarded = {

@@ -30,6 +30,7 @@ class Metrics:
         self.rebalances = counter("rebalances", "Changes of the group's assignment.")
         self.lag = gauge("lag_records", "Records that wait.", "topic", "partition")
         self.ids = gauge("seen_ids", "Ids remembered.", "partition")
+        self.rules_failed = gauge("rules_failed", "Grouping rules that are not asked because they fail.")
         self.id_bytes = gauge("seen_index_bytes", "Memory of the index of ids, estimated.", "partition")
         self.table_entries = gauge("table_entries", "Entries of a table.", "table", "partition")
         self.recovering = gauge("recovering", "1 while tables are recovered.")

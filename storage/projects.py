@@ -126,5 +126,7 @@ async def _abandon(producer: AIOKafkaProducer) -> None:
     """Close a producer that may hold an unsent record: its own `stop` would wait for the broker."""
     producer._closed = True
     if producer._sender is not None:
-        await producer._sender.close()
+        # A sender that never ran ends by its own cancellation, which is not ours.
+        with suppress(asyncio.CancelledError):
+            await producer._sender.close()
     await producer.client.close()

@@ -53,7 +53,7 @@ def stored(store: Store) -> int:
 
 def folded(store: Store) -> int:
     """Events that the issues have counted."""
-    return store.number("SELECT sum(events) FROM issues FINAL")
+    return store.number("SELECT sum(events) FROM issues FINAL WHERE merged_into = 0")
 
 
 def claims(store: Store, sent: Iterable[UUID], accepted: int) -> list[Claim]:

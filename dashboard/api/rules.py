@@ -34,6 +34,18 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True):
     rules: list[RuleView]
 
 
+class RuleState(RuleView, frozen=True, rename="camel", kw_only=True):
+    """A rule as it stands; `error` says why it is not asked about any event."""
+
+    error: str | None = None
+
+
+class RuleStates(Struct, frozen=True):
+    """All rules of a project, in their order, each with what is wrong with it."""
+
+    rules: list[RuleState]
+
+
 def faults(rules: list[GroupingRule]) -> list[Detail]:
     """What keeps a rule from ever working, by its place."""
     found = []
@@ -66,11 +78,11 @@ def _asks_of_issue(query: Query) -> bool:
     return False
 
 
-async def _get(call: Call[Nothing, Nothing]) -> Rules:
+async def _get(call: Call[Nothing, Nothing]) -> RuleStates:
     return _view(call.project().grouping_rules)
 
 
-async def _put(call: Call[Nothing, Rules]) -> Rules:
+async def _put(call: Call[Nothing, Rules]) -> RuleStates:
     rules = [
         GroupingRule(
             name=rule.name,
@@ -95,10 +107,10 @@ def _tuple(items: list[str] | None) -> tuple[str, ...] | None:
     return tuple(items) if items else None
 
 
-def _view(rules: tuple[GroupingRule, ...]) -> Rules:
-    return Rules(
+def _view(rules: tuple[GroupingRule, ...]) -> RuleStates:
+    return RuleStates(
         [
-            RuleView(
+            RuleState(
                 name=rule.name,
                 match=rule.match,
                 fingerprint=list(rule.fingerprint) if rule.fingerprint else None,
@@ -106,6 +118,7 @@ def _view(rules: tuple[GroupingRule, ...]) -> Rules:
                 not_in_app=list(rule.not_in_app) if rule.not_in_app else None,
                 discard=rule.discard,
                 enabled=rule.enabled,
+                error="; ".join(fault.message for fault in faults([rule])) or None,
             )
             for rule in rules
         ]
@@ -118,7 +131,7 @@ OPERATIONS = (
         path="/projects/{project}/grouping-rules",
         summary="The grouping rules, in their order",
         handler=_get,
-        answer=Rules,
+        answer=RuleStates,
     ),
     Operation(
         method="PUT",
@@ -126,6 +139,6 @@ OPERATIONS = (
         summary="Replace the grouping rules; events that come from now on are grouped by them",
         handler=_put,
         body=Rules,
-        answer=Rules,
+        answer=RuleStates,
     ),
 )

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from processors.grouping import Grouper
 from schemas.ids import hex64
-from schemas.projects import ProjectRegistry, encode_project
+from schemas.projects import GroupingRule, ProjectRegistry, encode_project
 from storage.project_edits import create, discard, keep
 from tests.unit.processors.made import carried
 
@@ -23,3 +23,20 @@ def test_a_discarded_fingerprint_drops_its_events_until_it_is_kept_again() -> No
     assert not grouper.group(carried(3, kind=2))[1].discard
     registry.apply(b"1", encode_project(keep(dropped, [fingerprint])))
     assert not grouper.group(carried(4, kind=1))[1].discard
+
+
+def test_a_rule_that_fails_is_counted_and_groups_nothing() -> None:
+    rules = (
+        GroupingRule(name="broken", match="(type:X", fingerprint=("all",)),
+        GroupingRule(name="fine", match="environment:nowhere", fingerprint=("none",)),
+    )
+    project = replace(create("shop", now_ms=0), id="1")
+    registry = ProjectRegistry()
+    registry.apply(b"1", encode_project(project))
+    grouper = Grouper(registry)
+    _, before = grouper.group(carried(1, kind=1))
+    assert grouper.failed_rules == 0
+    registry.apply(b"1", encode_project(replace(project, grouping_rules=rules)))
+    _, after = grouper.group(carried(2, kind=1))
+    assert grouper.failed_rules == 1
+    assert after.hash == before.hash
