@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
+from rich.box import SIMPLE
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from local.console import console, need_kafka, print_json, settings_of
 from local.workspace import Workspace
@@ -122,13 +123,16 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    table = Table("id", "name", "created", "tokens", "requests/min", "days", "lenient SDKs")
+    heads = ("id", "name", "created", "tokens", "requests/min", "days", "lenient SDKs")
+    table = Table(
+        *(Column(head, no_wrap=head != "lenient SDKs") for head in heads), box=SIMPLE, pad_edge=False
+    )
     for p in found:
         live = sum(t.revoked_at is None for t in p.tokens)
         cells = (
             p.id,
             p.name,
-            p.created_at,
+            p.created_at[:10],
             live,
             p.rate_limit_per_minute,
             p.retention_days,

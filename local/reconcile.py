@@ -101,7 +101,7 @@ def _show(result: Reconciliation, behind: list[Lag], repaired: dict[str, int]) -
     table = Table(box=SIMPLE, pad_edge=False)
     table.add_column("project", overflow="fold")
     for name in ("accepted", "repeats", "dead", "stored", "payloads", "rollups", "in issues", "issues"):
-        table.add_column(name, justify="right", overflow="fold")
+        table.add_column(name, justify="right", no_wrap=True)
     wrong = {difference.project_id for difference in result.differences}
     for one in result.projects:
         sums = {count for name, count in one.rollups.items() if name != "tag_day"}
