@@ -92,23 +92,21 @@ def _print(found: list[Issue], as_json: bool) -> None:
         print_json(found)
         return
     table = Table(
-        Column("id", no_wrap=True),
-        Column("state", no_wrap=True),
-        # The message gives way first: everything else is what a script's author copies.
-        Column("type", no_wrap=True, overflow="ellipsis", max_width=20),
-        Column("message", no_wrap=True, overflow="ellipsis", ratio=1),
-        Column("events", justify="right", no_wrap=True),
-        Column("users", justify="right", no_wrap=True),
-        Column("last seen", no_wrap=True),
-        Column("assignee", no_wrap=True, overflow="ellipsis", max_width=12),
+        Column("id", no_wrap=True, min_width=16),
+        Column("state", no_wrap=True, min_width=9),
+        Column("issue", no_wrap=True, overflow="ellipsis", ratio=1),
+        Column("events", justify="right", no_wrap=True, min_width=6),
+        Column("users", justify="right", no_wrap=True, min_width=5),
+        Column("last seen", no_wrap=True, min_width=11),
         box=SIMPLE,
         pad_edge=False,
         expand=True,
     )
     for one in found:
         state = "regressed" if one.regressed else one.status
-        message = one.message.splitlines()[0][:80] if one.message else ""
-        cells = (one.id, state, one.error_type, message, one.total_events, one.total_users, one.last_seen[:16].replace("T", " "), one.assignee or "")  # fmt: skip
+        message = one.message.splitlines()[0][:120] if one.message else ""
+        seen = one.last_seen[5:16].replace("T", " ")
+        cells = (one.id, state, f"{one.error_type}: {message}", one.total_events, one.total_users, seen)
         table.add_row(*(escape(str(cell)) for cell in cells))
     console().print(table)
 
