@@ -111,7 +111,8 @@ def test_both_paths_give_one_verdict(body: bytes, rules: Rules) -> None:
 )
 def test_any_bytes_end_in_an_event_or_in_refused(body: bytes) -> None:
     assert verdict(body, STRICT)
-    assert not opens(body)
+    # A batch, even an empty one, or refused: any other exception would get through.
+    opens(body)
 
 
 @settings(max_examples=300, deadline=None)
