@@ -56,7 +56,7 @@ class Changes:
         self.activities += judged.activities
 
     def command(self, offset: int, command: Command, find: Find) -> None:
-        """A command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with nothing changed."""
+        """A command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with no state changed."""
         fold = find(command.issue)
         if fold is None or fold.state.project_id != command.project_id:
             raise RefusedChange("no such issue")
@@ -68,11 +68,20 @@ class Changes:
             # Published again as it is: the one who asks again waits for it.
             self.dirty[fold.id] = fold
             return
+        # Passed on again after a crash or a rebuild, it must not be made now where it was refused or passed on before.
+        name = f"command-{command.id}"
+        if name in life.signals:
+            return
         if fold.state.merged_into is not None:
             target = fold.state.merged_into
             self.deltas.append((target, DeltaRecord(command=replace(command, issue=target))))
+            self._remember(fold, offset, name)
             return
-        changed = _commanded(fold.record(), command)
+        try:
+            changed = _commanded(fold.record(), command)
+        except RefusedChange:
+            self._remember(fold, offset, name)
+            raise
         self._settle(fold, offset, changed, commands=(*life.commands, command.id)[-MAX_COMMANDS:])
 
     def signal(self, offset: int, signal: Signal, find: Find) -> None:
@@ -118,6 +127,13 @@ class Changes:
                         news=news,
                     )
                 )
+
+    def _remember(self, fold: Fold, offset: int, name: str) -> None:
+        """What came at this offset changes nothing here, nor when it comes again; so its record's version stays."""
+        life = fold.state.life
+        signals = (*life.signals, name)[-MAX_SIGNALS:]
+        fold.keep(replace(fold.state, life=replace(life, applied=offset, signals=signals)))
+        self.dirty[fold.id] = fold
 
     def _settle(self, fold: Fold, offset: int, changed: Exchanged, **known: tuple[str, ...]) -> None:
         record = changed.record

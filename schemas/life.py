@@ -7,7 +7,7 @@ from schemas.merges import Figures, Member, Pending
 MAX_COMMANDS = 64
 """Ids of commands that a record remembers: the same one sent again within so many changes nothing."""
 MAX_SIGNALS = 300
-"""Signals that a record remembers, for the same reason; news are told apart by their versions."""
+"""Signals that a record remembers, and commands that it refused or passed on, for the same reason; news have versions."""
 
 
 class Fix(Struct, frozen=True, rename="camel", omit_defaults=True):

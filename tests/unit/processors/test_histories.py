@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from schemas.ids import hex64
@@ -200,6 +200,7 @@ async def test_counts_are_right_after_every_step_of_merging(
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.integers(0, 1 << 32))
+@example([("merge", 1, {2}), ("unmerge", 2, {1}), ("merge", 3, {1})], 0)
 async def test_issues_that_were_lost_are_built_again_from_the_log_as_they_were(
     history: list[tuple[Any, ...]], seed: int
 ) -> None:

@@ -125,6 +125,30 @@ async def test_a_change_of_a_merged_issue_is_made_to_the_one_that_it_is_a_part_o
     assert world.issue(2).assignee is None
 
 
+async def test_a_refused_change_that_comes_again_is_not_made_where_the_issue_was_merged_since() -> None:
+    world = await with_issues(1, 2, 3)
+    await merged(world, 1, 2)
+    data = {"fingerprints": [hex64(1)]}
+    asked = world.ask(id_of(1), "unmerge", data)
+    await world.settle()
+    await merged(world, 3, 1)
+    world.ask(id_of(1), "unmerge", data, asked)
+    await world.settle()
+    assert world.issue(1).merged_into == id_of(3)
+    assert sums(world.issue(3)) == (6, 6, {RELEASE: 6})
+
+
+async def test_a_change_that_was_passed_on_is_not_made_to_the_part_when_it_comes_again() -> None:
+    world = await with_issues(1, 2)
+    await merged(world, 1, 2)
+    asked = world.ask(id_of(2), "update", {"assignee": "bob"})
+    await world.settle()
+    await unmerged(world, 1, 2)
+    world.ask(id_of(2), "update", {"assignee": "bob"}, asked)
+    await world.settle()
+    assert (world.issue(1).assignee, world.issue(2).assignee) == ("bob", None)
+
+
 async def test_two_issues_that_are_merged_into_each_other_at_once_do_not_both_vanish() -> None:
     world = await with_issues(1, 2)
     world.ask(id_of(1), "merge", {"issues": [id_of(2)]})
