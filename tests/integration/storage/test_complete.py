@@ -1,12 +1,16 @@
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from local.clickhouse import LocalClickHouse
 from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
-from storage.complete import Presence, complete, presence
+from storage.complete import Presence, complete, life, presence
 from storage.mend import mend
 from storage.migrate import migrate
 from storage.rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
@@ -24,10 +28,10 @@ def client(clickhouse_database_url: str) -> Iterator[Client]:
     client.close()
 
 
-def block(count: int = ROWS) -> pa.Table:
+def block(size: int = ROWS) -> pa.Table:
     """A block over several time partitions and retention classes, with an id that two projects share."""
     columns = EventColumns()
-    for number in range(count - 1):
+    for number in range(size - 1):
         event = chunk_event(number, spread_days=25)
         columns.add(event, Grouping(number % 7, "v1", "frames", ()), (30, 90)[number % 2], 30)
     other = {7: 8, 8: 7}[event.project]
@@ -162,6 +166,34 @@ def test_two_that_complete_a_block_at_once_count_it_once(
                 client.command(f"TRUNCATE TABLE {table}")
     finally:
         other.close()
+
+
+def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
+    client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The start by their clocks, which once was in the name that both give their inserts.
+    starts = count(0, 4)
+    monkeypatch.setattr("storage.complete.started_at", lambda _: float(next(starts)))
+    test_two_that_complete_a_block_at_once_count_it_once(client, clickhouse_database_url)
+
+
+def test_a_life_is_the_same_until_the_server_starts_again(tmp_path: Path) -> None:
+    server = LocalClickHouse(tmp_path / "clickhouse")
+    lives = []
+    try:
+        for _ in range(2):
+            server.start()
+            client = open_client(server.url())
+            first = life(client)
+            time.sleep(1.1)
+            assert life(client) == first
+            assert len(first) == 32
+            lives.append(first)
+            client.close()
+            server.kill()
+    finally:
+        server.stop()
+    assert lives[0] != lives[1]
 
 
 def test_rows_under_another_retention_are_told(client: Client) -> None:
