@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import date
+from typing import Final
 
 from storage.client import INSERT_SETTINGS, Client, scalar
 from storage.quiet import quietly
@@ -9,6 +10,7 @@ from storage.rollups import ROLLUPS, Rollup, difference
 
 Days = Iterable[tuple[int, date]]
 """Pairs of a project and a day."""
+_TRIES: Final = 6
 
 
 def mend(client: Client, days: Days, name: str) -> dict[str, int]:
@@ -36,12 +38,19 @@ def _mend_one(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], nam
         rows = client.raw_query(sql, fmt="Native")
         return rows, int(scalar(client, digest)) if rows else 0
 
-    rows, sameness = quietly(client, read)
-    if not rows:
-        return 0
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
-    settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"{name}/{rollup.table}/{sameness}"}
-    return int(client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native").written_rows)
+    mended, seen = 0, list[int]()
+    # Read again after each insert: whoever inserts last sees what two inserted both, and takes it back.
+    while len(seen) < _TRIES:
+        rows, sameness = quietly(client, read)
+        if not rows:
+            break
+        token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"
+        settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
+        written = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native").written_rows
+        mended = mended or int(written)
+        seen.append(sameness)
+    return mended
 
 
 def _where(column: str, pairs: list[tuple[int, date]], *, whole_day: bool) -> str:
