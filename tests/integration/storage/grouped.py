@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import GroupCoordinatorNotAvailableError
 
 from local.ports import free_port
 from schemas.chunks import (
@@ -252,6 +253,9 @@ async def drained(stage: Stage) -> bool:
         ]
         ends = await consumer.end_offsets(places)
         found = await admin.list_consumer_group_offsets(stage.settings.writer_group, partitions=places)
+    except GroupCoordinatorNotAvailableError:
+        # The first group of a new broker: nothing was committed yet.
+        return False
     finally:
         await admin.close()
         await consumer.stop()
