@@ -1,6 +1,7 @@
-import time
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from storage.complete import Presence, complete, life, presence
 from storage.mend import mend
 from storage.migrate import migrate
 from storage.rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
+from tests.eventually import eventually
 from tests.integration.storage.grouped import chunk_event, counts, exactly
 
 ROWS = 300
@@ -177,6 +179,15 @@ def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
     test_two_that_complete_a_block_at_once_count_it_once(client, clickhouse_database_url)
 
 
+def uptime(client: Client) -> int:
+    """Whole seconds since the server's start."""
+    return int(scalar(client, "SELECT uptime()"))
+
+
+def is_older(client: Client, seconds: int) -> bool:
+    return uptime(client) > seconds
+
+
 def test_a_life_is_the_same_until_the_server_starts_again(tmp_path: Path) -> None:
     server = LocalClickHouse(tmp_path / "clickhouse")
     lives = []
@@ -184,8 +195,9 @@ def test_a_life_is_the_same_until_the_server_starts_again(tmp_path: Path) -> Non
         for _ in range(2):
             server.start()
             client = open_client(server.url())
-            first = life(client)
-            time.sleep(1.1)
+            first, born = life(client), uptime(client)
+            # A second on by the server's own clock, which is what the life was once reckoned from.
+            asyncio.run(eventually(partial(is_older, client, born + 1)))
             assert life(client) == first
             assert len(first) == 32
             lives.append(first)
