@@ -148,11 +148,14 @@ async def _send(url: str, token: str, load: Load, events: int, disorder: Disorde
 
 
 async def _proved(console: Console, url: str, ids: set[Any], accepted: int) -> bool:
-    store = await asyncio.to_thread(proof.Store, url)
     began, last, moved = time.monotonic(), -1, time.monotonic()
+    store: proof.Store | None = None
     while time.monotonic() - moved < REST_SECONDS:
         try:
-            progress = await asyncio.to_thread(lambda: proof.stored(store) + proof.folded(store))
+            # The last death may have been ClickHouse's: connecting is tried again like every question.
+            if store is None:
+                store = await asyncio.to_thread(proof.Store, url)
+            progress = await asyncio.to_thread(proof.progress, store)
         except Exception as error:  # noqa: BLE001 - ClickHouse may still be coming back
             console.print(f"  waiting: {error}"[:120])
             progress = last
@@ -162,6 +165,9 @@ async def _proved(console: Console, url: str, ids: set[Any], accepted: int) -> b
             break
         await asyncio.sleep(0.5)
     console.print(f"drained {time.monotonic() - began:.0f} s after the last answer")
+    if store is None:
+        console.print("[red]ClickHouse did not come back[/]")
+        return False
     found = await asyncio.to_thread(proof.claims, store, ids, accepted)
     store.close()
     for claim in found:

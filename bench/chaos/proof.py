@@ -56,6 +56,11 @@ def folded(store: Store) -> int:
     return store.number("SELECT sum(events) FROM issues FINAL WHERE merged_into = 0")
 
 
+def progress(store: Store) -> int:
+    """Events stored and events folded together; it stands still once everything has come to rest."""
+    return stored(store) + folded(store)
+
+
 def claims(store: Store, sent: Iterable[UUID], accepted: int) -> list[Claim]:
     """Everything that must hold of the tables once `sent` distinct ids were accepted in `accepted` events."""
     ids = set(sent)
