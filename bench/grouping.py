@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from bench.grouping_scores import Label, Scores, score
-from processors.fingerprint import Fingerprint, GroupingEvent, fingerprint
+from grouping.fingerprint import Fingerprint, GroupingEvent, fingerprint
 
 SAMPLES = Path(__file__).parent.parent / "tests" / "samples" / "grouping"
 TOLERANCE = 0.005

@@ -12,7 +12,7 @@ import msgspec
 
 from bench.grouping import SAMPLES, measure, read_lines
 from bench.grouping_scores import Label
-from processors.fingerprint import Fingerprint
+from grouping.fingerprint import Fingerprint
 
 PAGE = Path(__file__).parent.parent / "docs" / "grouping.md"
 BEGIN = "<!-- examples: made by `python -m bench.grouping_page` -->"

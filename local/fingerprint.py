@@ -9,9 +9,9 @@ import msgspec
 from rich.markup import escape
 from rich.table import Table
 
+from grouping.rules import CompiledRules, compile_rules
 from local.console import BAD_SETTING_STATUS, console
 from local.fingerprint_lines import BadLine, Explained, explain, numbered_lines
-from processors.rules import CompiledRules, compile_rules
 from schemas.projects import GroupingRule
 
 # People want to see a few events of each group, not all.

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from edge.repair import has_surrogates, replace_lone_surrogates
-from processors.fingerprint import GroupingEvent, culprit, fingerprint
-from processors.rules import CompiledRules
+from grouping.fingerprint import GroupingEvent, culprit, fingerprint
+from grouping.rules import CompiledRules
 from storage.query.view import from_json
 
 

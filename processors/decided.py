@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from processors.fingerprint import Fingerprint
+from grouping.fingerprint import Fingerprint
 from processors.forms import EventForm
 from processors.grouping import Grouper
 from processors.increments import Increments

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from processors.fingerprint import GroupingEvent
+from grouping.fingerprint import GroupingEvent
 
 
 class UserForm(Struct, gc=False):

@@ -4,9 +4,9 @@ import logging
 
 from msgspec.structs import replace
 
-from processors.fingerprint import Fingerprint, fingerprint
+from grouping.fingerprint import Fingerprint, fingerprint
+from grouping.rules import CompiledRules, compile_rules
 from processors.forms import EventForm, decode_event
-from processors.rules import CompiledRules, compile_rules
 from schemas.chunks import ChunkEvent
 from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from processors.fingerprint import Fingerprint, culprit
+from grouping.fingerprint import Fingerprint, culprit
 from processors.forms import EventForm, id_text
 from schemas.chunks import ChunkEvent
 from schemas.ids import user_hash

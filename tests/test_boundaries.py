@@ -7,19 +7,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = {"schemas", "edge", "processors", "storage", "dashboard", "svc", "local", "bench", "tests"}
+OURS = {"schemas", "edge", "storage", "grouping", "processors", "dashboard", "svc", "local", "bench", "tests"}
 MAY_IMPORT = {
     "schemas": set[str](),
     "edge": {"schemas"},
     "storage": {"schemas"},
-    "processors": {"schemas", "storage"},
-    "dashboard": {"schemas", "storage"},
+    "grouping": {"schemas", "storage"},
+    "processors": {"schemas", "storage", "grouping"},
+    "dashboard": {"schemas", "storage", "grouping"},
     "svc": set[str](),
 }
 PURE = {
     "edge": ("admit", "violations", "repair", "lenient"),
+    "grouping": ("rules", "fingerprint", "trial"),
     "processors": (
-        *("dedupe", "fold", "positions", "increments", "rules", "fingerprint"),
+        *("dedupe", "fold", "positions", "increments"),
         *("lifecycle", "releases", "figures", "merges", "changes"),
     ),
     "storage": ("rows", "query"),

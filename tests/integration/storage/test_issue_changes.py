@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from processors.fingerprint import fingerprint
+from grouping.fingerprint import fingerprint
 from processors.forms import decode_event
 from schemas.changes import IgnoreUntil, Update
 from schemas.chunks import ChunkEvent, encode_chunk

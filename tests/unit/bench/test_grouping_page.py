@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from bench.grouping_page import CASES, PAGE, Case, command, counts
-from processors.fingerprint.messages import headline, template
-from processors.rules import compile_rules
+from grouping.fingerprint.messages import headline, template
+from grouping.rules import compile_rules
 from schemas.projects import GroupingRule
 
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from local.fingerprint import fingerprint
-from tests.unit.processors.fingerprint.events import SAMPLES, event, frame
+from tests.unit.grouping.fingerprint.events import SAMPLES, event, frame
 
 WRITTEN = SAMPLES / "written.events.jsonl"
 

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from processors.fingerprint.custom import given, splice
-from processors.fingerprint.forms import GroupingEvent
-from processors.fingerprint.key import Fingerprint, hash_parts
-from processors.fingerprint.marks import marked
-from processors.fingerprint.versions import CURRENT_VERSION, VERSIONS
+from grouping.fingerprint.custom import given, splice
+from grouping.fingerprint.forms import GroupingEvent
+from grouping.fingerprint.key import Fingerprint, hash_parts
+from grouping.fingerprint.marks import marked
+from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS
 
 if TYPE_CHECKING:
-    from processors.rules import CompiledRules
+    from grouping.rules import CompiledRules
     from storage.query.view import EventView
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from processors.fingerprint import culprit
-from tests.unit.processors.fingerprint.events import decode, event, frame, grouped
-from tests.unit.processors.fingerprint.test_precedence import msg
+from grouping.fingerprint import culprit
+from tests.unit.grouping.fingerprint.events import decode, event, frame, grouped
+from tests.unit.grouping.fingerprint.test_precedence import msg
 
 APP = frame("com.shop.Cart.total", "Cart.java")
 LIBRARY = frame("com.squareup.picasso.Picasso.load", "Picasso.java", in_app=False)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bench.grouping import read_lines
-from processors.fingerprint import Fingerprint, GroupingEvent, fingerprint
+from grouping.fingerprint import Fingerprint, GroupingEvent, fingerprint
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "grouping"
 

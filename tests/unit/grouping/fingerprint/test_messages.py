@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.fingerprint.messages import headline, template
+from grouping.fingerprint.messages import headline, template
 
 LOGGED = {
     "Order <*> not found": ["Order 665147 not found", "Order A-17/b not found", "Order 0x1f not found"],

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from processors.fingerprint import fingerprint
-from processors.rules import UNTOUCHED, CompiledRule, CompiledRules, compile_rules
+from grouping.fingerprint import fingerprint
+from grouping.rules import UNTOUCHED, CompiledRule, CompiledRules, compile_rules
 from schemas.projects import GroupingRule
 from storage.query.view import EventView, from_json
-from tests.unit.processors.fingerprint.events import decode, event, frame
+from tests.unit.grouping.fingerprint.events import decode, event, frame
 
 VIEW = EventView(type="TypeError", message="no coupon", platform="javascript", tags={"tenant": "acme"})
 

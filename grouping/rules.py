@@ -7,8 +7,8 @@ that doesn't parse, or fails on an event, disables itself with its error kept; t
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from processors.fingerprint.custom import given
-from processors.fingerprint.marks import FrameMark
+from grouping.fingerprint.custom import given
+from grouping.fingerprint.marks import FrameMark
 from schemas.projects import GroupingRule
 from storage.query.errors import QueryError
 from storage.query.evaluate import matches

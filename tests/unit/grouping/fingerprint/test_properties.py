@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.fingerprint import GroupingEvent, culprit, fingerprint
-from processors.fingerprint.forms import ErrorForm, Frame
-from processors.fingerprint.frames import is_minified
-from tests.unit.processors.fingerprint.events import SAMPLES, decode, grouped, samples
+from grouping.fingerprint import GroupingEvent, culprit, fingerprint
+from grouping.fingerprint.forms import ErrorForm, Frame
+from grouping.fingerprint.frames import is_minified
+from tests.unit.grouping.fingerprint.events import SAMPLES, decode, grouped, samples
 
 sent_events = st.sampled_from(samples()).map(json.loads)
 seeds = st.randoms(use_true_random=False)

@@ -1,11 +1,11 @@
 """Grouping mechanism v1: error type, engine-neutral fault and the first cleaned frames of the app; else the message."""
 
-from processors.fingerprint import javascript
-from processors.fingerprint.faults import FAULT_TYPES, ONE_TYPE, fault, is_weak
-from processors.fingerprint.forms import ErrorForm, GroupingEvent
-from processors.fingerprint.frames import Family, Role, Site
-from processors.fingerprint.messages import headline, template
-from processors.fingerprint.stacks import Place, places_of
+from grouping.fingerprint import javascript
+from grouping.fingerprint.faults import FAULT_TYPES, ONE_TYPE, fault, is_weak
+from grouping.fingerprint.forms import ErrorForm, GroupingEvent
+from grouping.fingerprint.frames import Family, Role, Site
+from grouping.fingerprint.messages import headline, template
+from grouping.fingerprint.stacks import Place, places_of
 
 # The protocol's limit of the cause chain, plus the error itself.
 _CHAIN = 11

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from processors.fingerprint import CURRENT_VERSION, VERSIONS, fingerprint
-from processors.rules import CompiledRules, compile_rules
+from grouping.fingerprint import CURRENT_VERSION, VERSIONS, fingerprint
+from grouping.rules import CompiledRules, compile_rules
 from schemas.projects import GroupingRule
 from storage.query.view import EventView
-from tests.unit.processors.fingerprint.events import decode, event, frame, grouped
+from tests.unit.grouping.fingerprint.events import decode, event, frame, grouped
 
 STACK = [frame("pay", "src/pay.js"), frame("main", "src/main.js")]
 VIEW = EventView(type="TypeError", message="boom")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.fingerprint.faults import fault, is_weak
+from grouping.fingerprint.faults import fault, is_weak
 
 SAME = {
     "null.price": [

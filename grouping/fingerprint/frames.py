@@ -4,8 +4,8 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from processors.fingerprint import javascript, jvm, native, scripts
-from processors.fingerprint.forms import Frame, OwnFrame
+from grouping.fingerprint import javascript, jvm, native, scripts
+from grouping.fingerprint.forms import Frame, OwnFrame
 
 # Longer names and paths tell no more; the bound keeps a hostile frame as cheap as an honest one.
 _CHARACTERS = 300

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from processors.fingerprint import VERSIONS, GroupingEvent, fingerprint
-from tests.unit.processors.fingerprint.events import SAMPLES
+from grouping.fingerprint import VERSIONS, GroupingEvent, fingerprint
+from tests.unit.grouping.fingerprint.events import SAMPLES
 
 
 class Golden(Struct, frozen=True):

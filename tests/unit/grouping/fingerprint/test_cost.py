@@ -5,8 +5,8 @@ from time import process_time
 
 import pytest
 
-from processors.fingerprint import GroupingEvent, faults, fingerprint, frames, messages
-from processors.fingerprint.forms import ErrorForm, Frame
+from grouping.fingerprint import GroupingEvent, faults, fingerprint, frames, messages
+from grouping.fingerprint.forms import ErrorForm, Frame
 
 HOSTILE = {
     "letters": "a",

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from processors.fingerprint import v1
-from processors.fingerprint.forms import GroupingEvent
+from grouping.fingerprint import v1
+from grouping.fingerprint.forms import GroupingEvent
 
 
 class Mechanism(NamedTuple):

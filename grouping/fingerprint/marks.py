@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
-from processors.fingerprint.forms import ErrorForm, Frame, GroupingEvent, OwnFrame
+from grouping.fingerprint.forms import ErrorForm, Frame, GroupingEvent, OwnFrame
 
 # As much of a name as grouping looks at.
 _CHARACTERS = 600

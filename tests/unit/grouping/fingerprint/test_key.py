@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.fingerprint.key import Fingerprint, hash_parts
+from grouping.fingerprint.key import Fingerprint, hash_parts
 
 texts = st.text(st.characters(codec=None), max_size=20)
 

@@ -3,10 +3,10 @@
 Precedence: project rules > the client's `fingerprint` > stack > message.
 """
 
-from processors.fingerprint.compute import culprit, fingerprint
-from processors.fingerprint.forms import GroupingEvent
-from processors.fingerprint.key import Fingerprint
-from processors.fingerprint.versions import CURRENT_VERSION, VERSIONS, Mechanism
+from grouping.fingerprint.compute import culprit, fingerprint
+from grouping.fingerprint.forms import GroupingEvent
+from grouping.fingerprint.key import Fingerprint
+from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS, Mechanism
 
 __all__ = [
     "CURRENT_VERSION",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors.fingerprint import javascript, jvm, native, scripts
+from grouping.fingerprint import javascript, jvm, native, scripts
 
 
 @pytest.mark.parametrize(

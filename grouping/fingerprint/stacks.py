@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from processors.fingerprint import javascript
-from processors.fingerprint.forms import ErrorForm, Frame
-from processors.fingerprint.frames import Family, Role, Site, is_minified, site_of
+from grouping.fingerprint import javascript
+from grouping.fingerprint.forms import ErrorForm, Frame
+from grouping.fingerprint.frames import Family, Role, Site, is_minified, site_of
 
 # An assertion says where a test noticed, not what is broken: the test is the place.
 _ASSERTION = re.compile(
