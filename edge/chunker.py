@@ -5,7 +5,7 @@ chunk of its partition is under way (as Nagle's algorithm does: the busier, the 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec import Struct
 
@@ -36,7 +36,7 @@ class _Line:
 
 
 class Chunker:
-    """One loop's chunker; `add` returns the future of the chunk that the event will travel in."""
+    """One loop's chunker; `add` and `add_all` return the futures of the chunks that the events will travel in."""
 
     def __init__(self, deliver: Deliver, limits: ChunkLimits) -> None:
         self._deliver = deliver
@@ -48,21 +48,39 @@ class Chunker:
 
     def add(self, partition: int, partitions: int, event: EventTuple) -> asyncio.Future[None]:
         """Put an event into the chunk of its partition. The future ends with the chunk, or with what `deliver` raised."""
+        (done,) = self.add_all(partition, partitions, (event,))
+        return done
+
+    def add_all(
+        self, partition: int, partitions: int, events: Iterable[EventTuple]
+    ) -> list[asyncio.Future[None]]:
+        """Put one partition's events into chunks, in order; a future for each chunk that has one of them."""
         line = self._lines.get((partition, partitions))
         if line is None:
             line = self._lines[partition, partitions] = _Line()
-        done = line.done
-        if done is None:
+        most_events, most_bytes = self._limits.events, self._limits.bytes
+        chunks: list[asyncio.Future[None]] = []
+        open_chunk = False
+        for event in events:
+            if not open_chunk:
+                chunks.append(self._opened(partition, partitions, line))
+                open_chunk = True
+            line.events.append(event)
+            line.size += len(event[4])
+            self.waiting_events += 1
+            if line.size >= most_bytes or len(line.events) >= most_events:
+                self._flush(partition, partitions, line)
+                open_chunk = False
+        return chunks
+
+    def _opened(self, partition: int, partitions: int, line: _Line) -> asyncio.Future[None]:
+        """The future of the chunk that the line gathers, a new one where there is none yet."""
+        if line.done is None:
             loop = asyncio.get_running_loop()
-            done = line.done = loop.create_future()
+            line.done = loop.create_future()
             if not line.under_way:
                 line.timer = loop.call_later(self._linger, self._flush, partition, partitions, line)
-        line.events.append(event)
-        line.size += len(event[4])
-        self.waiting_events += 1
-        if len(line.events) >= self._limits.events or line.size >= self._limits.bytes:
-            self._flush(partition, partitions, line)
-        return done
+        return line.done
 
     async def stop(self) -> None:
         """Send what has gathered and wait until it has ended."""

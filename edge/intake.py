@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Raw
 
-from edge.chunker import Chunker
+from edge.chunker import Chunker, EventTuple
 from edge.faults import unavailable
 from edge.sink import Sink
 from edge.spool import SpoolFull
@@ -24,23 +24,21 @@ class Intake:
 
     def put(
         self, project: Project, sdk: str, events: Iterable[tuple[str, bytes | Raw]]
-    ) -> set[asyncio.Future[None]]:
+    ) -> list[asyncio.Future[None]]:
         """Hand events, each with its id, to their chunks; the futures end when those are safe."""
-        add, number = self._chunker.add, project.number
+        number = project.number
         seed, received_ms = project_seed(number), time.time_ns() // 1_000_000
         # Before Kafka was ever reached its partitions aren't known: one line, spread when it is drained.
         partitions = self._sink.partitions or 1
-        return {
-            add(
-                partition_of(seed, event_id, partitions),
-                partitions,
-                (number, bytes.fromhex(event_id.replace("-", "")), received_ms, sdk, compress(event)),
-            )
-            for event_id, event in events
-        }
+        lines: dict[int, list[EventTuple]] = {}
+        for event_id, event in events:
+            line = lines.setdefault(partition_of(seed, event_id, partitions), [])
+            line.append((number, bytes.fromhex(event_id.replace("-", "")), received_ms, sdk, compress(event)))
+        add_all = self._chunker.add_all
+        return [chunk for partition, line in lines.items() for chunk in add_all(partition, partitions, line)]
 
     @staticmethod
-    async def safe(chunks: set[asyncio.Future[None]]) -> None:
+    async def safe(chunks: Iterable[asyncio.Future[None]]) -> None:
         """Return when all are safe. Raises Fault (503) where one isn't: what was sent comes again and is dropped by its id."""
         try:
             for chunk in chunks:
