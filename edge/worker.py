@@ -35,6 +35,8 @@ from schemas.settings import EdgeSettings
 log = logging.getLogger(__name__)
 
 _GAUGE_SECONDS: Final = 1.0
+_GC_THRESHOLDS: Final = (50_000, 20, 50)
+"""A batch makes thousands of objects that live for a moment: with Python's own thresholds they are looked through some thirty times."""
 
 
 class Worker:
@@ -161,6 +163,7 @@ async def serve(
     # What was made so far stays for good: it needs no looking through at each collection.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
     host, port = listener.getsockname()[:2]
     log.info("listening", extra={"host": host, "port": port})
     await stopping.wait()
