@@ -54,7 +54,8 @@ def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
         decoded = rules.decode(event)
     except _MALFORMED:
         return _admit_slowly(bytes(event), rules)
-    if not _in_utc(decoded) or _too_deep(decoded.error.cause):
+    cause = decoded.error.cause
+    if not _in_utc(decoded) or (cause is not None and _too_deep(cause)):
         return _admit_slowly(bytes(event), rules)
     event_id = decoded.id
     if event_id.islower():
