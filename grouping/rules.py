@@ -31,13 +31,14 @@ Predicate = Callable[[EventView], bool]
 
 
 class CompiledRule(NamedTuple):
-    """A rule that can be asked."""
+    """A rule that can be asked; `place` is its position among all rules of its project."""
 
     name: str
     predicate: Predicate
     fingerprint: tuple[str, ...]
     marks: tuple[FrameMark, ...]
     discard: bool
+    place: int = 0
 
 
 class CompiledRules:
@@ -54,19 +55,18 @@ class CompiledRules:
         return bool(self._rules)
 
     def apply(self, view: EventView) -> Outcome:
-        """The outcome for one event. The first rule that sets a fingerprint decides it; marks add up; a discard ends it."""
-        name = ""
-        fingerprint: tuple[str, ...] = ()
-        marks: list[FrameMark] = []
+        """The outcome for one event."""
+        return outcome_of(self.fitting(view))
+
+    def fitting(self, view: EventView) -> list[CompiledRule]:
+        """The rules that match one event, in their order, up to the first that drops it."""
+        found = []
         for rule in self._rules:
-            if not self._fits(rule, view):
-                continue
-            if rule.discard:
-                return Outcome(rule.name, (), (), discard=True)
-            marks.extend(rule.marks)
-            if rule.fingerprint and not fingerprint:
-                name, fingerprint = rule.name, rule.fingerprint
-        return Outcome(name, fingerprint, tuple(marks)) if fingerprint or marks else UNTOUCHED
+            if self._fits(rule, view):
+                found.append(rule)
+                if rule.discard:
+                    break
+        return found
 
     def _fits(self, rule: CompiledRule, view: EventView) -> bool:
         try:
@@ -77,11 +77,25 @@ class CompiledRules:
             return False
 
 
+def outcome_of(fitting: Iterable[CompiledRule]) -> Outcome:
+    """What rules that match do. The first that sets a fingerprint decides it; marks add up; a discard ends it."""
+    name = ""
+    fingerprint: tuple[str, ...] = ()
+    marks: list[FrameMark] = []
+    for rule in fitting:
+        if rule.discard:
+            return Outcome(rule.name, (), (), discard=True)
+        marks.extend(rule.marks)
+        if rule.fingerprint and not fingerprint:
+            name, fingerprint = rule.name, rule.fingerprint
+    return Outcome(name, fingerprint, tuple(marks)) if fingerprint or marks else UNTOUCHED
+
+
 def compile_rules(rules: Iterable[GroupingRule]) -> CompiledRules:
     """The enabled rules, in their order; one whose query doesn't parse stands in `errors` instead."""
     compiled: list[CompiledRule] = []
     errors: dict[str, str] = {}
-    for rule in rules:
+    for place, rule in enumerate(rules):
         if not rule.enabled:
             continue
         try:
@@ -90,7 +104,7 @@ def compile_rules(rules: Iterable[GroupingRule]) -> CompiledRules:
             errors[rule.name] = error.message
             continue
         compiled.append(
-            CompiledRule(rule.name, predicate, given(rule.fingerprint), _marks(rule), rule.discard)
+            CompiledRule(rule.name, predicate, given(rule.fingerprint), _marks(rule), rule.discard, place)
         )
     return CompiledRules(compiled, errors)
 

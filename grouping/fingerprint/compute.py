@@ -9,7 +9,7 @@ from grouping.fingerprint.marks import marked
 from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS
 
 if TYPE_CHECKING:
-    from grouping.rules import CompiledRules
+    from grouping.rules import CompiledRules, Outcome
     from storage.query.view import EventView
 
 
@@ -24,7 +24,13 @@ def fingerprint(
 
     `rules` are asked with a `view`, the event as the query language sees it; without both none applies.
     """
-    outcome = rules.apply(view) if rules and view is not None else None
+    return grouped(event, rules.apply(view) if rules and view is not None else None, version=version)
+
+
+def grouped(
+    event: GroupingEvent, outcome: "Outcome | None", *, version: str = CURRENT_VERSION
+) -> Fingerprint:
+    """The fingerprint of an event, given what its project's rules decided about it."""
     if outcome is not None and outcome.marks:
         event = marked(event, outcome.marks)
     rule, computed = VERSIONS[version].decide(event)

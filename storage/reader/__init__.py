@@ -11,6 +11,7 @@
     await reader.issue_event(issue, event)        # an id, "latest" or "oldest"                            -> EventDetail
     await reader.project_event(project, event)    # the same                                               -> EventDetail
     await reader.sample(project, query="", start=None, end=None, limit=500)       # events whole             -> list[Sample]
+    await reader.issues_by_fingerprint(project, fingerprints)                                              -> dict[str, str]
     await reader.issue_tags(issue, query="", start=None, end=None)                                         -> TagFacets
     await reader.project_tags(project, query="", start=None, end=None)                                     -> TagFacets
     await reader.tag_values(project, key, prefix="")                                                       -> TagValues
@@ -26,16 +27,25 @@
 `project` is its number, `issue` sixteen hexadecimal digits, `event` a uuid as text. `start` and `end` are Unix milliseconds of the
 event's time, `start` included and `end` not; without them a range begins at the full hour 14 days ago and has no end. Issues that
 were merged are one: each method takes the id of any of them. Answers are the structs of `answers`; `msgspec.json.encode` gives the
-body. Each method may raise BadQuery, NotFound, QueryTooExpensive and StorageUnavailable, all of them ReadError.
+body. Each method may raise BadQuery, NotFound, QueryTooExpensive and StorageUnavailable, those for one event
+DamagedPayload, all of them ReadError.
 """
 
 from storage.reader.answers import Interval, Sort
-from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive, ReadError, StorageUnavailable
+from storage.reader.errors import (
+    BadQuery,
+    DamagedPayload,
+    NotFound,
+    QueryTooExpensive,
+    ReadError,
+    StorageUnavailable,
+)
 from storage.reader.execute import Limits
 from storage.reader.reader import Reader
 
 __all__ = [
     "BadQuery",
+    "DamagedPayload",
     "Interval",
     "Limits",
     "NotFound",

@@ -1,6 +1,7 @@
 """What a read call may end in, apart from an answer. Each says what the asker can do."""
 
 from storage.query.errors import QueryError
+from storage.reader.answers import EventDetail
 
 
 class ReadError(Exception):
@@ -32,6 +33,14 @@ class QueryTooExpensive(ReadError):
 
 class StorageUnavailable(ReadError):
     """ClickHouse doesn't answer, or is busy: the same call may work in a moment."""
+
+
+class DamagedPayload(ReadError):
+    """An event's stored content can't be read. All else is known: `detail` has it, with null for the event."""
+
+    def __init__(self, detail: EventDetail) -> None:
+        super().__init__("the stored content of this event is damaged")
+        self.detail = detail
 
 
 class NotFound(ReadError):

@@ -4,21 +4,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Raw
 from msgspec.structs import replace
 
 from schemas.ids import hex64
-from schemas.payload import decompress
 from schemas.times import iso
 from storage.reader import event_list
-from storage.reader.answers import EventDetail, EventPage, GroupingOf, Sample
+from storage.reader.answers import EventDetail, EventPage, GroupingOf
 from storage.reader.cursors import EventCursor, read_cursor, write_cursor
-from storage.reader.errors import NotFound
+from storage.reader.errors import DamagedPayload, NotFound
 from storage.reader.event_rows import StoredEvent, answer, issue_of, read_event
 from storage.reader.execute import Rows
 from storage.reader.identifiers import event_number, event_text, page_limit
 from storage.reader.issue_lookup import issues_of
 from storage.reader.issue_rows import IssueRow
+from storage.reader.payloads import readable
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.session import Session
@@ -56,34 +55,6 @@ async def project_events(
     return await _page(session, asked, None, limit, cursor)
 
 
-async def sample(
-    session: Session, project: int, query: str, start: int | None, end: int | None, limit: int
-) -> list[Sample]:
-    """The newest events of range and query whose payload is still kept, whole."""
-    page_limit(limit)
-    asked = session.question(project, query, start, end)
-    rows = await _newest(session, asked, None, limit, None)
-    events = [read_event(row) for row in rows[:limit]]
-    if not events:
-        return []
-    known, found = await asyncio.gather(
-        _issues(session, asked, events),
-        session.rows(event_list.payloads_by_id(asked, [event.id for event in events])),
-    )
-    payloads: dict[int, bytes] = dict(found)
-    return [
-        Sample(
-            event=Raw(decompress(payloads[event.id])),
-            issue_id=hex64(issue_of(project, event.fingerprint, known)),
-            fingerprint=hex64(event.fingerprint),
-            sdk=event.sdk,
-            received_ms=event.received,
-        )
-        for event in events
-        if event.id in payloads
-    ]
-
-
 async def issue_event(session: Session, issue: str, event: str) -> EventDetail:
     """An event of an issue by its id, or `latest`, or `oldest`."""
     row = await session.issue(issue)
@@ -113,16 +84,16 @@ async def _page(
     last = read_cursor(cursor, EventCursor)
     if last is not None:
         asked = replace(asked, span=Range(last.start, last.end), now_ms=last.now_ms)
-    rows = await _newest(session, asked, fingerprints, limit, last)
+    rows = await newest(session, asked, fingerprints, limit, last)
     events = [read_event(row) for row in rows[:limit]]
-    known = await _issues(session, asked, events)
+    known = await issues_of_events(session, asked, events)
     return EventPage(
         events=[answer(event, known) for event in events],
         next_cursor=_cursor(asked, events[-1]) if len(rows) > limit else None,
     )
 
 
-async def _newest(
+async def newest(
     session: Session,
     asked: Question,
     fingerprints: Sequence[int] | None,
@@ -138,7 +109,9 @@ async def _newest(
     return rows
 
 
-async def _issues(session: Session, asked: Question, events: Sequence[StoredEvent]) -> dict[int, int]:
+async def issues_of_events(
+    session: Session, asked: Question, events: Sequence[StoredEvent]
+) -> dict[int, int]:
     """The issue of each fingerprint that a known issue has."""
     fingerprints = sorted({event.fingerprint for event in events})
     rows: Rows = await session.rows(issues_of(asked, fingerprints)) if fingerprints else ()
@@ -182,8 +155,8 @@ async def _detail(
         session.rows(event_list.neighbour(asked, fingerprints, stored, "previous")),
         session.rows(event_list.neighbour(asked, fingerprints, stored, "next")),
     )
-    return EventDetail(
-        event=None if payload is None else Raw(decompress(payload)),
+    detail = EventDetail(
+        event=None if payload is None else readable(stored.id, payload),
         event_id=event_text(stored.id),
         project_id=str(stored.project_id),
         issue_id=hex64(issue),
@@ -195,6 +168,9 @@ async def _detail(
         next_event_id=event_text(after[0][0]) if after else None,
         grouping=GroupingOf(stored.grouping_version, stored.grouping_rule, list(parts)),
     )
+    if payload is not None and detail.event is None:
+        raise DamagedPayload(detail)
+    return detail
 
 
 def _cursor(asked: Question, last: StoredEvent) -> str:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from storage.query.parameters import Sql
-from storage.reader import count_calls, event_calls, issue_calls, tag_calls
+from storage.reader import count_calls, event_calls, issue_calls, samples, tag_calls
 from storage.reader import similar as similar_issues
 from storage.reader.answers import (
     ActivityPage,
@@ -135,8 +135,12 @@ class Reader:
         end: int | None = None,
         limit: int = 500,
     ) -> list[Sample]:
-        """The newest events of range and query whose payload is still kept, whole."""
-        return await event_calls.sample(self._session, project, query, start, end, limit)
+        """The newest events of range and query whose payload is still kept, whole; at most 2,000."""
+        return await samples.sample(self._session, project, query, start, end, limit)
+
+    async def issues_by_fingerprint(self, project: int, fingerprints: Sequence[str]) -> dict[str, str]:
+        """By fingerprint, the issue that has its events now; of those that belong to one."""
+        return await samples.issues_by_fingerprint(self._session, project, fingerprints)
 
     async def issue_tags(
         self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None

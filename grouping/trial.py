@@ -1,0 +1,110 @@
+"""Rules tried on past events: which they match, and into which issues those would fall. The clock is the caller's."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from grouping.fingerprint import Fingerprint, GroupingEvent, grouped
+from grouping.rules import compile_rules, outcome_of
+from schemas.projects import GroupingRule
+from storage.extract import Unreadable
+from storage.query.view import from_json
+
+_SHOWN_CHARACTERS = 200
+
+
+class Past(NamedTuple):
+    """An event as it was sent, and where it is now; `received_ms` is Unix ms."""
+
+    event: bytes
+    issue: int
+    fingerprint: int
+    sdk: str
+    received_ms: int
+
+
+class Regrouped(NamedTuple):
+    """A past event under the tried rules; `fitting` are the places of those that match it."""
+
+    past: Past
+    id: str
+    type: str
+    message: str
+    found: Fingerprint
+    fitting: tuple[int, ...]
+
+
+class Trial(NamedTuple):
+    """What was found: `unreadable` events are passed over, `errors` says by name which rules failed, `whole` that none was left out."""
+
+    events: list[Regrouped]
+    unreadable: int
+    errors: dict[str, str]
+    whole: bool
+
+
+class Move(NamedTuple):
+    """Events that would go the same way: `one` of them, how many, and their issue then, None where they would be dropped."""
+
+    one: Regrouped
+    events: int
+    issue: int | None
+
+
+class _Identified(GroupingEvent, gc=False, kw_only=True):
+    id: str = ""
+
+
+_decode = msgspec.json.Decoder(_Identified).decode
+
+
+def regroup(
+    rules: Iterable[GroupingRule],
+    events: Sequence[Past],
+    discarded: Collection[int] = (),
+    in_time: Callable[[], bool] = lambda: True,
+) -> Trial:
+    """Group events by rules, as processing would; `discarded` fingerprints are dropped. Ends early once `in_time` says no."""
+    compiled = compile_rules(rules)
+    regrouped: list[Regrouped] = []
+    unreadable = 0
+    for past in events:
+        if not in_time():
+            return Trial(regrouped, unreadable, compiled.errors, whole=False)
+        try:
+            event, view = _decode(past.event), from_json(past.event, past.sdk, past.received_ms)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unreadable):
+            unreadable += 1
+            continue
+        fitting = compiled.fitting(view)
+        found = grouped(event, outcome_of(fitting))
+        if found.hash in discarded:
+            found = msgspec.structs.replace(found, discard=True)
+        kind, message = (event.error.type or "", event.error.message or "")
+        regrouped.append(
+            Regrouped(
+                past,
+                event.id,
+                kind[:_SHOWN_CHARACTERS],
+                message[:_SHOWN_CHARACTERS],
+                found,
+                tuple([rule.place for rule in fitting]),
+            )
+        )
+    return Trial(regrouped, unreadable, compiled.errors, whole=True)
+
+
+def moves(events: Iterable[Regrouped], issue_of: Callable[[int], int]) -> list[Move]:
+    """The ways that events would go, the most travelled first; `issue_of` names the issue of a fingerprint.
+
+    An event that keeps its fingerprint stays in its issue.
+    """
+    ways: dict[tuple[int, int | None], Move] = {}
+    for one in events:
+        stays = one.found.hash == one.past.fingerprint
+        issue = None if one.found.discard else one.past.issue if stays else issue_of(one.found.hash)
+        key = (one.past.issue, None if one.found.discard else one.found.hash)
+        known = ways.get(key)
+        ways[key] = Move(one, 1, issue) if known is None else known._replace(events=known.events + 1)
+    return sorted(ways.values(), key=lambda move: -move.events)
