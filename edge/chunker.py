@@ -19,7 +19,7 @@ Deliver = Callable[[int, int, list[EventTuple]], Awaitable[None]]
 class ChunkLimits(Struct, frozen=True):
     """When a chunk is full: events, bytes of payload, and the longest wait in milliseconds."""
 
-    events: int = 100
+    events: int = 300
     bytes: int = 262_144
     linger_ms: float = 5.0
 

@@ -109,7 +109,7 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
         Positive, Meta(description="processes that share the port; `--workers` overrides it")
     ] = 1
     edge_linger_ms: Annotated[float, Meta(ge=0, description="longest wait for a chunk to fill")] = 5.0
-    edge_chunk_events: Annotated[Positive, Meta(description="events after which a chunk is sent")] = 100
+    edge_chunk_events: Annotated[Positive, Meta(description="events after which a chunk is sent")] = 300
     edge_chunk_bytes: Annotated[Positive, Meta(description="bytes after which a chunk is sent")] = 262_144
     edge_send_deadline_seconds: Annotated[
         Seconds, Meta(description="wait for Kafka's acknowledgement before an event goes to the spool")
@@ -152,7 +152,7 @@ class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
     )
     processors_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8082
     processors_take_chunks: Annotated[Positive, Meta(description="most chunks that are handled together")] = (
-        120
+        48
     )
     processors_take_seconds: Annotated[Seconds, Meta(description="longest wait for a take to fill")] = 0.02
     processors_fold_seconds: Annotated[
