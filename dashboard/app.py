@@ -12,6 +12,7 @@ from dashboard.api.operation import add_operations
 from dashboard.api.routes import OPERATIONS
 from dashboard.attempts import Attempts
 from dashboard.auth import authenticate
+from dashboard.changing import forget_what_was
 from dashboard.errors import answer_errors
 from dashboard.headers import secure
 from dashboard.metrics import Metrics, counting
@@ -20,7 +21,10 @@ from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
 from dashboard.parts import STATE, Parts, State
 from dashboard.paths import OPENAPI
+from dashboard.server import Runner
 from dashboard.session import Secrets, SignedOut, keeping_sessions
+from dashboard.shared import Shared
+from dashboard.trials import Trials
 from schemas.health import Health
 from schemas.settings import DashboardSettings
 
@@ -40,12 +44,24 @@ def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
             answer_errors,
             keeping_sessions(secrets.storage(settings)),
             authenticate,
+            forget_what_was,
         ],
         client_max_size=MAX_BODY_BYTES,
     )
     health = Health()
     probes.watch_projects(health, parts)
-    app[STATE] = State(settings, parts, secrets, environment(), health, metrics, Attempts(), SignedOut())
+    app[STATE] = State(
+        settings,
+        parts,
+        secrets,
+        environment(),
+        health,
+        metrics,
+        Attempts(),
+        SignedOut(),
+        Shared(settings.dashboard_share_seconds),
+        Trials(),
+    )
     app.cleanup_ctx.append(_watch)
     app.router.add_get("/healthz", probes.healthz)
     app.router.add_get("/readyz", probes.readyz)
@@ -59,7 +75,7 @@ def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
 
 def build_runner(app: web.Application) -> web.AppRunner:
     """What serves the application; its owner sets it up and cleans it up."""
-    return web.AppRunner(
+    return Runner(
         app, access_log=None, handle_signals=False, shutdown_timeout=5, max_line_size=MAX_ADDRESS_BYTES
     )
 
@@ -71,3 +87,4 @@ async def _watch(app: web.Application) -> AsyncIterator[None]:
     task = asyncio.create_task(watching, name="watch clickhouse")
     yield
     await probes.stop_watching(task, stop)
+    state.trials.close()

@@ -6,10 +6,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from dashboard.pages.render import error_page
+from dashboard.parts import state_of
 from dashboard.paths import is_for_programs
 from dashboard.refusals import Refused, refusal_of
 from dashboard.wire import error_answer
 from schemas.errors import WireError
+from storage.reader.errors import DamagedPayload
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +23,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return await handler(request)
     except Exception as error:
         refused = refusal_of(error)
+        if isinstance(error, DamagedPayload):
+            state_of(request).metrics.damaged_payloads.inc()
         if refused is None:
             log.exception("%s %s failed", request.method, request.path)
             refused = Refused(WireError.INTERNAL)

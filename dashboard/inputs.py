@@ -109,6 +109,13 @@ def read_issue(text: str) -> str:
     return text
 
 
+def read_view(text: str) -> str:
+    """A saved view's id: sixteen hexadecimal digits. Raises Refused."""
+    if parse_hex64(text) is None:
+        raise not_found("there is no such view")
+    return text
+
+
 def read_event(text: str) -> str:
     """An event's id in lower case, or `latest` or `oldest`. Raises Refused."""
     if text in {"latest", "oldest"}:

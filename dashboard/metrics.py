@@ -28,6 +28,16 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
+        self.damaged_payloads = Counter(
+            "svc_dashboard_damaged_payloads",
+            "Events asked for whose stored content can't be read",
+            registry=self.registry,
+        )
+        self.shared_answers = Counter(
+            "svc_dashboard_shared_answers",
+            "Calls answered with what an equal call has just got",
+            registry=self.registry,
+        )
         self.refused_passwords = Counter(
             "svc_dashboard_refused_passwords", "Wrong passwords", registry=self.registry
         )

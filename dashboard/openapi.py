@@ -30,7 +30,23 @@ _PATH_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         "anyOf": [{"type": "string", "format": "uuid"}, {"enum": ["latest", "oldest"]}],
     },
     "token": {"type": "string", "pattern": "^svc_pk_[0-9a-z]{26}$", "description": "a project token"},
+    "view": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "a saved view's id"},
     "key": {"type": "string", "minLength": 1, "maxLength": 64, "description": "a tag's key"},
+}
+_CONDITION: Final[list[dict[str, Any]]] = [
+    {
+        "name": "If-None-Match",
+        "in": "header",
+        "required": False,
+        "description": "`ETag` of an answer that the asker has",
+        "schema": {"type": "string"},
+    }
+]
+_TAGGED: Final[dict[str, Any]] = {
+    "headers": {"ETag": {"description": "names what the answer says", "schema": {"type": "string"}}}
+}
+_UNCHANGED: Final[dict[str, Any]] = {
+    "304": {"description": "what `If-None-Match` names is still so", **_TAGGED}
 }
 
 
@@ -83,12 +99,18 @@ def _operation(operation: Operation, names: dict[type, dict[str, Any]]) -> dict[
     described: dict[str, Any] = {
         "summary": operation.summary,
         "operationId": _operation_id(operation),
-        "parameters": [*_path_parameters(operation.path), *_query_parameters(operation.query)],
+        "parameters": [
+            *_path_parameters(operation.path),
+            *_query_parameters(operation.query),
+            *(_CONDITION if operation.method == "GET" else []),
+        ],
         "responses": {
             str(operation.status): {
                 "description": "the answer",
                 "content": {"application/json": {"schema": names[operation.answer]}},
+                **(_TAGGED if operation.method == "GET" else {}),
             },
+            **(_UNCHANGED if operation.method == "GET" else {}),
             **_errors(operation, names[ErrorBody]),
         },
     }

@@ -13,6 +13,8 @@ from dashboard.metrics import Metrics
 from dashboard.ports import ChangePort, Projects, ReadPort
 from dashboard.refusals import unavailable
 from dashboard.session import Secrets, SignedOut
+from dashboard.shared import Shared
+from dashboard.trials import Trials
 from schemas.health import Health
 from schemas.settings import DashboardSettings
 
@@ -37,6 +39,8 @@ class State(Struct, frozen=True):
     metrics: Metrics
     attempts: Attempts
     signed_out: SignedOut
+    shared: Shared
+    trials: Trials
 
 
 STATE: Final = web.AppKey("state", State)

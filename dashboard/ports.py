@@ -15,6 +15,7 @@ from storage.reader.answers import (
     Keys,
     Outcomes,
     Releases,
+    Sample,
     Series,
     SimilarIssues,
     Sort,
@@ -111,6 +112,22 @@ class ReadPort(Protocol):
 
     async def project_event(self, project: int, event: str) -> EventDetail:
         """An event of a project."""
+        ...
+
+    async def sample(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 500,
+    ) -> list[Sample]:
+        """The newest events of a project, whole."""
+        ...
+
+    async def issues_by_fingerprint(self, project: int, fingerprints: Sequence[str]) -> dict[str, str]:
+        """The issues that fingerprints belong to, of those that belong to one."""
         ...
 
     async def issue_tags(

@@ -7,7 +7,7 @@ from storage.commands import ChangesUnavailable
 from storage.issue_changes import ChangeRefused
 from storage.project_edits import BadChange
 from storage.projects import ProjectsUnavailable
-from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive, StorageUnavailable
+from storage.reader.errors import BadQuery, DamagedPayload, NotFound, QueryTooExpensive, StorageUnavailable
 
 RETRY_AFTER_SECONDS = 2
 
@@ -84,11 +84,21 @@ def refusal_of(error: Exception) -> Refused | None:
             refused = invalid(error.field, error.message)
         case QueryTooExpensive():
             refused = invalid("query", f"reads too much: {error}")
+        case DamagedPayload():
+            refused = _damaged(error)
         case NotFound():
             refused = not_found(str(error))
         case StorageUnavailable():
             refused = unavailable("events can't be read at the moment: ClickHouse doesn't answer")
     return refused
+
+
+def _damaged(error: DamagedPayload) -> Refused:
+    """Its neighbours go with it: whoever walks through the events gets past the damaged one."""
+    found = error.detail
+    beside = {"previousEventId": found.previous_event_id, "nextEventId": found.next_event_id}
+    details = [Detail(field, event) for field, event in beside.items() if event is not None]
+    return Refused(WireError.DAMAGED, details or None, sentence=str(error))
 
 
 def _of_http(error: web.HTTPException) -> Refused:

@@ -51,6 +51,11 @@ class Move(NamedTuple):
     events: int
     issue: int | None
 
+    @property
+    def is_felt(self) -> bool:
+        """Whether a rule matches them, or they would not stay where they are."""
+        return bool(self.one.fitting) or self.issue != self.one.past.issue
+
 
 class _Identified(GroupingEvent, gc=False, kw_only=True):
     id: str = ""
@@ -98,13 +103,17 @@ def regroup(
 def moves(events: Iterable[Regrouped], issue_of: Callable[[int], int]) -> list[Move]:
     """The ways that events would go, the most travelled first; `issue_of` names the issue of a fingerprint.
 
-    An event that keeps its fingerprint stays in its issue.
+    An event that keeps its fingerprint stays in its issue, also where that is another one's by a merge.
     """
-    ways: dict[tuple[int, int | None], Move] = {}
+    ways: dict[tuple[int, int | None, tuple[int, ...]], Move] = {}
     for one in events:
-        stays = one.found.hash == one.past.fingerprint
-        issue = None if one.found.discard else one.past.issue if stays else issue_of(one.found.hash)
-        key = (one.past.issue, None if one.found.discard else one.found.hash)
+        then = None if one.found.discard else one.found.hash
+        key = (one.past.issue, then, one.fitting)
         known = ways.get(key)
-        ways[key] = Move(one, 1, issue) if known is None else known._replace(events=known.events + 1)
+        if known is not None:
+            ways[key] = known._replace(events=known.events + 1)
+        elif then is None:
+            ways[key] = Move(one, 1, None)
+        else:
+            ways[key] = Move(one, 1, one.past.issue if then == one.past.fingerprint else issue_of(then))
     return sorted(ways.values(), key=lambda move: -move.events)

@@ -22,6 +22,12 @@ class WireError(Enum):
     PAYLOAD_TOO_LARGE = ("payloadTooLarge", 413, False, "the decoded body is larger than 1,048,576 bytes")
     RATE_LIMITED = ("rateLimited", 429, True, "the token's requests of the last 60 s are used up")
     INTERNAL = ("internal", 500, True, "a fault of the server")
+    DAMAGED = (
+        "damagedPayload",
+        502,
+        True,
+        "the stored content of this event can't be read; all else of it can",
+    )
     UNAVAILABLE = ("internal", 503, True, "a part of the server is away; Retry-After says when to try again")
 
     def __init__(self, code: str, status: int, retryable: bool, sentence: str) -> None:

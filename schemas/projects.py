@@ -36,6 +36,14 @@ class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):
     enabled: bool = True
 
 
+class SavedView(Struct, frozen=True, rename="camel"):
+    """A query that a team has given a name; `id` is sixteen hexadecimal digits."""
+
+    id: str
+    name: str
+    query: str
+
+
 class Project(Struct, frozen=True, rename="camel"):
     """One value of the topic `projects`, keyed by its id in decimal digits. Times are ISO 8601."""
 
@@ -50,6 +58,7 @@ class Project(Struct, frozen=True, rename="camel"):
     grouping_rules: tuple[GroupingRule, ...] = ()
     discarded: tuple[str, ...] = ()
     """Fingerprints whose new events are dropped before they are stored or counted."""
+    saved_views: tuple[SavedView, ...] = ()
 
     @property
     def number(self) -> int:

@@ -202,6 +202,14 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
     ] = ""
     session_hours: Annotated[Positive, Meta(description="how long a sign-in lasts")] = 168
     secure_cookies: Annotated[bool, Meta(description="cookies only over https; set it behind TLS")] = False
+    dashboard_share_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=10,
+            description="how long equal calls of the read API share one answer; a change ends it; 0: never",
+        ),
+    ] = 1.0
     ingest_url: Annotated[
         str, Meta(description="address of the ingest endpoints, shown to those who send their first event")
     ] = ""

@@ -1,6 +1,7 @@
 """Edits of a project's record, as pure functions: the command and the dashboard make the same ones."""
 
 import re
+import secrets
 from collections.abc import Iterable
 from typing import Annotated, Final
 
@@ -9,7 +10,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from schemas.errors import Detail
 from schemas.ids import encode_token, new_project_id, uuid7
-from schemas.projects import DEFAULT_RATE_LIMIT, DEFAULT_RETENTION_DAYS, GroupingRule, Project, Token
+from schemas.projects import (
+    DEFAULT_RATE_LIMIT,
+    DEFAULT_RETENTION_DAYS,
+    GroupingRule,
+    Project,
+    SavedView,
+    Token,
+)
 from schemas.times import iso
 
 MAX_NAME: Final = 100
@@ -20,6 +28,9 @@ MAX_PATTERN: Final = 100
 MAX_RULES: Final = 200
 MAX_TOKENS: Final = 100
 MAX_DISCARDED: Final = 1000
+MAX_VIEWS: Final = 50
+MAX_VIEW_NAME: Final = 60
+MAX_VIEW_QUERY: Final = 4000
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 RateLimit = Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, description="requests a minute and token")]
@@ -125,6 +136,48 @@ def keep(project: Project, fingerprints: Iterable[str]) -> Project:
     return msgspec.structs.replace(
         project, discarded=tuple(one for one in project.discarded if one not in kept)
     )
+
+
+def add_view(project: Project, name: str, query: str) -> tuple[Project, SavedView]:
+    """The project with one more saved view, and that view. Raises BadChange; that the query parses is the caller's to check."""
+    if len(project.saved_views) >= MAX_VIEWS:
+        raise BadChange([Detail("name", f"at most {MAX_VIEWS} saved views per project")])
+    view = SavedView(secrets.token_hex(8), name.strip(), query.strip())
+    return _with_views(project, (*project.saved_views, view), view), view
+
+
+def change_view(
+    project: Project, view: str, name: str | None = None, query: str | None = None
+) -> tuple[Project, SavedView | None]:
+    """The project with a view renamed or asking something else, and that view; None where it has no such view. Raises BadChange."""
+    old = next((known for known in project.saved_views if known.id == view), None)
+    if old is None:
+        return project, None
+    changed = SavedView(
+        old.id, old.name if name is None else name.strip(), old.query if query is None else query.strip()
+    )
+    views = tuple(changed if known.id == view else known for known in project.saved_views)
+    return _with_views(project, views, changed), changed
+
+
+def remove_view(project: Project, view: str) -> Project:
+    """The project without a view."""
+    return msgspec.structs.replace(
+        project, saved_views=tuple(known for known in project.saved_views if known.id != view)
+    )
+
+
+def _with_views(project: Project, views: tuple[SavedView, ...], new: SavedView) -> Project:
+    details = []
+    if not 1 <= len(new.name) <= MAX_VIEW_NAME or _UNPRINTABLE.search(new.name):
+        details.append(Detail("name", f"1 to {MAX_VIEW_NAME} characters, no control characters"))
+    if any(known.name == new.name and known.id != new.id for known in views):
+        details.append(Detail("name", "another view has this name"))
+    if len(new.query) > MAX_VIEW_QUERY:
+        details.append(Detail("query", f"at most {MAX_VIEW_QUERY} characters"))
+    if details:
+        raise BadChange(details)
+    return msgspec.structs.replace(project, saved_views=views)
 
 
 def _token(now_ms: int) -> Token:

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
 from dashboard.inputs import Cursor, PageSize, Query, Time, read_range
+from schemas.errors import WireError
 from storage.reader.answers import EventDetail, EventPage
 
 
@@ -52,6 +53,7 @@ OPERATIONS = (
         handler=_of_issue,
         query=EventQuery,
         answer=EventPage,
+        polled=True,
     ),
     Operation(
         method="GET",
@@ -59,6 +61,7 @@ OPERATIONS = (
         summary="An event of an issue, as it was sent",
         handler=_one_of_issue,
         answer=EventDetail,
+        errors=(WireError.DAMAGED,),
     ),
     Operation(
         method="GET",
@@ -67,6 +70,7 @@ OPERATIONS = (
         handler=_of_project,
         query=EventQuery,
         answer=EventPage,
+        polled=True,
     ),
     Operation(
         method="GET",
@@ -74,5 +78,6 @@ OPERATIONS = (
         summary="An event of a project, as it was sent",
         handler=_one_of_project,
         answer=EventDetail,
+        errors=(WireError.DAMAGED,),
     ),
 )

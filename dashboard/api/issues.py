@@ -63,6 +63,7 @@ OPERATIONS = (
         handler=_list,
         query=IssueQuery,
         answer=IssuePage,
+        polled=True,
     ),
     Operation(
         method="GET",
@@ -71,6 +72,7 @@ OPERATIONS = (
         handler=_get,
         query=RangeQuery,
         answer=Issue,
+        polled=True,
     ),
     Operation(
         method="GET",
@@ -79,5 +81,6 @@ OPERATIONS = (
         handler=_activity,
         query=PageQuery,
         answer=ActivityPage,
+        polled=True,
     ),
 )

@@ -7,6 +7,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from dashboard.auth import IDENTITY
+from dashboard.conditional import Tagged, conditional_answer, tagged
 from dashboard.inputs import decode_body, decode_query, read_event, read_issue, read_project
 from dashboard.parts import State, state_of
 from dashboard.paths import API
@@ -70,7 +71,10 @@ class Call(Generic[Q, B]):
 
 
 class Operation(Struct, frozen=True, kw_only=True):
-    """`answer`'s JSON is what `handler` returns; `errors` are those beyond the ones that every operation has."""
+    """`answer`'s JSON is what `handler` returns; `errors` are those beyond the ones that every operation has.
+
+    `polled` says that open pages ask for it again and again: equal calls share their answer for a moment.
+    """
 
     method: str
     path: str
@@ -81,6 +85,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     answer: type[Struct]
     status: int = 200
     errors: tuple[WireError, ...] = ()
+    polled: bool = False
 
 
 def find_project(state: State, text: str) -> Project:
@@ -96,12 +101,34 @@ def find_project(state: State, text: str) -> Project:
 
 
 def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> None:
-    """Route each operation."""
+    """Route each operation; what can be read can be asked for its head alone."""
     for operation in operations:
-        app.router.add_route(operation.method, API + operation.path, _handler(operation), name=None)
+        if operation.method != "GET":
+            app.router.add_route(operation.method, API + operation.path, _changer(operation))
+            continue
+        for method in ("GET", "HEAD"):
+            app.router.add_route(method, API + operation.path, _reader(operation))
 
 
-def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _reader(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        call = Call(request, decode_query(request, operation.query), Nothing())
+
+        async def make() -> Tagged:
+            return tagged(await operation.handler(call))
+
+        if not operation.polled:
+            return conditional_answer(request, await make())
+        shared, key = call.state.shared, (call.by, operation.path, *request.match_info.values(), call.query)
+        anew = "no-cache" in request.headers.get("Cache-Control", "").lower()
+        if not anew and (shared.kept(key) is not None or shared.is_coming(key)):
+            call.state.metrics.shared_answers.inc()
+        return conditional_answer(request, await shared.answer(key, make, anew=anew))
+
+    return handle
+
+
+def _changer(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         query = decode_query(request, operation.query)
         body = await decode_body(request, operation.body) if operation.body is not Nothing else Nothing()

@@ -82,7 +82,8 @@ async def _get(call: Call[Nothing, Nothing]) -> RuleStates:
     return _view(call.project().grouping_rules)
 
 
-async def _put(call: Call[Nothing, Rules]) -> RuleStates:
+def read_rules(given: list[RuleView]) -> list[GroupingRule]:
+    """Rules as a project keeps them. Raises Refused, naming every one that can't ever work by its place."""
     rules = [
         GroupingRule(
             name=rule.name,
@@ -93,10 +94,15 @@ async def _put(call: Call[Nothing, Rules]) -> RuleStates:
             discard=rule.discard,
             enabled=rule.enabled,
         )
-        for rule in call.body.rules
+        for rule in given
     ]
     if wrong := faults(rules):
         raise Refused(WireError.VALIDATION_FAILED, wrong)
+    return rules
+
+
+async def _put(call: Call[Nothing, Rules]) -> RuleStates:
+    rules = read_rules(call.body.rules)
     changed = await call.state.parts.projects.edit(call.project().number, lambda old: set_rules(old, rules))
     if changed is None:
         raise not_found("there is no such project")

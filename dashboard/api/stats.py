@@ -57,6 +57,7 @@ OPERATIONS = (
         handler=_of_project,
         query=StatsQuery,
         answer=Series,
+        polled=True,
     ),
     Operation(
         method="GET",
@@ -65,6 +66,7 @@ OPERATIONS = (
         handler=_of_issue,
         query=StatsQuery,
         answer=Series,
+        polled=True,
     ),
     Operation(
         method="GET",
@@ -72,6 +74,7 @@ OPERATIONS = (
         summary="Releases and what they brought",
         handler=_releases,
         answer=Releases,
+        polled=True,
     ),
     Operation(
         method="GET",
@@ -80,5 +83,6 @@ OPERATIONS = (
         handler=_outcomes,
         query=OutcomesQuery,
         answer=Outcomes,
+        polled=True,
     ),
 )

@@ -46,6 +46,7 @@ OPERATIONS = (
         handler=_of_project,
         query=RangeQuery,
         answer=TagFacets,
+        polled=True,
     ),
     Operation(
         method="GET",
@@ -54,6 +55,7 @@ OPERATIONS = (
         handler=_of_issue,
         query=RangeQuery,
         answer=TagFacets,
+        polled=True,
     ),
     Operation(
         method="GET",

@@ -2,7 +2,7 @@
 
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -30,6 +30,7 @@ from storage.reader.answers import (
     Point,
     Release,
     Releases,
+    Sample,
     Series,
     Similar,
     SimilarIssues,
@@ -38,7 +39,7 @@ from storage.reader.answers import (
     TagValues,
 )
 from storage.reader.cursors import EventCursor, IssueCursor, read_cursor, write_cursor
-from storage.reader.errors import BadQuery, NotFound
+from storage.reader.errors import BadQuery, DamagedPayload, NotFound
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
 from storage.reader.trend import trend_counts, trend_unit, trend_window
 
@@ -54,6 +55,7 @@ class MemoryReader:
         self.states: dict[str, IssueView] = defaultdict(IssueView)
         self.changes: dict[str, list[ActivityRow]] = defaultdict(list)
         self.outcome_counts: dict[int, list[OutcomeCount]] = defaultdict(list)
+        self.damaged: set[str] = set()
 
     def add(
         self,
@@ -171,11 +173,44 @@ class MemoryReader:
 
     async def issue_event(self, issue: str, event: str) -> EventDetail:
         """An event of an issue."""
-        return find(self._of_issue(issue), event, self._events)
+        return self._whole(find(self._of_issue(issue), event, self._events))
 
     async def project_event(self, project: int, event: str) -> EventDetail:
         """An event of a project."""
-        return find(self._of_project(project), event, self._events)
+        return self._whole(find(self._of_project(project), event, self._events))
+
+    def _whole(self, detail: EventDetail) -> EventDetail:
+        if detail.event_id in self.damaged:
+            raise DamagedPayload(msgspec.structs.replace(detail, event=None))
+        return detail
+
+    async def sample(
+        self,
+        project: int,
+        query: str = "",
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        limit: int = 500,
+    ) -> list[Sample]:
+        """The newest events, whole."""
+        found = self._matching(self._of_project(project), query, self._span(start, end))
+        return [
+            Sample(
+                event=msgspec.Raw(event.payload),
+                issue_id=hex64(event.issue),
+                fingerprint=hex64(event.fingerprint),
+                sdk=event.view.sdk,
+                received_ms=event.received_ms,
+            )
+            for event in found[::-1][:limit]
+            if event.id not in self.damaged
+        ]
+
+    async def issues_by_fingerprint(self, project: int, fingerprints: Sequence[str]) -> dict[str, str]:
+        """The issues that fingerprints belong to."""
+        known = {hex64(event.fingerprint): hex64(event.issue) for event in self._of_project(project)}
+        return {one: known[one] for one in fingerprints if one in known}
 
     async def issue_tags(
         self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None

@@ -1,0 +1,38 @@
+"""Grouping rules tried on past events, before they are saved."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from dashboard.api.operation import Call, Operation
+from dashboard.api.rules import Rules, read_rules
+from dashboard.inputs import Query, Time, read_range
+from dashboard.rule_trial import MAX_EVENTS, Asked, RuleTest, try_rules
+
+
+class SampleQuery(Struct, frozen=True):
+    """Which past events: the newest of range and query."""
+
+    query: Query = ""
+    start: Time | None = None
+    end: Time | None = None
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="most events")] = MAX_EVENTS
+
+
+async def _test(call: Call[SampleQuery, Rules]) -> RuleTest:
+    rules, range_ = read_rules(call.body.rules), read_range(call.query.start, call.query.end)
+    asked = Asked(call.query.query, range_.start, range_.end, call.query.limit)
+    return await try_rules(call.state, call.project(), rules, asked)
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/projects/{project}/grouping-rules:test",
+        summary="Which past events rules would match, and into how many issues they would fall; changes nothing",
+        handler=_test,
+        query=SampleQuery,
+        body=Rules,
+        answer=RuleTest,
+    ),
+)

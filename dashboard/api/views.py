@@ -1,0 +1,87 @@
+"""Saved views: queries of a project that have a name."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.inputs import read_view
+from dashboard.saved_views import add, change, remove
+from schemas.projects import SavedView
+from storage.project_edits import MAX_VIEW_NAME, MAX_VIEW_QUERY
+
+ViewName = Annotated[str, Meta(min_length=1, max_length=MAX_VIEW_NAME)]
+ViewQuery = Annotated[str, Meta(max_length=MAX_VIEW_QUERY, description="query language; must parse")]
+
+
+class Views(Struct, frozen=True):
+    """A project's saved views, in the order in which they were made."""
+
+    views: list[SavedView]
+
+
+class NewView(Struct, frozen=True, forbid_unknown_fields=True):
+    """A name and what it stands for."""
+
+    name: ViewName
+    query: ViewQuery
+
+
+class ViewChanges(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is left out stays as it is."""
+
+    name: ViewName | None = None
+    query: ViewQuery | None = None
+
+
+async def _list(call: Call[Nothing, Nothing]) -> Views:
+    return Views(list(call.project().saved_views))
+
+
+async def _add(call: Call[Nothing, NewView]) -> SavedView:
+    return await add(call.state, call.project(), call.body.name, call.body.query)
+
+
+async def _change(call: Call[Nothing, ViewChanges]) -> SavedView:
+    view = read_view(call.path("view"))
+    return await change(call.state, call.project(), view, call.body.name, call.body.query)
+
+
+async def _remove(call: Call[Nothing, Nothing]) -> Views:
+    project = await remove(call.state, call.project(), read_view(call.path("view")))
+    return Views(list(project.saved_views))
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/projects/{project}/views",
+        summary="Saved views of a project",
+        handler=_list,
+        answer=Views,
+    ),
+    Operation(
+        method="POST",
+        path="/projects/{project}/views",
+        summary="Save a query under a name",
+        handler=_add,
+        body=NewView,
+        answer=SavedView,
+        status=201,
+    ),
+    Operation(
+        method="PATCH",
+        path="/projects/{project}/views/{view}",
+        summary="Rename a saved view, or let it ask something else",
+        handler=_change,
+        body=ViewChanges,
+        answer=SavedView,
+    ),
+    Operation(
+        method="DELETE",
+        path="/projects/{project}/views/{view}",
+        summary="Remove a saved view",
+        handler=_remove,
+        answer=Views,
+    ),
+)
