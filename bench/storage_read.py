@@ -1,182 +1,211 @@
-"""How long each read call takes, beside a bare query of the same driver in the same run.
+"""How long each read call takes, beside its own statements by the bare driver in the same run.
 
-    python -m bench.storage_read --url http://user:password@host:port/database --events 1000000
+    python -m bench.storage_read --events 1000000        # then 10000000, 100000000 (about half an hour of two cores to build)
+    python -m bench.storage_read --events 10000000 --directory DIR         # the data stay in DIR and are used again
+    python -m bench.storage_read ... --explain "issues, a word"            # the plan of each statement, and what it read
 
-The database is created, migrated and filled where it has fewer events than asked for: 50 projects of which the largest has about
-a quarter, issues by a power law, ten tags an event, 30 days. Without --url a local ClickHouse is started in a temporary directory.
+Without --url a local ClickHouse is started, with 4 GiB at most. Figures are medians and 95th percentiles in ms: `call` is the call,
+`cpu` what Python and the server computed for it, `bare` its statements one after the other by clickhouse-connect alone.
 """
 
 import asyncio
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import click
 
+from bench.storage_read_calls import Call, Recorder, calls
+from bench.storage_read_data import PROJECTS, build, settle, sizes
 from local.clickhouse import LocalClickHouse
-from schemas.payload import compress
-from storage.client import Client, open_client, scalar
+from storage.client import ClickHouseError, Client, open_client, scalar
 from storage.migrate import migrate
 from storage.query.parameters import Sql
 from storage.reader import Limits, Reader
 from storage.reader.execute import ClickHouseExecutor
+from storage.reader.session import Session
 
-STEP: Final = 200_000
-DAY_MS: Final = 86_400_000
-
-EVENTS: Final = """
-INSERT INTO ingest
-WITH
-    cityHash64(number, 1) AS h1, cityHash64(number, 2) AS h2, cityHash64(number, 3) AS h3, cityHash64(number, 4) AS h4,
-    (h1 % 1000000) / 1000000 AS u1, (h2 % 1000000) / 1000000 AS u2, (h3 % 1000000) / 1000000 AS u3,
-    toUInt32(1 + floor(50 * pow(u1, 2.9))) AS project,
-    toUInt64(floor(5000 * pow(u2, 3))) AS rank,
-    fromUnixTimestamp64Milli({now:Int64} - toInt64(u3 * 30 * 86400000), 'UTC') AS at,
-    h4 % 4611686018427387904 AS low
-SELECT
-    project, cityHash64(project, rank), at,
-    bitShiftLeft(toUInt128(toUnixTimestamp64Milli(at)), 80) + bitShiftLeft(toUInt128(7), 76) + bitShiftLeft(toUInt128(2), 62) + low,
-    at, concat('app@1.', toString(h2 % 20), '+', toString(h2 % 20)), ['prod', 'prod', 'prod', 'staging', 'dev'][1 + h3 % 5],
-    ['javascript', 'ios', 'android'][1 + rank % 3], 'error', ['web', 'ios', 'android'][1 + rank % 3], toString(10 + h1 % 9),
-    concat('model', toString(h4 % 200)), ['en-US', 'de-DE', 'pt-BR'][1 + h1 % 3], 'browser/0.1.0',
-    concat('u', toString(h2 % 200000)), 1 + h2 % 200000,
-    ['TypeError', 'RangeError', 'NetworkError', 'IOException', 'TimeoutException'][1 + rank % 5],
-    concat('Cannot read word', toString(rank % 700), ' of request ', toString(h3 % 100000), ' while ', ['loading', 'saving'][1 + rank % 2]),
-    [concat('src/file', toString(rank % 300), '.ts'), 'vendor/react.js'], [concat('fn', toString(rank % 900)), 'render'],
-    map('feature', concat('f', toString(h1 % 40)), 'tier', ['free', 'pro', 'team'][1 + h2 % 3], 'logger', concat('l', toString(h3 % 100)),
-        'level', ['E', 'W', 'I'][1 + h4 % 3], 'region', concat('r', toString(h1 % 12)), 'build', toString(h2 % 500),
-        'session', toString(h3 % 100000), 'screen', concat('s', toString(h4 % 60)), 'ab', toString(h1 % 4), 'carrier', concat('c', toString(h2 % 30))),
-    'v1', 'stack', 90, 90, unhex({payload:String})
-FROM numbers({first:UInt64}, {many:UInt64})
-SETTINGS max_insert_threads = 1, max_partitions_per_insert_block = 2000, deduplicate_blocks_in_dependent_materialized_views = 0
+_BIG, _MIDDLE = 1, 2
+_SHARES: Final = (
+    "SELECT project_id, sum(n) / (SELECT sum(n) FROM project_hour) FROM project_hour GROUP BY project_id"
+)
+_CPU: Final = """
+SELECT sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']), sum(read_rows), max(memory_usage) FROM system.query_log
+WHERE type = 'QueryFinish' AND event_time_microseconds >= fromUnixTimestamp64Micro({since:Int64})
+    AND event_time_microseconds < fromUnixTimestamp64Micro({until:Int64}) AND query NOT LIKE '%query_log%'
 """
-
-SHARES: Final = """
-SELECT project_id, count() / (SELECT count() FROM events) FROM events GROUP BY project_id ORDER BY 2 DESC
-"""
-
-ISSUES: Final = """
-INSERT INTO issues (project_id, issue_id, fingerprints, error_type, message, culprit, platform, status, regressed, first_seen,
-    last_seen, events, users, first_release, last_release, environments, releases, assignee, last_event, grouping_version, grouping_rule,
-    grouping_parts, version)
-SELECT project_id, cityHash64('issue', fingerprint), [fingerprint], any(error_type), any(message), 'render', any(platform),
-    ['open', 'open', 'resolved', 'ignored'][1 + fingerprint % 4], fingerprint % 10 = 0, min(ts), max(ts), count(), uniq(user_hash),
-    argMin(release, ts), argMax(release, ts), groupUniqArray(environment), groupUniqArray(release), if(fingerprint % 5 = 0, 'ann', ''),
-    argMax(id, ts), 'v1', 'stack', ['render'], 1
-FROM events GROUP BY project_id, fingerprint
-"""
+_CACHES: Final = ("MARK CACHE", "UNCOMPRESSED CACHE", "QUERY CONDITION CACHE")
+_FLOORS: Final = {
+    "floor: SELECT 1": "SELECT 1",
+    "floor: counts of the project's days": "SELECT day, sum(n) FROM issue_day WHERE project_id = {p:UInt32} GROUP BY day",
+    "floor: one payload by its key": "SELECT payload FROM payloads WHERE project_id = {p:UInt32} AND id = {e:UInt128}",
+    "floor: count of one tag": "SELECT count() FROM events WHERE project_id = {p:UInt32} AND"
+    " has(arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)), 'feature=f3')",
+}
 
 
-def fill(client: Client, events: int, now_ms: int) -> None:
-    """Insert what is missing, and the issues of all."""
-    payload = compress(b'{"error":{"type":"TypeError","message":"bench","stack":[]}}').hex()
-    have = int(scalar(client, "SELECT count() FROM events"))
-    began = time.perf_counter()
-    for first in range(have, events, STEP):
-        many = min(STEP, events - first)
-        client.command(EVENTS, parameters={"now": now_ms, "first": first, "many": many, "payload": payload})
-    if have < events:
-        client.command("TRUNCATE TABLE issues")
-        client.command(ISSUES)
-        print(f"{events - have:,} events in {time.perf_counter() - began:.0f} s")
-
-
-async def measured(name: str, call: Callable[[], Awaitable[object]], repeats: int) -> None:
-    """Print median and 95th percentile of a call, warm."""
-    await call()
-    times = []
+async def timed(call: Call, repeats: int) -> tuple[list[float], float]:
+    """Wall ms of each repeat, and Python's CPU ms of one."""
+    times, cpu = [], time.process_time()
     for _ in range(repeats):
         began = time.perf_counter()
         await call()
         times.append((time.perf_counter() - began) * 1000)
-    p95 = statistics.quantiles(times, n=20)[-1]
-    print(f"{name:<44}{statistics.median(times):>9.1f}{p95:>9.1f}")
+    return times, (time.process_time() - cpu) * 1000 / repeats
 
 
-async def measure(url: str, project: int, share: float, now_ms: int, repeats: int) -> None:
+def middle_and_high(times: Sequence[float]) -> tuple[float, float]:
+    """Median and 95th percentile."""
+    return statistics.median(times), statistics.quantiles(times, n=20, method="inclusive")[-1]
+
+
+def bare(client: Client, statements: Sequence[Sql], repeats: int) -> tuple[float, float]:
+    """The same statements by the driver alone, one after the other."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        for sql in statements:
+            client.query(sql.text, parameters=sql.values, column_formats=dict.fromkeys(sql.raw, "bytes"))
+        times.append((time.perf_counter() - began) * 1000)
+    return middle_and_high(times)
+
+
+def cold(client: Client) -> bool:
+    """Empty the server's own caches; whether it lets us. The system's file cache stays."""
+    try:
+        for cache in _CACHES:
+            client.command(f"SYSTEM DROP {cache}")
+    except ClickHouseError:
+        return False
+    return True
+
+
+async def measure(url: str, client: Client, project: int, now_ms: int, repeats: int, only: str) -> None:
     """All calls for one project."""
-    executor = ClickHouseExecutor(url, Limits())
-    reader = Reader(executor, now_ms=lambda: now_ms)
-    page = await reader.issues(project, sort="events")
-    issue = page.issues[0].id
-    event = (await reader.issue_events(issue, limit=10)).events[5].id
-    start, end = now_ms - 9 * DAY_MS - 12_345, now_ms - 12_345
-    calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "bare query: SELECT 1": lambda: executor.rows(Sql("SELECT 1", {})),
-        "bare query: counts of the project's days": lambda: executor.rows(
-            Sql(
-                "SELECT day, sum(n) FROM issue_day WHERE project_id = {p:UInt32} GROUP BY day", {"p": project}
-            )
-        ),
-        "issues": lambda: reader.issues(project),
-        "issues, exact range": lambda: reader.issues(project, start=start, end=end),
-        "issues, second page": lambda: reader.issues(project, cursor=page_cursor),
-        "issues by events": lambda: reader.issues(project, sort="events"),
-        "issues by users": lambda: reader.issues(project, sort="users"),
-        "issues by trend": lambda: reader.issues(project, sort="trend"),
-        "issues is:open": lambda: reader.issues(project, "is:open"),
-        "issues environment:prod": lambda: reader.issues(project, "environment:prod"),
-        "issues feature:f3 (1 of 40)": lambda: reader.issues(project, "feature:f3"),
-        "issues session:77 (1 of 100,000)": lambda: reader.issues(project, "session:77"),
-        "issues word42": lambda: reader.issues(project, "word42"),
-        "issues substring": lambda: reader.issues(project, "ord42*req"),
-        "issues feature:f3 OR is:resolved": lambda: reader.issues(project, "feature:f3 OR is:resolved"),
-        "issue": lambda: reader.issue(issue),
-        "issue events": lambda: reader.issue_events(issue),
-        "event by id, with neighbours": lambda: reader.issue_event(issue, event),
-        "latest event, with neighbours": lambda: reader.issue_event(issue, "latest"),
-        "project events": lambda: reader.project_events(project),
-        "project events feature:f3": lambda: reader.project_events(project, "feature:f3"),
-        "facets of an issue": lambda: reader.issue_tags(issue),
-        "facets of the project": lambda: reader.project_tags(project),
-        "facets of the project, environment:prod": lambda: reader.project_tags(project, "environment:prod"),
-        "values of a tag": lambda: reader.tag_values(project, "feature", "f1"),
-        "series of an issue": lambda: reader.issue_stats(issue),
-        "series of the project": lambda: reader.project_stats(project),
-        "series of the project feature:f3": lambda: reader.project_stats(project, "feature:f3"),
-        "releases": lambda: reader.releases(project),
-    }
-    page_cursor = (await reader.issues(project)).next_cursor
-    print(f"\nproject {project} with {share:.0%} of all events; ms{'p50':>32}{'p95':>9}")
-    for name, call in calls.items():
-        await measured(name, call, repeats)
+    recorder = Recorder(ClickHouseExecutor(url, Limits()))
+    reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
+    found = await calls(reader, session, project, now_ms)
+    for measured in found:
+        if only not in measured.name:
+            continue
+        await measured.call()
+        recorder.seen.clear()
+        since = time.time_ns() // 1000
+        times, python = await timed(measured.call, repeats)
+        until = time.time_ns() // 1000
+        statements = recorder.seen[: len(recorder.seen) // repeats]
+        await asyncio.to_thread(client.command, "SYSTEM FLUSH LOGS")
+        row = client.query(_CPU, parameters={"since": since, "until": until}).result_rows[0]
+        first = await _cold(client, measured.call, max(3, repeats // 5))
+        floor, _ = bare(client, statements, repeats)
+        half, high = middle_and_high(times)
+        target = measured.target[0 if project == _MIDDLE else 1] if measured.target else ""
+        print(
+            f"{measured.name:<42}{half:>8.1f}{high:>8.1f}{target:>8}{floor:>8.1f}{first:>8}{len(statements):>5}{python:>8.1f}"
+            f"{row[0] / 1000 / repeats:>8.1f}{row[1] / repeats:>13,.0f}{row[2] / 1e6:>7.0f}",
+            flush=True,
+        )
+    await reader.close()
+
+
+async def _cold(client: Client, call: Call, repeats: int) -> str:
+    times = []
+    for _ in range(repeats):
+        if not await asyncio.to_thread(cold, client):
+            return "-"
+        times += (await timed(call, 1))[0]
+    return f"{statistics.median(times):.1f}"
+
+
+def floors(client: Client, project: int, repeats: int) -> None:
+    """Statements by hand that any answer needs at least."""
+    event = int(scalar(client, "SELECT max(id) FROM payloads WHERE project_id = {p:UInt32}", {"p": project}))
+    for name, text in _FLOORS.items():
+        values: dict[str, object] = {"p": project, "e": event}
+        named = {key: value for key, value in values.items() if f"{{{key}:" in text}
+        half, high = bare(client, [Sql(text, named, ("payload",) if "payload" in text else ())] * 1, repeats)
+        print(f"{name:<42}{half:>8.1f}{high:>8.1f}")
+
+
+async def explain(url: str, client: Client, project: int, now_ms: int, name: str) -> None:
+    """The indexes that each statement of a call uses, its pipeline, and what it read."""
+    recorder = Recorder(ClickHouseExecutor(url, Limits()))
+    reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
+    call = next(each.call for each in await calls(reader, session, project, now_ms) if each.name == name)
+    await call()
+    recorder.seen.clear()
+    await call()
+    for sql in recorder.seen:
+        print("\n" + sql.text)
+        for kind in ("indexes = 1", "PIPELINE"):
+            rows = client.query(f"EXPLAIN {kind} {sql.text}", parameters=sql.values).result_rows
+            print("\n".join(str(line) for (line,) in rows))
+        answer = client.query(sql.text, parameters=sql.values, column_formats=dict.fromkeys(sql.raw, "bytes"))
+        print({key: answer.summary.get(key) for key in ("read_rows", "read_bytes", "elapsed_ns")})
     await reader.close()
 
 
 @contextmanager
-def served(url: str) -> Iterator[str]:
+def served(url: str, directory: Path | None) -> Iterator[str]:
     """The given server, or one of our own for the time of the run."""
     if url:
         yield url
         return
     with tempfile.TemporaryDirectory() as folder:
-        server = LocalClickHouse(Path(folder)).start(120)
+        server = LocalClickHouse(directory or Path(folder)).start(120)
         try:
             yield server.url()
         finally:
             server.stop()
 
 
+def prepared(client: Client, events: int) -> None:
+    """Build what isn't there yet, and say how large it is."""
+    if int(scalar(client, "SELECT count() FROM events")) != events:
+        built = build(client, events, time.time_ns() // 1_000_000)
+        print(f"{built.events:,} events in {built.seconds:.0f} s: {built.events / built.seconds:,.0f} rows/s")
+        settle(client, 900)
+    for table, parts, rows, size in sizes(client):
+        print(f"{table:<14}{parts:>4} parts{rows:>14,} rows{size / events:>8.1f} B an event")
+
+
 @click.command()
 @click.option("--url", default="", help="as SVC_CLICKHOUSE_URL; without it a local server is started")
+@click.option("--directory", type=click.Path(path_type=Path), help="where the local server's data stay")
 @click.option("--events", default=1_000_000, show_default=True)
 @click.option("--repeats", default=20, show_default=True, help="of each call, after a first one")
-def main(url: str, events: int, repeats: int) -> None:
-    """Fill and measure."""
-    with served(url) as address:
+@click.option("--only", default="", help="calls whose name has this")
+@click.option("--explain", "explained", default="", help="the plan of a call instead of its time")
+def main(url: str, directory: Path | None, events: int, repeats: int, only: str, explained: str) -> None:
+    """Build and measure."""
+    with served(url, directory) as address:
         migrate(address)
         client = open_client(address, send_receive_timeout=3600)
-        fill(client, events, time.time_ns() // 1_000_000)
-        newest = int(scalar(client, "SELECT toUnixTimestamp64Milli(max(ts)) FROM events"))
-        rows = client.query(SHARES).result_rows
+        try:
+            prepared(client, events)
+        except ValueError as error:
+            sys.exit(str(error))
+        now_ms = 1 + int(scalar(client, "SELECT toUnixTimestamp64Milli(max(ts)) FROM events"))
+        shares: dict[int, float] = {
+            int(project): float(share) for project, share in client.query(_SHARES).result_rows
+        }
+        assert len(shares) == PROJECTS
+        for project in (_MIDDLE, _BIG):
+            if explained:
+                asyncio.run(explain(address, client, project, now_ms, explained))
+                continue
+            print(f"\nproject with {shares[project]:.0%} of {events:,} events; ms, target of p95")
+            print(
+                f"{'':<42}{'p50':>8}{'p95':>8}{'target':>8}{'bare':>8}{'cold':>8}{'sql':>5}{'py cpu':>8}{'db cpu':>8}{'rows read':>13}{'MB':>7}"
+            )
+            floors(client, project, repeats)
+            asyncio.run(measure(address, client, project, now_ms, repeats, only))
         client.close()
-        near = min(rows, key=lambda row: abs(row[1] - 0.07))
-        for project, share in (rows[0], near):
-            asyncio.run(measure(address, project, share, newest + 1, repeats))
 
 
 if __name__ == "__main__":

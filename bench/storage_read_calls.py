@@ -1,0 +1,99 @@
+"""The read calls that are measured, each with its target in ms: p95, warm, for the project with 7 % and for that with 26 % of all events."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec import Struct
+
+from storage.query.parameters import Sql
+from storage.reader import Reader, issue_list
+from storage.reader.execute import Executor, Rows
+from storage.reader.issue_rows import read_row
+from storage.reader.session import Session
+
+DAY_MS: Final = 86_400_000
+Call = Callable[[], Awaitable[object]]
+
+
+class Recorder:
+    """An executor that keeps the statements that pass through it."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.seen: list[Sql] = []
+
+    async def rows(self, sql: Sql) -> Rows:
+        """The rows of an answer."""
+        self.seen.append(sql)
+        return await self.executor.rows(sql)
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        await self.executor.close()
+
+
+class Measured(Struct, frozen=True):
+    """A call and its target for each of the two projects."""
+
+    name: str
+    call: Call
+    target: tuple[int, int] | None = None
+
+
+async def calls(reader: Reader, session: Session, project: int, now_ms: int) -> list[Measured]:
+    """The calls, those with a target first. The issue is the project's largest, the event one of its newest."""
+    page = await reader.issues(project, sort="events")
+    issue = page.issues[0].id
+    newest = await reader.issue_events(issue, limit=10)
+    event = newest.events[5].id
+    word, part = _words(page.issues[20].message)
+    cursor = (await reader.issues(project)).next_cursor
+    asked = session.question(project, "", None, None)
+    rows = [
+        read_row(columns)
+        for _, *columns in await session.rows(issue_list.seen_page(asked, "lastSeen", 50, None))
+    ]
+    start, end = now_ms - 9 * DAY_MS - 12_345, now_ms - 12_345
+    many = " ".join(f"-nothing{number}" for number in range(200))
+    either = " OR ".join(f"nothing{number}" for number in range(200))
+    return [
+        Measured("issues", lambda: reader.issues(project), (20, 25)),
+        Measured("the small series of 50 issues", lambda: session.rows(issue_list.page_trends(asked, rows)), (10, 10)),
+        Measured("series of the project", lambda: reader.project_stats(project), (10, 15)),
+        Measured("series of an issue", lambda: reader.issue_stats(issue), (10, 15)),
+        Measured("event by id, with its neighbours", lambda: reader.issue_event(issue, event), (20, 25)),
+        Measured("event of the project by id", lambda: reader.project_event(project, event), (20, 25)),
+        Measured("latest event, with its neighbours", lambda: reader.issue_event(issue, "latest"), (100, 120)),
+        Measured("issues, feature:f3 (1 of 40)", lambda: reader.issues(project, "feature:f3"), (120, 250)),
+        Measured("issues, session:77 (1 of 100,000)", lambda: reader.issues(project, "session:77"), (120, 250)),
+        Measured("issues, a word", lambda: reader.issues(project, word), (120, 200)),
+        Measured("issues, a part of a word", lambda: reader.issues(project, part), (200, 300)),
+        Measured("facets of an issue", lambda: reader.issue_tags(issue), (100, 120)),
+        Measured("issues by users", lambda: reader.issues(project, sort="users"), (300, 450)),
+        Measured("issues by events", lambda: reader.issues(project, sort="events")),
+        Measured("issues by trend", lambda: reader.issues(project, sort="trend")),
+        Measured("issues, exact range of 9 days", lambda: reader.issues(project, start=start, end=end)),
+        Measured("issues, second page", lambda: reader.issues(project, cursor=cursor)),
+        Measured("issues, is:open", lambda: reader.issues(project, "is:open")),
+        Measured("issues, environment:prod", lambda: reader.issues(project, "environment:prod")),
+        Measured("issues, feature:f3 OR is:resolved", lambda: reader.issues(project, "feature:f3 OR is:resolved")),
+        Measured("issues, 200 words", lambda: reader.issues(project, either)),
+        Measured("issues, without 200 words", lambda: reader.issues(project, many)),
+        Measured("issue", lambda: reader.issue(issue)),
+        Measured("events of an issue", lambda: reader.issue_events(issue)),
+        Measured("events of the project", lambda: reader.project_events(project)),
+        Measured("events of the project, feature:f3", lambda: reader.project_events(project, "feature:f3")),
+        Measured("facets of the project", lambda: reader.project_tags(project)),
+        Measured("facets of the project, environment:prod", lambda: reader.project_tags(project, "environment:prod")),
+        Measured("values of a tag", lambda: reader.tag_values(project, "feature", "f1")),
+        Measured("series of the project, feature:f3", lambda: reader.project_stats(project, "feature:f3")),
+        Measured("releases", lambda: reader.releases(project)),
+    ]  # fmt: skip
+
+
+def _words(message: str) -> tuple[str, str]:
+    """A whole word of a message, `Cannot read a b while saving c 123`, and a stretch that begins and ends within words."""
+    before, after = message.split(" while ", 1)
+    *_, first, second = before.split()
+    place = after.split()[1]
+    return second, f'"{first[1:]} {second[:-1]}*{place[1:]}"'
