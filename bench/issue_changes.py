@@ -16,11 +16,13 @@ import time
 from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from msgspec import Raw
 
 from local.kafka import LocalKafka
 from local.ports import free_port
 from schemas.ids import hex64, issue_id, uuid7
-from schemas.issues import Command, DeltaRecord, Increment, SourceIncrements, decode_issue, encode_json
+from schemas.increments import Increment, Row, SourceIncrements, Told, encode_bundle, encode_told
+from schemas.issues import Command, DeltaRecord, decode_issue, encode_json
 from schemas.settings import KafkaSettings, load
 from schemas.times import iso
 from storage.commands import Commands, is_done
@@ -33,9 +35,9 @@ MS = 1_790_000_000_000
 
 def increment() -> Increment:
     """One event."""
-    return Increment(
-        1, 1, 1, MS, MS, {"a@1+1": 1}, {"prod": 1}, {"ios": 1}, {}, [], "E", "m", "f", "", MS, "v1", "stack", ("p",)
-    )  # fmt: skip
+    told = Raw(encode_told(Told("E", "m", "f", "v1", "stack", ("p",))))
+    rows = [Row("a@1+1", "prod", "ios", MS // 3_600_000, 1)]
+    return Increment(ISSUE, 1, 1, 1, MS, MS, MS, bytes(16), "a@1+1", "a@1+1", rows, [], told)
 
 
 def command() -> Command:
@@ -57,10 +59,8 @@ async def connected(settings: KafkaSettings, changes: int) -> list[float]:
     await consumer.position(place)
     taken = []
     try:
-        first = DeltaRecord([SourceIncrements(0, 0, [increment()])])
-        await producer.send_and_wait(
-            f"{settings.topic_prefix}issue-deltas", encode_json(first), partition=place.partition
-        )
+        first = encode_bundle([SourceIncrements(0, 0, [increment()])])
+        await producer.send_and_wait(f"{settings.topic_prefix}issue-deltas", first, partition=place.partition)
         await consumer.getone()
         for _ in range(changes):
             asked, since = command(), time.perf_counter()

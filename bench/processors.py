@@ -40,13 +40,13 @@ from schemas.topics import topic_specs
 CHUNK: Final = 100
 PROJECTS: Final = 10
 HOT_SHARE: Final = 0.9
-SHAPES: Final = ("real", "hot", "flood")
+SHAPES: Final = ("real", "varied", "hot", "flood")
 PREFIX: Final = "bench."
 HEADERS: Final = [(FORMAT_HEADER, EVENTS_FORMAT)]
 
 
 class Shape:
-    """Makes events: `real` from samples, `hot` mostly one of them, `flood` each of its own kind."""
+    """Makes events: `real` from samples, `varied` with a message of each one's own, `hot` mostly one of them, `flood` each of its own kind."""
 
     def __init__(self, name: str, samples: list[dict[str, Any]], repeats: float) -> None:
         self._name = name
@@ -63,6 +63,9 @@ class Shape:
         event["id"], event["timestamp"] = str(identity), iso(now - self._random.randrange(600_000))
         if self._name == "flood":
             event["error"] = dict(event["error"], type=f"Kind{self._made}Error")
+        if self._name == "varied":
+            error = event["error"]
+            event["error"] = dict(error, message=f"{error.get('message') or ''} {self._made}")
         project = 1 if hot else 1 + self._random.randrange(PROJECTS)
         return ChunkEvent(project, identity.bytes, now, "bench/1", compress(msgspec.json.encode(event)))
 

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from local.console import need_kafka, settings_of
 from local.workspace import Workspace
-from schemas import chunks, deadletters, payload
+from schemas import chunks, deadletters, increments, payload
 from schemas.ids import hex64, issue_id
 from schemas.kafka import calm, client_options, name_of
 from schemas.settings import KafkaSettings, MigrateSettings
@@ -46,6 +46,8 @@ def lines(topic: Topic, record: ConsumerRecord[bytes, bytes]) -> Iterator[dict[s
         yield place | {"deadLetter": msgspec.to_builtins(letter), "bytes": len(record.value or b"")}
     elif topic is Topic.SEEN:
         yield place | {"key": _text(record.key), "bytes": len(record.value or b"")}
+    elif topic is Topic.ISSUE_DELTAS and record.value and increments.is_bundle(record.value):
+        yield from _increments(place, record.value)
     else:
         value = json.loads(record.value) if record.value else None
         yield place | {"key": _text(record.key), "value": value}
@@ -74,6 +76,18 @@ def _grouped(place: dict[str, Any], chunk: chunks.GroupedChunk) -> Iterator[dict
             }
             | _event(event)
         )
+
+
+def _increments(place: dict[str, Any], value: bytes) -> Iterator[dict[str, Any]]:
+    for source in increments.decode_bundle(value):
+        for one in source.increments:
+            yield place | {
+                "source": f"{source.partition}/{source.offset}",
+                "projectId": str(one.project),
+                "issueId": hex64(one.issue),
+                "fingerprint": hex64(one.fingerprint),
+                "events": one.events,
+            }
 
 
 def _text(key: bytes | None) -> str | None:

@@ -7,13 +7,13 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from processors.changes import BadCommand, Changes
 from processors.deadletter import PARTITION, DeadLetterLimit, letters
 from processors.decided import BadEvent, Message
-from processors.fold import Fold, created, opened
+from processors.fold import Fold, created
 from processors.forward import Forwarder, Written
-from processors.identity import issue_key
 from processors.merges import RefusedChange
 from processors.metrics import Metrics
 from processors.names import Names
@@ -21,11 +21,22 @@ from processors.positions import Gap, Step, step
 from processors.seen import DeltasPosition, decode_position, deltas_key, encode
 from processors.tables import BatchTable
 from processors.take import Source
-from schemas.issues import DeltaRecord, decode_delta, decode_issue, encode_json
+from schemas.ids import hex64, parse_hex64
+from schemas.increments import SourceIncrements, decode_bundle, is_bundle
+from schemas.issues import DeltaRecord, decode_delta, encode_json
 
 STAGE = "aggregator"
 HOT = 10_000
 """Issues whose folds are kept between takes, all partitions together."""
+
+
+class _Versioned(Struct, gc=False):
+    """As much of an issue's record as a recovery adds up."""
+
+    version: int = 0
+
+
+_decode_version = msgspec.json.Decoder(_Versioned).decode
 
 
 class DeltasState:
@@ -35,7 +46,7 @@ class DeltasState:
         self.partition = partition
         self.next_offset = next_offset
         self.versions = versions
-        self.hot: dict[str, Fold] = {}
+        self.hot: dict[int, Fold] = {}
 
 
 class AggregatorWorker:
@@ -73,7 +84,7 @@ class AggregatorWorker:
         is left of the log is folded again, which changes nothing in the issues that are whole.
         """
         part = self._issues.part(partition)
-        versions = sum(decode_issue(value).version for value in part.values())
+        versions = sum(_decode_version(value).version for value in part.values())
         recorded = self._seen.part(partition).get(deltas_key(partition))
         position = decode_position(recorded) if recorded else None
         whole = position is None or (len(part) >= position.issues and versions >= position.versions)
@@ -102,7 +113,7 @@ class AggregatorWorker:
         refused = 0
         for source in fresh:
             try:
-                self._apply(state, source.offset, decode_delta(source.value), changes)
+                self._apply(state, source, changes)
             except (msgspec.DecodeError, BadCommand, RefusedChange) as error:
                 # A person's change that can't be made says nothing about the health of what is processed.
                 refused += isinstance(error, RefusedChange)
@@ -114,6 +125,7 @@ class AggregatorWorker:
         self._limit.note(len(fresh) - len(bad) + refused, len(bad) - refused)
         await self._publish(state.partition, changes, bad)
         await self._write(state, changes.dirty)
+        self._metrics.records.labels(STAGE).inc(len(fresh))
         self._cool(state)
 
     def _due(self, state: DeltasState, sources: Sequence[Source]) -> list[Source]:
@@ -127,46 +139,53 @@ class AggregatorWorker:
             if judged is Step.NEXT:
                 fresh.append(source)
         self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
-        self._metrics.records.labels(STAGE).inc(len(fresh))
         state.next_offset += len(fresh)
         return fresh
 
-    def _apply(self, state: DeltasState, offset: int, delta: DeltaRecord, changes: Changes) -> None:
+    def _apply(self, state: DeltasState, source: Source, changes: Changes) -> None:
+        if is_bundle(source.value):
+            self._fold(state, decode_bundle(source.value), changes)
+            return
+
         def find(issue: str) -> Fold | None:
-            return self._known(state, issue)
+            number = parse_hex64(issue)
+            return None if number is None else self._known(state, number)
 
-        self._fold(state, delta, changes)
+        delta = decode_delta(source.value)
         if delta.command is not None:
-            changes.command(offset, delta.command, find)
-        if delta.signal is not None:
-            changes.signal(offset, delta.signal, find)
+            changes.command(source.offset, delta.command, find)
+        elif delta.signal is not None:
+            changes.signal(source.offset, delta.signal, find)
+        else:
+            raise BadCommand("neither increments nor a command nor a signal")
 
-    def _fold(self, state: DeltasState, delta: DeltaRecord, changes: Changes) -> None:
+    def _fold(self, state: DeltasState, bundle: Sequence[SourceIncrements], changes: Changes) -> None:
+        hot, dirty = state.hot, changes.dirty
         folded = repeated = 0
-        for source in delta.increments:
+        for source in bundle:
+            partition, offset = source.partition, source.offset
             for increment in source.increments:
-                issue = issue_key(increment.project, increment.fingerprint)
-                fold = self._known(state, issue)
+                fold = hot.get(increment.issue) or self._known(state, increment.issue)
                 if fold is None:
-                    fold = state.hot[issue] = Fold(opened(increment))
-                fresh = not fold.version
-                if not fold.add(source.partition, source.offset, increment):
+                    fold = hot[increment.issue] = Fold.opened(increment)
+                    changes.activities.append(created(increment))
+                if not fold.add(partition, offset, increment):
                     repeated += 1
                     continue
                 folded += 1
-                if fresh:
-                    changes.activities.append(created(increment))
-                changes.increment(fold, source.partition, source.offset, increment)
+                dirty[fold.id] = fold
+                if not fold.quiet:
+                    changes.increment(fold, partition, offset, increment)
         self._metrics.increments.inc(folded)
         self._metrics.increments_repeated.inc(repeated)
 
-    def _known(self, state: DeltasState, issue: str) -> Fold | None:
+    def _known(self, state: DeltasState, issue: int) -> Fold | None:
         """The fold of an issue that there is."""
         fold = state.hot.get(issue)
         if fold is None:
-            value = self._issues.part(state.partition).get(issue.encode())
+            value = self._issues.part(state.partition).get(hex64(issue).encode())
             if value is not None:
-                fold = state.hot[issue] = Fold(decode_issue(value))
+                fold = state.hot[issue] = Fold.read(value)
         return fold
 
     async def _publish(self, partition: int, changes: Changes, bad: list[BadEvent]) -> None:
@@ -180,9 +199,9 @@ class AggregatorWorker:
         if bad:
             letter = letters(self._names.deltas, partition, STAGE, bad)
             begun += await self._forwarder.begin(self._names.dead_letters, PARTITION, letter)
-            self._metrics.dead.labels(STAGE).inc(len(bad))
         for written in begun:
             await written
+        self._metrics.dead.labels(STAGE).inc(len(bad))
 
     def _by_target(self, deltas: list[tuple[str, DeltaRecord]]) -> dict[int, list[Message]]:
         """Records for other issues by the partition of those, in their order."""

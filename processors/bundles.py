@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
-from processors.identity import issue_of
-from schemas.issues import Increment, SourceIncrements, encode_json
+from schemas.increments import Increment, SourceIncrements, encode_source, join
 
 MAX_BYTES: Final = 1 << 20
 MAX_TOGETHER: Final = 200
 """Increments that are encoded together: bounds a piece to well below `MAX_BYTES`."""
-_HEAD: Final = b'{"increments":['
-_TAIL: Final = b"]}"
 
 
 def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, list[bytes]]:
@@ -21,25 +18,29 @@ def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, l
             found = pieces.setdefault(target, [])
             for start in range(0, len(increments), MAX_TOGETHER):
                 some = increments[start : start + MAX_TOGETHER]
-                found.append(encode_json(SourceIncrements(source.partition, source.offset, some)))
+                found.append(encode_source(SourceIncrements(source.partition, source.offset, some)))
     return {target: list(_joined(found)) for target, found in pieces.items()}
 
 
 def _by_target(increments: list[Increment], partitions: int) -> dict[int, list[Increment]]:
     found: dict[int, list[Increment]] = {}
     for increment in increments:
-        target = issue_of(increment.project, increment.fingerprint) % partitions
-        found.setdefault(target, []).append(increment)
+        target = increment.issue % partitions
+        some = found.get(target)
+        if some is None:
+            found[target] = [increment]
+        else:
+            some.append(increment)
     return found
 
 
 def _joined(pieces: list[bytes]) -> Iterable[bytes]:
-    """The pieces as few values of bounded size; `DeltaRecord` in JSON, spliced instead of encoded twice."""
+    """The pieces as few values of bounded size."""
     start = size = 0
     for end, piece in enumerate(pieces):
         if size and size + len(piece) > MAX_BYTES:
-            yield _HEAD + b",".join(pieces[start:end]) + _TAIL
+            yield join(pieces[start:end])
             start, size = end, 0
         size += len(piece)
     if size:
-        yield _HEAD + b",".join(pieces[start:]) + _TAIL
+        yield join(pieces[start:])

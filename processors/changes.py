@@ -10,7 +10,8 @@ from processors.fold import Fold
 from processors.lifecycle import by_command, judge, update
 from processors.merges import Exchanged, RefusedChange, merge, receive, refusal, unmerge
 from schemas.changes import CommentData, MergeData, UnmergeData, UpdateData, is_issue, read_data, violations
-from schemas.issues import Activity, Command, DeltaRecord, Increment, IssueRecord
+from schemas.increments import Increment
+from schemas.issues import Activity, Command, DeltaRecord, IssueRecord
 from schemas.life import MAX_COMMANDS, MAX_SIGNALS
 from schemas.merges import News, Signal
 from schemas.times import parse_iso
@@ -34,11 +35,8 @@ class Changes:
         self._news: dict[str, list[News]] = {}
 
     def increment(self, fold: Fold, partition: int, offset: int, increment: Increment) -> None:
-        """An increment that has just been folded in: it may end a state, or be news for another issue."""
-        self.dirty[fold.id] = fold
+        """An increment that has just been folded in to an issue that is not quiet: it may end a state, or be news for another."""
         state = fold.state
-        if state.status == "open" and state.merged_into is None:
-            return
         news = News(
             fold.version,
             partition,

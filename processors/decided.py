@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from grouping.fingerprint import Fingerprint
-from processors.forms import EventForm
-from processors.grouping import Grouper
+from processors.grouping import Found, Grouper
 from processors.increments import Increments
 from processors.outcomes import DISCARDED, UNREADABLE, Outcomes
 from processors.seen import SeenEntry, SeenRecord
@@ -26,7 +24,8 @@ from schemas.chunks import (
     encode_chunk,
     encode_grouped,
 )
-from schemas.issues import Increment, Outcome, SourceIncrements
+from schemas.increments import SourceIncrements
+from schemas.issues import Outcome
 from schemas.payload import BadPayload
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class GroupedEvent(NamedTuple):
 
 
 class Emission:
-    """All that a take writes for one partition. `events` counts what was read, `new` what was forwarded."""
+    """All that a take writes for one partition. `records` and `events` count what was read, `new` what was forwarded."""
 
     def __init__(self, partition: int, *, each: bool = False) -> None:
         self.partition = partition
@@ -75,6 +74,7 @@ class Emission:
         self.outcomes: dict[int, list[Outcome]] = {}
         self.bad: list[BadEvent] = []
         self.each: list[GroupedEvent] | None = [] if each else None
+        self.records = 0
         self.events = 0
         self.new = 0
         self.duplicates = 0
@@ -124,16 +124,22 @@ class _Record:
         recorded = _unpack(record.fingerprints)
         values: list[int] = []
         dead: list[tuple[int, str]] = [(position, UNREADABLE) for position in record.dead]
+        group, add = self.grouper.group, self.increments.add
         for place, position in enumerate(positions):
             carried = self.chunk[position]
-            found = self._grouped(carried)
-            if isinstance(found, str):
-                dead.append((position, found))
+            try:
+                event, found = group(carried)
+            except (BadPayload, msgspec.DecodeError) as error:
+                dead.append((position, f"bad payload: {error}"))
                 continue
-            value = recorded[place] if recorded else _value(found[1])
+            except Exception as error:  # noqa: BLE001 - one event that grouping can't take must not stop all others
+                dead.append((position, f"grouping failed: {type(error).__name__}: {error}"))
+                continue
+            value = recorded[place] if recorded else found.value
             values.append(value)
             if value:
-                self._keep(position, carried, *found, value)
+                self._keep(position, carried, found, value)
+                add(carried, event, found, value)
             else:
                 outcomes.dead(carried, DISCARDED)
         for position, reason in dead:
@@ -143,24 +149,16 @@ class _Record:
         self._finish(outcomes)
         return record if recorded or record.dead else _completed(record, values, [p for p, _ in dead])
 
-    def _grouped(self, carried: ChunkEvent) -> tuple[EventForm, Fingerprint] | str:
-        try:
-            return self.grouper.group(carried)
-        except (BadPayload, msgspec.DecodeError) as error:
-            return f"bad payload: {error}"
-        except Exception as error:  # noqa: BLE001 - one event that grouping can't take must not stop all others
-            return f"grouping failed: {type(error).__name__}: {error}"
-
-    def _keep(
-        self, position: int, carried: ChunkEvent, event: EventForm, found: Fingerprint, value: int
-    ) -> None:
-        place = self.places.get((value, found.rule))
+    def _keep(self, position: int, carried: ChunkEvent, found: Found, value: int) -> None:
+        grouping = found.grouping
+        place = self.places.get((value, grouping.rule))
         if place is None:
-            place = self.places[value, found.rule] = len(self.groupings)
-            self.groupings.append(Grouping(value, found.version, found.rule, found.parts))
+            place = self.places[value, grouping.rule] = len(self.groupings)
+            if grouping.fingerprint != value:
+                grouping = Grouping(value, grouping.version, grouping.rule, grouping.parts)
+            self.groupings.append(grouping)
         self.kept.append(position)
         self.grouping_of.append(place)
-        self.increments.add(carried, event, found, value)
         if self.emission.each is not None:
             grouped = GroupedEvent(self.source.offset, carried, self.groupings[place])
             self.emission.each.append(grouped)
@@ -190,18 +188,13 @@ class _Record:
             place = b"%d/%d" % (emission.partition, offset)
             headers = [(FORMAT_HEADER, GROUPED_FORMAT), (SOURCE_HEADER, place)]
             emission.grouped.append(Message(None, encode_grouped(grouped), headers))
-            increments: list[Increment] = self.increments.finish()
-            emission.increments.append(SourceIncrements(emission.partition, offset, increments))
+            increments = SourceIncrements(emission.partition, offset, self.increments.finish())
+            emission.increments.append(increments)
         for project, found in outcomes.finish().items():
             emission.outcomes.setdefault(project, []).extend(found)
         if self.chunk:
             oldest = min(event.received_ms for event in self.chunk)
             emission.oldest_received_ms = min(emission.oldest_received_ms or oldest, oldest)
-
-
-def _value(found: Fingerprint) -> int:
-    """The fingerprint as it is recorded: 0 stands for a discarded event."""
-    return 0 if found.discard else found.hash or 1
 
 
 def _unpack(fingerprints: bytes) -> tuple[int, ...]:

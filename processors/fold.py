@@ -1,14 +1,16 @@
 """Folding increments into an issue: each counted once however often it comes, whatever else has come in between."""
 
-from typing import Final
+from typing import Any, Final
 
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from processors.figures import figures, own, recent, whole
-from processors.identity import issue_key
+from processors.figures import HOURS, figures, own, recent, whole
+from processors.forms import id_text
 from processors.users import Users
 from schemas.ids import hex64
-from schemas.issues import Activity, Increment, IssueRecord, decode_issue, encode_json
+from schemas.increments import Increment, decode_told
+from schemas.issues import Activity, IssueRecord, decode_issue, encode_json
 from schemas.merges import Figures
 from schemas.times import iso
 
@@ -17,24 +19,16 @@ MAX_NAMES: Final = 100
 SYSTEM: Final = "system"
 
 
-def opened(increment: Increment) -> IssueRecord:
-    """The issue before its first increment is folded in."""
-    return IssueRecord(
-        id=issue_key(increment.project, increment.fingerprint),
-        project_id=str(increment.project),
-        fingerprints=(hex64(increment.fingerprint),),
-        error_type=increment.error_type,
-        message=increment.message,
-        culprit=increment.culprit,
-        first_seen_ms=increment.first_ms,
-        last_seen_ms=increment.last_ms,
-        first_release=increment.first_release,
-    )
+class Growing(IssueRecord, frozen=False, kw_only=True, rename="camel"):  # type: ignore[misc]  # msgspec allows it
+    """A record that is being folded into, in place; encoded like any other."""
+
+
+_decode = Decoder(Growing).decode
 
 
 def created(increment: Increment) -> Activity:
     """The activity of an issue's first increment; its id is the same however often it is written."""
-    issue = issue_key(increment.project, increment.fingerprint)
+    issue = hex64(increment.issue)
     return Activity(
         id=f"{issue}-created",
         issue=issue,
@@ -52,59 +46,78 @@ class Fold:
     It counts its own fingerprint; figures of merged issues are added when the state is taken.
     """
 
-    def __init__(self, published: IssueRecord) -> None:
-        record = own(published)
-        self._base = record
+    __slots__ = ("_latest", "_record", "_sketched", "_taken", "_users", "id")
+
+    def __init__(self, record: IssueRecord) -> None:
+        # Any: a checker takes what derives from a frozen struct for frozen.
+        self._record: Any = record
+        self.id = record.id
         self._users: Users | None = None
         self._sketched = True
-        self._events = record.events
-        self._version = self._taken = record.version
-        self._first = (record.first_seen_ms, record.first_release)
-        self._newest = (record.last_seen_ms, record.last_event)
-        self._received = record.received_ms
+        self._taken = record.version
         self._latest: Increment | None = None
-        self._platforms = dict(record.platforms)
-        self._releases = dict(record.releases)
-        self._environments = dict(record.environments)
-        self._hours = dict(record.hours)
-        self._positions = dict(record.positions)
 
-    @property
-    def id(self) -> str:
-        """The issue's id."""
-        return self._base.id
+    @staticmethod
+    def read(published: bytes) -> "Fold":
+        """The fold that goes on from a published record."""
+        record = _decode(published)
+        return Fold(record if record.life.home is None else own(record))
+
+    @staticmethod
+    def opened(increment: Increment) -> "Fold":
+        """The fold of an issue before its first increment is in."""
+        told = decode_told(increment.told)
+        return Fold(
+            Growing(
+                id=hex64(increment.issue),
+                project_id=str(increment.project),
+                fingerprints=(hex64(increment.fingerprint),),
+                error_type=told.error_type,
+                message=told.message,
+                culprit=told.culprit,
+                first_seen_ms=increment.first_ms,
+                last_seen_ms=increment.last_ms,
+                first_release=increment.first_release,
+            )
+        )
 
     @property
     def version(self) -> int:
         """How many increments, commands and signals are in."""
-        return self._version
+        version: int = self._record.version
+        return version
 
     @property
     def state(self) -> IssueRecord:
         """Status, merges and all else that is no count; for counts see `record`."""
-        return self._base
+        record: IssueRecord = self._record
+        return record
+
+    @property
+    def quiet(self) -> bool:
+        """Whether an increment has no effect beyond being counted: the issue is open and not merged."""
+        record: IssueRecord = self._record
+        return record.status == "open" and record.merged_into is None
 
     def keep(self, state: IssueRecord) -> None:
         """Take over a state that came of an increment which is in."""
-        self._base = replace(
-            self._base,
-            status=state.status,
-            regressed=state.regressed,
-            assignee=state.assignee,
-            resolved_in=state.resolved_in,
-            ignore_until=state.ignore_until,
-            merged_into=state.merged_into,
-            life=replace(state.life, home=None),
-        )
+        record = self._record
+        record.status = state.status
+        record.regressed = state.regressed
+        record.assignee = state.assignee
+        record.resolved_in = state.resolved_in
+        record.ignore_until = state.ignore_until
+        record.merged_into = state.merged_into
+        record.life = replace(state.life, home=None)
 
     def settle(self, state: IssueRecord) -> None:
         """Take over a state that came of a command or signal."""
         self.keep(state)
-        self._version += 1
+        self._record.version += 1
 
     def grown(self) -> int:
         """By how much the version has grown since this was asked last, or since the record was read."""
-        grown, self._taken = self._version - self._taken, self._version
+        grown, self._taken = self.version - self._taken, self.version
         return grown
 
     def figures(self) -> Figures:
@@ -117,26 +130,29 @@ class Fold:
         Increments of one source partition arrive in order and are sent again from a point already covered, so one that is
         not beyond the last offset is a repeat.
         """
-        if self._positions.get(partition, -1) >= offset:
+        record = self._record
+        if record.positions.get(partition, -1) >= offset:
             return False
-        self._positions[partition] = offset
-        self._version += 1
-        self._events += increment.events
-        self._received = max(self._received, increment.received_ms)
-        if self._version == 1 or (increment.first_ms, increment.first_release) < self._first:
-            self._first = (increment.first_ms, increment.first_release)
-        if self._version == 1 or (increment.last_ms, increment.last_event) > self._newest:
-            self._newest = (increment.last_ms, increment.last_event)
+        record.positions[partition] = offset
+        record.version += 1
+        record.events += increment.events
+        record.received_ms = max(record.received_ms, increment.received_ms)
+        first = increment.first_ms
+        if first < record.first_seen_ms or (
+            first == record.first_seen_ms and increment.first_release < record.first_release
+        ):
+            record.first_seen_ms, record.first_release = first, increment.first_release
+        last = increment.last_ms
+        if (
+            record.version == 1
+            or last > record.last_seen_ms
+            or (last == record.last_seen_ms and self._beaten(increment))
+        ):
+            record.last_seen_ms = last
             self._latest = increment
         if increment.users:
-            if self._users is None:
-                self._users = Users(self._base.users_sketch)
-            self._users.add(increment.users)
-            self._sketched = False
-        _add(self._platforms, increment.platforms)
-        _add(self._releases, increment.releases)
-        _add(self._environments, increment.environments)
-        self._add_hours(increment.hours)
+            self._add_users(increment.users)
+        self._add_rows(increment)
         return True
 
     def record(self) -> IssueRecord:
@@ -145,63 +161,58 @@ class Fold:
 
     def encoded(self) -> bytes:
         """The state now, as it is published."""
-        record = self._now()
+        record = self._record
+        if self._latest is not None:
+            self._describe(self._latest)
+            self._latest = None
+        if not self._sketched and self._users is not None:
+            record.users, record.users_sketch = self._users.count, self._users.text()
+            self._sketched = True
+        if len(record.releases) > MAX_NAMES:
+            _bound(record.releases, (record.first_release, record.last_release))
+        if len(record.environments) > MAX_NAMES:
+            _bound(record.environments, ())
         return encode_json(whole(record) if record.life.members else record)
 
-    def _now(self) -> IssueRecord:
-        """The state of its own fingerprint; its maps are those that the fold goes on with."""
-        if self._latest is not None:
-            self._base = _described(self._base, self._latest)
-            self._latest = None
-        if self._users is not None and not self._sketched:
-            self._base = replace(self._base, users=self._users.count, users_sketch=self._users.text())
-            self._sketched = True
-        _bound(self._releases, (self._first[1], self._base.last_release))
-        _bound(self._environments, ())
-        return replace(
-            self._base,
-            events=self._events,
-            version=self._version,
-            first_seen_ms=self._first[0],
-            first_release=self._first[1],
-            last_seen_ms=self._newest[0],
-            last_event=self._newest[1],
-            received_ms=self._received,
-            platforms=self._platforms,
-            releases=self._releases,
-            environments=self._environments,
-            hours=self._hours,
-            positions=self._positions,
-        )
+    def _beaten(self, increment: Increment) -> bool:
+        """Whether the newest event so far has a smaller id; asked where both happened at the same time."""
+        newest = self._record.last_event if self._latest is None else id_text(self._latest.last_event)
+        return id_text(increment.last_event) > newest
 
-    def _add_hours(self, hours: dict[int, int]) -> None:
-        for hour, count in hours.items():
-            self._hours[hour] = self._hours.get(hour, 0) + count
-        self._hours = recent(self._hours)
+    def _add_users(self, users: list[int]) -> None:
+        if self._users is None:
+            self._users = Users(self._record.users_sketch)
+        self._users.add(users)
+        self._sketched = False
 
+    def _add_rows(self, increment: Increment) -> None:
+        record = self._record
+        releases, environments = record.releases, record.environments
+        platforms, hours = record.platforms, record.hours
+        for row in increment.rows:
+            events = row.events
+            releases[row.release] = releases.get(row.release, 0) + events
+            environments[row.environment] = environments.get(row.environment, 0) + events
+            platforms[row.platform] = platforms.get(row.platform, 0) + events
+            hours[row.hour] = hours.get(row.hour, 0) + events
+        if len(hours) > HOURS:
+            record.hours = recent(hours)
 
-def _described(record: IssueRecord, newest: Increment) -> IssueRecord:
-    """The issue as its newest event describes it."""
-    return replace(
-        record,
-        error_type=newest.error_type,
-        message=newest.message,
-        culprit=newest.culprit,
-        last_release=newest.last_release,
-        grouping_version=newest.version,
-        grouping_rule=newest.rule,
-        grouping_parts=newest.parts,
-    )
-
-
-def _add(counts: dict[str, int], more: dict[str, int]) -> None:
-    for name, count in more.items():
-        counts[name] = counts.get(name, 0) + count
+    def _describe(self, newest: Increment) -> None:
+        """The issue as its newest event describes it."""
+        record, told = self._record, decode_told(newest.told)
+        record.last_event = id_text(newest.last_event)
+        record.last_release = newest.last_release
+        record.error_type = told.error_type
+        record.message = told.message
+        record.culprit = told.culprit
+        record.grouping_version = told.version
+        record.grouping_rule = told.rule
+        record.grouping_parts = told.parts
 
 
 def _bound(counts: dict[str, int], keep: tuple[str, ...]) -> None:
     """Drop the names that came first, but for those to keep."""
     surplus = len(counts) - MAX_NAMES
-    if surplus > 0:
-        for name in [name for name in counts if name not in keep][:surplus]:
-            del counts[name]
+    for name in [name for name in counts if name not in keep][:surplus]:
+        del counts[name]

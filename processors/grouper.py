@@ -117,8 +117,7 @@ class GrouperWorker:
         self._metrics.forwarded_again.inc(again - len(state.decided))
         bad = len({event.offset for event in emission.bad})
         self._limit.note(len(fresh) - bad, bad)
-        self._metrics.records.labels(STAGE).inc(len(fresh))
-        self._metrics.dead.labels(STAGE).inc(len(emission.bad))
+        emission.records = len(fresh)
         self._metrics.rules_failed.set(self._grouper.failed_rules)
         return emission
 
@@ -153,7 +152,10 @@ class GrouperWorker:
         return begun
 
     def _note(self, emission: Emission) -> None:
+        """Count what is safe by now."""
         metrics = self._metrics
+        metrics.records.labels(STAGE).inc(emission.records)
+        metrics.dead.labels(STAGE).inc(len(emission.bad))
         metrics.events.inc(emission.events)
         metrics.new.inc(emission.new)
         metrics.duplicates.inc(emission.duplicates)

@@ -1,18 +1,43 @@
 """One event's grouping by the rules of its project, which are compiled once per change of the project."""
 
 import logging
+from typing import Final
 
-from msgspec.structs import replace
+from msgspec import Raw, Struct
 
-from grouping.fingerprint import Fingerprint, fingerprint
+from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, fingerprint
 from grouping.rules import CompiledRules, compile_rules
-from processors.forms import EventForm, decode_event
-from schemas.chunks import ChunkEvent
+from processors.forms import EventForm, decode_event, grouping_event
+from processors.recent import Recent
+from schemas.chunks import ChunkEvent, Grouping
+from schemas.increments import Told, encode_told
 from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry
 from storage.query.view import from_json
 
 log = logging.getLogger(__name__)
+
+MAX_TEXT: Final = 1000
+"""Characters of a message that an issue keeps."""
+MAX_NAME: Final = 200
+"""Characters of a type, release, environment, culprit or grouping part that an issue keeps."""
+MAX_PARTS: Final = 32
+REMEMBERED_BYTES: Final = 8 << 20
+"""Bytes of errors whose grouping is remembered, and as much again of older ones."""
+ENTRY_BYTES: Final = 1000
+"""What is remembered beside the error itself, about."""
+CULPRITS: Final = 20_000
+
+
+class Found(Struct, frozen=True, gc=False):
+    """An event's grouping.
+
+    `value` is the fingerprint as it is recorded (0: discarded by a rule), `told` what the event says of its issue.
+    """
+
+    value: int
+    grouping: Grouping
+    told: Raw
 
 
 class Grouper:
@@ -24,9 +49,11 @@ class Grouper:
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
+        self._known: Recent[tuple[str | None, bytes, bytes], Found] = Recent(REMEMBERED_BYTES)
+        self._culprits: dict[int, str] = {}
 
-    def group(self, carried: ChunkEvent) -> tuple[EventForm, Fingerprint]:
-        """The decoded event and its fingerprint.
+    def group(self, carried: ChunkEvent) -> tuple[EventForm, Found]:
+        """The decoded event and its grouping.
 
         Raises BadPayload or msgspec.DecodeError for bytes that the edge never wrote.
         """
@@ -34,19 +61,55 @@ class Grouper:
         event = decode_event(body)
         if self._version != self._projects.version:
             self._compile()
-        rules = self._active.get(carried.project)
-        if not rules:
-            found = fingerprint(event)
-        else:
-            found = fingerprint(event, rules, view=from_json(body, carried.sdk, carried.received_ms))
-        if found.hash in self._discarded.get(carried.project, ()):
-            found = replace(found, discard=True)
+        rules = self._active.get(carried.project) if self._active else None
+        found = self._by_rules(event, rules, body, carried) if rules else self._by_error(event)
+        if self._discarded and found.grouping.fingerprint in self._discarded.get(carried.project, ()):
+            found = Found(0, found.grouping, found.told)
         return event, found
 
     @property
     def failed_rules(self) -> int:
         """How many rules are not asked because they don't parse or have failed on an event."""
         return sum(len(rules.errors) for _, rules in self._compiled.values())
+
+    def _by_error(self, event: EventForm) -> Found:
+        """Without rules nothing but these three decides."""
+        key = (event.platform, bytes(event.error), bytes(event.fingerprint))
+        found = self._known.get(key)
+        if found is None:
+            form = grouping_event(event)
+            found = self._found(form, fingerprint(form))
+            self._known.put(key, found, len(key[1]) + len(key[2]) + ENTRY_BYTES)
+        return found
+
+    def _by_rules(self, event: EventForm, rules: CompiledRules, body: bytes, carried: ChunkEvent) -> Found:
+        form = grouping_event(event)
+        return self._found(
+            form, fingerprint(form, rules, view=from_json(body, carried.sdk, carried.received_ms))
+        )
+
+    def _found(self, form: GroupingEvent, found: Fingerprint) -> Found:
+        told = Told(
+            (form.error.type or "")[:MAX_NAME],
+            (form.error.message or "")[:MAX_TEXT],
+            self._culprit(form, found),
+            found.version,
+            found.rule,
+            tuple([part[:MAX_NAME] for part in found.parts[:MAX_PARTS]]),
+        )
+        grouping = Grouping(found.hash or 1, found.version, found.rule, found.parts)
+        return Found(0 if found.discard else found.hash or 1, grouping, Raw(encode_told(told)))
+
+    def _culprit(self, form: GroupingEvent, found: Fingerprint) -> str:
+        """The culprit. Where the stack decided, its place is among the parts: equal fingerprints have equal ones."""
+        if found.rule != "stack":
+            return culprit(form)[:MAX_NAME]
+        known = self._culprits.get(found.hash)
+        if known is None:
+            if len(self._culprits) >= CULPRITS:
+                self._culprits.clear()
+            known = self._culprits[found.hash] = culprit(form)[:MAX_NAME]
+        return known
 
     def _compile(self) -> None:
         compiled = {}

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from schemas.ids import hex64, issue_id
+from schemas.ids import issue_id
 
 REMEMBERED: Final = 65_536
 
@@ -12,9 +12,3 @@ REMEMBERED: Final = 65_536
 def issue_of(project: int, fingerprint: int) -> int:
     """The issue that a fingerprint opens."""
     return issue_id(project, fingerprint)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def issue_key(project: int, fingerprint: int) -> str:
-    """The same as the key of the topic `issues`."""
-    return hex64(issue_of(project, fingerprint))

@@ -1,129 +1,81 @@
 """Increments: what one source record adds to each fingerprint that it touches."""
 
+from operator import attrgetter
 from typing import Final
 
-from grouping.fingerprint import Fingerprint, culprit
-from processors.forms import EventForm, id_text
+from processors.forms import EventForm
+from processors.grouping import MAX_NAME, Found
+from processors.identity import issue_of
 from schemas.chunks import ChunkEvent
 from schemas.ids import user_hash
-from schemas.issues import Increment
+from schemas.increments import Increment, Row
 from schemas.times import event_time, to_ms
 
 HOUR_MS: Final = 3_600_000
-MAX_TEXT: Final = 1000
-"""Characters of a message that an issue keeps."""
-MAX_NAME: Final = 200
-"""Characters of a type, release, environment, culprit or grouping part that an issue keeps."""
-MAX_PARTS: Final = 32
-CULPRITS: Final = 20_000
-_culprits: dict[int, str] = {}
-"""Looked for again, they would cost a fifth of all processing; a look at the stack is what takes time."""
-
-
-class _Sum:
-    """A growing increment, begun by its first event: lists are cheaper to grow than structs to replace."""
-
-    __slots__ = (
-        "environments",
-        "events",
-        "first_ms",
-        "first_release",
-        "found",
-        "hours",
-        "last_ms",
-        "newest",
-        "newest_event",
-        "platforms",
-        "releases",
-        "users",
-    )
-
-    def __init__(self, ms: int, carried: ChunkEvent, event: EventForm, found: Fingerprint) -> None:
-        release = event.release[:MAX_NAME]
-        self.events = 1
-        self.first_ms = self.last_ms = ms
-        self.first_release = release
-        self.releases = {release: 1}
-        self.environments = {event.environment[:MAX_NAME]: 1}
-        self.platforms = {event.platform or "": 1}
-        self.hours = {ms // HOUR_MS: 1}
-        self.users: set[int] = set()
-        self.newest, self.newest_event, self.found = carried, event, found
-
-    def add(self, ms: int, carried: ChunkEvent, event: EventForm, found: Fingerprint) -> None:
-        """Count another event."""
-        release = event.release[:MAX_NAME]
-        self.first_ms, self.first_release = min((self.first_ms, self.first_release), (ms, release))
-        if (ms, carried.id) > (self.last_ms, self.newest.id):
-            self.last_ms, self.newest, self.newest_event, self.found = ms, carried, event, found
-        self.events += 1
-        for counts, name in (
-            (self.releases, release),
-            (self.environments, event.environment[:MAX_NAME]),
-            (self.platforms, event.platform or ""),
-        ):
-            counts[name] = counts.get(name, 0) + 1
-        hour = ms // HOUR_MS
-        self.hours[hour] = self.hours.get(hour, 0) + 1
-
-    def finish(self, project: int, value: int) -> Increment:
-        """The increment."""
-        carried, event, found = self.newest, self.newest_event, self.found
-        return Increment(
-            project=project,
-            fingerprint=value,
-            events=self.events,
-            first_ms=self.first_ms,
-            last_ms=self.last_ms,
-            releases=self.releases,
-            environments=self.environments,
-            platforms=self.platforms,
-            hours=self.hours,
-            users=sorted(self.users),
-            error_type=(event.error.type or "")[:MAX_NAME],
-            message=(event.error.message or "")[:MAX_TEXT],
-            culprit=_culprit(event, value, found),
-            last_event=id_text(carried.id),
-            received_ms=carried.received_ms,
-            version=found.version,
-            rule=found.rule,
-            parts=tuple([part[:MAX_NAME] for part in found.parts[:MAX_PARTS]]),
-            first_release=self.first_release,
-            last_release=event.release[:MAX_NAME],
-        )
+_SHARED: Final = attrgetter("release", "environment", "platform", "hour")
 
 
 class Increments:
     """The increments of one source record."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[int, int], _Sum] = {}
+        self._sums: dict[tuple[int, int], Increment] = {}
+        self._users: set[tuple[int, int, int]] = set()
+        self._rows: dict[tuple[int, int, str, str, str, int], Row] = {}
 
-    def add(self, carried: ChunkEvent, event: EventForm, found: Fingerprint, value: int) -> None:
+    def add(self, carried: ChunkEvent, event: EventForm, found: Found, value: int) -> None:
         """Count an event under fingerprint `value` (that of `found`, unless another was recorded earlier)."""
         ms = event_time(to_ms(event.timestamp), carried.received_ms)
-        key = (carried.project, value)
-        total = self._sums.get(key)
+        project, release = carried.project, event.release[:MAX_NAME]
+        total = self._sums.get((project, value))
         if total is None:
-            total = self._sums[key] = _Sum(ms, carried, event, found)
+            total = self._sums[project, value] = Increment(
+                issue=issue_of(project, value),
+                project=project,
+                fingerprint=value,
+                events=1,
+                first_ms=ms,
+                last_ms=ms,
+                received_ms=carried.received_ms,
+                last_event=carried.id,
+                first_release=release,
+                last_release=release,
+                rows=[],
+                users=[],
+                told=found.told,
+            )
         else:
-            total.add(ms, carried, event, found)
+            _add(total, ms, release, carried, found)
+        self._count(total, release, event, ms // HOUR_MS)
         user = event.user
         if user is not None and user.id:
-            total.users.add(user_hash(carried.project, user.id))
+            key = (project, value, user_hash(project, user.id))
+            if key not in self._users:
+                self._users.add(key)
+                total.users.append(key[2])
 
     def finish(self) -> list[Increment]:
         """The increments, in the order in which their fingerprints were first met."""
-        return [total.finish(project, value) for (project, value), total in self._sums.items()]
+        for total in self._sums.values():
+            if total.events > 1:
+                total.rows.sort(key=_SHARED)
+                total.users.sort()
+        return list(self._sums.values())
+
+    def _count(self, total: Increment, release: str, event: EventForm, hour: int) -> None:
+        environment, platform = event.environment[:MAX_NAME], event.platform or ""
+        key = (total.project, total.fingerprint, release, environment, platform, hour)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = Row(release, environment, platform, hour, 0)
+            total.rows.append(row)
+        row.events += 1
 
 
-def _culprit(event: EventForm, value: int, found: Fingerprint) -> str:
-    """The culprit. Where the stack decided, its place is among the parts: equal fingerprints have equal ones."""
-    if found.rule != "stack":
-        return culprit(event)[:MAX_NAME]
-    known = _culprits.get(value)
-    if known is None:
-        if len(_culprits) >= CULPRITS:
-            _culprits.clear()
-        known = _culprits[value] = culprit(event)[:MAX_NAME]
-    return known
+def _add(total: Increment, ms: int, release: str, carried: ChunkEvent, found: Found) -> None:
+    total.events += 1
+    if ms < total.first_ms or (ms == total.first_ms and release < total.first_release):
+        total.first_ms, total.first_release = ms, release
+    if ms > total.last_ms or (ms == total.last_ms and carried.id > total.last_event):
+        total.last_ms, total.last_event, total.received_ms = ms, carried.id, carried.received_ms
+        total.last_release, total.told = release, found.told

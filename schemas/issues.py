@@ -14,43 +14,6 @@ ActivityKind = Literal[
 ]
 
 
-class Increment(Struct, array_like=True, frozen=True):
-    """What one source record adds to one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
-
-    `releases`, `environments`, `platforms` map a name to its events, `hours` an hour (Unix hours) to its events; `users` are
-    distinct `schemas.ids.user_hash`es, `first_release` that of the oldest event. The rest describes the newest event.
-    """
-
-    project: int
-    fingerprint: int
-    events: int
-    first_ms: int
-    last_ms: int
-    releases: dict[str, int]
-    environments: dict[str, int]
-    platforms: dict[str, int]
-    hours: dict[int, int]
-    users: list[int]
-    error_type: str
-    message: str
-    culprit: str
-    last_event: str
-    received_ms: int
-    version: str
-    rule: str
-    parts: tuple[str, ...]
-    first_release: str = ""
-    last_release: str = ""
-
-
-class SourceIncrements(Struct, array_like=True, frozen=True):
-    """The increments of one source record of `events` that go to one partition of `issue-deltas`."""
-
-    partition: int
-    offset: int
-    increments: list[Increment]
-
-
 class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A change of an issue asked for by a person; travels in order with the increments of its issue.
 
@@ -67,9 +30,8 @@ class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class DeltaRecord(Struct, frozen=True, omit_defaults=True):
-    """One value of `issue-deltas`: the increments of a take for one partition, one command, or one signal between issues."""
+    """One value of `issue-deltas` in JSON: one command, or one signal between issues. Increments are `schemas.increments`."""
 
-    increments: list[SourceIncrements] = []
     command: Command | None = None
     signal: Signal | None = None
 

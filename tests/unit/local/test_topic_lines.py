@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from aiokafka import ConsumerRecord
+from msgspec import Raw
 
 from local.topics import lines, start_ms
 from schemas import chunks, payload
 from schemas.deadletters import DeadLetter
+from schemas.increments import Increment, Row, SourceIncrements, Told, encode_bundle, encode_told
 from schemas.topics import Topic
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -46,6 +48,17 @@ def test_a_grouped_chunk_has_a_line_a_new_event_with_its_grouping() -> None:
     assert (line["source"], line["fingerprint"]) == ("1/4", "00000000000000ff")
     assert line["grouping"] == {"version": "v1", "rule": "stack", "parts": ("TypeError", "f")}
     assert line["event"] == EVENT
+
+
+def test_increments_have_a_line_each_and_commands_are_shown_as_they_are() -> None:
+    rows = [Row("a@1+1", "prod", "ios", 490_920, 3)]
+    told = Raw(encode_told(Told("E", "m", "f", "v1", "stack", ("p",))))
+    one = Increment(9, 7, 255, 3, 1, 2, 3, bytes(16), "a@1+1", "a@1+1", rows, [], told)
+    (line,) = lines(Topic.ISSUE_DELTAS, record(encode_bundle([SourceIncrements(1, 4, [one])])))
+    shown = (line["source"], line["projectId"], line["fingerprint"], line["events"])
+    assert shown == ("1/4", "7", "00000000000000ff", 3)
+    (line,) = lines(Topic.ISSUE_DELTAS, record(b'{"command":{"id":"c"}}'))
+    assert line["value"] == {"command": {"id": "c"}}
 
 
 def test_a_dead_letter_shows_its_origin_and_the_size_of_the_original() -> None:

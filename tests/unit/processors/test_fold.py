@@ -4,13 +4,17 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 from msgspec.structs import replace
 
 from processors.figures import HOURS
-from processors.fold import MAX_NAMES, Fold, created, opened
+from processors.fold import MAX_NAMES, Fold, created
+from processors.forms import id_text
 from processors.users import Users
-from schemas.ids import user_hash
-from schemas.issues import Increment, IssueRecord, decode_issue, encode_json
+from schemas.ids import issue_id, user_hash
+from schemas.increments import Increment, Row, Told, encode_told
+from schemas.issues import IssueRecord, decode_issue, encode_json
+from tests.unit.processors.made import event_id
 
 START = 1_790_000_000_000
 
@@ -18,32 +22,26 @@ START = 1_790_000_000_000
 def increment(
     events: int = 1, ms: int = START, release: str = "a@1+1", users: tuple[int, ...] = (), event: int = 0
 ) -> Increment:
+    told = Told("E", f"m{event}", "f", "v1", "stack", ("p",))
     return Increment(
+        issue=issue_id(1, 2),
         project=1,
         fingerprint=2,
         events=events,
         first_ms=ms,
         last_ms=ms,
-        releases={release: events},
-        environments={"prod": events},
-        platforms={"ios": events},
-        hours={ms // 3_600_000: events},
-        users=list(users),
-        error_type="E",
-        message=f"m{event}",
-        culprit="f",
-        last_event=f"{event:04d}",
         received_ms=ms,
-        version="v1",
-        rule="stack",
-        parts=("p",),
+        last_event=event_id(event),
         first_release=release,
         last_release=release,
+        rows=[Row(release, "prod", "ios", ms // 3_600_000, events)],
+        users=list(users),
+        told=Raw(encode_told(told)),
     )
 
 
 def folded(log: list[tuple[int, int, Increment]], start: IssueRecord | None = None) -> IssueRecord:
-    fold = Fold(start or opened(log[0][2]))
+    fold = Fold.read(encode_json(start)) if start else Fold.opened(log[0][2])
     for partition, offset, one in log:
         fold.add(partition, offset, one)
     return fold.record()
@@ -102,8 +100,14 @@ def test_what_counts_does_not_depend_on_the_order_of_source_partitions(
 
 def test_the_newest_event_describes_the_issue() -> None:
     issue = folded([(0, 0, increment(ms=START + 9, event=1)), (0, 1, increment(ms=START, event=2))])
-    assert (issue.message, issue.last_event) == ("m1", "0001")
+    assert (issue.message, issue.last_event) == ("m1", id_text(event_id(1)))
     assert (issue.first_seen_ms, issue.last_seen_ms) == (START, START + 9)
+
+
+def test_of_events_at_the_same_time_the_greater_id_describes_the_issue() -> None:
+    log = [(0, n, increment(event=event)) for n, event in enumerate((2, 3, 1))]
+    assert folded(log).message == "m3"
+    assert folded(log[2:], folded(log[:2])).message == "m3"
 
 
 def test_first_and_last_release_go_by_event_time() -> None:
@@ -142,8 +146,9 @@ def test_the_creation_of_an_issue_has_one_id_however_often_it_is_told() -> None:
 
 def test_ten_thousand_increments_of_a_hot_issue_keep_its_state_small() -> None:
     luck = random.Random(1)
-    fold = Fold(opened(increment()))
+    fold = Fold.opened(increment())
     for n in range(10_000):
         one = increment(ms=START + n * 60_000, release=f"a@{n % 500}+1", users=(luck.getrandbits(64) or 1,))
-        fold.add(0, n, replace(one, environments={f"e{n % 300}": 1}))
+        one.rows[0].environment = f"e{n % 300}"
+        fold.add(0, n, one)
     assert len(encode_json(fold.record())) < 20_000

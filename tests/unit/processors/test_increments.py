@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.forms import decode_event, id_text
-from processors.grouping import Grouper
-from processors.increments import MAX_TEXT, Increments
+from processors.forms import decode_event, grouping_event
+from processors.grouping import MAX_TEXT, Grouper
+from processors.increments import Increments
 from schemas.chunks import ChunkEvent
 from schemas.ids import user_hash
-from schemas.issues import Increment
+from schemas.increments import Increment, decode_told
 from schemas.payload import compress, decompress
 from schemas.projects import ProjectRegistry
 from tests.unit.processors.made import DAY, HOUR, START, carried, event_id
@@ -20,7 +20,7 @@ def counted(events: list[ChunkEvent]) -> list[Increment]:
     increments = Increments()
     for one in events:
         event, found = grouper.group(one)
-        increments.add(one, event, found, found.hash)
+        increments.add(one, event, found, found.value)
     return increments.finish()
 
 
@@ -53,7 +53,7 @@ def test_users_are_kept_as_hashes_and_once() -> None:
 
 def test_the_newest_event_describes_the_increment_and_the_oldest_gives_the_first_release() -> None:
     [one] = counted([carried(1, ms=START + 5), carried(2, ms=START)])
-    assert one.last_event == id_text(event_id(1, START + 5))
+    assert one.last_event == event_id(1, START + 5)
     assert (one.first_ms, one.last_ms, one.first_release) == (START, START + 5, "shop@1.0+1")
 
 
@@ -66,6 +66,6 @@ def test_a_lying_clock_counts_as_the_time_of_receipt() -> None:
 
 def test_a_long_message_is_cut() -> None:
     body = decompress(carried(1).payload).replace(b"it broke", b"x" * 5000)
-    assert len(decode_event(body).error.message or "") == 5000
+    assert len(grouping_event(decode_event(body)).error.message or "") == 5000
     [one] = counted([ChunkEvent(1, event_id(1), START, "test/1", compress(body))])
-    assert len(one.message) == MAX_TEXT
+    assert len(decode_told(one.told).message) == MAX_TEXT

@@ -4,24 +4,25 @@ import itertools
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import cast
 
+from msgspec import Raw
 from prometheus_client import CollectorRegistry
 
 from processors.aggregator import AggregatorWorker
 from processors.decided import Message
 from processors.forward import Forwarder, Written
-from processors.identity import issue_key, issue_of
+from processors.identity import issue_of
 from processors.metrics import Metrics
 from processors.names import Names
 from processors.tables import BatchTable
 from processors.take import Source
 from schemas.deadletters import from_headers
+from schemas.ids import hex64
+from schemas.increments import Increment, Row, SourceIncrements, Told, encode_bundle, encode_told
 from schemas.issues import (
     Activity,
     Command,
     DeltaRecord,
-    Increment,
     IssueRecord,
-    SourceIncrements,
     decode_activity,
     decode_issue,
     encode_json,
@@ -164,8 +165,9 @@ class World:
     def send(self, fingerprint: int, *increments: Increment) -> None:
         """Increments, each of a source record of its own."""
         for one in increments:
-            source = SourceIncrements(0, next(self._source), [one])
-            self.put(issue_of(PROJECT, fingerprint) % NAMES.partitions, DeltaRecord([source]))
+            bundle = encode_bundle([SourceIncrements(0, next(self._source), [one])])
+            target = issue_of(PROJECT, fingerprint) % NAMES.partitions
+            self.memory.topics.setdefault(("deltas", target), []).append(Message(None, bundle))
 
     def ask(self, issue: str, kind: str, data: Mapping[str, object], command_id: str = "") -> str:
         """A command; its id."""
@@ -176,7 +178,7 @@ class World:
 
     def issue(self, fingerprint: int) -> IssueRecord:
         """The last published record of a fingerprint's own issue."""
-        key = issue_key(PROJECT, fingerprint).encode()
+        key = id_of(fingerprint).encode()
         partition = issue_of(PROJECT, fingerprint) % NAMES.partitions
         found = [m.value for m in self.memory.topics.get(("issues", partition), []) if m.key == key]
         assert found
@@ -202,14 +204,14 @@ def increment(
     fingerprint: int = 1, release: str = "app@1.0.0+1", events: int = 1, users: Iterable[int] = (), ms: int = START
 ) -> Increment:  # fmt: skip
     """An increment of a few events of one release."""
+    told = Told("E", "m", "f", "v1", "stack", ("p",))
     return Increment(
-        project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms, last_ms=ms, releases={release: events},
-        environments={"prod": events}, platforms={"ios": events}, hours={ms // 3_600_000: events}, users=list(users),
-        error_type="E", message="m", culprit="f", last_event="", received_ms=ms, version="v1", rule="stack", parts=("p",),
-        first_release=release, last_release=release,
+        issue=issue_of(PROJECT, fingerprint), project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms,
+        last_ms=ms, received_ms=ms, last_event=bytes(16), first_release=release, last_release=release,
+        rows=[Row(release, "prod", "ios", ms // 3_600_000, events)], users=list(users), told=Raw(encode_told(told)),
     )  # fmt: skip
 
 
 def id_of(fingerprint: int) -> str:
     """The issue that a fingerprint opens."""
-    return issue_key(PROJECT, fingerprint)
+    return hex64(issue_of(PROJECT, fingerprint))

@@ -66,7 +66,6 @@ st.register_type_strategy(
     issues.DeltaRecord,
     st.builds(
         issues.DeltaRecord,
-        increments=st.lists(st.from_type(issues.SourceIncrements), max_size=2),
         command=st.none() | st.from_type(issues.Command),
     ),
 )

@@ -1,0 +1,95 @@
+"""Increments as `issue-deltas` carries them: msgpack, because there are as many as events. Commands and signals there are JSON.
+
+The first byte of a value tells which it is: JSON begins with a brace, which no msgpack array does. Internal to the processors.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+ARRAY_32: Final = b"\xdd"
+JSON_START: Final = b"{"
+
+
+class Row(Struct, array_like=True, gc=False):
+    """How many events of an increment share these; `hour` is in Unix hours, of the event's time."""
+
+    release: str
+    environment: str
+    platform: str
+    hour: int
+    events: int
+
+
+class Told(Struct, array_like=True, frozen=True, gc=False):
+    """How an event describes its issue: for people, and how its fingerprint came about."""
+
+    error_type: str
+    message: str
+    culprit: str
+    version: str
+    rule: str
+    parts: tuple[str, ...]
+
+
+class Increment(Struct, array_like=True, gc=False):
+    """What one source record adds to one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
+
+    `issue` is the one that the fingerprint opens in the project. `first_release` is that of the oldest event; `received_ms`,
+    `last_event` (16 bytes), `last_release` and `told` (a `Told`, encoded) are of the newest. `users` are distinct
+    `schemas.ids.user_hash`es.
+    """
+
+    issue: int
+    project: int
+    fingerprint: int
+    events: int
+    first_ms: int
+    last_ms: int
+    received_ms: int
+    last_event: bytes
+    first_release: str
+    last_release: str
+    rows: list[Row]
+    users: list[int]
+    told: Raw
+
+    @property
+    def releases(self) -> dict[str, int]:
+        """Events by release."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            found[row.release] = found.get(row.release, 0) + row.events
+        return found
+
+
+class SourceIncrements(Struct, array_like=True, frozen=True):
+    """The increments of one source record of `events` that go to one partition of `issue-deltas`."""
+
+    partition: int
+    offset: int
+    increments: list[Increment]
+
+
+_encoder = msgspec.msgpack.Encoder()
+encode_told = _encoder.encode
+decode_told = msgspec.msgpack.Decoder(Told).decode
+encode_source = _encoder.encode
+decode_bundle = msgspec.msgpack.Decoder(list[SourceIncrements]).decode
+
+
+def join(pieces: list[bytes]) -> bytes:
+    """Encoded `SourceIncrements` as one value of `issue-deltas`: the array of them, spliced instead of encoded twice."""
+    return b"".join([ARRAY_32, len(pieces).to_bytes(4, "big"), *pieces])
+
+
+def encode_bundle(sources: Iterable[SourceIncrements]) -> bytes:
+    """A value of `issue-deltas`."""
+    return join([encode_source(source) for source in sources])
+
+
+def is_bundle(value: bytes) -> bool:
+    """Whether a value of `issue-deltas` holds increments; a `schemas.issues.DeltaRecord` otherwise."""
+    return value[:1] != JSON_START
