@@ -14,6 +14,7 @@ from aiohttp import web
 from dashboard.app import build_app, build_runner
 from dashboard.parts import Parts
 from schemas.logs import configure
+from schemas.payload import look_in
 from schemas.settings import BadSetting, DashboardSettings, load
 from storage.client import parse_url
 from storage.commands import Commands
@@ -33,6 +34,7 @@ def command(ctx: click.Context) -> None:
     try:
         settings = load(DashboardSettings, environ)
         _check(settings)
+        look_in(settings.payload_dictionaries)
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)
         sys.exit(BAD_SETTING_STATUS)

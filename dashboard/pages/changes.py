@@ -12,6 +12,7 @@ from dashboard.refusals import invalid
 from dashboard.wire import redirect
 from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
 from schemas.times import iso
+from storage.discards import set_discarded
 
 HOUR_MS: Final = 3_600_000
 Fields = dict[str, str]
@@ -79,6 +80,14 @@ async def _unmerge(request: web.Request, issue: str, fields: Fields) -> None:
     await changes_of(state_of(request)).unmerge(issue, [fingerprint], by=request[IDENTITY].name)
 
 
+async def _discard(request: web.Request, issue: str, fields: Fields) -> None:
+    parts = state_of(request).parts
+    shown = await parts.reader.issue(issue)
+    wanted = fields.get("discard") == "yes"
+    changes = changes_of(state_of(request))
+    await set_discarded(parts.projects, changes, shown, wanted, by=request[IDENTITY].name)
+
+
 _CHANGES: Final[dict[str, Callable[[web.Request, str, Fields], Awaitable[None]]]] = {
     "resolve": _resolve,
     "ignore": _ignore,
@@ -87,6 +96,7 @@ _CHANGES: Final[dict[str, Callable[[web.Request, str, Fields], Awaitable[None]]]
     "comment": _comment,
     "merge": _merge,
     "unmerge": _unmerge,
+    "discard": _discard,
 }
 
 

@@ -16,7 +16,7 @@ from dashboard.view.event import EventPage, read
 from dashboard.view.filters import tag_query
 from dashboard.view.series import events_chart
 from storage.reader.answers import EventDetail
-from storage.reader.errors import NotFound
+from storage.reader.errors import DamagedPayload, NotFound
 
 LISTED_CHANGES = 20
 LISTED_SIMILAR = 5
@@ -28,7 +28,7 @@ async def show(request: web.Request) -> web.Response:
     issue_id = read_issue(request.match_info["issue"])
     wanted = read_event(request.match_info.get("event", "latest"))
     reader = state.parts.reader
-    issue, detail, facets, series, changes, similar = await asyncio.gather(
+    issue, (detail, is_damaged), facets, series, changes, similar = await asyncio.gather(
         reader.issue(issue_id),
         _event(state, issue_id, wanted),
         reader.issue_tags(issue_id),
@@ -36,10 +36,11 @@ async def show(request: web.Request) -> web.Response:
         reader.activity(issue_id, limit=LISTED_CHANGES),
         reader.similar(issue_id, limit=LISTED_SIMILAR),
     )
+    project = find_project(state, issue.project_id)
     return page(
         request,
         "issue.html",
-        project=find_project(state, issue.project_id),
+        project=project,
         active="issues",
         issue=issue,
         detail=detail,
@@ -50,17 +51,22 @@ async def show(request: web.Request) -> web.Response:
         tag_query=tag_query,
         similar=similar.similar,
         can_change=state.parts.changes is not None,
+        is_damaged=is_damaged,
+        is_discarded=set(issue.fingerprints) <= set(project.discarded),
     )
 
 
-async def _event(state: State, issue: str, wanted: str) -> EventDetail | None:
-    """None where the issue's events are past their retention."""
+async def _event(state: State, issue: str, wanted: str) -> tuple[EventDetail | None, bool]:
+    """The event, None where the issue's events are past their retention; and whether its content is damaged."""
     try:
-        return await state.parts.reader.issue_event(issue, wanted)
+        return await state.parts.reader.issue_event(issue, wanted), False
+    except DamagedPayload as error:
+        state.metrics.damaged_payloads.inc()
+        return error.detail, True
     except NotFound:
         if wanted != "latest":
             raise not_found("there is no such event in this issue, or it is past its retention") from None
-        return None
+        return None, False
 
 
 def _read(detail: EventDetail) -> EventPage | None:

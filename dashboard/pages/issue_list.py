@@ -5,10 +5,12 @@ import asyncio
 from aiohttp import web
 
 from dashboard.api.operation import find_project
+from dashboard.pages import bulk
 from dashboard.pages.asked import Asked, fault_of, read_asked
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
+from dashboard.pages.views import current_view, text_to_save
 from dashboard.parts import State, state_of
 from dashboard.view.series import events_chart
 from schemas.projects import Project
@@ -54,6 +56,10 @@ async def show(request: web.Request) -> web.Response:
         wrong=wrong,
         fault=fault,
         lengths=LENGTHS,
+        note=bulk.words(request.query.get("done", ""), request.query.get("count", "")),
+        can_change=state.parts.changes is not None,
+        view=current_view(project, asked),
+        to_save=text_to_save(asked),
         environments=sorted({value.value for value in environments.values} | {asked.environment} - {""}),
     )
 

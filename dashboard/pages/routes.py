@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from dashboard.pages import (
+    bulk,
     changes,
     event_list,
     issue,
@@ -10,8 +11,10 @@ from dashboard.pages import (
     outcomes,
     project,
     releases,
+    rules,
     settings,
     signin,
+    views,
 )
 
 
@@ -27,6 +30,12 @@ def add_pages(app: web.Application) -> None:
     app.router.add_post("/projects/new", project.create_project)
     app.router.add_get("/projects/{project}", project.show)
     app.router.add_get("/projects/{project}/issues", issue_list.show)
+    app.router.add_post("/projects/{project}/issues/change", bulk.change)
+    app.router.add_post("/projects/{project}/views", views.save)
+    app.router.add_post("/projects/{project}/views/{view}/rename", views.rename)
+    app.router.add_post("/projects/{project}/views/{view}/remove", views.delete)
+    app.router.add_get("/projects/{project}/rules", rules.show)
+    app.router.add_post("/projects/{project}/rules", rules.change)
     app.router.add_get("/projects/{project}/releases", releases.show)
     app.router.add_get("/projects/{project}/outcomes", outcomes.show)
     app.router.add_get("/projects/{project}/settings", settings.show)

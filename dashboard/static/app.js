@@ -47,6 +47,23 @@ for (const select of document.querySelectorAll("select[data-submit]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
 
+const bulk = document.getElementById("bulk");
+if (bulk) {
+  const all = document.querySelector("[data-select-all]");
+  const picks = [...document.querySelectorAll('input[name="issue"][form="bulk"]')];
+  const words = bulk.querySelector("[data-selected]");
+  const count = () => {
+    const picked = picks.filter((pick) => pick.checked).length;
+    bulk.classList.toggle("active", picked > 0);
+    words.textContent = `${picked} selected:`;
+    all.checked = picked === picks.length;
+    all.indeterminate = picked > 0 && !all.checked;
+  };
+  all.addEventListener("change", () => { for (const pick of picks) pick.checked = all.checked; count(); });
+  for (const pick of picks) pick.addEventListener("change", count);
+  addEventListener("pageshow", count);
+}
+
 const waiting = document.querySelector("[data-wait-for-events]");
 if (waiting) {
   const look = async () => {

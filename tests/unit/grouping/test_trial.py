@@ -1,0 +1,104 @@
+"""Rules tried on past events are what processing would do with them."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grouping.fingerprint import fingerprint
+from grouping.rules import compile_rules
+from grouping.trial import Move, Past, moves, regroup
+from schemas.projects import GroupingRule
+from storage.query.view import from_json
+from tests.unit.grouping.fingerprint.events import decode, event, frame
+
+CART = event(error={"type": "CartError", "message": "no cart", "stack": [frame("add", "src/cart.js")]})
+PAY = event(error={"type": "PayError", "message": "no money", "stack": [frame("pay", "src/pay.js")]})
+
+
+def past(sent: dict[str, Any], issue: int = 1) -> Past:
+    raw = json.dumps(sent).encode()
+    return Past(raw, issue, fingerprint(decode(raw)).hash, "js/1", 1_000)
+
+
+def rule(name: str, match: str, **set_: Any) -> GroupingRule:
+    return GroupingRule(name, match, **set_)
+
+
+def test_events_that_no_rule_touches_stay_in_their_issue() -> None:
+    trial = regroup([], [past(CART, 7), past(PAY, 8)])
+    assert trial.whole
+    assert {move.issue for move in moves(trial.events, lambda _: 99)} == {7, 8}
+    assert not any(move.is_felt for move in moves(trial.events, lambda _: 99))
+
+
+def test_a_rule_brings_events_of_two_issues_together() -> None:
+    rules = [rule("one", "type:[CartError, PayError]", fingerprint=("shop",))]
+    trial = regroup(rules, [past(CART, 7), past(CART, 7), past(PAY, 8)])
+    felt = moves(trial.events, lambda _: 99)
+    assert [(move.one.past.issue, move.issue, move.events) for move in felt] == [(7, 99, 2), (8, 99, 1)]
+    assert all(move.one.fitting == (0,) for move in felt)
+
+
+def test_what_a_rule_or_the_project_drops_has_no_issue_any_more() -> None:
+    kept = past(PAY, 8)
+    trial = regroup([rule("noise", "type:CartError", discard=True)], [past(CART), kept], {kept.fingerprint})
+    assert [move.issue for move in moves(trial.events, lambda _: 99)] == [None, None]
+
+
+def test_rules_after_one_that_drops_are_not_asked() -> None:
+    rules = [rule("noise", "type:CartError", discard=True), rule("two", "type:CartError", fingerprint=("x",))]
+    [one] = regroup(rules, [past(CART)]).events
+    assert one.fitting == (0,)
+
+
+def test_places_count_switched_off_rules_too() -> None:
+    off = rule("off", "type:CartError", fingerprint=("x",), enabled=False)
+    [one] = regroup([off, rule("on", "type:CartError", fingerprint=("y",))], [past(CART)]).events
+    assert (one.fitting, one.found.rule) == ((1,), "rule:on")
+
+
+def test_unreadable_events_are_counted_and_passed_over() -> None:
+    broken = Past(b"{", 1, 1, "", 0)
+    trial = regroup([], [broken, past(CART), Past(b'"text"', 1, 1, "", 0)])
+    assert (trial.unreadable, len(trial.events)) == (2, 1)
+
+
+def test_a_trial_ends_when_its_time_is_up() -> None:
+    answers = iter([True, True, False])
+    trial = regroup([], [past(CART)] * 5, (), lambda: next(answers))
+    assert (len(trial.events), trial.whole) == (2, False)
+
+
+QUERIES = ["type:CartError", "file:src/*", "pay", "-type:CartError", "platform:javascript", "has:user"]
+
+
+@given(
+    st.lists(
+        st.builds(
+            GroupingRule,
+            name=st.uuids().map(str),
+            match=st.sampled_from(QUERIES),
+            fingerprint=st.none() | st.just(("a", "{{ default }}")),
+            in_app=st.none() | st.just(("src/*",)),
+            discard=st.booleans(),
+            enabled=st.booleans(),
+        ),
+        max_size=5,
+    )
+)
+def test_every_event_is_grouped_as_processing_groups_it(rules: list[GroupingRule]) -> None:
+    events = [past(CART), past(PAY)]
+    for one in regroup(rules, events).events:
+        view = from_json(one.past.event, one.past.sdk, one.past.received_ms)
+        assert one.found == fingerprint(decode(one.past.event), compile_rules(rules), view=view)
+
+
+def test_ways_are_told_apart_by_the_rules_that_fit() -> None:
+    same = past(CART, 7)
+    trial = regroup([rule("one", "type:CartError", in_app=("nowhere",))], [same, past(PAY, 7)])
+    assert [(type(move), move.is_felt) for move in moves(trial.events, lambda _: 99)] == [
+        (Move, True),
+        (Move, False),
+    ]
