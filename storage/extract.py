@@ -1,15 +1,19 @@
 """What the columns need of one event's JSON: a decode of those fields alone, strict first and loose where an event is odd."""
 
+from array import array
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from isal import isal_zlib
 from msgspec import Raw, Struct
 
 MAX_PLACES: Final = 64
 """Most files, and most functions, that one event is indexed by."""
 _CACHED_STACKS: Final = 4096
+_CACHED_DEVICES: Final = 16_384
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -17,19 +21,41 @@ class Unreadable(Exception):
     """The bytes are not an event at all."""
 
 
+Names = tuple[str, ...]
+
+
+class Places(Struct, gc=False, frozen=True, eq=False):
+    """Distinct files and functions of frames in their order, and the same packed as columns take them."""
+
+    files: Names
+    functions: Names
+    packed_files: "Packed"
+    packed_functions: "Packed"
+
+
+class Packed(Struct, gc=False, frozen=True, eq=False):
+    """Strings as bytes: all of them one after the other, and the length of each as a 32-bit integer of this machine."""
+
+    count: int
+    lengths: bytes
+    whole: bytes
+
+
 class _Frame(Struct, gc=False):
     file: str
     function: str | None = None
 
 
-class _Error(Struct):
+class _Error(Struct, gc=False):
     type: str
     message: str
     stack: Raw
     cause: "_Error | None" = None
 
 
-class _Device(Struct, gc=False):
+class Device(Struct, gc=False, frozen=True):
+    """What the columns need of `device`."""
+
     os: str
     osVersion: str
     model: str | None = None
@@ -40,7 +66,7 @@ class _User(Struct, gc=False):
     id: str | None = None
 
 
-class Extract(Struct):
+class Extract(Struct, gc=False):
     """The fields of an event that have columns of their own."""
 
     timestamp: datetime
@@ -48,43 +74,101 @@ class Extract(Struct):
     platform: str
     release: str
     environment: str
-    device: _Device
+    raw_device: Raw = msgspec.field(name="device")
     error: _Error
     user: _User | None = None
     tags: dict[str, str] | None = None
 
-    def places(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Distinct files and functions of all frames, those of the causes included, outermost error first."""
+    @property
+    def device(self) -> Device:
+        """The device; equal ones are one object for a while."""
+        return _device(bytes(self.raw_device))
+
+    def places(self) -> Places:
+        """Distinct files and functions of all frames, those of the causes included, outermost error first.
+
+        Events with the same stacks have the same object for a while.
+        """
         error = self.error
         found = _places(bytes(error.stack))
-        if error.cause is None:
-            return found
-        files, functions = dict.fromkeys(found[0]), dict.fromkeys(found[1])
-        cause: _Error | None = error.cause
-        while cause is not None:
-            more_files, more_functions = _places(bytes(cause.stack))
-            files |= dict.fromkeys(more_files)
-            functions |= dict.fromkeys(more_functions)
-            cause = cause.cause
-        return tuple(files)[:MAX_PLACES], tuple(functions)[:MAX_PLACES]
+        return found if error.cause is None else _merged(found, error.cause)
 
 
 _decode: Final = msgspec.json.Decoder(Extract).decode
+_decode_device: Final = msgspec.json.Decoder(Device).decode
 _decode_frames: Final = msgspec.json.Decoder(list[_Frame]).decode
 _decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-@lru_cache(_CACHED_STACKS)
-def _places(stack: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    # Cached by the stack's bytes: an issue's events share their stack, and its frames are half of the decoding.
+@lru_cache(_CACHED_DEVICES)
+def _device(device: bytes) -> Device:
+    try:
+        return _decode_device(device)
+    except msgspec.ValidationError:
+        found = _dict(_decode_any(device))
+        return Device(*(_text(found.get(name)) for name in Device.__struct_fields__))
+
+
+_known_stacks: Final[dict[int, tuple[bytes, Places]]] = {}
+_known_chains: Final[dict[tuple[int, ...], tuple[list[Places], Places]]] = {}
+
+
+def _places(stack: bytes) -> Places:
+    # An issue's events share their stack, and its frames are half of the decoding. Looked up by a checksum and then compared: a
+    # dictionary's own hash of 2 KB takes six times as long.
+    key = isal_zlib.crc32(stack)
+    known = _known_stacks.get(key)
+    if known is not None and known[0] == stack:
+        return known[1]
+    places = _read_places(stack)
+    if len(_known_stacks) >= _CACHED_STACKS:
+        _known_stacks.clear()
+    _known_stacks[key] = (stack, places)
+    return places
+
+
+def _merged(outermost: Places, cause: _Error) -> Places:
+    chain, error = [outermost], cause
+    while True:
+        chain.append(_places(bytes(error.stack)))
+        if error.cause is None:
+            break
+        error = error.cause
+    # What is remembered holds the chain, so that none of its ids can become another's.
+    key = tuple(map(id, chain))
+    known = _known_chains.get(key)
+    if known is not None:
+        return known[1]
+    files: dict[str, None] = {}
+    functions: dict[str, None] = {}
+    for one in chain:
+        files |= dict.fromkeys(one.files)
+        functions |= dict.fromkeys(one.functions)
+    places = _bounded(files, functions)
+    if len(_known_chains) >= _CACHED_STACKS:
+        _known_chains.clear()
+    _known_chains[key] = (chain, places)
+    return places
+
+
+def _read_places(stack: bytes) -> Places:
     try:
         frames = _decode_frames(stack)
     except msgspec.ValidationError:
         frames = [_loose_frame(frame) for frame in _list(_decode_any(stack))]
     files = dict.fromkeys(frame.file for frame in frames)
-    functions = dict.fromkeys(frame.function for frame in frames if frame.function)
-    return tuple(files)[:MAX_PLACES], tuple(functions)[:MAX_PLACES]
+    return _bounded(files, dict.fromkeys(frame.function for frame in frames if frame.function))
+
+
+def _bounded(files: Iterable[str], functions: Iterable[str]) -> Places:
+    first_files, first_functions = tuple(files)[:MAX_PLACES], tuple(functions)[:MAX_PLACES]
+    return Places(first_files, first_functions, _packed(first_files), _packed(first_functions))
+
+
+def _packed(names: Names) -> Packed:
+    encoded = [name.encode() for name in names]
+    return Packed(len(encoded), array("i", map(len, encoded)).tobytes(), b"".join(encoded))
 
 
 def extract(event: bytes) -> Extract:
@@ -106,19 +190,14 @@ def _loose(event: bytes) -> Extract:
         raise Unreadable(str(error)) from None
     if not isinstance(found, dict):
         raise Unreadable("not a JSON object")
-    device, user, tags = _dict(found.get("device")), _dict(found.get("user")), _dict(found.get("tags"))
+    user, tags = _dict(found.get("user")), _dict(found.get("tags"))
     return Extract(
         timestamp=_time(found.get("timestamp")),
         kind=_text(found.get("kind")),
         platform=_text(found.get("platform")),
         release=_text(found.get("release")),
         environment=_text(found.get("environment")),
-        device=_Device(
-            os=_text(device.get("os")),
-            osVersion=_text(device.get("osVersion")),
-            model=_text(device.get("model")),
-            locale=_text(device.get("locale")),
-        ),
+        raw_device=Raw(_encode(found.get("device"))),
         error=_loose_error(found.get("error")),
         user=_User(id=_text(user.get("id")) or None),
         tags={key: _text(value) for key, value in tags.items()},

@@ -1,7 +1,8 @@
-"""Events to columns: what `ingest` takes, gathered column by column and handed over as one Arrow table. Pure: no I/O, no clock."""
+"""Events to columns: what `ingest` takes, gathered event by event and turned into one Arrow table. Pure: no I/O, no clock."""
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import user_hash
 from schemas.payload import decompress
 from schemas.times import NEWEST, OLDEST
-from storage.extract import extract
+from storage.extract import Device, Packed, extract
 
 COLUMNS: Final = (
     "project_id", "fingerprint", "ts", "id", "received", "release", "environment", "platform", "kind", "os", "os_version",
@@ -25,13 +26,14 @@ EVENT_COLUMNS: Final = COLUMNS[:-2]
 
 _OLDEST_MS: Final = int(OLDEST.total_seconds() * 1000)
 _NEWEST_MS: Final = int(NEWEST.total_seconds() * 1000)
-_TEXTS: Final = (
-    "release", "environment", "platform", "kind", "os", "os_version", "model", "locale", "sdk", "user_id", "error_type",
-    "message", "grouping_version", "grouping_rule",
-)  # fmt: skip
-_FIRST_TEXT: Final = 9
 _ID_BYTES: Final = 16
 _CACHED_USERS: Final = 16_384
+
+_FEW: Final = (
+    "device", "release", "environment", "platform", "kind", "sdk", "error_type", "grouping_version", "grouping_rule",
+)  # fmt: skip
+_ROW: Final = 10 + len(_FEW)
+_NO_TAGS: Final[dict[str, str]] = {}
 
 _hash_of = lru_cache(_CACHED_USERS)(user_hash)
 
@@ -41,76 +43,73 @@ class EventColumns:
 
     def __init__(self) -> None:
         self.size = 0
-        self._rows: list[tuple[Any, ...]] = []
-        self._files = _Lists()
-        self._functions = _Lists()
-        self._tags = _Maps()
+        self._fields: list[Any] = []
+        self._few = {name: _Codes() for name in _FEW}
+        self._devices: dict[int, Device] = {}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._fields) // _ROW
 
     def add(self, event: ChunkEvent, grouping: Grouping, retention_days: int, payload_days: int) -> None:
         """One more row. Raises BadPayload and Unreadable, with the block as it was."""
         found = extract(decompress(event.payload))
-        files, functions = found.places()
-        device, user, error = found.device, found.user, found.error
-        user_id = user.id if user is not None else None
-        # One tuple a row, turned into columns at the end: an append a column costs more than the turning.
-        self._rows.append(
+        user, error, device, few = found.user, found.error, found.device, self._few
+        user_id = (user.id or "") if user is not None else ""
+        # Kept alive, so that no other gets its id.
+        self._devices[id(device)] = device
+        # One list of all rows, cut into columns at the end: no object a row for the garbage collector to visit. What is kept must
+        # not hold on to the event's bytes, as `found` does.
+        self._fields.extend(
             (
-                event.project,
+                event,
                 grouping.fingerprint,
                 found.timestamp.timestamp(),
-                event.id,
-                event.received_ms,
                 _hash_of(event.project, user_id) if user_id else 0,
                 retention_days,
                 payload_days,
-                event.payload,
-                found.release,
-                found.environment,
-                found.platform,
-                found.kind,
-                device.os,
-                device.osVersion,
-                device.model or "",
-                device.locale or "",
-                event.sdk,
-                user_id or "",
-                error.type,
+                user_id,
                 error.message,
-                grouping.version,
-                grouping.rule,
+                found.places(),
+                found.tags or _NO_TAGS,
+                few["device"][id(device)],
+                few["release"][found.release],
+                few["environment"][found.environment],
+                few["platform"][found.platform],
+                few["kind"][found.kind],
+                few["sdk"][event.sdk],
+                few["error_type"][error.type],
+                few["grouping_version"][grouping.version],
+                few["grouping_rule"][grouping.rule],
             )
         )
         self.size += len(event.payload)
-        self._files.add(files)
-        self._functions.add(functions)
-        self._tags.add(found.tags)
 
     def table(self) -> pa.Table:
-        """All rows, with the columns of `COLUMNS`."""
-        columns = list(zip(*self._rows, strict=True)) or [()] * (_FIRST_TEXT + len(_TEXTS))
-        projects, fingerprints, timestamps, ids, received_ms, hashes, days, payload_days, payloads = columns[
-            :_FIRST_TEXT
-        ]
-        received = np.array(received_ms, "i8")
-        arrays: dict[str, Any] = {
-            "project_id": pa.array(np.array(projects, "u4")),
+        """All rows, with the columns of `COLUMNS`; what has few values is encoded as a dictionary."""
+        columns = [self._fields[first::_ROW] for first in range(_ROW)]
+        events, fingerprints, moments, hashes, days, payload_days, users, messages, places, tags, *few = (
+            columns
+        )
+        received = np.array([event.received_ms for event in events], "i8")
+        codes = {name: np.array(found, "i4") for name, found in zip(_FEW, few, strict=True)}
+        arrays = {
+            "project_id": pa.array(np.array([event.project for event in events], "u4")),
             "fingerprint": pa.array(np.array(fingerprints, "u8")),
-            "ts": _moments(event_times(np.array(timestamps, "f8"), received)),
-            "id": uint128(ids),
+            "ts": _moments(event_times(np.array(moments, "f8"), received)),
+            "id": uint128([event.id for event in events]),
             "received": _moments(received),
+            "user_id": texts(users),
             "user_hash": pa.array(np.array(hashes, "u8")),
-            "files": self._files.array(),
-            "functions": self._functions.array(),
-            "tags": self._tags.array(),
+            "message": texts(messages),
+            "files": _lists([one.packed_files for one in places]),
+            "functions": _lists([one.packed_functions for one in places]),
+            "tags": _maps(tags),
             "retention_days": pa.array(np.array(days, "u2")),
             "payload_days": pa.array(np.array(payload_days, "u2")),
-            "payload": joined(payloads),
+            "payload": joined([event.payload for event in events]),
+            **_device_columns([self._devices[one] for one in self._few["device"]], codes.pop("device")),
         }
-        texts = zip(_TEXTS, columns[_FIRST_TEXT:], strict=True)
-        arrays |= {name: pa.array(values, pa.string()) for name, values in texts}
+        arrays |= {name: encoded(found, list(self._few[name])) for name, found in codes.items()}
         return pa.table([arrays[name] for name in COLUMNS], names=list(COLUMNS))
 
 
@@ -132,50 +131,73 @@ def uint128(ids: Sequence[bytes]) -> pa.Array:
 
 def joined(values: Sequence[bytes]) -> pa.Array:
     """Byte strings as one column by a single join: growing an Arrow buffer costs several times as much."""
-    offsets = np.zeros(len(values) + 1, "i8")
-    np.cumsum(np.fromiter(map(len, values), "i8", len(values)), out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets.astype("i4").tobytes()), pa.py_buffer(b"".join(values))]
-    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+    return _strings(_lengths(values), b"".join(values), pa.binary())
+
+
+def texts(values: Sequence[str]) -> pa.Array:
+    """Strings as one column, in the same way."""
+    whole = "".join(values)
+    encoded = whole.encode()
+    if len(encoded) == len(whole):
+        return _strings(_lengths(values), encoded, pa.string())
+    return pa.array(values, pa.string())
+
+
+def encoded(codes: "np.ndarray[Any, Any]", values: Sequence[str]) -> pa.DictionaryArray:
+    """Strings of which many are equal as one column: each distinct one once, and its number a row."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))
+
+
+def _device_columns(devices: Sequence[Device], codes: "np.ndarray[Any, Any]") -> dict[str, pa.Array]:
+    columns = {
+        "os": [one.os for one in devices],
+        "os_version": [one.osVersion for one in devices],
+        "model": [one.model or "" for one in devices],
+        "locale": [one.locale or "" for one in devices],
+    }
+    found = {}
+    for name, values in columns.items():
+        distinct = _Codes()
+        of_device = np.array([distinct[value] for value in values], "i4")
+        found[name] = encoded(of_device[codes], list(distinct))
+    return found
+
+
+class _Codes(dict[Any, int]):
+    """Numbers its keys in the order in which they are first asked for."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = code = len(self)
+        return code
+
+
+def _strings(lengths: "np.ndarray[Any, Any]", whole: bytes, kind: pa.DataType) -> pa.Array:
+    buffers = [None, pa.py_buffer(_offsets(lengths)), pa.py_buffer(whole)]
+    return pa.Array.from_buffers(kind, len(lengths), buffers)
+
+
+def _lengths(values: Sequence[Any]) -> "np.ndarray[Any, Any]":
+    return np.fromiter(map(len, values), "i4", len(values))
+
+
+def _offsets(lengths: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    offsets = np.zeros(len(lengths) + 1, "i4")
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def _moments(ms: "np.ndarray[Any, Any]") -> pa.Array:
     return pa.array(ms.astype("datetime64[ms]"))
 
 
-class _Lists:
-    """A column of lists of strings."""
-
-    def __init__(self) -> None:
-        self._offsets = [0]
-        self._values: list[str] = []
-
-    def add(self, values: tuple[str, ...]) -> None:
-        self._values.extend(values)
-        self._offsets.append(len(self._values))
-
-    def array(self) -> pa.Array:
-        return pa.ListArray.from_arrays(
-            pa.array(self._offsets, pa.int32()), pa.array(self._values, pa.string())
-        )
+def _lists(values: Sequence[Packed]) -> pa.ListArray:
+    lengths = np.frombuffer(b"".join([one.lengths for one in values]), "i4")
+    strings = _strings(lengths, b"".join([one.whole for one in values]), pa.string())
+    counts = np.array([one.count for one in values], "i4")
+    return pa.ListArray.from_arrays(pa.array(_offsets(counts)), strings)
 
 
-class _Maps:
-    """A column of maps from string to string."""
-
-    def __init__(self) -> None:
-        self._offsets = [0]
-        self._keys: list[str] = []
-        self._values: list[str] = []
-
-    def add(self, pairs: dict[str, str] | None) -> None:
-        if pairs:
-            self._keys.extend(pairs)
-            self._values.extend(pairs.values())
-        self._offsets.append(len(self._keys))
-
-    def array(self) -> pa.Array:
-        return pa.MapArray.from_arrays(
-            pa.array(self._offsets, pa.int32()),
-            pa.array(self._keys, pa.string()),
-            pa.array(self._values, pa.string()),
-        )
+def _maps(values: Sequence[dict[str, str]]) -> pa.MapArray:
+    keys = texts(list(chain.from_iterable(values)))
+    items = texts(list(chain.from_iterable(one.values() for one in values)))
+    return pa.MapArray.from_arrays(pa.array(_offsets(_lengths(values))), keys, items)

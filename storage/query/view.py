@@ -53,7 +53,7 @@ def from_json(payload: bytes, sdk: str, received_ms: int) -> EventView:
     """The view of an event's bytes as sent: what its columns will hold. Raises storage.extract.Unreadable for what is no JSON object."""
     found = extract(payload)
     device, error = found.device, found.error
-    files, functions = found.places()
+    places = found.places()
     return EventView(
         type=error.type,
         message=error.message,
@@ -67,8 +67,8 @@ def from_json(payload: bytes, sdk: str, received_ms: int) -> EventView:
         locale=device.locale or "",
         sdk=sdk,
         user=(found.user.id if found.user else None) or "",
-        files=files,
-        functions=functions,
+        files=places.files,
+        functions=places.functions,
         timestamp=event_time(to_ms(found.timestamp), received_ms),
     )
 

@@ -41,15 +41,42 @@ def stack(*functions: str) -> list[dict[str, object]]:
 def test_places_are_those_of_all_causes_each_once_outermost_first() -> None:
     cause = {"type": "C", "message": "", "stack": stack("b", "c")}
     error = {"type": "E", "message": "", "stack": stack("a", "b"), "cause": cause}
-    assert extract(with_field("error", error)).places() == (("a.js", "b.js", "c.js"), ("a", "b", "c"))
+    for _ in range(2):
+        places = extract(with_field("error", error)).places()
+        assert (places.files, places.functions) == (("a.js", "b.js", "c.js"), ("a", "b", "c"))
+
+
+def test_stacks_of_one_checksum_keep_their_own_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.extract.isal_zlib.crc32", lambda _: 7)
+    for name in ("a", "b", "a"):
+        error = {
+            "type": "E",
+            "message": "",
+            "stack": stack(name),
+            "cause": {"type": "C", "message": "", "stack": []},
+        }
+        assert extract(with_field("error", error)).places().files == (f"{name}.js",)
+
+
+@given(st.lists(st.text(max_size=9), max_size=5))
+def test_packed_names_are_the_names(names: list[str]) -> None:
+    frames = [{"file": name, "function": name, "line": 1, "inApp": True} for name in names]
+    error = {"type": "E", "message": "", "stack": frames}
+    places = extract(with_field("error", error)).places()
+    packed, found, at = places.packed_files, [], 0
+    for length in memoryview(packed.lengths).cast("i"):
+        found.append(packed.whole[at : at + length].decode())
+        at += length
+    assert tuple(found) == places.files == tuple(dict.fromkeys(names))
+    assert packed.count == len(found)
 
 
 def test_places_are_bounded() -> None:
     many = stack(*(f"f{n}" for n in range(100)))
     cause = {"type": "C", "message": "", "stack": stack("last")}
     error = {"type": "E", "message": "", "stack": many, "cause": cause}
-    files, functions = extract(with_field("error", error)).places()
-    assert len(files) == len(functions) == MAX_PLACES
+    places = extract(with_field("error", error)).places()
+    assert len(places.files) == len(places.functions) == MAX_PLACES
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import user_hash, uuid7
 from schemas.payload import BadPayload, compress
 from schemas.times import event_time, from_ms, iso
-from storage.rows import COLUMNS, EventColumns, event_times, joined, uint128
+from storage.rows import COLUMNS, EventColumns, event_times, joined, texts, uint128
 from tests.unit.storage.test_extract import EVENT
 
 GROUPING = Grouping(2**64 - 1, "v1", "frames", ("E", "a.js"))
@@ -82,6 +82,41 @@ def test_event_times_of_a_column_are_those_of_each_event(pairs: list[tuple[int, 
     sent = np.array([ms / 1000 + micros / 1e6 for ms, _, micros in pairs])
     received = np.array([ms for _, ms, _ in pairs], "i8")
     assert event_times(sent, received).tolist() == [event_time(ms, at) for ms, at, _ in pairs]
+
+
+def test_each_row_of_a_block_keeps_its_own_values() -> None:
+    """Equal values are kept once and stacks are shared, so rows must not change places."""
+    sent = []
+    for number in range(40):
+        device = {
+            "os": ("ios", "android")[number % 2],
+            "osVersion": str(number % 3),
+            "model": "münze" * (number % 4),
+        }
+        names = [f"f{n}{'ß' * (number % 5)}" for n in range(number % 7)]
+        frames = [{"file": name, "function": name[::-1], "line": 1, "inApp": True} for name in names]
+        error = {"type": f"E{number % 6}", "message": f"m{'é' * (number % 2)}{number}", "stack": frames}
+        tags = {f"k{n}": f"v{number}" for n in range(number % 4)}
+        sent.append(
+            chunk_event(
+                device=device, error=error, tags=tags, release=f"r{number % 5}", environment=f"e{number % 3}"
+            )
+        )
+    found = rows(*sent)
+    for number, row in enumerate(found):
+        assert (row["os"], row["os_version"]) == (("ios", "android")[number % 2], str(number % 3))
+        assert row["model"] == "münze" * (number % 4)
+        assert row["files"] == [f"f{n}{'ß' * (number % 5)}" for n in range(number % 7)]
+        assert row["functions"] == [name[::-1] for name in row["files"]]
+        assert (row["error_type"], row["message"]) == (f"E{number % 6}", f"m{'é' * (number % 2)}{number}")
+        assert row["tags"] == [(f"k{n}", f"v{number}") for n in range(number % 4)]
+        assert (row["release"], row["environment"]) == (f"r{number % 5}", f"e{number % 3}")
+        assert row["payload"] == sent[number].payload
+
+
+@given(st.lists(st.text()))
+def test_texts_is_the_column_of_its_values(values: list[str]) -> None:
+    assert texts(values).to_pylist() == values
 
 
 @given(st.lists(st.binary()))
