@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from storage.query.parameters import Sql
-from storage.reader import Reader, issue_list
+from storage.reader import Reader, figures, issue_list
 from storage.reader.execute import Executor, Rows
 from storage.reader.issue_rows import read_row
 from storage.reader.session import Session
@@ -58,7 +58,7 @@ async def calls(reader: Reader, session: Session, project: int, now_ms: int) -> 
     either = " OR ".join(f"nothing{number}" for number in range(200))
     return [
         Measured("issues", lambda: reader.issues(project), (20, 25)),
-        Measured("the small series of 50 issues", lambda: session.rows(issue_list.page_trends(asked, rows)), (10, 10)),
+        Measured("figures and small series of 50 issues", lambda: session.rows(figures.of_issues(asked, {row.issue_id: row.fingerprints for row in rows})), (10, 10)),
         Measured("series of the project", lambda: reader.project_stats(project), (10, 15)),
         Measured("series of an issue", lambda: reader.issue_stats(issue), (10, 15)),
         Measured("event by id, with its neighbours", lambda: reader.issue_event(issue, event), (20, 25)),

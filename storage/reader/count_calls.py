@@ -12,10 +12,10 @@ async def issue_stats(
     session: Session, issue: str, query: str, interval: Interval | None, start: int | None, end: int | None
 ) -> Series:
     """Events and users of an issue by interval."""
-    row = await session.issue(issue)
-    asked = session.question(row.project_id, query, start, end)
+    place = await session.place(issue)
+    asked = session.question(place.project_id, query, start, end)
     chosen = series.chosen_interval(interval, asked.span, asked.now_ms)
-    rows = await session.rows(series.counts(asked, row.fingerprints, chosen))
+    rows = await session.rows(series.counts(asked, place.fingerprints, chosen))
     return series.filled(rows, asked.span, chosen, asked.now_ms)
 
 

@@ -29,10 +29,10 @@ _COLUMNS: Final = (
     "sdk",
     "user_id",
     "tags",
-    "grouping_version",
-    "grouping_rule",
 )
 COLUMNS: Final = ", ".join(_COLUMNS)
+
+PLACED: Final = "id, toUnixTimestamp64Milli(ts), fingerprint, toUnixTimestamp64Milli(received), sdk, grouping_version, grouping_rule"
 
 
 class StoredEvent(Struct, frozen=True):
@@ -56,13 +56,28 @@ class StoredEvent(Struct, frozen=True):
     sdk: str
     user_id: str
     tags: dict[str, str]
-    grouping_version: str
-    grouping_rule: str
+
+
+class Placed(Struct, frozen=True):
+    """Where an event stands, and what its payload doesn't tell; columns in the order of `PLACED`, times are Unix ms."""
+
+    id: int
+    time: int
+    fingerprint: int = 0
+    received: int = 0
+    sdk: str = ""
+    grouping_version: str = ""
+    grouping_rule: str = ""
 
 
 def read_event(columns: Sequence[Any]) -> StoredEvent:
     """A row of an answer that selected `COLUMNS`."""
     return StoredEvent(*columns)
+
+
+def read_placed(columns: Sequence[Any]) -> Placed:
+    """A row of an answer that selected `PLACED`."""
+    return Placed(*columns)
 
 
 def issue_of(project: int, fingerprint: int, issues: Mapping[int, int]) -> int:

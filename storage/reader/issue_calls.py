@@ -1,18 +1,20 @@
 """Calls about issues: the list, one, and its changes."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Raw
 from msgspec.structs import replace
 
 from schemas.times import iso
 from storage.reader import activity as changes
-from storage.reader import issue_list
+from storage.reader import figures, issue_list
 from storage.reader.answers import ActivityPage, ActivityRow, Issue, IssuePage, Sort
 from storage.reader.cursors import ActivityCursor, IssueCursor, first_cursor, read_cursor, write_cursor
 from storage.reader.errors import BadQuery
+from storage.reader.execute import Rows
 from storage.reader.identifiers import page_limit
 from storage.reader.issue_rows import Counted, IssueRow, answer, read_row
 from storage.reader.question import Question
@@ -46,9 +48,8 @@ async def issues(
             raise BadQuery("cursor", "a nextCursor of the same list")
         # Later pages are cut from the same range as the first, whatever the time is now.
         asked = replace(asked, span=Range(last.start, last.end), now_ms=last.now_ms)
-    found = await _page(session, asked, sort, limit, last)
+    found, counted = await _page(session, asked, sort, limit, last)
     shown = found[:limit]
-    counted = await _counted(session, asked, [row for _, row in shown])
     return IssuePage(
         # An issue can be known a moment before the block with its first events is.
         issues=[answer(row, counted[row.issue_id]) for _, row in shown if counted[row.issue_id].events],
@@ -60,7 +61,7 @@ async def issue(session: Session, issue_id: str, query: str, start: int | None, 
     """One issue, counted in range and query."""
     row = await session.issue(issue_id)
     asked = session.question(row.project_id, query, start, end)
-    counted = await _counted(session, asked, [row])
+    counted = await _counted(session, asked, {row.issue_id: row.fingerprints})
     return answer(row, counted[row.issue_id])
 
 
@@ -68,9 +69,9 @@ async def activity(session: Session, issue_id: str, limit: int, cursor: str | No
     """A page of an issue's changes, newest first."""
     page_limit(limit)
     last = read_cursor(cursor, ActivityCursor)
-    row = await session.issue(issue_id)
-    asked = session.question_ever(row.project_id, "", None, None)
-    found = await session.rows(changes.page(asked, row.issue_id, limit, last))
+    place = await session.place(issue_id)
+    asked = session.question_ever(place.project_id, "", None, None)
+    found = await session.rows(changes.page(asked, place.issue_id, limit, last))
     shown = [
         (int(at), ActivityRow(id=change, kind=kind, by=by, at=iso(at), data=Raw(data.encode() or b"{}")))
         for change, kind, by, at, data in found[:limit]
@@ -84,44 +85,52 @@ async def activity(session: Session, issue_id: str, limit: int, cursor: str | No
 
 async def _page(
     session: Session, asked: Question, sort: Sort, limit: int, last: IssueCursor | None
-) -> list[Keyed]:
-    """Sort keys and rows of a page, one more than the limit where there is one."""
+) -> tuple[list[Keyed], Mapping[int, Counted]]:
+    """Sort keys and rows of a page, one more than the limit where there is one, and the figures of each issue."""
     if issue_list.needs_no_count(asked, sort):
         rows = await session.rows(issue_list.seen_page(asked, sort, limit, last))
-        return [(key, read_row(columns)) for key, *columns in rows]
+        found = [(key, read_row(columns)) for key, *columns in rows]
+        return found, await _counted(
+            session, asked, {row.issue_id: row.fingerprints for _, row in found[:limit]}
+        )
+    if issue_list.needs_one_look(asked):
+        keys = await session.rows(issue_list.page_with_figures(asked, sort, limit, last))
+        counted = _read_figures(asked, [figures for _, *figures in keys])
+        return await _rows(session, asked, keys), counted
     keys = await session.rows(issue_list.counted_page(asked, sort, limit, last))
+    return await asyncio.gather(
+        _rows(session, asked, keys),
+        _counted(session, asked, {issue: members for _, issue, members in keys[:limit]}),
+    )
+
+
+async def _rows(session: Session, asked: Question, keys: Rows) -> list[Keyed]:
+    """The rows of issues that were found, with their keys."""
     if not keys:
         return []
-    rows = await session.rows(issue_list.rows_by_id(asked, [issue for _, issue in keys]))
+    rows = await session.rows(issue_list.rows_by_id(asked, [issue for _, issue, *_ in keys]))
     by_id = {row.issue_id: row for row in map(read_row, rows)}
     # An issue that changed between the two statements so that it no longer fits is left out.
-    return [(key, by_id[issue]) for key, issue in keys if issue in by_id]
+    return [(key, by_id[issue]) for key, issue, *_ in keys if issue in by_id]
 
 
-async def _counted(session: Session, asked: Question, rows: Sequence[IssueRow]) -> dict[int, Counted]:
-    """What range and query count of each row."""
-    if not rows:
-        return {}
-    trends: dict[int, dict[int, int]] = defaultdict(dict)
-    figures: dict[int, tuple[int, int]] = {}
-    if asked.level == "events":
-        for number, events, users, buckets in await session.rows(issue_list.page_figures(asked, rows)):
-            figures[number], trends[number] = (events, users), dict(buckets)
-    else:
-        counts, trend_rows = await asyncio.gather(
-            session.rows(issue_list.page_counts(asked, rows)),
-            session.rows(issue_list.page_trends(asked, rows)),
-        )
-        figures = {number: (events, users) for number, events, users in counts}
-        for number, bucket, events in trend_rows:
-            trends[number][bucket] = events
-    return {
-        row.issue_id: Counted(
-            *figures.get(row.issue_id, (0, 0)),
-            trend=tuple(trend_counts(trends[row.issue_id], asked.span, asked.now_ms)),
-        )
-        for row in rows
-    }
+async def _counted(
+    session: Session, asked: Question, members: Mapping[int, Sequence[int]]
+) -> Mapping[int, Counted]:
+    """What range and query count of each issue, given by its fingerprints."""
+    return _read_figures(asked, await session.rows(figures.of_issues(asked, members)) if members else ())
+
+
+def _read_figures(asked: Question, rows: Sequence[Sequence[Any]]) -> Mapping[int, Counted]:
+    counted: dict[int, Counted] = defaultdict(
+        lambda: Counted(trend=tuple(trend_counts({}, asked.span, asked.now_ms)))
+    )
+    for issue, events, users, buckets in rows:
+        trend: Counter[int] = Counter()
+        for bucket, many in buckets:
+            trend[bucket] += many
+        counted[issue] = Counted(events, users, tuple(trend_counts(trend, asked.span, asked.now_ms)))
+    return counted
 
 
 def _cursor(asked: Question, sort: Sort, shown: Sequence[Keyed], last: IssueCursor | None) -> IssueCursor:

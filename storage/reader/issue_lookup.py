@@ -1,19 +1,40 @@
 """Statements that find issues: by id, whatever their project, and by fingerprint."""
 
 from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
 
 from storage.query.parameters import Parameters, Sql
 from storage.reader.issue_rows import COLUMNS
 from storage.reader.question import Question
 
+PLACE: Final = (
+    "project_id, issue_id, fingerprints, toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events,"
+    " merged_into, grouping_parts"
+)
 
-def issue_by_id(issue: int, project: int | None) -> Sql:
-    """`COLUMNS` of an issue. Its id is unique among all projects; with the project it is found by the table's key."""
+
+class IssuePlace(Struct, frozen=True):
+    """What finding an issue's events takes: few columns, so that they are read fast. In the order of `PLACE`; times are Unix ms."""
+
+    project_id: int
+    issue_id: int
+    fingerprints: list[int]
+    first_seen: int
+    last_seen: int
+    events: int
+    merged_into: int
+    grouping_parts: list[str]
+
+
+def issue_by_id(issue: int, project: int | None, columns: str = COLUMNS) -> Sql:
+    """Columns of an issue. Its id is unique among all projects; with the project it is found by the table's key."""
     parameters = Parameters()
     conditions = [f"issue_id = {parameters.add(issue, 'UInt64')}", "deleted = 0"]
     if project is not None:
         conditions.append(f"project_id = {parameters.add(project, 'UInt32')}")
-    text = f"SELECT {COLUMNS} FROM issues FINAL WHERE {' AND '.join(conditions)} LIMIT 1"
+    text = f"SELECT {columns} FROM issues FINAL WHERE {' AND '.join(conditions)} LIMIT 1"
     return Sql(text, parameters.values)
 
 

@@ -60,14 +60,14 @@ def ceil(ms: int, unit: int) -> int:
 
 def cut(span: Range, smallest: int = HOUR_MS) -> Cut:
     """The pieces of a range. With `smallest` a day there are no hours: what is beside the days is edges."""
-    inner, edges = _inner(span, smallest)
+    inner, edges = whole(span, smallest)
     if inner is None or smallest == DAY_MS:
         return Cut((inner,) if inner else (), (), edges)
-    days, hours = _inner(inner, DAY_MS)
+    days, hours = whole(inner, DAY_MS)
     return Cut((days,) if days else (), hours, edges)
 
 
-def _inner(span: Range, unit: int) -> tuple[Range | None, tuple[Range, ...]]:
+def whole(span: Range, unit: int) -> tuple[Range | None, tuple[Range, ...]]:
     """The whole units of a range, and what is beside them."""
     start = ceil(span.start, unit)
     end = None if span.end is None else floor(span.end, unit)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from storage.query.parameters import Sql
-from storage.reader import count_calls, event_calls, issue_calls, samples, tag_calls
+from storage.reader import count_calls, event_calls, event_detail, issue_calls, samples, tag_calls
 from storage.reader import similar as similar_issues
 from storage.reader.answers import (
     ActivityPage,
@@ -54,7 +54,7 @@ class Reader:
 
     async def project_of(self, issue: str) -> int:
         """The project of an issue. Raises NotFound."""
-        return (await self._session.issue(issue)).project_id
+        return (await self._session.place(issue)).project_id
 
     async def row(self, issue: str) -> IssueRow:
         """What is stored of an issue, or of the one that it was merged into. Raises NotFound."""
@@ -120,11 +120,11 @@ class Reader:
 
     async def issue_event(self, issue: str, event: str) -> EventDetail:
         """An event of an issue by its id, or `latest`, or `oldest`."""
-        return await event_calls.issue_event(self._session, issue, event)
+        return await event_detail.issue_event(self._session, issue, event)
 
     async def project_event(self, project: int, event: str) -> EventDetail:
         """An event of a project by its id, or `latest`, or `oldest`."""
-        return await event_calls.project_event(self._session, project, event)
+        return await event_detail.project_event(self._session, project, event)
 
     async def sample(
         self,

@@ -1,14 +1,14 @@
 """What all read calls share: the clock, ClickHouse, and how an issue's id becomes its row."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from storage.query.parameters import Sql
 from storage.reader.errors import NotFound
 from storage.reader.execute import Executor, Rows
 from storage.reader.identifiers import issue_number
-from storage.reader.issue_lookup import issue_by_id
-from storage.reader.issue_rows import IssueRow, read_row
+from storage.reader.issue_lookup import PLACE, IssuePlace, issue_by_id
+from storage.reader.issue_rows import COLUMNS, IssueRow, read_row
 from storage.reader.question import Question, question
 from storage.reader.ranges import Range, asked_range
 
@@ -17,6 +17,7 @@ _MERGES: Final = 16
 _REMEMBERED: Final = 50_000
 """Issues whose project is kept: a few MB."""
 ALWAYS: Final = Range(0, None)
+Found = TypeVar("Found", IssueRow, IssuePlace)
 
 
 class Session:
@@ -42,16 +43,30 @@ class Session:
 
     async def issue(self, issue: str) -> IssueRow:
         """The row of an issue, or of the one that it was merged into. Raises NotFound."""
-        number = issue_number(issue)
+        return await self._followed(issue_number(issue), None, COLUMNS, read_row)
+
+    async def place(self, issue: str, project: int | None = None) -> IssuePlace:
+        """As `issue`, of the columns that finding its events takes; faster where its project is known."""
+        return await self._followed(issue_number(issue), project, PLACE, lambda row: IssuePlace(*row))
+
+    def known_project(self, issue: int) -> int | None:
+        """The project of an issue that was asked for before."""
+        return self._projects.get(issue)
+
+    async def _followed(
+        self, number: int, project: int | None, columns: str, read: Callable[[Sequence[Any]], Found]
+    ) -> Found:
         for _ in range(_MERGES):
-            rows = await self.rows(issue_by_id(number, self._projects.get(number)))
+            known = self._projects.get(number, project)
+            rows = await self.rows(issue_by_id(number, known, columns))
             if not rows:
                 break
-            row = read_row(rows[0])
+            row = read(rows[0])
             self._remember(number, row.project_id)
             if not row.merged_into:
                 return row
-            number = row.merged_into
+            # A merge stays within its project.
+            number, project = row.merged_into, row.project_id
         raise NotFound("there is no such issue")
 
     def _remember(self, issue: int, project: int) -> None:

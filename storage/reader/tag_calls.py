@@ -13,9 +13,9 @@ async def issue_tags(
     session: Session, issue: str, query: str, start: int | None, end: int | None
 ) -> TagFacets:
     """The most frequent values of each tag among an issue's events."""
-    row = await session.issue(issue)
-    asked = session.question_ever(row.project_id, query, start, end)
-    return await _facets(session, asked, row.fingerprints)
+    place = await session.place(issue)
+    asked = session.question_ever(place.project_id, query, start, end)
+    return await _facets(session, asked, place.fingerprints)
 
 
 async def project_tags(

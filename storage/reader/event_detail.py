@@ -1,0 +1,200 @@
+"""Calls about one event: with its payload, its issue and its neighbours."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from schemas.ids import hex64, issue_id
+from schemas.times import iso
+from storage.reader import event_lookup
+from storage.reader.answers import EventDetail, GroupingOf
+from storage.reader.errors import DamagedPayload, NotFound
+from storage.reader.event_rows import Placed, read_placed
+from storage.reader.execute import Rows
+from storage.reader.identifiers import event_number, event_text, issue_number
+from storage.reader.issue_lookup import IssuePlace, issues_of
+from storage.reader.payloads import readable
+from storage.reader.question import Question
+from storage.reader.ranges import DAY_MS, HOUR_MS, Range
+from storage.reader.session import ALWAYS, Session
+
+_SETTLING_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
+_SETTLED_MS: Final = 300_000
+_NEAR_GAPS: Final = 8
+"""Mean distances between an issue's events within which its neighbours are looked for first."""
+_OUTERMOST: Final = {"latest": True, "oldest": False}
+
+
+class _Home(Struct, frozen=True):
+    """The issue of an event; `reach` is how far from it (ms) the neighbours are looked for first."""
+
+    issue: int
+    fingerprints: Sequence[int]
+    parts: Sequence[str]
+    reach: int = DAY_MS
+
+
+async def issue_event(session: Session, issue: str, event: str) -> EventDetail:
+    """An event of an issue by its id, or `latest`, or `oldest`."""
+    if event in _OUTERMOST:
+        place = await session.place(issue)
+        asked = session.question_ever(place.project_id, "", None, None)
+        stored = await _outermost(session, asked, place, _OUTERMOST[event])
+        return await _shown(session, asked, stored, _home(place), None)
+    number = event_number(event)
+    project = session.known_project(issue_number(issue))
+    if project is None:
+        place = await session.place(issue)
+        asked = session.question_ever(place.project_id, "", None, None)
+        payload = await _payload(session, asked, number)
+    else:
+        # Project and id are enough to look for the payload, beside the question about the issue.
+        asked = session.question_ever(project, "", None, None)
+        place, payload = await asyncio.gather(session.place(issue), _payload(session, asked, number))
+    return await _by_id(session, asked, number, payload, _home(place))
+
+
+async def project_event(session: Session, project: int, event: str) -> EventDetail:
+    """An event of a project by its id, or `latest`, or `oldest`."""
+    asked = session.question_ever(project, "", None, None)
+    payload: Rows | None = None
+    if event in _OUTERMOST:
+        rows = await session.rows(event_lookup.outermost(asked, None, newest=_OUTERMOST[event]))
+    else:
+        number = event_number(event)
+        payload = await _payload(session, asked, number)
+        rows = await session.rows(event_lookup.event_by_id(asked, number, payload[0][0] if payload else None))
+    stored = _first(rows)
+    return await _shown(session, asked, stored, await _home_of(session, asked, stored.fingerprint), payload)
+
+
+async def _by_id(session: Session, asked: Question, number: int, payload: Rows, home: _Home) -> EventDetail:
+    if not payload:
+        stored = _first(await session.rows(event_lookup.event_by_id(asked, number, None)))
+        _belongs(stored, home)
+        return await _shown(session, asked, stored, home, payload)
+    time = int(payload[0][0])
+    rows, (before, after) = await asyncio.gather(
+        session.rows(event_lookup.event_by_id(asked, number, time)),
+        _neighbours(session, asked, Placed(number, time), home),
+    )
+    stored = _first(rows)
+    _belongs(stored, home)
+    return _detail(asked, stored, payload[0][1], home, before, after)
+
+
+async def _shown(
+    session: Session, asked: Question, stored: Placed, home: _Home, payload: Rows | None
+) -> EventDetail:
+    """What is left to find of an event whose row is known."""
+    settled, (before, after) = await asyncio.gather(
+        _settled(session, asked, stored, payload), _neighbours(session, asked, stored, home)
+    )
+    return _detail(asked, stored, settled[0][1] if settled else None, home, before, after)
+
+
+async def _payload(session: Session, asked: Question, event: int) -> Rows:
+    """Time and payload of an event, while it is kept: first near the time that its id carries."""
+    near = event_lookup.likely_range(event)
+    rows: Rows = () if near is None else await session.rows(event_lookup.payload_by_id(asked, event, near))
+    return rows or await session.rows(event_lookup.payload_by_id(asked, event))
+
+
+async def _settled(session: Session, asked: Question, stored: Placed, payload: Rows | None) -> Rows:
+    """The payload of a row. A block becomes visible table by table: that of a row that has just come may still be on its way."""
+    at = Range(stored.time, stored.time + 1)
+    rows = (
+        await session.rows(event_lookup.payload_by_id(asked, stored.id, at)) if payload is None else payload
+    )
+    for pause in _SETTLING_SECONDS:
+        if rows or asked.now_ms - stored.received > _SETTLED_MS:
+            break
+        await asyncio.sleep(pause)
+        rows = await session.rows(event_lookup.payload_by_id(asked, stored.id, at))
+    return rows
+
+
+async def _outermost(session: Session, asked: Question, place: IssuePlace, newest: bool) -> Placed:
+    """The newest or oldest event of an issue: first where the issue says that it is."""
+    beyond = place.last_seen - HOUR_MS if newest else place.first_seen + HOUR_MS
+    of = place.fingerprints
+    rows: Rows = ()
+    if beyond > 0:
+        rows = await session.rows(event_lookup.outermost(asked, of, newest, beyond))
+    return _first(rows or await session.rows(event_lookup.outermost(asked, of, newest)))
+
+
+async def _neighbours(
+    session: Session, asked: Question, stored: Placed, home: _Home
+) -> tuple[int | None, int | None]:
+    """Ids of the events before and after: first near the event, where few parts have to be asked, then anywhere."""
+    end = stored.time + home.reach
+    near = Range(max(0, stored.time - home.reach), end if end < asked.now_ms else None)
+    found = await _beside(session, asked, stored, home, near)
+    missing = (-1 not in found and near.start > 0) or (1 not in found and near.end is not None)
+    if missing:
+        found = await _beside(session, asked, stored, home, ALWAYS)
+    return found.get(-1), found.get(1)
+
+
+async def _beside(
+    session: Session, asked: Question, stored: Placed, home: _Home, near: Range
+) -> dict[int, int]:
+    rows = await session.rows(event_lookup.neighbours(asked, home.fingerprints, stored, near))
+    return {int(side): int(number) for side, number in rows}
+
+
+async def _home_of(session: Session, asked: Question, fingerprint: int) -> _Home:
+    """The issue of a fingerprint: most often the one that it opened, else the one that is found to have it."""
+    own = issue_id(asked.project, fingerprint)
+    try:
+        place = await session.place(hex64(own), asked.project)
+    except NotFound:
+        return _Home(own, [fingerprint], [])
+    if fingerprint in place.fingerprints:
+        return _home(place)
+    known = await session.rows(issues_of(asked, [fingerprint]))
+    return (
+        _home(await session.place(hex64(known[0][1]), asked.project))
+        if known
+        else _Home(own, [fingerprint], [])
+    )
+
+
+def _home(place: IssuePlace) -> _Home:
+    gap = (place.last_seen - place.first_seen) // max(1, place.events)
+    return _Home(place.issue_id, place.fingerprints, place.grouping_parts, max(DAY_MS, _NEAR_GAPS * gap))
+
+
+def _first(rows: Rows) -> Placed:
+    if not rows:
+        raise NotFound("there is no such event")
+    return read_placed(rows[0])
+
+
+def _belongs(stored: Placed, home: _Home) -> None:
+    if stored.fingerprint not in home.fingerprints:
+        raise NotFound("there is no such event in this issue")
+
+
+def _detail(
+    asked: Question, stored: Placed, payload: bytes | None, home: _Home, before: int | None, after: int | None
+) -> EventDetail:
+    detail = EventDetail(
+        event=None if payload is None else readable(stored.id, payload),
+        event_id=event_text(stored.id),
+        project_id=str(asked.project),
+        issue_id=hex64(home.issue),
+        fingerprint=hex64(stored.fingerprint),
+        time=iso(stored.time),
+        received_at=iso(stored.received),
+        sdk=stored.sdk,
+        previous_event_id=None if before is None else event_text(before),
+        next_event_id=None if after is None else event_text(after),
+        grouping=GroupingOf(stored.grouping_version, stored.grouping_rule, list(home.parts)),
+    )
+    if payload is not None and detail.event is None:
+        raise DamagedPayload(detail)
+    return detail
