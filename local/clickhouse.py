@@ -8,15 +8,19 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 from typing import Literal
+from urllib.parse import quote
 
 from local.clickhouse_tokens import prune_tokens
 from local.errors import MissingProgram, StartError
 from local.ports import kept_ports
 from local.private_file import write_private
 from local.process import await_ready, end, spawn, sweep
+from storage.analyst_views import TABLES
+from storage.analysts import rows_of
 
 User = Literal["svc", "reader", "analyst"]
 USERS: tuple[User, ...] = ("svc", "reader", "analyst")
@@ -34,23 +38,39 @@ def fill(template: str, **values: object) -> str:
     return Template((TEMPLATES / template).read_text()).substitute(values)
 
 
+def analyst_rows(projects: Sequence[int]) -> str:
+    """The part of `users.xml` that leaves analysts the rows of these projects; empty where none is named."""
+    if not projects:
+        return ""
+    tables = "".join(f"<{table}><filter>{rows_of(projects)}</filter></{table}>" for table in TABLES)
+    return f"\n      <databases><{DATABASE}>{tables}</{DATABASE}></databases>"
+
+
 class LocalClickHouse:
     """A server whose data, port, passwords and configuration live in `directory`.
 
     All methods block; call them with `asyncio.to_thread` from a loop. The server dies with this process. `memory` and `query_memory` are
-    bytes: of the whole server and of one query.
+    bytes: of the whole server and of one query. `analyst_password` replaces the one that is made for the user `analyst`, who sees
+    `analyst_projects` or, where none is named, every project.
     """
 
     def __init__(
-        self, directory: Path, memory: int = 4 << 30, query_memory: int = 1 << 30, log: Path | None = None
+        self,
+        directory: Path,
+        memory: int = 4 << 30,
+        query_memory: int = 1 << 30,
+        log: Path | None = None,
+        analyst_password: str = "",
+        analyst_projects: Sequence[int] = (),
     ) -> None:
         self.directory = directory.resolve()
         self.memory = memory
         self.query_memory = query_memory
         self.log = log or self.directory / "log" / "stderr.log"
+        self.analyst_projects = analyst_projects
         (self.directory / "log").mkdir(parents=True, exist_ok=True)
         self._port = kept_ports(self.directory / "ports.json", ("http",))["http"]
-        self._passwords = self._make_passwords()
+        self._passwords = self._make_passwords() | ({"analyst": analyst_password} if analyst_password else {})
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -60,7 +80,7 @@ class LocalClickHouse:
 
     def url(self, user: User = "svc", database: str = DATABASE) -> str:
         """The address in the form of SVC_CLICKHOUSE_URL."""
-        return f"http://{user}:{self._passwords[user]}@127.0.0.1:{self._port}/{database}"
+        return f"http://{user}:{quote(self._passwords[user], safe='')}@127.0.0.1:{self._port}/{database}"
 
     def prepare(self) -> list[str]:
         """Mend what a kill may have left, write the configuration, and return the command that runs the server."""
@@ -68,9 +88,20 @@ class LocalClickHouse:
             raise MissingProgram(CHDB_MISSING)
         prune_tokens(self.directory)
         sums = {user: hashlib.sha256(word.encode()).hexdigest() for user, word in self._passwords.items()}
-        limits = {"query_memory": self.query_memory, "spill": self.query_memory // 2}
-        users = fill("users.xml", database=DATABASE, **limits, **sums)
+        limits = {
+            "query_memory": self.query_memory,
+            "user_memory": 2 * self.query_memory,
+            "spill": self.query_memory // 2,
+        }
+        analysts = {
+            "analyst_views": hashlib.sha256(secrets.token_bytes()).hexdigest(),
+            "analyst_rows": analyst_rows(self.analyst_projects),
+        }
+        users = fill("users.xml", database=DATABASE, **limits, **sums, **analysts)
         write_private(self.directory / "users.xml", users)
+        # A function of our own in the place of the engine's, which reads any file, whoever asks.
+        (self.directory / "functions").mkdir(exist_ok=True)
+        write_private(self.directory / "functions" / "function_file.sql", fill("function_file.sql"))
         config = fill("config.xml", directory=self.directory, port=self._port, memory=self.memory)
         write_private(self.directory / "config.xml", config)
         return [sys.executable, str(CHILD), str(self.directory)]

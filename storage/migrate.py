@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from storage.analyst_views import own_views
 from storage.client import Client, open_client, parse_url, version
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -107,6 +108,7 @@ def migrate(url: str) -> list[Migration]:
             for statement in migration.statements(version(client)):
                 client.command(statement)
             client.insert("migrations", [[migration.number, migration.name]], column_names=["number", "name"])
+        own_views(client)
         return todo
     finally:
         client.close()

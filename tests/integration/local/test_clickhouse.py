@@ -107,6 +107,7 @@ def denied(address: str, sql: str) -> str:
         "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString', 'x String')",
         "SELECT * FROM remote('127.0.0.1:9000', system.one)",
         "SELECT * FROM executable('x', 'CSV', 'y Int8')",
+        "DESCRIBE TABLE file('/etc/passwd', 'LineAsString')",
         "INSERT INTO FUNCTION file('/tmp/x', 'CSV', 'x Int8') VALUES (1)",
         "CREATE TABLE svc.away (x Int8) ENGINE = URL('http://127.0.0.1:1/', 'CSV')",
         "CREATE TABLE svc.away (x Int8) ENGINE = File(CSV)",
@@ -120,6 +121,32 @@ def test_no_user_reaches_files_addresses_or_other_users(
     shared: LocalClickHouse, user: User, sql: str
 ) -> None:
     assert denied(shared.url(user), sql) == ACCESS_DENIED
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT file('/etc/passwd')",
+        "SELECT file(materialize('/etc/passwd'))",
+        "SELECT file('/etc/passwd', '')",
+        "SELECT `fi\\x6ce`('/etc/passwd')",
+        "SELECT * APPLY(file) FROM (SELECT '/etc/passwd')",
+        "SELECT arrayMap(path -> file(path), ['/etc/passwd'])",
+        "WITH (path -> file(path)) AS f SELECT f('/etc/passwd')",
+        "SELECT number FROM numbers(9) LIMIT length(file('/etc/passwd'))",
+        "SELECT * FROM numbers(length(file('/etc/passwd')))",
+        "SELECT 1 FROM system.one SETTINGS additional_table_filters = {'system.one': 'file(\\'/etc/passwd\\') != \\'\\''}",
+        "SELECT * FROM python('x')",
+        "SELECT 1 SETTINGS allow_python_table_function = 1",
+        "DROP FUNCTION file",
+    ],
+)
+def test_the_engines_own_functions_read_no_file_and_run_no_program(
+    shared: LocalClickHouse, user: User, sql: str
+) -> None:
+    assert denied(shared.url(user), sql)
+    assert run_sql(shared.url(user), "SELECT 1") == "1\n"
 
 
 @pytest.mark.parametrize("user", ["reader", "analyst"])
@@ -143,18 +170,32 @@ def test_readers_only_read(shared: LocalClickHouse, user: User, sql: str) -> Non
 @pytest.mark.parametrize("user", ["reader", "analyst"])
 def test_readers_may_choose_settings_but_not_past_their_limits(shared: LocalClickHouse, user: User) -> None:
     address = shared.url(user)
-    assert run_sql(address, "SELECT count() FROM svc.kept SETTINGS use_top_k_dynamic_filtering = 0") == "1\n"
+    assert run_sql(address, "SELECT 1 SETTINGS use_top_k_dynamic_filtering = 0") == "1\n"
     assert denied(address, "SELECT 1 SETTINGS max_memory_usage = 1000000000000") == "452"
     assert denied(address, "SELECT 1 SETTINGS max_execution_time = 3600") == "452"
 
 
-def test_launchers_own_user_may_do_nothing(shared: LocalClickHouse) -> None:
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count() FROM svc.kept",
+        "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString', 'x String')",
+        "SELECT * FROM file('/etc/passwd', 'LineAsString')",
+        "FROM file('/etc/passwd')",
+        "DESCRIBE TABLE file('/etc/passwd', 'CSVWithNames')",
+        "SELECT (FROM file('/etc/passwd'))",
+        "SELECT 1 UNION ALL FROM file('/etc/a.csv')",
+        "SELECT file('/etc/passwd')",
+        "SELECT 1 SETTINGS max_ast_elements = 1000",
+    ],
+)
+def test_launchers_own_user_may_do_nothing(shared: LocalClickHouse, sql: str) -> None:
     address = shared.url().replace(shared.url().split("//")[1].split("@")[0], "default:")
-    assert denied(address, "SELECT count() FROM svc.kept") == ACCESS_DENIED
-    assert (
-        denied(address, "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString', 'x String')")
-        == ACCESS_DENIED
-    )
+    assert denied(address, sql) in {
+        ACCESS_DENIED,
+        *("168", "201", "452"),  # too long, more than the quota, a setting that is fixed
+        "395",  # what our function in the place of file() says
+    }
 
 
 def test_our_user_may_do_what_migrations_and_retention_need(shared: LocalClickHouse) -> None:

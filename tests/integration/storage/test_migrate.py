@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import storage
 from local.command import svc
+from storage.analyst_views import own_views
 from storage.client import Client, open_client
 from storage.migrate import migrate, migrations, statements
 from tests.servers import run_sql
@@ -35,6 +36,7 @@ def test_the_sum_of_the_migrations_is_schema_sql(clickhouse_database_url: str, c
     try:
         for statement in statements(SCHEMA.read_text()):
             client.command(statement)
+        own_views(client)
         assert described(client, database) == described(client, other)
     finally:
         client.close()

@@ -1,0 +1,1 @@
+CREATE FUNCTION file AS path -> toString(throwIf(true, 'no query reads files here'))

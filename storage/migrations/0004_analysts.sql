@@ -1,0 +1,481 @@
+-- Analysts read views of stable, documented columns, with merged issues as one; every column says in the database what it means.
+
+CREATE VIEW IF NOT EXISTS issue_of AS
+SELECT project_id, fingerprint, leftPad(lower(hex(min(issue_id))), 16, '0') AS issue_id
+FROM
+(
+    SELECT project_id, issue_id, arrayJoin(fingerprints) AS fingerprint
+    FROM issues FINAL
+    WHERE deleted = 0 AND merged_into = 0
+)
+GROUP BY project_id, fingerprint;
+
+CREATE VIEW IF NOT EXISTS analyst_events
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    issue_id String COMMENT 'Issue that shows the event now, merged issues as one: 16 hexadecimal digits; empty for some seconds after a new issue''s first event',
+    fingerprint String COMMENT 'The grouping''s own key of the event, which merging does not change: 16 hexadecimal digits',
+    event_id UUID COMMENT 'The event''s id as the SDK made it (version 7, it carries a time)',
+    ts DateTime64(3, 'UTC') COMMENT 'When it happened: the event''s timestamp, or the time of receipt where the device''s clock is off by more than 30 days or 5 minutes into the future',
+    received DateTime64(3, 'UTC') COMMENT 'When the server received it',
+    release LowCardinality(String) COMMENT 'app@version+build',
+    environment LowCardinality(String) COMMENT 'Such as prod, staging, dev',
+    platform LowCardinality(String) COMMENT 'javascript, ios, android, python',
+    kind LowCardinality(String) COMMENT 'error; from lenient SDKs also anr and nearCrash',
+    os LowCardinality(String) COMMENT 'ios, android, web, other',
+    os_version LowCardinality(String) COMMENT 'Version of the operating system or browser, as the device says',
+    model LowCardinality(String) COMMENT 'Device model; empty where not sent',
+    locale LowCardinality(String) COMMENT 'BCP 47, such as de-DE; empty where not sent',
+    sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
+    user_id String COMMENT 'The application''s own id of the user; empty where none was set',
+    error_type LowCardinality(String) COMMENT 'Class of the outermost error',
+    message String COMMENT 'Message of the outermost error; lower(message) has a word index',
+    files Array(String) COMMENT 'Distinct files of all frames, causes included, at most 64',
+    functions Array(String) COMMENT 'Distinct functions of all frames, causes included, at most 64',
+    tags Map(LowCardinality(String), String) COMMENT 'Tags; a key that is not there reads as the empty string',
+    tag_pairs Array(String) COMMENT 'The tags as key=value: has(tag_pairs, ''tier=pro'') is answered by an index',
+    grouping_version LowCardinality(String) COMMENT 'Version of the grouping that made the fingerprint',
+    grouping_rule LowCardinality(String) COMMENT 'Rule of the grouping that made the fingerprint'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    e.project_id AS project_id,
+    i.issue_id AS issue_id,
+    leftPad(lower(hex(e.fingerprint)), 16, '0') AS fingerprint,
+    reinterpretAsUUID(bitOr(bitShiftLeft(e.id, 64), bitShiftRight(e.id, 64))) AS event_id,
+    e.ts AS ts,
+    e.received AS received,
+    e.release AS release,
+    e.environment AS environment,
+    e.platform AS platform,
+    e.kind AS kind,
+    e.os AS os,
+    e.os_version AS os_version,
+    e.model AS model,
+    e.locale AS locale,
+    e.sdk AS sdk,
+    e.user_id AS user_id,
+    e.error_type AS error_type,
+    e.message AS message,
+    e.files AS files,
+    e.functions AS functions,
+    e.tags AS tags,
+    arrayMap((k, v) -> concat(k, '=', v), mapKeys(e.tags), mapValues(e.tags)) AS tag_pairs,
+    e.grouping_version AS grouping_version,
+    e.grouping_rule AS grouping_rule
+FROM events AS e
+LEFT JOIN issue_of AS i ON i.project_id = e.project_id AND i.fingerprint = e.fingerprint
+SETTINGS join_use_nulls = 0
+COMMENT 'One row an event, exactly once: count() is right';
+
+CREATE VIEW IF NOT EXISTS analyst_issues
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    issue_id String COMMENT '16 hexadecimal digits, as in the pages'' addresses and in the read API',
+    fingerprints Array(String) COMMENT 'Fingerprints of the issue, with those merged into it',
+    error_type LowCardinality(String) COMMENT 'Class of the newest event''s error',
+    message String COMMENT 'Message of the newest event',
+    culprit String COMMENT 'Where the newest event happened',
+    platform LowCardinality(String) COMMENT 'Platform of most of its events',
+    status LowCardinality(String) COMMENT 'open, resolved, ignored, as it is now: rest that was agreed until a time has ended with it',
+    regressed Bool COMMENT 'Open again because it came back after it was resolved',
+    first_seen DateTime64(3, 'UTC') COMMENT 'Time of its oldest event',
+    last_seen DateTime64(3, 'UTC') COMMENT 'Time of its newest event',
+    events UInt64 COMMENT 'Events of its life, also those past their retention',
+    users UInt64 COMMENT 'Distinct users of its life: exact for a few dozen, then within 4 %',
+    first_release LowCardinality(String) COMMENT 'Release of its oldest event',
+    last_release LowCardinality(String) COMMENT 'Release of its newest event',
+    environments Array(String) COMMENT 'Environments that it was seen in',
+    releases Array(String) COMMENT 'Releases that it was seen in, the 100 latest',
+    assignee String COMMENT 'Who looks after it; empty for nobody',
+    resolved_in String COMMENT 'Release that has the fix, or next; empty where not given',
+    ignore_until String COMMENT 'JSON with time, events or users that end the rest; empty where there is none',
+    last_event_id UUID COMMENT 'Its newest event',
+    grouping_version LowCardinality(String) COMMENT 'Version of the grouping that made its fingerprint',
+    grouping_rule LowCardinality(String) COMMENT 'Rule of the grouping that made its fingerprint',
+    grouping_parts Array(String) COMMENT 'What the fingerprint was made of'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    i.project_id AS project_id,
+    leftPad(lower(hex(i.issue_id)), 16, '0') AS issue_id,
+    arrayMap(f -> leftPad(lower(hex(f)), 16, '0'), i.fingerprints) AS fingerprints,
+    i.error_type AS error_type,
+    i.message AS message,
+    i.culprit AS culprit,
+    i.platform AS platform,
+    if(
+        i.status = 'ignored' AND JSONHas(i.ignore_until, 'time')
+            AND parseDateTime64BestEffortOrZero(JSONExtractString(i.ignore_until, 'time'), 3, 'UTC') <= now64(3, 'UTC'),
+        'open', i.status
+    ) AS status,
+    CAST(i.regressed, 'Bool') AS regressed,
+    i.first_seen AS first_seen,
+    i.last_seen AS last_seen,
+    i.events AS events,
+    i.users AS users,
+    i.first_release AS first_release,
+    i.last_release AS last_release,
+    i.environments AS environments,
+    i.releases AS releases,
+    i.assignee AS assignee,
+    i.resolved_in AS resolved_in,
+    i.ignore_until AS ignore_until,
+    reinterpretAsUUID(bitOr(bitShiftLeft(i.last_event, 64), bitShiftRight(i.last_event, 64))) AS last_event_id,
+    i.grouping_version AS grouping_version,
+    i.grouping_rule AS grouping_rule,
+    i.grouping_parts AS grouping_parts
+FROM issues AS i FINAL
+WHERE i.deleted = 0 AND i.merged_into = 0
+COMMENT 'One row an issue as it is now; what was merged into another stands in that one';
+
+CREATE VIEW IF NOT EXISTS analyst_issue_activity
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    issue_id String COMMENT 'Issue that shows the change now: where it was merged into another, that one',
+    recorded_issue_id String COMMENT 'Issue that was changed',
+    at DateTime64(3, 'UTC') COMMENT 'When; of what an event caused, the time of its receipt',
+    activity_id String COMMENT 'Made of what caused the change: no change stands twice',
+    kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented',
+    by String COMMENT 'Who asked for it; system where an event caused it',
+    release String COMMENT 'Release of the event that caused it; empty for what people do',
+    data String COMMENT 'More of the change, as JSON'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    a.project_id AS project_id,
+    leftPad(lower(hex(if(m.whole = 0, a.issue_id, m.whole))), 16, '0') AS issue_id,
+    leftPad(lower(hex(a.issue_id)), 16, '0') AS recorded_issue_id,
+    a.at AS at,
+    a.id AS activity_id,
+    a.kind AS kind,
+    a.by AS by,
+    JSONExtractString(a.data, 'release') AS release,
+    a.data AS data
+FROM issue_activity AS a FINAL
+LEFT JOIN
+(
+    SELECT project_id, issue_id, merged_into AS whole
+    FROM issues FINAL
+    WHERE deleted = 0 AND merged_into != 0
+) AS m ON m.project_id = a.project_id AND m.issue_id = a.issue_id
+SETTINGS join_use_nulls = 0
+COMMENT 'One row a change of an issue';
+
+CREATE VIEW IF NOT EXISTS analyst_outcomes
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    minute DateTime('UTC') COMMENT 'Minute in which it was decided, by the server''s clock',
+    sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
+    outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; accepted = stored + duplicate + deadLettered',
+    reason LowCardinality(String) COMMENT 'Why, for what was refused or set aside',
+    count UInt64 COMMENT 'How many events, or requests that were refused unread: always add up, sum(count)'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    o.project_id AS project_id,
+    o.minute AS minute,
+    o.sdk AS sdk,
+    o.outcome AS outcome,
+    o.reason AS reason,
+    o.count AS count
+FROM outcomes AS o FINAL
+COMMENT 'What became of everything that was sent: sum(count) by what you ask for';
+
+CREATE VIEW IF NOT EXISTS analyst_issue_day
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    day Date COMMENT 'Day (UTC) of the events'' time',
+    issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
+    events Int64 COMMENT 'Events of this row: always add up, sum(events)',
+    first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
+    last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    r.project_id AS project_id,
+    r.day AS day,
+    i.issue_id AS issue_id,
+    toInt64(r.n) AS events,
+    r.first AS first_seen,
+    r.last AS last_seen,
+    r.users AS users
+FROM issue_day AS r
+LEFT JOIN issue_of AS i ON i.project_id = r.project_id AND i.fingerprint = r.fingerprint
+SETTINGS join_use_nulls = 0
+COMMENT 'Sums of analyst_events by issue and day, kept up while events arrive; a key can have several rows';
+
+CREATE VIEW IF NOT EXISTS analyst_issue_release_day
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    day Date COMMENT 'Day (UTC) of the events'' time',
+    issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
+    environment LowCardinality(String) COMMENT 'Environment of the events',
+    release LowCardinality(String) COMMENT 'Release of the events',
+    events Int64 COMMENT 'Events of this row: always add up, sum(events)',
+    first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
+    last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    r.project_id AS project_id,
+    r.day AS day,
+    i.issue_id AS issue_id,
+    r.environment AS environment,
+    r.release AS release,
+    toInt64(r.n) AS events,
+    r.first AS first_seen,
+    r.last AS last_seen,
+    r.users AS users
+FROM issue_day_er AS r
+LEFT JOIN issue_of AS i ON i.project_id = r.project_id AND i.fingerprint = r.fingerprint
+SETTINGS join_use_nulls = 0
+COMMENT 'Sums of analyst_events by issue, day, environment and release, kept up while events arrive; a key can have several rows';
+
+CREATE VIEW IF NOT EXISTS analyst_release_day
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    day Date COMMENT 'Day (UTC) of the events'' time',
+    environment LowCardinality(String) COMMENT 'Environment of the events',
+    release LowCardinality(String) COMMENT 'Release of the events',
+    events Int64 COMMENT 'Events of this row: always add up, sum(events)',
+    first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
+    last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    r.project_id AS project_id,
+    r.day AS day,
+    r.environment AS environment,
+    r.release AS release,
+    toInt64(r.n) AS events,
+    r.first AS first_seen,
+    r.last AS last_seen,
+    r.users AS users
+FROM issue_day_er AS r
+COMMENT 'As analyst_issue_release_day without the issue, which makes it several times faster';
+
+CREATE VIEW IF NOT EXISTS analyst_issue_hour
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    hour DateTime('UTC') COMMENT 'Start of the hour of the events'' time',
+    issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
+    events Int64 COMMENT 'Events of this row: always add up, sum(events)',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    r.project_id AS project_id,
+    r.hour AS hour,
+    i.issue_id AS issue_id,
+    toInt64(r.n) AS events,
+    r.users AS users
+FROM issue_hour AS r
+LEFT JOIN issue_of AS i ON i.project_id = r.project_id AND i.fingerprint = r.fingerprint
+SETTINGS join_use_nulls = 0
+COMMENT 'Sums of analyst_events by issue and hour, kept up while events arrive; a key can have several rows';
+
+CREATE VIEW IF NOT EXISTS analyst_project_hour
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    hour DateTime('UTC') COMMENT 'Start of the hour of the events'' time',
+    events Int64 COMMENT 'Events of this row: always add up, sum(events)',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    r.project_id AS project_id,
+    r.hour AS hour,
+    toInt64(r.n) AS events,
+    r.users AS users
+FROM project_hour AS r
+COMMENT 'Sums of analyst_events by project and hour, kept up while events arrive; a key can have several rows';
+
+CREATE VIEW IF NOT EXISTS analyst_tag_day
+(
+    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    day Date COMMENT 'Day (UTC) of the events'' time',
+    key LowCardinality(String) COMMENT 'Key of the tag',
+    value String COMMENT 'Value of the tag',
+    events Int64 COMMENT 'Events of this row that carry the tag with this value: always add up, sum(events)'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    r.project_id AS project_id,
+    r.day AS day,
+    r.k AS key,
+    r.v AS value,
+    toInt64(r.n) AS events
+FROM tag_day AS r
+COMMENT 'Sums of analyst_events by tag and day, kept up while events arrive; a key can have several rows';
+
+CREATE VIEW IF NOT EXISTS analyst_projects
+(
+    project_id UInt32 COMMENT 'Project',
+    name String COMMENT 'What people call it',
+    created DateTime64(3, 'UTC') COMMENT 'When it was created',
+    retention_days UInt16 COMMENT 'Days for which its events are kept, for those that arrive from now on',
+    payload_days UInt16 COMMENT 'Days for which events are kept as they were sent, for those that arrive from now on',
+    rate_limit_per_minute UInt32 COMMENT 'Events a minute that each of its tokens may send'
+)
+DEFINER = CURRENT_USER SQL SECURITY DEFINER
+AS SELECT
+    p.project_id AS project_id,
+    p.name AS name,
+    p.created AS created,
+    p.retention_days AS retention_days,
+    p.payload_days AS payload_days,
+    p.rate_limit AS rate_limit_per_minute
+FROM projects AS p FINAL
+WHERE p.deleted = 0
+COMMENT 'One row a project';
+
+ALTER TABLE events
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN fingerprint 'The grouping''s key; issues are sets of them',
+    COMMENT COLUMN ts 'When it happened: its timestamp if that is believable, else the time of receipt',
+    COMMENT COLUMN id 'The uuid''s value, big-endian, so that it sorts by time',
+    COMMENT COLUMN received 'When the server received it',
+    COMMENT COLUMN release 'app@version+build',
+    COMMENT COLUMN environment 'Such as prod, staging, dev',
+    COMMENT COLUMN platform 'javascript, ios, android, python',
+    COMMENT COLUMN kind 'error; from lenient SDKs also anr and nearCrash',
+    COMMENT COLUMN os 'ios, android, web, other',
+    COMMENT COLUMN os_version 'Version of the operating system or browser',
+    COMMENT COLUMN model 'Device model; empty where not sent',
+    COMMENT COLUMN locale 'BCP 47; empty where not sent',
+    COMMENT COLUMN sdk 'Reporting library as name/version',
+    COMMENT COLUMN user_id 'The application''s own id of the user; empty where none was set',
+    COMMENT COLUMN user_hash 'Hash of project and user for counting; 0 where there is no user',
+    COMMENT COLUMN error_type 'Class of the outermost error',
+    COMMENT COLUMN message 'Message of the outermost error',
+    COMMENT COLUMN files 'Distinct files of all frames, at most 64',
+    COMMENT COLUMN functions 'Distinct functions of all frames, at most 64',
+    COMMENT COLUMN tags 'Tags by key',
+    COMMENT COLUMN grouping_version 'Version of the grouping',
+    COMMENT COLUMN grouping_rule 'Rule of the grouping that made the fingerprint',
+    COMMENT COLUMN retention_days 'Days that it is kept, by the project when it came; part of the partition',
+    MODIFY COMMENT 'Every event once; analysts read it as analyst_events';
+
+ALTER TABLE payloads
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN id 'The event''s id, as in events',
+    COMMENT COLUMN ts 'The event''s time, as in events',
+    COMMENT COLUMN payload 'The JSON, compressed with a shared dictionary: a frame of schemas/payload.py',
+    COMMENT COLUMN payload_days 'Days that it is kept; part of the partition',
+    MODIFY COMMENT 'Every event as it was sent, for as long as the project wants';
+
+ALTER TABLE issue_day
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN day 'Day (UTC) of the events'' time',
+    COMMENT COLUMN fingerprint 'As in events',
+    COMMENT COLUMN retention_days 'As in events; part of the partition',
+    COMMENT COLUMN n 'Events; a row may hold a difference, so only sums are right',
+    COMMENT COLUMN first 'Oldest event',
+    COMMENT COLUMN last 'Newest event',
+    COMMENT COLUMN users 'State of distinct users, without 0: uniqCombinedMerge(12)',
+    MODIFY COMMENT 'Sums by fingerprint and day';
+
+ALTER TABLE issue_day_er
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN day 'Day (UTC) of the events'' time',
+    COMMENT COLUMN fingerprint 'As in events',
+    COMMENT COLUMN environment 'As in events',
+    COMMENT COLUMN release 'As in events',
+    COMMENT COLUMN retention_days 'As in events; part of the partition',
+    COMMENT COLUMN n 'Events; a row may hold a difference, so only sums are right',
+    COMMENT COLUMN first 'Oldest event',
+    COMMENT COLUMN last 'Newest event',
+    COMMENT COLUMN users 'State of distinct users, without 0: uniqCombinedMerge(12)',
+    MODIFY COMMENT 'Sums by fingerprint, day, environment and release';
+
+ALTER TABLE issue_hour
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN hour 'Start of the hour of the events'' time',
+    COMMENT COLUMN fingerprint 'As in events',
+    COMMENT COLUMN retention_days 'As in events; part of the partition',
+    COMMENT COLUMN n 'Events; a row may hold a difference, so only sums are right',
+    COMMENT COLUMN users 'State of distinct users, without 0: uniqCombinedMerge(12)',
+    MODIFY COMMENT 'Sums by fingerprint and hour';
+
+ALTER TABLE project_hour
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN hour 'Start of the hour of the events'' time',
+    COMMENT COLUMN retention_days 'As in events; part of the partition',
+    COMMENT COLUMN n 'Events; a row may hold a difference, so only sums are right',
+    COMMENT COLUMN users 'State of distinct users, without 0: uniqCombinedMerge(12)',
+    MODIFY COMMENT 'Sums by hour';
+
+ALTER TABLE tag_day
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN day 'Day (UTC) of the events'' time',
+    COMMENT COLUMN k 'Tag''s key',
+    COMMENT COLUMN v 'Tag''s value',
+    COMMENT COLUMN retention_days 'As in events; part of the partition',
+    COMMENT COLUMN n 'Events; a row may hold a difference, so only sums are right',
+    MODIFY COMMENT 'Sums by tag and day';
+
+ALTER TABLE issues
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN issue_id 'The issue that its first fingerprint opened',
+    COMMENT COLUMN fingerprints 'Its own and those merged into it',
+    COMMENT COLUMN error_type 'Class of the newest event''s error',
+    COMMENT COLUMN message 'Message of the newest event',
+    COMMENT COLUMN culprit 'Where the newest event happened',
+    COMMENT COLUMN platform 'Platform of most of its events',
+    COMMENT COLUMN status 'open, resolved, ignored; rest until a time may have ended since',
+    COMMENT COLUMN regressed '1: open again after it was resolved',
+    COMMENT COLUMN first_seen 'Time of its oldest event',
+    COMMENT COLUMN last_seen 'Time of its newest event',
+    COMMENT COLUMN events 'Events of its life',
+    COMMENT COLUMN users 'Distinct users of its life, an estimate',
+    COMMENT COLUMN first_release 'Release of its oldest event',
+    COMMENT COLUMN last_release 'Release of its newest event',
+    COMMENT COLUMN environments 'Environments that it was seen in',
+    COMMENT COLUMN releases 'Releases that it was seen in, the 100 latest',
+    COMMENT COLUMN assignee 'Who looks after it; empty for nobody',
+    COMMENT COLUMN resolved_in 'Release that has the fix, or next',
+    COMMENT COLUMN ignore_until 'JSON: what ends the rest',
+    COMMENT COLUMN last_event 'Id of its newest event',
+    COMMENT COLUMN grouping_version 'Version of the grouping',
+    COMMENT COLUMN grouping_rule 'Rule of the grouping',
+    COMMENT COLUMN grouping_parts 'What the fingerprint was made of',
+    COMMENT COLUMN merged_into 'Issue that shows it now; 0 for itself',
+    COMMENT COLUMN version 'Grows with every change; the greatest counts',
+    COMMENT COLUMN deleted '1: gone',
+    MODIFY COMMENT 'Records of the topic issues, the newest of each with FINAL';
+
+ALTER TABLE issue_activity
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN issue_id 'Issue that was changed',
+    COMMENT COLUMN at 'When; of what an event caused, the time of its receipt',
+    COMMENT COLUMN id 'Made of what caused the change',
+    COMMENT COLUMN kind 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented',
+    COMMENT COLUMN by 'Who asked for it; system where an event caused it',
+    COMMENT COLUMN data 'More of the change, as JSON',
+    MODIFY COMMENT 'Changes of issues, each once with FINAL';
+
+ALTER TABLE outcomes
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN minute 'Minute of the decision, by the server''s clock',
+    COMMENT COLUMN sdk 'Reporting library as name/version',
+    COMMENT COLUMN outcome 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered',
+    COMMENT COLUMN reason 'Why, for what was refused or set aside',
+    COMMENT COLUMN source 'Process that counted',
+    COMMENT COLUMN sequence 'Its flush: the same source and sequence twice is a repeat',
+    COMMENT COLUMN count 'How many events or refused requests',
+    MODIFY COMMENT 'What became of events and requests, each flush once with FINAL';
+
+ALTER TABLE projects
+    COMMENT COLUMN project_id 'Project',
+    COMMENT COLUMN name 'What people call it',
+    COMMENT COLUMN created 'When it was created',
+    COMMENT COLUMN retention_days 'Days for which its events are kept',
+    COMMENT COLUMN payload_days 'Days for which payloads are kept',
+    COMMENT COLUMN rate_limit 'Events a minute for each of its tokens',
+    COMMENT COLUMN version 'Grows with every change; the greatest counts',
+    COMMENT COLUMN deleted '1: gone',
+    MODIFY COMMENT 'Projects as the topic projects has them, the newest of each with FINAL';
