@@ -1,26 +1,32 @@
-"""`svc rebuild`: empties a table of the processors, which then build it again from the logs by themselves at their next start.
+"""`svc rebuild`: builds a table of the processors again, from the logs as far as they reach back, else from ClickHouse.
 
-`seen` from `events`, `issues` from `issue-deltas` with the commands in it; both are kept for seven days. What is forwarded again
-on the way carries its source position and is dropped downstream.
+From the logs: the table is emptied, and the processors build it by themselves at their next start, `seen` from `events`, `issues`
+from `issue-deltas` with the commands in it. What is forwarded again on the way carries its source position and is dropped
+downstream. From ClickHouse: see `local.rebuild_stored`.
 """
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import Final
 
 import click
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
 
 from local.console import need_kafka, settings_of
+from local.rebuild_stored import Need, issues, seen, write
 from local.workspace import Workspace
 from schemas.kafka import calm, client_options, name_of
-from schemas.settings import ProcessorsSettings
+from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
+from storage.client import ClickHouseError
 
 NOTICED_SECONDS: Final = 15.0
-TABLES: Final = {"seen": Topic.SEEN, "issues": Topic.ISSUES}
+TABLES: Final = {"issues": Topic.ISSUES, "seen": Topic.SEEN}
+LOGS: Final = {"issues": Topic.ISSUE_DELTAS, "seen": Topic.EVENTS}
 
 
 async def _members(admin: AIOKafkaAdminClient, group: str) -> int:
@@ -43,11 +49,23 @@ async def _clean(admin: AIOKafkaAdminClient, topic: str, policy: str) -> None:
     await admin.alter_configs([resource])
 
 
+async def none_working(settings: ProcessorsSettings) -> None:
+    """Raises ClickException while workers are at work: what they hold in memory would be written back."""
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    calm(admin._client)
+    await admin.start()
+    try:
+        await _all_gone(admin, settings.processors_app)
+    finally:
+        await admin.close()
+
+
 async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
     """Delete all records of a compacted topic; returns how many there were at most.
 
     Raises ClickException while workers are at work: what they hold in memory would be written back.
     """
+    await none_working(settings)
     name = name_of(settings, topic)
     admin = AIOKafkaAdminClient(**client_options(settings))
     consumer: AIOKafkaConsumer = AIOKafkaConsumer(**client_options(settings))
@@ -55,7 +73,6 @@ async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
     await admin.start()
     await consumer.start()
     try:
-        await _all_gone(admin, settings.processors_app)
         found = await admin.describe_topics([name])
         places = [TopicPartition(name, p["partition"]) for p in found[0]["partitions"]]
         if not places:
@@ -73,16 +90,58 @@ async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
         await admin.close()
 
 
-@click.command()
-@click.argument("table", type=click.Choice(sorted(TABLES)))
-@click.confirmation_option(prompt="The table is emptied and built again from the last seven days. Go on?")
-@click.pass_obj
-def rebuild(workspace: Workspace, table: str) -> None:
-    """Build a table of the processors again: `seen` (ids) or `issues` (counts and states).
+async def _is_whole(settings: ProcessorsSettings, topic: Topic) -> bool:
+    """Whether nothing of a log has expired."""
+    consumer: AIOKafkaConsumer = AIOKafkaConsumer(name_of(settings, topic), **client_options(settings))
+    calm(consumer._client)
+    await consumer.start()
+    try:
+        return not any((await consumer.beginning_offsets(consumer.assignment())).values())
+    finally:
+        await consumer.stop()
 
-    Stop the processors first. What is older than the logs is not counted again.
+
+async def _run(need: Need, tables: Iterable[str], source: str | None) -> None:
+    for table in tables:
+        stored = source == "clickhouse"
+        if source is None:
+            stored = not await _is_whole(need.processors, LOGS[table])
+        if not stored:
+            deleted = await empty(need.processors, TABLES[table])
+            click.echo(f"{table}: {deleted} records removed; it is built again when the processors start")
+            continue
+        if not need.writer.clickhouse_url:
+            raise click.ClickException(
+                "older records of the log have expired: set SVC_CLICKHOUSE_URL, or say --from topics to go without them"
+            )
+        await none_working(need.processors)
+        messages = await (issues if table == "issues" else seen)(need)
+        deleted = await empty(need.processors, TABLES[table])
+        written = await write(need.processors, TABLES[table], messages)
+        click.echo(f"{table}: {deleted} records removed, {written} written from what ClickHouse has stored")
+
+
+@click.command()
+@click.argument("table", type=click.Choice([*sorted(TABLES), "all"]))
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["topics", "clickhouse"]),
+    help="What to build it from. Left out: the topics if nothing of them has expired, else ClickHouse.",
+)
+@click.confirmation_option(prompt="The table is emptied and built again. Go on?")
+@click.pass_obj
+def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
+    """Build a table of the processors again: `seen` (ids), `issues` (counts and states), or `all`.
+
+    Stop the processors first, and for ClickHouse let the writer go on until it has read everything. From the topics, what is
+    older than them is not counted again.
     """
-    settings = settings_of(workspace, ProcessorsSettings)
-    need_kafka(settings.kafka_bootstrap)
-    deleted = asyncio.run(empty(settings, TABLES[table]))
-    click.echo(f"{table}: {deleted} records removed; it is built again when the processors start")
+    need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
+    need_kafka(need.processors.kafka_bootstrap)
+    try:
+        asyncio.run(_run(need, TABLES if table == "all" else [table], source))
+    except KafkaError as error:
+        raise click.ClickException(f"Kafka at {need.processors.kafka_bootstrap}: {error}") from None
+    except ClickHouseError as error:
+        raise click.ClickException(f"ClickHouse: {error}") from None

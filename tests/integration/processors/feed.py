@@ -48,8 +48,9 @@ def event(event_id: str, kind: int, ms: int) -> dict[str, Any]:
 class Feed:
     """Makes chunks with repeats; `expected` is what must be counted, by project."""
 
-    def __init__(self, partitions: int, seed: int, kinds: int = 40) -> None:
+    def __init__(self, partitions: int, seed: int, kinds: int = 40, now_ms: int = NOW_MS) -> None:
         self.partitions = partitions
+        self.now_ms = now_ms
         self.expected: Counter[int] = Counter()
         self.ids: set[tuple[int, bytes]] = set()
         self.sent = 0
@@ -81,7 +82,7 @@ class Feed:
         return made
 
     def _made(self) -> ChunkEvent:
-        ms = NOW_MS + self._random.randrange(7_200_000)
+        ms = self.now_ms + self._random.randrange(7_200_000)
         made = uuid7(ms)
         body = event(str(made), self._random.randrange(self._kinds), ms)
         return ChunkEvent(

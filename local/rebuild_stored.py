@@ -1,0 +1,227 @@
+"""The processors' tables from what ClickHouse has stored: for logs that have expired, or are lost.
+
+The processors must be stopped and the writer must have read everything: then ClickHouse holds what the logs brought up to known
+positions, no less and no more, and counting can go on from there.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import click
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from msgspec import Struct
+
+from grouping.fingerprint import culprit, fingerprint
+from local.rebuild_issues import Covered, Sources, rebuilt
+from local.rebuild_seen import Ids, entries
+from processors.dedupe import DAY_MS
+from processors.forms import decode_event, grouping_event
+from processors.seen import decode_position, deltas_key
+from schemas.chunks import SOURCE_HEADER
+from schemas.issues import encode_json
+from schemas.kafka import calm, client_options, name_of
+from schemas.payload import BadPayload, decompress
+from schemas.settings import ProcessorsSettings, WriterSettings
+from schemas.topics import MAX_RECORD_BYTES, Topic
+from storage import lasting
+from storage.client import Client, open_client
+from storage.drained import lags, readers
+from storage.writer.plan import Done, decode
+
+Message = tuple[int, bytes, bytes]
+"""Partition, key and value of a record."""
+_PAYLOAD: Final = (
+    "SELECT payload FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} LIMIT 1"
+)
+_TOGETHER: Final = 1000
+
+
+class Need(Struct, frozen=True):
+    """The settings of the processes whose work is put together again."""
+
+    processors: ProcessorsSettings
+    writer: WriterSettings
+
+
+async def issues(need: Need) -> list[Message]:
+    """The records of the topic `issues`. Raises ClickException where ClickHouse isn't whole, KafkaError and ClickHouseError."""
+    covered = await _covered(need)
+    client = open_client(need.writer.clickhouse_url)
+    try:
+        sources = Sources(
+            lambda project, fingerprints, at_ms: lasting.since(client, project, fingerprints, at_ms),
+            lambda project, at_ms: lasting.releases_until(client, project, at_ms),
+            _described(client),
+        )
+        made = rebuilt(
+            lasting.counted(client), lasting.shown(client), lasting.changes(client), covered, sources
+        )
+    finally:
+        client.close()
+    partitions = len(covered.events)
+    return [(int(one.id, 16) % partitions, one.id.encode(), encode_json(one)) for one in made]
+
+
+async def seen(need: Need) -> list[Message]:
+    """The records of the topic `seen`. Raises like `issues`."""
+    covered = await _covered(need)
+    client = open_client(need.writer.clickhouse_url)
+    try:
+        latest = lasting.latest(client)
+        oldest_day = latest // DAY_MS - need.processors.dedupe_days
+        known = Ids(len(covered.events))
+        known.add(lasting.ids(client, oldest_day * DAY_MS, latest + 1))
+    finally:
+        client.close()
+    return [
+        (partition, key, value)
+        for partition, last in covered.events.items()
+        for key, value in entries(partition, last, known.blocks(partition), latest // DAY_MS)
+    ]
+
+
+async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[Message]) -> int:
+    """Append records; returns how many. Raises KafkaError."""
+    producer = AIOKafkaProducer(
+        **client_options(settings),
+        acks="all",
+        linger_ms=20,
+        max_batch_size=1 << 20,
+        max_request_size=MAX_RECORD_BYTES,
+    )
+    calm(producer.client)
+    await producer.start()
+    count = 0
+    try:
+        sent = []
+        for partition, key, value in messages:
+            sent.append(await producer.send(name_of(settings, topic), value, key, partition=partition))
+            count += 1
+            if len(sent) == _TOGETHER:
+                for one in sent:
+                    await one
+                sent.clear()
+        for one in sent:
+            await one
+    finally:
+        await producer.stop()
+    return count
+
+
+async def _covered(need: Need) -> Covered:
+    """Up to where the logs are in ClickHouse. Raises ClickException where the writer has something left to read."""
+    groups = readers(need.processors.processors_app, need.writer.writer_group)
+    del groups[need.processors.processors_app]
+    for lag in await lags(need.writer, groups):
+        raise click.ClickException(
+            f"the writer is {lag.records:,} records behind on {lag.topic}: let it run until `svc reconcile` says that it isn't"
+        )
+    async with _reader(need.processors) as consumer:
+        events = await _sources(need, consumer)
+        return Covered(events, await _deltas(need, consumer, list(events)))
+
+
+async def _sources(need: Need, consumer: AIOKafkaConsumer) -> dict[int, int]:
+    """The last source offset that the writer has taken of each partition, -1 where there was none."""
+    topic = name_of(need.writer, Topic.GROUPED)
+    places = await _places(need.processors, topic)
+    ends = await consumer.end_offsets(places)
+    found: dict[int, int] = {}
+    committed = await _commits(need.processors, need.writer.writer_group, places)
+    for place in places:
+        _, text = committed[place]
+        state = decode(text)
+        seen = state.seen if isinstance(state, Done) else -1
+        if seen < 0 and ends[place]:
+            seen = await _last_source(consumer, place, ends[place])
+        found[place.partition] = seen
+    return found
+
+
+async def _last_source(consumer: AIOKafkaConsumer, place: TopicPartition, end: int) -> int:
+    begin = (await consumer.beginning_offsets([place]))[place]
+    if begin >= end:
+        raise click.ClickException(
+            f"nothing says up to where {place.topic}/{place.partition} was written: its records and the writer's position are lost"
+        )
+    consumer.assign([place])
+    consumer.seek(place, end - 1)
+    record = await consumer.getone(place)
+    return int(dict(record.headers)[SOURCE_HEADER].partition(b"/")[2])
+
+
+async def _deltas(need: Need, consumer: AIOKafkaConsumer, partitions: list[int]) -> dict[int, int]:
+    """The last offset of `issue-deltas` that the processors have folded: by their own record, else by what they committed."""
+    topic = name_of(need.processors, Topic.ISSUE_DELTAS)
+    places = [TopicPartition(topic, p) for p in partitions]
+    committed = await _commits(need.processors, need.processors.processors_app, places)
+    found = {place.partition: max(-1, committed[place][0] - 1) for place in places}
+    table = [TopicPartition(name_of(need.processors, Topic.SEEN), p) for p in partitions]
+    ends = await consumer.end_offsets(table)
+    consumer.assign(table)
+    await consumer.seek_to_beginning(*table)
+    while any([await consumer.position(place) < ends[place] for place in table]):
+        for place, records in (await consumer.getmany(timeout_ms=500)).items():
+            for record in records:
+                if record.key == deltas_key(place.partition) and record.value:
+                    found[place.partition] = decode_position(record.value).offset
+    return found
+
+
+async def _commits(
+    settings: ProcessorsSettings, group: str, places: list[TopicPartition]
+) -> dict[TopicPartition, tuple[int, str]]:
+    """What a group has committed: offset (-1 for none) and metadata."""
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    calm(admin._client)
+    await admin.start()
+    try:
+        found = await admin.list_consumer_group_offsets(group, partitions=places)
+    finally:
+        await admin.close()
+    return {place: (found[place].offset, found[place].metadata or "") for place in places}
+
+
+async def _places(settings: ProcessorsSettings, topic: str) -> list[TopicPartition]:
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    calm(admin._client)
+    await admin.start()
+    try:
+        found = await admin.describe_topics([topic])
+    finally:
+        await admin.close()
+    places = [TopicPartition(topic, p["partition"]) for p in found[0]["partitions"]]
+    if not places:
+        raise click.ClickException(f"there is no topic {topic}: run `svc migrate`")
+    return sorted(places)
+
+
+@asynccontextmanager
+async def _reader(settings: ProcessorsSettings) -> AsyncIterator[AIOKafkaConsumer]:
+    consumer = AIOKafkaConsumer(
+        **client_options(settings),
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=MAX_RECORD_BYTES,
+    )
+    calm(consumer._client)
+    await consumer.start()
+    try:
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, ...]]]:
+    def described(project: int, event: bytes) -> tuple[str, tuple[str, ...]]:
+        parameters = {"project": project, "id": int.from_bytes(event, "big")}
+        rows = client.query(_PAYLOAD, parameters=parameters).result_rows
+        try:
+            form = grouping_event(decode_event(decompress(rows[0][0])))
+        except (IndexError, BadPayload, ValueError):
+            return "", ()
+        return culprit(form), fingerprint(form).parts
+
+    return described
