@@ -1,0 +1,92 @@
+"""A stored event that can't be read is said to be damaged; its neighbours are reached all the same. So is what isn't HTTP."""
+
+import asyncio
+import json
+import re
+
+import pytest
+from aiohttp import web
+
+from dashboard.app import build_app, build_runner
+from dashboard.memory import MemoryProjects, MemoryReader
+from dashboard.parts import Parts
+from tests.unit.dashboard.sample import SHOWCASE, fill
+from tests.unit.dashboard.site import NOW, SETTINGS, Site
+
+ISSUE = f"/issues/{SHOWCASE:016x}"
+
+
+async def damage(site: Site) -> tuple[str, str, str]:
+    """The ids of three events in a row; the middle one is damaged."""
+    fill(site.reader, site.project.number, NOW)
+    rows = (await site.api("GET", f"{ISSUE}/events?limit=3"))[1]["events"]
+    newer, middle, older = (row["id"] for row in rows)
+    site.reader.damaged.add(middle)
+    return older, middle, newer
+
+
+async def test_a_damaged_event_is_a_declared_error_that_names_its_neighbours(site: Site) -> None:
+    older, middle, newer = await damage(site)
+    for path in (f"{ISSUE}/events/{middle}", f"/projects/{site.project.id}/events/{middle}"):
+        status, body = await site.api("GET", path)
+        assert (status, body["error"]) == (502, "damagedPayload")
+        assert {one["field"]: one["message"] for one in body["details"]} == {
+            "previousEventId": older,
+            "nextEventId": newer,
+        }
+    for neighbour, field in ((older, "nextEventId"), (newer, "previousEventId")):
+        status, body = await site.api("GET", f"{ISSUE}/events/{neighbour}")
+        assert (status, body[field]) == (200, middle)
+    metrics = await (await site.client.get("/metrics")).text()
+    assert "svc_dashboard_damaged_payloads_total 2.0" in metrics
+
+
+async def test_the_page_of_a_damaged_event_leads_on(site: Site) -> None:
+    older, middle, newer = await damage(site)
+    await site.sign_in()
+    answer = await site.client.get(f"{ISSUE}/events/{middle}")
+    page = await answer.text()
+    assert answer.status == 200
+    assert "The content of this event is damaged" in page
+    assert set(re.findall(r'rel="(?:prev|next)" href="[^"]+/([0-9a-f-]{36})"', page)) == {older, newer}
+    metrics = await (await site.client.get("/metrics")).text()
+    assert "svc_dashboard_damaged_payloads_total 1.0" in metrics
+
+
+async def test_lists_and_rule_tests_go_past_a_damaged_event(site: Site) -> None:
+    await damage(site)
+    path = f"/projects/{site.project.id}/grouping-rules:test?query=type:CheckoutError"
+    status, body = await site.api("POST", path, json={"rules": []})
+    assert (status, body["sampled"]) == (200, 89)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET /api/v1/projects HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
+        b"GET /api/v1/projects HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 70_000 + b"\r\n\r\n",
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /api/v1/projects HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"G\x00T / HTTP/1.1\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_is_answered_in_the_one_error_shape(sent: bytes) -> None:
+    runner = build_runner(
+        build_app(SETTINGS, Parts(MemoryReader(lambda: NOW), MemoryProjects(), lambda: NOW))
+    )
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", runner.addresses[0][1])
+    writer.write(sent)
+    head, _, body = (await asyncio.wait_for(reader.read(), 60)).partition(b"\r\n\r\n")
+    writer.close()
+    await runner.cleanup()
+    assert head.split(b" ")[1] == b"400"
+    assert b"application/json" in head
+    assert b"X-Content-Type-Options: nosniff" in head
+    assert json.loads(body) == {
+        "error": "validationFailed",
+        "details": [{"field": "request", "message": "malformed HTTP request"}],
+    }

@@ -1,0 +1,218 @@
+"""Grouping rules tested on past events over the API and on their page, before they are saved."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from dashboard.refusals import Refused
+from dashboard.trials import Trials
+from grouping.trial import Past
+from schemas.errors import WireError
+from schemas.projects import GroupingRule
+from tests.unit.dashboard.sample import SHOWCASE, fill
+from tests.unit.dashboard.site import NOW, Site
+
+ONE = {"name": "all", "match": "type:*", "fingerprint": ["everything"]}
+
+
+async def outcome(site: Site, *rules: dict[str, Any], query: str = "", status: int = 200) -> Any:
+    path = f"/projects/{site.project.id}/grouping-rules:test{query}"
+    found, body = await site.api("POST", path, json={"rules": list(rules)})
+    assert found == status, body
+    return body
+
+
+@pytest.fixture
+async def full(site: Site) -> Site:
+    fill(site.reader, site.project.number, NOW)
+    return site
+
+
+async def test_a_rule_for_everything_makes_one_issue_of_all(full: Site) -> None:
+    body = await outcome(full, ONE)
+    assert body["sampled"] == body["matched"] + body["unreadable"]
+    assert body["issuesBefore"] > 100
+    assert body["issuesAfter"] == 1
+    assert body["whole"] is True
+    assert body["oldest"] < body["newest"]
+    [rule] = body["rules"]
+    assert rule == {
+        "index": 0,
+        "name": "all",
+        "matched": body["matched"],
+        "decided": body["matched"],
+        "error": None,
+    }
+    assert {one["after"]["parts"][0] for one in body["examples"]} == {"given everything"}
+    assert sum(one["events"] for one in body["examples"]) <= body["matched"]
+
+
+async def test_a_rule_that_drops_events_leaves_no_issue_for_them(full: Site) -> None:
+    body = await outcome(
+        full,
+        {"name": "noise", "match": "type:CheckoutError", "discard": True},
+        query="?query=type:CheckoutError",
+    )
+    assert (body["sampled"], body["matched"], body["discarded"], body["moved"]) == (90, 90, 90, 0)
+    assert (body["issuesBefore"], body["issuesAfter"]) == (1, 0)
+    [example] = body["examples"]
+    assert (example["issueId"], example["after"], example["events"]) == (f"{SHOWCASE:016x}", None, 90)
+
+
+async def test_of_two_rules_that_match_the_first_decides(full: Site) -> None:
+    body = await outcome(full, ONE, ONE | {"name": "late", "match": "type:CheckoutError"})
+    assert [(rule["matched"] > 0, rule["decided"] > 0) for rule in body["rules"]] == [
+        (True, True),
+        (True, False),
+    ]
+
+
+async def test_a_test_saves_nothing(full: Site) -> None:
+    await outcome(full, ONE)
+    assert await full.api("GET", f"/projects/{full.project.id}/grouping-rules") == (200, {"rules": []})
+
+
+@pytest.mark.parametrize(
+    ("rules", "field"),
+    [
+        ([{"name": "a", "match": "(type:X", "discard": True}], "rules[0].match"),
+        ([ONE, {"name": "b", "match": "is:open", "discard": True}], "rules[1].match"),
+        ([{"name": "a", "match": "type:X"}], "rules[0]"),
+        ([ONE, ONE], "rules[1].name"),
+        ([ONE | {"name": ""}], "rules[0].name"),
+        ([ONE | {"colour": "red"}], "rules[0]"),
+    ],
+)
+async def test_what_could_not_be_saved_is_refused_as_saving_refuses_it(
+    site: Site, rules: list[Any], field: str
+) -> None:
+    body = await outcome(site, *rules, status=400)
+    path = f"/projects/{site.project.id}/grouping-rules"
+    assert (400, body) == await site.api("PUT", path, json={"rules": rules})
+    assert body["details"][0]["field"] == field
+
+
+async def test_without_events_the_figures_are_zero(site: Site) -> None:
+    body = await outcome(site, ONE)
+    assert (body["sampled"], body["oldest"], body["newest"], body["examples"]) == (0, None, None, [])
+
+
+async def test_query_range_and_limit_choose_the_events(full: Site) -> None:
+    assert (await outcome(full, ONE, query="?limit=7"))["sampled"] == 7
+    assert (await outcome(full, ONE, query="?query=type:CheckoutError"))["sampled"] == 90
+    await outcome(full, ONE, query="?query=type:(", status=400)
+    await outcome(full, ONE, query="?limit=2001", status=400)
+
+
+async def test_other_calls_are_answered_while_rules_are_tested(full: Site) -> None:
+    rules = [{"name": str(number), "match": "*a*b*c*d*e*", "fingerprint": ["x"]} for number in range(200)]
+    testing = asyncio.create_task(outcome(full, *rules))
+    answered = 0
+    while not testing.done():
+        assert (await full.client.get("/healthz")).status == 200
+        answered += 1
+    assert (await testing)["sampled"] > 0
+    assert answered > 1
+
+
+async def test_a_trial_stops_at_its_deadline_and_says_so() -> None:
+    trials = Trials(seconds=0)
+    trial = await trials.run([], [Past(b"{}", 1, 1, "", 0)], ())
+    trials.close()
+    assert (trial.events, trial.whole) == ([], False)
+
+
+async def test_too_many_trials_at_once_are_put_off() -> None:
+    trials = Trials(seconds=0.2, max_waiting=0)
+    rules = [GroupingRule("a", "type:*", ("x",))]
+    found = await asyncio.gather(*(trials.run(rules, [], ()) for _ in range(3)), return_exceptions=True)
+    trials.close()
+    refused = [one for one in found if isinstance(one, Refused)]
+    assert [one.error for one in refused] == [WireError.UNAVAILABLE] * 2
+
+
+BLANK = {
+    "place": "",
+    "name": "",
+    "match": "",
+    "fingerprint": "",
+    "inApp": "",
+    "notInApp": "",
+    "discard": "no",
+    "enabled": "yes",
+}
+
+
+async def post(site: Site, do: str, *rules: dict[str, str]) -> tuple[int, str]:
+    path = f"/projects/{site.project.id}/rules"
+    csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(path)).text())
+    assert csrf is not None
+    fields = [("csrf", csrf[1]), ("do", do)] + [item for rule in rules for item in (BLANK | rule).items()]
+    answer = await site.client.post(path, data=fields)
+    return answer.status, await answer.text()
+
+
+async def test_the_page_tests_before_it_saves(full: Site) -> None:
+    await full.sign_in()
+    written = {
+        "name": "pay",
+        "match": "type:CheckoutError",
+        "fingerprint": "pay\r\n{{ default }}\r\n",
+        "inApp": "src/*",
+    }
+    status, page = await post(full, "test", written, {})
+    assert status == 200
+    assert "What these rules would do" in page
+    assert ">90<" in page
+    project = full.projects.get(full.project.number)
+    assert project is not None
+    assert project.grouping_rules == ()
+    status, page = await post(full, "save", written, {})
+    assert "Saved." in page
+    project = full.projects.get(full.project.number)
+    assert project is not None
+    assert project.grouping_rules == (
+        GroupingRule("pay", "type:CheckoutError", ("pay", "{{ default }}"), in_app=("src/*",)),
+    )
+
+
+async def test_the_page_orders_rules_by_their_places_and_lets_blank_ones_go(site: Site) -> None:
+    await site.sign_in()
+    given = [
+        {"place": place, "name": name, "match": "type:X", "fingerprint": "x"}
+        for place, name in (("3", "c"), ("1", "a"), ("2", "b"))
+    ]
+    await post(site, "save", *given, {"fingerprint": "left over"})
+    project = site.projects.get(site.project.number)
+    assert project is not None
+    assert [rule.name for rule in project.grouping_rules] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("do", ["test", "save"])
+async def test_the_page_says_what_is_wrong_beside_its_rule_and_keeps_what_was_written(
+    site: Site, do: str
+) -> None:
+    await site.sign_in()
+    status, page = await post(
+        site,
+        do,
+        {"name": "good", "match": "type:X", "discard": "yes"},
+        {"name": "bad", "match": "type:(", "fingerprint": "x"},
+    )
+    assert status == 400
+    assert page.index("Rule 2") < page.index("match: at position 5")
+    assert 'value="type:("' in page
+    project = site.projects.get(site.project.number)
+    assert project is not None
+    assert project.grouping_rules == ()
+
+
+async def test_a_form_with_a_part_missing_is_refused(site: Site) -> None:
+    await site.sign_in()
+    path = f"/projects/{site.project.id}/rules"
+    csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(path)).text())
+    assert csrf is not None
+    answer = await site.client.post(path, data={"csrf": csrf[1], "do": "save", "name": "x"})
+    assert answer.status == 400
