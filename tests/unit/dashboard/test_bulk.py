@@ -77,8 +77,8 @@ async def test_what_the_page_never_sends_is_refused(site: Site, change: str, iss
 
 
 async def test_an_issue_of_another_project_is_not_merged(site: Site) -> None:
-    site.reader.add(site.project.number + 1, json.dumps(showcase(NOW)).encode(), issue=77)
-    assert (await post(site, "merge", [TWO[0], f"{77:016x}"]))[0] == 400
+    site.reader.add(site.project.number + 1, json.dumps(showcase(NOW)).encode(), issue=5_000_000)
+    assert (await post(site, "merge", [TWO[0], f"{5_000_000:016x}"]))[0] == 400
     assert site.changes.asked == []
 
 
