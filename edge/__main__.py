@@ -9,6 +9,7 @@ import msgspec
 
 from edge.remote_window import fault_of_store
 from edge.workers import CannotStart, run
+from schemas.payload import look_in
 from schemas.settings import BadSetting, EdgeSettings, load
 
 
@@ -20,6 +21,7 @@ def command(context: click.Context, workers: int | None) -> None:
     environ = getattr(context.obj, "environ", None)
     try:
         settings = load(EdgeSettings, os.environ if environ is None else environ)
+        look_in(settings.payload_dictionaries)
     except BadSetting as error:
         _end(str(error), 2)
     if not settings.kafka_bootstrap:

@@ -23,6 +23,7 @@ from edge.metrics import MULTIPROCESS
 from edge.quiet import repeat_rarely
 from edge.worker import listen, raise_file_limit, serve
 from schemas import logs
+from schemas.payload import look_in
 from schemas.settings import EdgeSettings
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,7 @@ class _Supervisor:
 
 def _work(settings: EdgeSettings, listener: socket.socket, tether: socket.socket) -> None:
     logs.configure(settings.log_level)
+    look_in(settings.payload_dictionaries)
     repeat_rarely()
     raise_file_limit()
     _exit(uvloop.run(serve(settings, listener, tether)))

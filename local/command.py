@@ -28,6 +28,7 @@ COMMANDS = {
     "topics": "local.topics:topics",
     "issues": "local.issues:issues",
     "erase": "local.erase:erase",
+    "dictionary": "local.dictionary:dictionary",
 }
 
 

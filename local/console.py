@@ -8,6 +8,7 @@ import msgspec
 from rich.console import Console
 
 from local.workspace import Workspace
+from schemas.payload import look_in
 from schemas.settings import BadSetting, load
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -18,10 +19,12 @@ BAD_SETTING_STATUS = 2
 def settings_of(workspace: Workspace, struct: type[S]) -> S:
     """The settings that a subcommand needs. Ends the program with one line and status 2 when one is bad."""
     try:
-        return load(struct, workspace.environ)
+        settings = load(struct, workspace.environ)
+        look_in(getattr(settings, "payload_dictionaries", ""))
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)
         sys.exit(BAD_SETTING_STATUS)
+    return settings
 
 
 def need_kafka(bootstrap: str) -> None:

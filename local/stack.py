@@ -36,6 +36,13 @@ def admin_password_file(data_dir: Path) -> Path:
     return file
 
 
+def dictionaries_folder(data_dir: Path) -> Path:
+    """The folder of this deployment's own payload dictionaries."""
+    folder = data_dir / "dictionaries"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 class Stack:
     """The children on `data_dir` and `environ`, the variables that lead to them. Making one makes folders and passwords."""
 
@@ -48,6 +55,8 @@ class Stack:
             base["SVC_ADMIN_PASSWORD_FILE"] = str(admin_password_file(data_dir))
         if edge_workers is not None:
             self._given["SVC_EDGE_WORKERS"] = str(edge_workers)
+        if not is_given(environ, "SVC_PAYLOAD_DICTIONARIES"):
+            base["SVC_PAYLOAD_DICTIONARIES"] = str(dictionaries_folder(data_dir))
         base |= self._kafka() | self._clickhouse()
         self.environ = overlaid(base, self._given)
         self.edge = load(EdgeSettings, self.environ)

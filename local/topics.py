@@ -157,7 +157,7 @@ def _print(topic: Topic, record: ConsumerRecord[bytes, bytes], project: str | No
         for line in lines(topic, record):
             if project is None or _of_project(line, project):
                 click.echo(json.dumps(line, ensure_ascii=False))
-    except (ValueError, payload.BadPayload) as error:
+    except (ValueError, payload.BadPayload, payload.MissingDictionary) as error:
         click.echo(f"{record.topic}/{record.partition}/{record.offset}: {error}", err=True)
         return False
     return True

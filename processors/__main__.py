@@ -12,6 +12,7 @@ import click
 
 from processors.worker import WorkerFailed, run
 from schemas.logs import configure
+from schemas.payload import look_in
 from schemas.settings import BadSetting, ProcessorsSettings, load
 
 
@@ -22,6 +23,7 @@ def command(ctx: click.Context) -> None:
     environ = getattr(ctx.obj, "environ", None) or os.environ
     try:
         settings = _settings(environ)
+        look_in(settings.payload_dictionaries)
     except BadSetting as error:
         print(error, file=sys.stderr)
         sys.exit(2)

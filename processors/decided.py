@@ -26,7 +26,7 @@ from schemas.chunks import (
 )
 from schemas.increments import SourceIncrements
 from schemas.issues import Outcome
-from schemas.payload import BadPayload
+from schemas.payload import BadPayload, MissingDictionary
 
 if TYPE_CHECKING:
     from processors.take import Source
@@ -132,6 +132,9 @@ class _Record:
             except (BadPayload, msgspec.DecodeError) as error:
                 dead.append((position, f"bad payload: {error}"))
                 continue
+            except MissingDictionary:
+                # The event is sound: the worker ends with this sentence, and reads it again once the file is there.
+                raise
             except Exception as error:  # noqa: BLE001 - one event that grouping can't take must not stop all others
                 dead.append((position, f"grouping failed: {type(error).__name__}: {error}"))
                 continue

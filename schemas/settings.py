@@ -29,6 +29,9 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
     ] = "info"
+    payload_dictionaries: Annotated[
+        str, Meta(description="folder of this deployment's own payload dictionaries; unset: only the shipped")
+    ] = ""
 
 
 class KafkaSettings(LogSettings, frozen=True, kw_only=True):

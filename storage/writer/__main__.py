@@ -9,6 +9,7 @@ import click
 import uvloop
 
 from schemas.logs import configure
+from schemas.payload import look_in
 from schemas.settings import BadSetting, WriterSettings, load
 from storage.client import parse_url
 from storage.writer.app import run
@@ -20,6 +21,7 @@ def command(ctx: click.Context) -> None:
     """Write what the processors decided into ClickHouse, each event once."""
     try:
         settings = checked(getattr(ctx.obj, "environ", os.environ))
+        look_in(settings.payload_dictionaries)
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)
         sys.exit(2)

@@ -10,6 +10,7 @@ from typing import Final
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from schemas.health import Health
+from schemas.payload import MissingDictionary
 from storage.writer.blocks import Block, Retention
 from storage.writer.deliver import Delivery, Renewer
 from storage.writer.metrics import WriterMetrics
@@ -23,6 +24,7 @@ _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
 _RESTART_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
+_DICTIONARY_SECONDS: Final = 3.0
 
 
 class Outdated(Exception):
@@ -97,6 +99,11 @@ class EventsWriter:
         elif isinstance(error, (KafkaError, OSError)):
             self._health.set("grouped", ok=False, detail=f"Kafka: {error}")
             log.warning("the events' session ends: %s", error)
+        elif isinstance(error, MissingDictionary):
+            # Sound events that can't be read yet: whoever supplies the file finds them where they are.
+            self._health.set("grouped", ok=False, detail=str(error))
+            log.error("%s", error)
+            await asyncio.sleep(_DICTIONARY_SECONDS)
         elif error is not None:
             raise error
         if error is not None:
