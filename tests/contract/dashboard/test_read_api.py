@@ -1,94 +1,14 @@
 """The read API over ClickHouse and over the fake: both give the same answers to the same questions."""
 
 import re
-import secrets
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
-from typing import Any, NamedTuple
-from urllib.parse import urlencode, urlsplit
 
-import msgspec
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
 
-from dashboard.app import build_app
-from dashboard.memory import MemoryProjects
-from dashboard.parts import Parts
-from dashboard.ports import ReadPort
-from schemas.ids import hex64
 from schemas.times import iso
-from storage.client import open_client
-from storage.migrate import migrate
-from storage.project_edits import create
-from storage.reader import Limits, Reader
-from storage.reader.execute import ClickHouseExecutor
-from tests.contract.dashboard.worlds import NOW_MS, History, fill_clickhouse, fill_memory
-from tests.servers import run_sql
+from tests.contract.dashboard.both import Both, Client
+from tests.contract.dashboard.worlds import NOW_MS
 from tests.unit.dashboard.sample import HOUR_MS
-from tests.unit.dashboard.site import ADMIN, PASSWORD, SETTINGS
-
-Client = TestClient[web.Request, web.Application]
-
-
-class Both(NamedTuple):
-    """The same API over the fake and over ClickHouse."""
-
-    fake: Client
-    real: Client
-    history: History
-
-    async def ask(self, path: str, **query: Any) -> Any:
-        """The answer of both, which must be equal."""
-        answers = [await self.one(client, path, query) for client in (self.fake, self.real)]
-        assert answers[0] == answers[1]
-        return answers[1][1]
-
-    async def one(self, client: Client, path: str, query: dict[str, Any]) -> tuple[int, Any]:
-        text = f"/api/v1{path}?{urlencode(query)}"
-        async with client.get(text, headers=ADMIN) as answer:
-            return answer.status, await answer.json()
-
-    @property
-    def project(self) -> str:
-        return f"/projects/{self.history.project}"
-
-    def issue(self, fingerprint: int) -> str:
-        return f"/issues/{hex64(self.history.issue(fingerprint))}"
-
-
-@pytest.fixture(scope="module")
-def history() -> History:
-    return History(secrets.randbelow(1 << 30) + 1)
-
-
-@pytest.fixture(scope="module")
-def filled_url(clickhouse_url: str, history: History) -> Iterator[str]:
-    name = f"test_{secrets.token_hex(6)}"
-    url = urlsplit(clickhouse_url)._replace(path=f"/{name}").geturl()
-    migrate(url)
-    client = open_client(url)
-    fill_clickhouse(history, client)
-    client.close()
-    yield url
-    run_sql(clickhouse_url, f"DROP DATABASE {name} SYNC")
-
-
-@pytest.fixture
-async def both(filled_url: str, history: History) -> AsyncIterator[Both]:
-    reader = Reader(ClickHouseExecutor(filled_url, Limits()), lambda: NOW_MS)
-    async with AsyncExitStack() as stack:
-        fake, real = [await _client(stack, one, history) for one in (fill_memory(history), reader)]
-        yield Both(fake, real, history)
-    await reader.close()
-
-
-async def _client(stack: AsyncExitStack, reader: ReadPort, history: History) -> Client:
-    project = msgspec.structs.replace(create("shop", now_ms=NOW_MS), id=str(history.project))
-    app = build_app(SETTINGS, Parts(reader, MemoryProjects(project), lambda: NOW_MS))
-    client: Client = await stack.enter_async_context(TestClient(TestServer(app)))
-    return client
-
+from tests.unit.dashboard.site import PASSWORD
 
 QUERIES = [
     "",

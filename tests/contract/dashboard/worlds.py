@@ -51,6 +51,12 @@ class History:
         event["error"] = event["error"] | {"type": kind, "message": f"Can't read größe {chance.randrange(9)}"}
         return event
 
+    @property
+    def damaged(self) -> str:
+        """The id of an event whose stored content can't be read; its issue has others before and after it."""
+        life = next(life for fingerprint, life in self.lives().items() if fingerprint > 102 and len(life) > 4)
+        return str(life[2]["id"])
+
     def lives(self) -> dict[int, list[dict[str, Any]]]:
         """Events by fingerprint."""
         found: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -124,6 +130,7 @@ def fill_memory(history: History) -> MemoryReader:
             received_ms=parse_iso(event["timestamp"]) + 700,
             grouping=WHY,
         )
+    reader.damaged.add(history.damaged)
     for fingerprint in history.lives():
         name = hex64(history.issue(fingerprint))
         reader.states[name] = history.state(fingerprint)
@@ -156,6 +163,10 @@ def fill_clickhouse(history: History, client: Client) -> None:
         )
         columns.add(chunk, Grouping(fingerprint, WHY.version, WHY.rule, tuple(WHY.parts)), 90, 90)
     client.insert_arrow("ingest", columns.table())
+    client.command(
+        "ALTER TABLE payloads UPDATE payload = 'no frame at all' WHERE id = {id:UInt128} SETTINGS mutations_sync = 2",
+        parameters={"id": uuid.UUID(history.damaged).int},
+    )
     lives = history.lives()
     records = [_record(history, fingerprint, life) for fingerprint, life in lives.items()]
     client.insert_arrow("issues", table(ISSUES, [issue_row(record) for record in records]))

@@ -1,0 +1,62 @@
+"""Tests of grouping rules, damaged events and conditional reads over ClickHouse and over the fake."""
+
+import pytest
+
+from schemas.ids import hex64
+from tests.contract.dashboard.both import Both
+from tests.unit.dashboard.site import ADMIN
+
+RULES = [
+    {"name": "noise", "match": "type:RangeError tier:free", "discard": True},
+    {"name": "one", "match": "größe -environment:prod", "fingerprint": ["one", "{{ default }}"]},
+    {"name": "frames", "match": "has:user", "notInApp": ["src/*"]},
+]
+
+
+@pytest.mark.parametrize("query", ["", "?limit=20", "?query=tier:pro", "?start=2026-09-18T00:00:00Z"])
+async def test_rules_do_the_same_to_the_same_past_events(both: Both, query: str) -> None:
+    found = await both.post(f"{both.project}/grouping-rules:test{query}", {"rules": RULES})
+    assert found["sampled"] > 0
+    assert found["matched"] > 0
+    assert [rule["name"] for rule in found["rules"]] == ["noise", "one", "frames"]
+
+
+async def test_a_damaged_event_is_left_out_of_the_sample(both: Both) -> None:
+    found = await both.post(f"{both.project}/grouping-rules:test", {"rules": []})
+    assert found["sampled"] == len(both.history.events) - 1
+
+
+async def test_a_group_that_no_event_has_had_is_told_apart_from_issues_that_are_there(both: Both) -> None:
+    found = await both.post(f"{both.project}/grouping-rules:test", {"rules": [RULES[1]]})
+    assert {one["after"]["isKnown"] for one in found["examples"] if one["after"]} == {False}
+
+
+async def test_a_damaged_event_is_an_error_that_names_its_neighbours(both: Both) -> None:
+    damaged = both.history.damaged
+    life = next(life for life in both.history.lives().values() if damaged in {one["id"] for one in life})
+    fingerprint = next(number for event, number in both.history.events if event["id"] == damaged)
+    issue = hex64(both.history.issue(fingerprint))
+    for path in (f"/issues/{issue}/events/{damaged}", f"{both.project}/events/{damaged}"):
+        found = await both.ask(path)
+        assert found["error"] == "damagedPayload"
+        assert {one["field"]: one["message"] for one in found["details"]} == {
+            "previousEventId": life[1]["id"],
+            "nextEventId": life[3]["id"],
+        }
+    for place, field in ((1, "nextEventId"), (3, "previousEventId")):
+        assert (await both.ask(f"/issues/{issue}/events/{life[place]['id']}"))[field] == damaged
+    rows = await both.ask(f"/issues/{issue}/events", limit=500)
+    assert damaged in {row["id"] for row in rows["events"]}
+
+
+@pytest.mark.parametrize(
+    "path", ["/issues?limit=3", "/events?limit=3", "/stats", "/tags", "/releases", "/outcomes"]
+)
+async def test_lists_that_have_not_changed_are_not_sent_again(both: Both, path: str) -> None:
+    for client in (both.fake, both.real):
+        first = await client.get(f"/api/v1{both.project}{path}", headers=ADMIN)
+        again = await client.get(
+            f"/api/v1{both.project}{path}",
+            headers=ADMIN | {"If-None-Match": first.headers["ETag"], "Cache-Control": "no-cache"},
+        )
+        assert (first.status, again.status, await again.read()) == (200, 304, b"")
