@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from storage.client import started_at
 from storage.complete import complete, presence
+from storage.tokens import forgotten
 from storage.writer.blocks import Block
 from storage.writer.insert import Inserter, RefusedData
 from storage.writer.letters import Letters
@@ -21,8 +22,10 @@ log = logging.getLogger(__name__)
 TABLE: Final = "ingest"
 _CLOCK_SECONDS: Final = 2
 """`uptime()` counts whole seconds."""
-_YOUNG_SECONDS: Final = 600
-"""Younger plans' tokens are remembered: nobody inserts 10,000 blocks in this time."""
+
+
+class _Forgotten(Exception):
+    """The token of a block that may be there already doesn't keep it from being inserted again."""
 
 
 class Renewer:
@@ -48,6 +51,24 @@ class Renewer:
             await self._commit(self.plan)
 
 
+class _Guard:
+    """Ahead of each try of an insert: the plan must be ours, and from the second on the first try's token must be known still."""
+
+    def __init__(self, inserter: Inserter, renew: Renewer, *, repeats: bool) -> None:
+        self._inserter = inserter
+        self._renew = renew
+        self._repeats = repeats
+
+    async def __call__(self) -> None:
+        """Raises _Forgotten, and CommitFailedError as `Renewer` does."""
+        await self._renew()
+        if self._repeats:
+            planned = self._renew.plan.at_ms / 1000
+            if await self._inserter.run(lambda client: forgotten(client, time.time() - planned)):
+                raise _Forgotten
+        self._repeats = True
+
+
 class Delivery:
     """Delivers blocks one at a time. `last_seconds` is what the last insert took."""
 
@@ -70,25 +91,25 @@ class Delivery:
         """Insert a block that another process, or this one before a restart, may have inserted already or in part."""
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            if renew.plan.direct or await self._is_nameless(rows, renew):
+            if renew.plan.direct or await self._is_moved(rows, renew):
                 await self._complete(block, rows, renew)
             else:
                 await self._insert(block, rows, renew, before=True)
         await self._letters.send(self._topic, block.refused)
 
-    async def _is_nameless(self, rows: pa.Table, renew: Renewer) -> bool:
-        """Whether the block is there, at least in part, and its token may not keep it from being inserted again.
-
-        The token of an old plan may be forgotten; and it holds for each time partition alone, which a change of a project's retention
-        has made another.
-        """
+    async def _is_moved(self, rows: pa.Table, renew: Renewer) -> bool:
+        """Whether rows are there under another retention: a token holds for each time partition alone, which that has made another."""
         found = await self._inserter.run(lambda client: presence(client, rows), renew)
-        old = time.time() - renew.plan.at_ms / 1000 > _YOUNG_SECONDS
-        return found.moved or (old and found.rows > 0)
+        return found.moved
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, before: bool = False) -> None:
+        guard = _Guard(self._inserter, renew, repeats=before)
         try:
-            done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), renew)
+            done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), guard)
+        except _Forgotten:
+            log.info("the token of a block of %d rows may be forgotten", rows.num_rows)
+            await self._complete(block, rows, renew)
+            return
         except RefusedData as refusal:
             log.warning("a block of %d rows is refused: %s", rows.num_rows, refusal)
             await self._complete(block, rows, renew)
