@@ -41,6 +41,7 @@ from storage.reader.answers import (
 from storage.reader.cursors import EventCursor, IssueCursor, read_cursor, write_cursor
 from storage.reader.errors import BadQuery, DamagedPayload, NotFound
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
+from storage.reader.session import ALWAYS
 from storage.reader.trend import trend_counts, trend_unit, trend_window
 
 _UNITS: dict[str, int] = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}
@@ -155,8 +156,9 @@ class MemoryReader:
         limit: int = 50,
         cursor: str | None = None,
     ) -> EventPage:
-        """Events of an issue, newest first."""
-        return self._page(self._of_issue(issue), query, self._span(start, end), limit, cursor)
+        """Events of an issue, newest first; without a range, of all that there are."""
+        span = self._span(ALWAYS.start if start is None else start, end)
+        return self._page(self._of_issue(issue), query, span, limit, cursor)
 
     async def project_events(
         self,
@@ -215,8 +217,9 @@ class MemoryReader:
     async def issue_tags(
         self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
     ) -> TagFacets:
-        """Tags of an issue."""
-        found = self._matching(self._of_issue(issue), query, self._span(start, end))
+        """Tags of an issue; without a range, of all its events."""
+        span = self._span(ALWAYS.start if start is None else start, end)
+        found = self._matching(self._of_issue(issue), query, span)
         return facets(found, len(found))
 
     async def project_tags(

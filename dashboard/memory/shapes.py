@@ -1,6 +1,7 @@
 """Answers shaped from lists of events."""
 
 from collections import Counter, defaultdict
+from math import sqrt
 from typing import Any, Final
 
 from dashboard.memory.stored import StoredEvent
@@ -31,7 +32,8 @@ def rank(issue: Issue, sort: Sort) -> tuple[int, str]:
             key = issue.users
         case "trend":
             half = len(issue.trend) // 2
-            key = sum(issue.trend[half:]) - sum(issue.trend[:half])
+            older, newer = sum(issue.trend[:half]), sum(issue.trend[half:])
+            key = round(1000 * (newer - older) / sqrt(max(1, newer + older)))
     return key, issue.id
 
 
