@@ -3,10 +3,13 @@ import random
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from local.clickhouse import LocalClickHouse
 from storage.client import scalar
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, drained, ended, exactly, whole
+from tests.integration.storage.killing import kill_often, shorten
 
 
 async def stored(stage: Stage) -> int:
@@ -76,4 +79,20 @@ async def test_clickhouse_killed_under_the_writer_leaves_each_event_once(
         if writer is not None:
             with ended(writer):
                 pass
+        server.stop()
+
+
+@pytest.mark.parametrize("window", [10_000, 4])
+async def test_writers_and_clickhouse_killed_in_a_backlog_leave_each_event_once(
+    kafka_bootstrap: str, topic_prefix: str, tmp_path: Path, window: int
+) -> None:
+    """Also where the tables remember so few tokens that each is forgotten before its block is repeated."""
+    server = LocalClickHouse(tmp_path / "clickhouse").start()
+    try:
+        stage = await Stage(kafka_bootstrap, server.url(), topic_prefix, tmp_path).prepare()
+        shorten(stage, window)
+        await stage.produce(200, events=100)
+        done = await kill_often(stage, server, kills=5, server_kills=1, rows=1000)
+        assert done.found == done.wanted, done
+    finally:
         server.stop()
