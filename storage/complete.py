@@ -16,6 +16,7 @@ from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, scalar, started_at
+from storage.erase.past import ERASED_AMONG
 from storage.mend import mend
 from storage.quiet import quietly
 from storage.rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
@@ -76,7 +77,7 @@ def presence(client: Client, block: pa.Table) -> Presence:
 
 
 def complete(client: Client, block: pa.Table, name: str) -> Completion:
-    """Insert what is missing of a block into `events` and `payloads`, and mend the rollups on its days.
+    """Insert what is missing of a block, and wasn't erased, into `events` and `payloads`, and mend the rollups on its days.
 
     Repeatable, also by two at once that give the block the same `name`. Raises ClickHouseError, NeverQuiet, and RefusesMost when the server refuses most of a large block.
     """
@@ -86,12 +87,16 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     events, payloads = quietly(
         client, lambda: (_there(client, block, _EVENTS_THERE), _there(client, block, _PAYLOADS_THERE))
     )
-    missing = [row for row, key in enumerate(keys) if key not in events]
+    # What was erased is not missing, and comes again with every log that is read again.
+    erased = _there(client, block, ERASED_AMONG)
+    missing = [row for row, key in enumerate(keys) if key not in events and key not in erased]
     refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), missing, name)
     if len(block) > _MANY and len(refused) * 2 > len(block):
         raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {refused[0][1]}")
     out = {row for row, _ in refused}
-    lacking = [row for row, key in enumerate(keys) if key not in payloads and row not in out]
+    lacking = [
+        row for row, key in enumerate(keys) if key not in payloads and key not in erased and row not in out
+    ]
     refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
     _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
     added = {"events": len(missing) - len(out), "payloads": len(lacking)}

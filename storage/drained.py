@@ -1,6 +1,10 @@
 """Whether the pipeline has read its topics to their ends: figures of one that hasn't differ because events are under way."""
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -9,6 +13,8 @@ from msgspec import Struct
 from schemas.kafka import calm, client_options, name_of
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
+
+_PAUSE_SECONDS: Final = 0.2
 
 
 class Lag(Struct, frozen=True, rename="camel"):
@@ -30,6 +36,37 @@ def readers(processors: str, writer: str) -> dict[str, list[Topic]]:
 
 async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> list[Lag]:
     """The groups that are behind, and by how much. Raises KafkaError."""
+    async with _asking(settings) as (admin, consumer):
+        found = []
+        for group, topics in groups.items():
+            for topic in topics:
+                name = name_of(settings, topic)
+                behind = await _behind(admin, consumer, group, await _ends(admin, consumer, name))
+                if behind:
+                    found.append(Lag(group=group, topic=name, records=behind))
+        return found
+
+
+async def passed(settings: KafkaSettings, groups: Mapping[str, list[Topic]], seconds: float) -> Lag | None:
+    """Wait until what the topics hold is read, however much comes after it: one topic after the other, in their order.
+
+    The first that isn't after `seconds`, or None. Raises KafkaError.
+    """
+    limit = time.monotonic() + seconds
+    async with _asking(settings) as (admin, consumer):
+        for group, topics in groups.items():
+            for topic in topics:
+                name = name_of(settings, topic)
+                ends = await _ends(admin, consumer, name)
+                while behind := await _behind(admin, consumer, group, ends):
+                    if time.monotonic() > limit:
+                        return Lag(group=group, topic=name, records=behind)
+                    await asyncio.sleep(_PAUSE_SECONDS)
+    return None
+
+
+@asynccontextmanager
+async def _asking(settings: KafkaSettings) -> AsyncIterator[tuple[AIOKafkaAdminClient, AIOKafkaConsumer]]:
     admin = AIOKafkaAdminClient(**client_options(settings))
     consumer = AIOKafkaConsumer(**client_options(settings))
     calm(admin._client)
@@ -38,27 +75,29 @@ async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> li
     try:
         await consumer.start()
         try:
-            found = []
-            for group, topics in groups.items():
-                for topic in topics:
-                    name = name_of(settings, topic)
-                    behind = await _behind(admin, consumer, group, name)
-                    if behind:
-                        found.append(Lag(group=group, topic=name, records=behind))
-            return found
+            yield admin, consumer
         finally:
             await consumer.stop()
     finally:
         await admin.close()
 
 
-async def _behind(admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, group: str, topic: str) -> int:
+async def _ends(
+    admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, topic: str
+) -> dict[TopicPartition, int]:
     described = await admin.describe_topics([topic])
     places = [TopicPartition(topic, p["partition"]) for p in described[0]["partitions"]]
-    if not places:
+    ends: dict[TopicPartition, int] = await consumer.end_offsets(places) if places else {}
+    return ends
+
+
+async def _behind(
+    admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, group: str, ends: Mapping[TopicPartition, int]
+) -> int:
+    if not ends:
         return 0
-    ends = await consumer.end_offsets(places)
-    begins = await consumer.beginning_offsets(places)
-    committed = await admin.list_consumer_group_offsets(group, partitions=places)
+    begins = await consumer.beginning_offsets(list(ends))
+    committed = await admin.list_consumer_group_offsets(group, partitions=list(ends))
     # Without a commit a group starts at the beginning; an end without records left has nothing to be read.
-    return sum(max(0, ends[p] - max(committed[p].offset, begins[p])) for p in places)
+    known = {p: committed[p].offset for p in ends if p in committed}
+    return sum(max(0, end - max(known.get(p, 0), begins[p])) for p, end in ends.items())

@@ -24,13 +24,21 @@ def mend(client: Client, days: Days, name: str) -> dict[str, int]:
         weeks.setdefault(day.isocalendar()[:2], []).append((project, day))
     # A week at a time: what is compared stays small, and a quiet moment long enough is found sooner.
     return {
-        rollup.table: sum(_mend_one(client, rollup, pairs, name) for pairs in weeks.values())
+        rollup.table: sum(_mend_days(client, rollup, pairs, name) for pairs in weeks.values())
         for rollup in ROLLUPS
     }
 
 
-def _mend_one(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], name: str) -> int:
-    sql = difference(rollup, _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True))
+def _mend_days(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], name: str) -> int:
+    events, there = _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True)
+    return mend_where(client, rollup, difference(rollup, events, there), name)
+
+
+def mend_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: float = 60.0) -> int:
+    """Mend one rollup by a query of `storage.rollups.difference`; returns how many keys differed. Otherwise as `mend`.
+
+    Raises NeverQuiet after `seconds` without a quiet moment.
+    """
     # States of users are equal without being the same bytes: the keys and sums tell whether two differences are one.
     digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
 
@@ -42,7 +50,7 @@ def _mend_one(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], nam
     mended, seen = 0, list[int]()
     # Read again after each insert: whoever inserts last sees what two inserted both, and takes it back.
     while len(seen) < _TRIES:
-        rows, sameness = quietly(client, read)
+        rows, sameness = quietly(client, read, seconds)
         if not rows:
             break
         token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"

@@ -95,17 +95,25 @@ class ProjectStore:
             changed = change(project)
             return project if changed == project else await self._within_deadline(changed)
 
+    async def remove(self, number: int) -> None:
+        """Write that there is no such project any more. Raises ProjectsUnavailable."""
+        async with self._writing:
+            await self._confirmed(str(number), None)
+
     async def _within_deadline(self, project: Project) -> Project:
-        try:
-            async with asyncio.timeout(self._deadline):
-                partition, offset = await self._send(project)
-                await self._follower.reached(partition, offset)
-        except (TimeoutError, KafkaError, OSError) as error:
-            log.warning("project %s was not written: %r", project.id, error)
-            raise ProjectsUnavailable("the change could not be written in time") from error
+        await self._confirmed(project.id, encode_project(project))
         return project
 
-    async def _send(self, project: Project) -> tuple[int, int]:
+    async def _confirmed(self, key: str, value: bytes | None) -> None:
+        try:
+            async with asyncio.timeout(self._deadline):
+                partition, offset = await self._send(key, value)
+                await self._follower.reached(partition, offset)
+        except (TimeoutError, KafkaError, OSError) as error:
+            log.warning("project %s was not written: %r", key, error)
+            raise ProjectsUnavailable("the change could not be written in time") from error
+
+    async def _send(self, key: str, value: bytes | None) -> tuple[int, int]:
         # A producer a write: writes are rare, and one that a broker's stop has broken can't outlive its write.
         producer = AIOKafkaProducer(
             **client_options(self._settings), acks="all", max_request_size=MAX_RECORD_BYTES
@@ -114,7 +122,7 @@ class ProjectStore:
         try:
             await producer.start()
             topic = name_of(self._settings, Topic.PROJECTS)
-            written = await producer.send_and_wait(topic, encode_project(project), key=project.id.encode())
+            written = await producer.send_and_wait(topic, value, key=key.encode())
         except BaseException:
             await _abandon(producer)
             raise

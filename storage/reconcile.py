@@ -1,4 +1,4 @@
-"""Compares what was accepted, stored and counted, project by project: accepted = stored + duplicate + deadLettered."""
+"""Compares what was accepted, stored and counted, project by project: accepted = stored + duplicate + deadLettered + erased."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
@@ -9,6 +9,7 @@ from msgspec import Struct
 from schemas.projects import DEFAULT_RETENTION_DAYS
 from schemas.times import OLDEST
 from storage.client import Client
+from storage.erase.past import ERASED, projects
 from storage.quiet import NeverQuiet, quietly
 from storage.rollups import ROLLUPS, difference
 
@@ -16,6 +17,7 @@ _OUTCOMES: Final = """
     SELECT project_id, toDate(minute) AS day, outcome, sum(count) FROM outcomes FINAL
     WHERE outcome IN ('accepted', 'duplicate', 'deadLettered') GROUP BY project_id, day, outcome"""
 _STORED: Final = "SELECT project_id, toDate(received) AS day, count() FROM events GROUP BY project_id, day"
+_ERASED_BY_DAY: Final = f"SELECT project_id, day, sum(n) FROM ({ERASED}) GROUP BY project_id, day"  # noqa: S608 - our own text
 _EVENTS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM events GROUP BY project_id, day"
 _PAYLOADS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM payloads GROUP BY project_id, day"
 _TWICE: Final = """
@@ -30,18 +32,27 @@ BOUNDED: Final = {
     "join_algorithm": "grace_hash,hash",
     "max_execution_time": 3600,
 }
-_ISSUES: Final = """
+_ISSUES: Final = f"""
     SELECT project_id, count(), countIf(issues.events != stored), sum(issues.events), sum(stored), toDate(min(first))
     FROM
     (
         SELECT project_id, issue_id, any(issues.events) AS events, sum(f.n) AS stored, min(issues.first_seen) AS first
         FROM (SELECT project_id, issue_id, events, first_seen, arrayJoin(fingerprints) AS fingerprint
               FROM issues FINAL WHERE deleted = 0 AND merged_into = 0) AS issues
-        LEFT JOIN (SELECT project_id, fingerprint, count() AS n FROM events GROUP BY project_id, fingerprint) AS f
+        LEFT JOIN
+        (
+            SELECT project_id, fingerprint, sum(n) AS n
+            FROM
+            (
+                SELECT project_id, fingerprint, count() AS n FROM events GROUP BY project_id, fingerprint
+                UNION ALL SELECT project_id, fingerprint, n FROM ({ERASED})
+            )
+            GROUP BY project_id, fingerprint
+        ) AS f
             USING (project_id, fingerprint)
         GROUP BY project_id, issue_id
     ) AS issues
-    GROUP BY project_id"""
+    GROUP BY project_id"""  # noqa: S608 - our own text
 _UNGROUPED: Final = """
     SELECT project_id, count() FROM events
     WHERE (project_id, fingerprint) NOT IN
@@ -74,6 +85,7 @@ class ProjectFigures(Struct, rename="camel"):
     duplicates: int = 0
     dead_lettered: int = 0
     stored: int = 0
+    erased: int = 0
     payloads: int = 0
     issues: int = 0
     counted_in_issues: int = 0
@@ -113,9 +125,14 @@ def compare(client: Client, today: date, quiet_seconds: float = 5.0) -> Reconcil
     """
     reading = _Reading(client, today, quiet_seconds)
     found = [*reading.endings(), *reading.twice(), *reading.payloads(), *reading.rollups(), *reading.issues()]
+    # Their outcomes are erased too, and some were on their way.
+    gone = projects(client)
     return Reconciliation(
-        projects=[reading.figures[project] for project in sorted(reading.figures)],
-        differences=sorted(found, key=lambda d: (int(d.project_id), d.what, d.day)),
+        projects=[reading.figures[project] for project in sorted(reading.figures.keys() - gone)],
+        differences=sorted(
+            (difference for difference in found if int(difference.project_id) not in gone),
+            key=lambda d: (int(d.project_id), d.what, d.day),
+        ),
         quiet=reading.quiet,
     )
 
@@ -160,22 +177,24 @@ class _Reading:
         return self._today - timedelta(days=kept.payloads if payloads else kept.events)
 
     def endings(self) -> Iterator[Difference]:
-        """Accepted = stored + duplicate + dead letters, by day of receipt."""
-        told, rows = self._together(_OUTCOMES, _STORED)
+        """Accepted = stored + duplicate + dead letters + erased, by day of receipt."""
+        told, rows, gone = self._together(_OUTCOMES, _STORED, _ERASED_BY_DAY)
         outcomes: dict[Day, dict[str, int]] = {}
         for project, day, outcome, count in told:
             outcomes.setdefault((project, day), {})[outcome] = int(count)
         stored: dict[Day, int] = {(project, day): int(n) for project, day, n in rows}
-        for project, day in sorted(outcomes.keys() | stored.keys()):
+        erased: dict[Day, int] = {(project, day): int(n) for project, day, n in gone}
+        for project, day in sorted(outcomes.keys() | stored.keys() | erased.keys()):
             ends, found = outcomes.get((project, day), {}), stored.get((project, day), 0)
             accepted, duplicates = ends.get("accepted", 0), ends.get("duplicate", 0)
-            dead = ends.get("deadLettered", 0)
+            dead, forgotten = ends.get("deadLettered", 0), erased.get((project, day), 0)
             figures = self._of(project)
             figures.accepted += accepted
             figures.duplicates += duplicates
             figures.dead_lettered += dead
             figures.stored += found
-            expected = accepted - duplicates - dead
+            figures.erased += forgotten
+            expected = accepted - duplicates - dead - forgotten
             # Events of a day may be as much older as a client's clock is believed, and be dropped sooner.
             if day - OLDEST > self._oldest(project) and found != expected:
                 yield Difference(str(project), "stored", expected, found, str(day))
@@ -216,7 +235,7 @@ class _Reading:
                     )
 
     def issues(self) -> Iterator[Difference]:
-        """What issues have counted against the events of their fingerprints."""
+        """What issues have counted, for life, against the events of their fingerprints, those that were erased among them."""
         counted_rows, ungrouped = self._together(_ISSUES, _UNGROUPED)
         for project, issues, differing, counted, stored, first_day in counted_rows:
             figures = self._of(project)

@@ -15,6 +15,7 @@ from schemas.settings import WriterSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.complete import complete
+from storage.erase.past import projects
 from storage.records import ISSUES, issue_row, newest, table
 from storage.writer.blocks import Block
 from storage.writer.projects import RegistryRetention
@@ -42,9 +43,14 @@ async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, 
 
 
 async def replay_issues(settings: WriterSettings, client: Client) -> int:
-    """Write the newest record of every issue again; returns how many there are. Raises KafkaError and ClickHouseError."""
+    """Write the newest record of every issue again; returns how many there are. Raises KafkaError and ClickHouseError.
+
+    Issues of erased projects stay away.
+    """
+    gone = projects(client)
     async with _reading(settings, Topic.ISSUES) as records:
         rows = [issue_row(decode_issue(record.value)) async for record in records if record.value is not None]
+    rows = [row for row in rows if row[0] not in gone]
     kept = newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
     for first in range(0, len(kept), _BLOCK_ROWS):
         part = table(ISSUES, kept[first : first + _BLOCK_ROWS])

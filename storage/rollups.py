@@ -50,12 +50,14 @@ _FROM_ROLLUP: Final = {
 }
 
 
-def difference(rollup: Rollup, where_events: str, where_rollup: str, *, sums: bool = False) -> str:
+def difference(
+    rollup: Rollup, where_events: str, where_rollup: str, *, sums: bool = False, where_tags: str = ""
+) -> str:
     """A query for the rows that, inserted, make the rollup equal to `events` where the two conditions hold.
 
     `n` is the difference of the sums and wraps where the rollup has too many, which its sum undoes; the states are those of the
     events, which change nothing when merged again. A key that has no event keeps the states it has. With `sums` the two sums are
-    in the answer, as `e_n` and `r_n`, instead of their difference.
+    in the answer, as `e_n` and `r_n`, instead of their difference. `where_tags` narrows by the tags `k` and `v`, where it has them.
     """
     keys, names = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys), rollup.names
     events = (
@@ -64,7 +66,9 @@ def difference(rollup: Rollup, where_events: str, where_rollup: str, *, sums: bo
         else "events"
     )
     unfolded = (
-        " ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v" if rollup.tags else f" WHERE {where_events}"
+        " ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v" + (where_tags and f" WHERE {where_tags}")
+        if rollup.tags
+        else f" WHERE {where_events}"
     )
     there = "".join(f", {_FROM_EVENTS[state]} AS e_{state}" for state in rollup.states)
     here = "".join(f", {_FROM_ROLLUP[state]} AS r_{state}" for state in rollup.states)

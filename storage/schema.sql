@@ -108,7 +108,7 @@ CREATE TABLE issue_day
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, day, fingerprint)
-SETTINGS non_replicated_deduplication_window = 10000
+SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000
 COMMENT 'Sums by fingerprint and day';
 
 CREATE TABLE issue_day_er
@@ -127,7 +127,7 @@ CREATE TABLE issue_day_er
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, day, fingerprint, environment, release)
-SETTINGS non_replicated_deduplication_window = 10000
+SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000
 COMMENT 'Sums by fingerprint, day, environment and release';
 
 CREATE TABLE issue_hour
@@ -142,7 +142,7 @@ CREATE TABLE issue_hour
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(hour))
 ORDER BY (project_id, hour, fingerprint)
-SETTINGS non_replicated_deduplication_window = 10000
+SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000
 COMMENT 'Sums by fingerprint and hour';
 
 CREATE TABLE project_hour
@@ -156,7 +156,7 @@ CREATE TABLE project_hour
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(hour))
 ORDER BY (project_id, hour)
-SETTINGS non_replicated_deduplication_window = 10000
+SETTINGS index_granularity = 64, non_replicated_deduplication_window = 10000
 COMMENT 'Sums by hour';
 
 CREATE TABLE tag_day
@@ -286,6 +286,71 @@ ENGINE = ReplacingMergeTree(version)
 ORDER BY project_id
 SETTINGS non_replicated_deduplication_window = 10000
 COMMENT 'Projects as the topic projects has them, the newest of each with FINAL';
+
+CREATE TABLE erasures
+(
+    project_id UInt32,
+    id UUID,
+    kind LowCardinality(String),
+    stage LowCardinality(String),
+    salt String,
+    digest String,
+    by String,
+    begun DateTime64(3, 'UTC'),
+    ended DateTime64(3, 'UTC'),
+    report String,
+    version UInt64
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (project_id, id);
+
+CREATE TABLE erased_counts
+(
+    project_id UInt32,
+    day Date,
+    fingerprint UInt64,
+    erasure UUID,
+    n UInt64
+)
+ENGINE = ReplacingMergeTree
+ORDER BY (project_id, day, fingerprint, erasure);
+
+CREATE TABLE erased_events
+(
+    project_id UInt32,
+    id UInt128,
+    day Date
+)
+ENGINE = ReplacingMergeTree
+PARTITION BY toMonday(day)
+ORDER BY (project_id, id)
+TTL day + INTERVAL 90 DAY
+SETTINGS ttl_only_drop_parts = 1;
+
+CREATE TABLE erasing
+(
+    erasure UUID,
+    project_id UInt32,
+    id UInt128,
+    fingerprint UInt64,
+    ts DateTime64(3, 'UTC'),
+    received DateTime64(3, 'UTC')
+)
+ENGINE = MergeTree
+PARTITION BY erasure
+ORDER BY (toMonday(ts), id);
+
+CREATE TABLE erasing_tags
+(
+    erasure UUID,
+    project_id UInt32,
+    day Date,
+    k LowCardinality(String),
+    v String
+)
+ENGINE = ReplacingMergeTree
+PARTITION BY erasure
+ORDER BY (day, k, v);
 
 CREATE TABLE migrations
 (

@@ -260,7 +260,9 @@ async def drained(stage: Stage) -> bool:
         await admin.close()
         await consumer.stop()
     return all(
-        max(found[place].offset, 0) == end and isinstance(decode(found[place].metadata or ""), Done)
+        place in found
+        and max(found[place].offset, 0) == end
+        and isinstance(decode(found[place].metadata or ""), Done)
         for place, end in ends.items()
     )
 

@@ -1,0 +1,56 @@
+"""Issues that an erased event describes: an issue's message and newest event are those of one event.
+
+The life counts of an issue stay: numbers, of nobody.
+"""
+
+from typing import Final
+
+from clickhouse_connect.driver.external import ExternalData
+
+from storage.client import Client
+from storage.erase.purge import purge
+from storage.erase.scope import Scope
+
+MAX_TEXT: Final = 1000
+_DESCRIBED: Final = "project_id = {project} AND last_event IN (SELECT id FROM {events})"
+_ISSUES: Final = "SELECT {columns} FROM issues FINAL WHERE deleted = 0 AND {described}"
+_REDESCRIBE: Final = """
+    INSERT INTO issues
+    SELECT * EXCEPT (described, text, newest) REPLACE (substringUTF8(text, 1, {size}) AS message, newest AS last_event)
+    FROM ({issues}) AS issues
+    LEFT JOIN
+    (
+        SELECT issue_id AS described, argMax(message, (ts, id)) AS text, argMax(id, (ts, id)) AS newest
+        FROM (SELECT fingerprint, ts, id, message FROM events
+              WHERE project_id = {project} AND fingerprint IN (SELECT arrayJoin(fingerprints) FROM ({issues}))) AS events
+        INNER JOIN (SELECT issue_id, arrayJoin(fingerprints) AS fingerprint FROM ({issues})) AS of USING (fingerprint)
+        GROUP BY issue_id
+    ) AS left ON issues.issue_id = left.described"""
+
+
+def described(client: Client, scope: Scope, external: ExternalData | None = None) -> list[int]:
+    """The issues whose newest event is one of these. Raises ClickHouseError."""
+    rows = client.query(_issues(scope, "issue_id"), external_data=external).result_rows
+    return sorted(int(row[0]) for row in rows)
+
+
+def redescribe(client: Client, scope: Scope, erasure: str) -> list[int]:
+    """Describe the issues by the newest event that is left, or by none; returns them. Raises ClickHouseError and MutationFails.
+
+    The row keeps its version, and the later of two with one version is read; what the issue's next event says replaces it.
+    """
+    found = described(client, scope)
+    if found:
+        sql = _REDESCRIBE.format(project=scope.project, size=MAX_TEXT, issues=_issues(scope, "*"))
+        client.command(sql)
+    # Also in rows that newer ones have replaced.
+    purge(client, {"issues": _described(scope)}, erasure)
+    return found
+
+
+def _described(scope: Scope) -> str:
+    return _DESCRIBED.format(project=scope.project, events=scope.events)
+
+
+def _issues(scope: Scope, columns: str) -> str:
+    return _ISSUES.format(columns=columns, described=_described(scope))

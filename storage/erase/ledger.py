@@ -1,0 +1,105 @@
+"""The table `erasures`: what was asked for and how far it is. A user stands in it only as a salted, slow hash of the id."""
+
+import secrets
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from hashlib import scrypt
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from storage.client import Client
+
+Kind = Literal["user", "project"]
+Stage = Literal["listing", "deleting", "done"]
+STAGES: Final[tuple[Stage, ...]] = ("listing", "deleting", "done")
+_COLUMNS: Final = (
+    "project_id", "id", "kind", "stage", "salt", "digest", "by", "begun", "ended", "report", "version",
+)  # fmt: skip
+_READ: Final = """
+    SELECT project_id, id, kind, stage, salt, digest, by, begun, ended, report FROM erasures FINAL
+    WHERE project_id = {project:UInt32} ORDER BY begun"""
+_NEVER: Final = datetime.fromtimestamp(0, UTC)
+_SALT_BYTES: Final = 16
+_DIGEST_BYTES: Final = 24
+# 16 MB and some 50 ms a guess: ids that can be enumerated must not be found out by trying them all.
+_COST: Final = {"n": 1 << 14, "r": 8, "p": 1}
+
+
+class Erasure(Struct, frozen=True):
+    """One row. `listing`: nothing is deleted yet; `deleting`: the list is whole, and whoever comes next can go on with it."""
+
+    project: int
+    id: str
+    kind: Kind
+    stage: Stage
+    salt: str
+    digest: str
+    by: str
+    begun: datetime
+    ended: datetime = _NEVER
+    report: str = ""
+
+
+def read(client: Client, project: int) -> list[Erasure]:
+    """A project's erasures, oldest first. Raises ClickHouseError."""
+    rows = client.query(_READ, parameters={"project": project}).result_rows
+    return [_erasure(row) for row in rows]
+
+
+def begin(client: Client, project: int, kind: Kind, by: str, *, salt: str = "", digest: str = "") -> Erasure:
+    """A new erasure, written down. Raises ClickHouseError."""
+    stage: Stage = "listing" if kind == "user" else "deleting"
+    new = Erasure(project, str(uuid.uuid4()), kind, stage, salt, digest, by, _now())
+    _write(client, new)
+    return new
+
+
+def advance(client: Client, erasure: Erasure, stage: Stage, report: str = "") -> Erasure:
+    """The erasure one stage on, written down. Raises ClickHouseError."""
+    ended = _now() if stage == "done" else _NEVER
+    changed = replace(erasure, stage=stage, ended=ended, report=report)
+    _write(client, changed)
+    return changed
+
+
+def salt_of(known: Iterable[Erasure]) -> str:
+    """The salt of a project: one for all of its users, so that one that was erased is found with a single slow hash."""
+    return next((one.salt for one in known if one.salt), "") or secrets.token_hex(_SALT_BYTES)
+
+
+def digest(user: str, salt: str) -> str:
+    """What stands for a user."""
+    word = user.encode("utf-8", "surrogatepass")
+    return scrypt(word, salt=bytes.fromhex(salt), dklen=_DIGEST_BYTES, **_COST).hex()
+
+
+def of_user(known: Sequence[Erasure], user: str) -> list[Erasure]:
+    """The erasures of one user that began to delete."""
+    digests = {salt: digest(user, salt) for salt in {one.salt for one in known if one.salt}}
+    return [one for one in known if one.salt and one.digest == digests[one.salt] and one.stage != "listing"]
+
+
+def _erasure(row: Sequence[Any]) -> Erasure:
+    project, number, kind, stage, salt, hashed, by, begun, ended, report = row
+    return Erasure(int(project), str(number), kind, stage, salt, hashed, by, _utc(begun), _utc(ended), report)
+
+
+def _write(client: Client, one: Erasure) -> None:
+    version = (STAGES.index(one.stage) + 1) * 10**15 + time.time_ns() // 1_000_000
+    row = [
+        *(one.project, uuid.UUID(one.id), one.kind, one.stage, one.salt, one.digest, one.by),
+        *(one.begun, one.ended, one.report, version),
+    ]
+    client.insert("erasures", [row], column_names=list(_COLUMNS))
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,32 @@
+"""What was erased, for those who would miss it or bring it back."""
+
+from typing import Final
+
+from storage.client import Client
+
+ERASED: Final = """
+    SELECT project_id, day, fingerprint, n FROM erased_counts FINAL
+    WHERE (project_id, erasure) IN (SELECT project_id, id FROM erasures FINAL WHERE stage = 'done')
+    UNION ALL
+    SELECT project_id, toDate(received) AS day, fingerprint, uniqExact(id) AS n FROM erasing
+    WHERE (project_id, erasure) IN (SELECT project_id, id FROM erasures FINAL WHERE stage = 'deleting')
+        AND (project_id, id) NOT IN
+        (
+            SELECT project_id, id FROM events
+            WHERE project_id IN (SELECT project_id FROM erasing) AND id IN (SELECT id FROM erasing)
+        )
+    GROUP BY project_id, day, fingerprint"""
+"""Events by project, day of receipt and fingerprint. Of an erasure that has not ended: what it has listed and `events` holds no more."""
+
+_PROJECTS: Final = "SELECT project_id FROM erasures FINAL WHERE kind = 'project'"
+ERASED_AMONG: Final = f"""
+    SELECT project_id, id, 0 FROM erased_events
+    WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)
+    UNION ALL
+    SELECT project_id, id, 0 FROM wanted WHERE project_id IN ({_PROJECTS})"""  # noqa: S608 - our own text
+"""Those of an external table `wanted` (project_id, id) that must not come back."""
+
+
+def projects(client: Client) -> set[int]:
+    """The projects that are erased, or about to be. Raises ClickHouseError."""
+    return {int(row[0]) for row in client.query(_PROJECTS).result_rows}

@@ -1,0 +1,94 @@
+"""A whole project out of every table. What else holds something of it is the caller's: tokens, topics."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from storage.client import Client
+from storage.erase import ledger
+from storage.erase.purge import purge
+from storage.erase.sizes import TableReport, compared, measure
+
+Say = Callable[[str], None]
+# Whatever a later migration adds is found by its column. The ledger stays: it says that there is nothing more to be found.
+_TABLES: Final = """
+    SELECT table FROM system.columns
+    WHERE database = currentDatabase() AND name = 'project_id' AND table != 'erasures'
+        AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')
+    ORDER BY table"""
+_AHEAD_MS: Final = 60_000
+
+
+class ProjectReport(Struct, frozen=True, rename="camel", kw_only=True):
+    """What was erased, or with `dry_run` would be; `before` is when the project was erased last, where nothing was left of it."""
+
+    project_id: str
+    tables: list[TableReport]
+    erasure: str = ""
+    dry_run: bool = False
+    before: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the project that were found."""
+        return sum(table.rows_before for table in self.tables)
+
+
+def begun(client: Client, project: int) -> bool:
+    """Whether the project was erased, or begun to be. Raises ClickHouseError."""
+    return any(one.kind == "project" for one in ledger.read(client, project))
+
+
+def look(client: Client, project: int) -> ProjectReport:
+    """Count what there is of a project; changes nothing. Raises ClickHouseError."""
+    sizes = measure(client, _conditions(client, project))
+    known = [one for one in ledger.read(client, project) if one.kind == "project"]
+    report = ProjectReport(project_id=str(project), tables=compared(sizes.rows, sizes, sizes), dry_run=True)
+    if known and known[-1].stage == "done" and not report.rows:
+        return replace(report, erasure=known[-1].id, before=known[-1].ended.isoformat())
+    return report
+
+
+def erase_project(
+    client: Client, project: int, by: str, finish: Callable[[], None], say: Say
+) -> ProjectReport:
+    """Delete every row of a project; `finish` is called when they are gone, before that is written down, and may raise.
+
+    Repeatable at any point: where all is gone it does nothing but tell. Nothing may be coming in for the project any more. Raises ClickHouseError and MutationFails.
+    """
+    known = [one for one in ledger.read(client, project) if one.kind == "project"]
+    found = look(client, project)
+    if found.before is not None:
+        finish()
+        return replace(found, dry_run=False)
+    erasure = next((one for one in known if one.stage != "done"), None)
+    if erasure is None:
+        erasure = ledger.begin(client, project, "project", by)
+    wheres = _conditions(client, project)
+    before = measure(client, wheres)
+    say("deleting from the tables")
+    purge(client, wheres, erasure.id)
+    finish()
+    _mark_deleted(client, project, erasure.id)
+    after = measure(client, wheres)
+    report = ProjectReport(
+        project_id=str(project), tables=compared(wheres, before, after), erasure=erasure.id
+    )
+    ledger.advance(client, erasure, "done", msgspec.json.encode(report).decode())
+    return report
+
+
+def _conditions(client: Client, project: int) -> dict[str, str]:
+    wheres = {str(row[0]): f"project_id = {project}" for row in client.query(_TABLES).result_rows}
+    return wheres | {"projects": f"project_id = {project} AND deleted = 0"}
+
+
+def _mark_deleted(client: Client, project: int, erasure: str) -> None:
+    """A nameless row that outlives one which a writer is just about to write."""
+    row = [project, 1, time.time_ns() // 1_000_000 + _AHEAD_MS]
+    client.insert("projects", [row], column_names=["project_id", "deleted", "version"])
+    purge(client, {"projects": f"project_id = {project} AND deleted = 0"}, erasure)

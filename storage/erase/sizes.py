@@ -1,0 +1,62 @@
+"""How much there is: rows that an erasure is about, and bytes of whole tables."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from clickhouse_connect.driver.external import ExternalData
+from msgspec import Struct
+
+from storage.client import Client
+
+_BYTES: Final = """
+    SELECT table, sum(bytes_on_disk) FROM system.parts
+    WHERE active AND database = currentDatabase() AND table IN {tables:Array(String)} GROUP BY table"""
+
+
+class TableReport(Struct, frozen=True, rename="camel"):
+    """Rows of one table that the erasure is about, and bytes of the whole table, before and after.
+
+    Of a rollup these are rows that the user's events were counted in; what is left of them counts others.
+    """
+
+    table: str
+    rows_before: int
+    rows_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+class Sizes(Struct, frozen=True):
+    """Rows and bytes by table at one moment."""
+
+    rows: dict[str, int]
+    bytes: dict[str, int]
+
+
+def measure(client: Client, wheres: Mapping[str, str], external: ExternalData | None = None) -> Sizes:
+    """Count the rows that each table's condition holds for, and each table's bytes. Raises ClickHouseError."""
+    rows = {
+        table: int(
+            client.query(
+                f"SELECT count() FROM {table} WHERE {where}",  # noqa: S608 - conditions of storage.erase.scope
+                external_data=external,
+            ).result_rows[0][0]
+        )
+        for table, where in wheres.items()
+    }
+    found = client.query(_BYTES, parameters={"tables": list(wheres)}).result_rows
+    return Sizes(rows, {str(table): int(size) for table, size in found})
+
+
+def compared(tables: Iterable[str], before: Sizes, after: Sizes) -> list[TableReport]:
+    """Two moments as a report."""
+    return [
+        TableReport(
+            table=table,
+            rows_before=before.rows.get(table, 0),
+            rows_after=after.rows.get(table, 0),
+            bytes_before=before.bytes.get(table, 0),
+            bytes_after=after.bytes.get(table, 0),
+        )
+        for table in tables
+    ]

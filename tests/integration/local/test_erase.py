@@ -1,0 +1,166 @@
+"""`svc erase` on the real servers, with a writer at work."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from local.command import svc
+from schemas.projects import Project
+from schemas.settings import KafkaSettings, load
+from storage.client import scalar
+from storage.project_edits import create
+from storage.projects import ProjectStore
+from tests.eventually import eventually
+from tests.integration.storage.grouped import Stage, ended, whole
+from tests.integration.storage.test_reconcile import reconcile, tell_outcomes_and_issues
+
+USER = "user-7"
+
+
+@pytest.fixture
+async def stage(
+    kafka_bootstrap: str, clickhouse_database_url: str, topic_prefix: str, tmp_path: Path
+) -> Stage:
+    """Empty topics and tables."""
+    return await Stage(kafka_bootstrap, clickhouse_database_url, topic_prefix, tmp_path).prepare()
+
+
+async def erase(stage: Stage, *options: str, given: str | None = None) -> Result:
+    """Run the command in a thread: it has loops of its own."""
+    env = stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"}
+    arguments = ["--data-dir", str(stage.folder), "erase", *options]
+    return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=env, input=given)
+
+
+def told(result: Result) -> dict[str, Any]:
+    """The JSON of a run that went well."""
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+async def projects(stage: Stage) -> list[Project]:
+    async with ProjectStore(
+        load(KafkaSettings, {k: v for k, v in stage.environ.items() if "TOPIC" in k or "KAFKA" in k})
+    ) as store:
+        return store.all()
+
+
+async def test_a_users_events_go_and_reconcile_neither_misses_nor_mends_them(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(8)
+    with ended(stage.writer()):
+        await whole(stage)
+        await tell_outcomes_and_issues(stage)
+        client = stage.client()
+        there = f"SELECT count() FROM events WHERE project_id = 8 AND user_id = '{USER}'"
+        size = scalar(client, there)
+        seen = told(await erase(stage, "--project", "8", "--user", USER, "--dry-run", "--json"))
+        assert (seen["events"], seen["dryRun"]) == (size, True)
+        assert scalar(client, there) == size
+        done = told(await erase(stage, "--project", "8", "--user", "-", "--yes", "--json", given=f"{USER}\n"))
+        assert done["events"] == size
+        assert scalar(client, there) == 0
+        assert {one["topic"] for one in done["left"]} >= {
+            stage.topic,
+            f"{stage.settings.topic_prefix}dead-letters",
+        }
+        equal = await reconcile(stage, tmp_path)
+        assert equal.exit_code == 0, equal.output
+        figures = {one["projectId"]: one for one in json.loads(equal.stdout)["projects"]}
+        assert (figures["8"]["erased"], figures["7"]["erased"]) == (size, 0)
+        # What is mended comes from the log, which still holds them.
+        client.command("ALTER TABLE events DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1")
+        mended = await reconcile(stage, tmp_path, "--repair")
+        assert mended.exit_code == 0, mended.output
+        assert json.loads(mended.stdout)["repaired"]["events"] > 0
+        assert scalar(client, there) == 0
+        again = told(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
+        assert again["events"] == 0
+        assert again["before"]
+        client.close()
+
+
+async def test_who_is_unknown_is_refused_in_one_line(stage: Stage) -> None:
+    nobody = await erase(stage, "--project", "8", "--user", "nobody", "--yes")
+    assert (nobody.exit_code, nobody.stderr) == (
+        2,
+        "svc: project 8 has no event of this user, and none was erased\n",
+    )
+    nowhere = await erase(stage, "--project", "shop", "--yes")
+    assert (nowhere.exit_code, nowhere.stderr) == (2, "svc: there is no project shop\n")
+    never = await erase(stage, "--project", "4711", "--yes")
+    assert (never.exit_code, never.stderr) == (2, "svc: there is no project 4711\n")
+    anonymous = await erase(stage, "--project", "8", "--user", "", "--yes")
+    assert anonymous.exit_code == 2
+    assert "a user has an id" in anonymous.stderr
+
+
+async def test_a_pipeline_that_is_behind_is_waited_for_and_said(stage: Stage) -> None:
+    await stage.produce(2, repeat=0)
+    writer = stage.writer()
+    with ended(writer):
+        await whole(stage)
+        writer.kill()
+        await stage.produce(1, repeat=0)
+        result = await erase(stage, "--project", "8", "--user", USER, "--yes", "--wait", "0.5")
+        assert result.exit_code == 1
+        assert f"is 1 records behind on {stage.topic}" in result.stderr
+        client = stage.client()
+        assert scalar(client, "SELECT count() FROM erasures") == 0
+        client.close()
+
+
+async def test_no_is_an_answer(stage: Stage) -> None:
+    await stage.produce(2, repeat=0)
+    with ended(stage.writer()):
+        found = await whole(stage)
+        result = await erase(stage, "--project", "8", "--user", USER, given="n\n")
+        assert result.exit_code == 1
+        assert "Erase" in result.stderr
+        assert "payloads" in result.stdout
+        assert await whole(stage) == found
+
+
+async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_path: Path) -> None:
+    settings = load(KafkaSettings, {k: v for k, v in stage.environ.items() if "TOPIC" in k or "KAFKA" in k})
+    async with ProjectStore(settings) as store:
+        for number, name in ((7, "kept"), (8, "shop")):
+            made = create(name, now_ms=0)
+            await store.write(
+                Project(id=str(number), name=name, created_at=made.created_at, tokens=made.tokens)
+            )
+    await stage.produce(4)
+    with ended(stage.writer()):
+        await whole(stage)
+        await tell_outcomes_and_issues(stage)
+        client = stage.client()
+
+        def named() -> bool:
+            return bool(scalar(client, "SELECT count() FROM projects WHERE name = 'shop'"))
+
+        await eventually(named, 60)
+        plain = await erase(stage, "--project", "shop", given="y\n")
+        assert plain.exit_code == 0, plain.output
+        assert "Erase project shop (8)" in plain.stderr
+        assert [project.name for project in await projects(stage)] == ["kept"]
+        for table in ("events", "payloads", "issues", "outcomes", "tag_day"):
+            assert scalar(client, f"SELECT count() FROM {table} WHERE project_id = 8") == 0
+            assert scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") > 0
+        assert scalar(client, "SELECT count() FROM projects WHERE name = 'shop'") == 0
+        equal = await reconcile(stage, tmp_path)
+        assert equal.exit_code == 0, equal.output
+        client.command("TRUNCATE TABLE issues")
+        mended = await reconcile(stage, tmp_path, "--repair")
+        assert mended.exit_code == 0, mended.output
+        assert scalar(client, "SELECT count() FROM issues WHERE project_id = 8") == 0
+        again = told(await erase(stage, "--project", "8", "--yes", "--json"))
+        assert again["before"]
+        refused = await erase(stage, "--project", "8", "--user", USER, "--yes")
+        assert refused.exit_code == 2
+        client.close()

@@ -1,0 +1,438 @@
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from schemas.chunks import Grouping
+from schemas.ids import user_hash
+from storage.client import INSERT_SETTINGS, Client, open_client, scalar
+from storage.complete import complete
+from storage.erase import ledger
+from storage.erase import project as whole
+from storage.erase import user as erasing
+from storage.erase.past import ERASED
+from storage.erase.user import TABLES, UnknownUser, UserReport, erase_user, look
+from storage.mend import mend
+from storage.migrate import migrate
+from storage.rollups import ROLLUPS
+from storage.rows import EventColumns
+from tests.eventually import eventually
+from tests.integration.storage.grouped import chunk_event
+
+USER = "user-7"
+PROJECT = 8
+ROWS = 200
+
+
+@pytest.fixture
+def client(clickhouse_database_url: str) -> Iterator[Client]:
+    migrate(clickhouse_database_url)
+    client = open_client(clickhouse_database_url)
+    yield client
+    client.close()
+
+
+def block(size: int = ROWS, **changes: Any) -> pa.Table:
+    """Events of forty users in two projects, each with a tag that no other has; odd users are of project 8."""
+    columns = EventColumns()
+    for number in range(size):
+        tags = {"tier": ("free", "pro")[number % 2], "account": f"account-{number % 40}"}
+        event = chunk_event(number, **{"tags": tags, **changes})
+        columns.add(event, Grouping(number % 7, "v1", "frames", ()), 90, 30)
+    return columns.table()
+
+
+def insert(client: Client, rows: pa.Table, token: str) -> None:
+    client.insert_arrow("ingest", rows, settings={**INSERT_SETTINGS, "insert_deduplication_token": token})
+
+
+def erase(client: Client, settle: Callable[[], None] = lambda: None, user: str = USER) -> UserReport:
+    return erase_user(client, PROJECT, user, "tester", settle, lambda _: None)
+
+
+def rows(client: Client, sql: str) -> list[Any]:
+    """The answer of a query, in an order of its own."""
+    found: list[Any] = list(client.query(sql).result_rows)
+    return sorted(found)
+
+
+def recounted(client: Client) -> dict[str, tuple[object, object]]:
+    """What each rollup says, and what `events` says: equal where all is well, down to the users' states."""
+    found: dict[str, tuple[object, object]] = {}
+    for rollup in ROLLUPS:
+        keys = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys)
+        users = "users" in rollup.states
+        there = f"SELECT {rollup.names}, sum(n){', uniqCombinedMerge(12)(users)' * users} FROM {rollup.table} GROUP BY {rollup.names}"
+        tags = " ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v" if rollup.tags else ""
+        count = ", uniqCombinedIf(12)(user_hash, user_hash != 0)" * users
+        here = f"SELECT {keys}, count(){count} FROM (SELECT * FROM events){tags} GROUP BY {rollup.names}"
+        found[rollup.table] = (rows(client, there), rows(client, here))
+    return found
+
+
+def exact(client: Client) -> None:
+    for table, (there, here) in recounted(client).items():
+        assert there == here, table
+
+
+def others(client: Client) -> list[Any]:
+    """Every row of everybody else, as one sum a table."""
+    wheres = f"project_id != {PROJECT} OR user_id != '{USER}'"
+    events = client.query(f"SELECT count(), sum(cityHash64(*)) FROM events WHERE {wheres}").result_rows
+    payloads = client.query(
+        "SELECT count(), sum(cityHash64(project_id, id, payload)) FROM payloads"
+        f" WHERE (project_id, id) IN (SELECT project_id, id FROM events WHERE {wheres})"
+    ).result_rows
+    return [*events, *payloads]
+
+
+def of_user(client: Client, user: str = USER, project: int = PROJECT) -> dict[str, int]:
+    """Rows that speak of a user, by whatever tells."""
+    number, hashed = int(user.removeprefix("user-")), user_hash(project, user)
+    return {
+        "events": scalar(client, f"SELECT count() FROM events WHERE project_id = {project} AND user_id = '{user}'"),
+        "hash": scalar(client, f"SELECT count() FROM events WHERE user_hash = {hashed}"),
+        "tags": scalar(client, f"SELECT count() FROM tag_day WHERE project_id = {project} AND v = 'account-{number}'"),
+        "payloads": scalar(
+            client, "SELECT count() FROM payloads WHERE (project_id, id) NOT IN (SELECT project_id, id FROM events)"
+        ),
+        "lists": scalar(client, "SELECT (SELECT count() FROM erasing) + (SELECT count() FROM erasing_tags)"),
+    }  # fmt: skip
+
+
+def nothing(found: dict[str, int]) -> bool:
+    return not any(found.values())
+
+
+def test_a_users_rows_are_gone_from_every_table_and_everybody_elses_stay(client: Client) -> None:
+    rows = block(400, spread_days=15)
+    days = pa.array([(30, 90)[number % 3 == 0] for number in range(400)], pa.uint16())
+    insert(client, rows.set_column(rows.column_names.index("retention_days"), "retention_days", days), "t")
+    before, size = others(client), of_user(client)["events"]
+    assert size == 400 // 40
+    report = erase(client)
+    assert nothing(of_user(client))
+    assert others(client) == before
+    exact(client)
+    assert report.events == size
+    rows = {one.table: (one.rows_before, one.rows_after) for one in report.tables}
+    assert rows["events"] == rows["payloads"] == (size, 0)
+    assert set(rows) == set(TABLES)
+    assert all(before > 0 for before, _ in rows.values())
+    # No key of a rollup stays behind with a count of nothing.
+    for rollup in ROLLUPS:
+        zeros = f"SELECT count() FROM (SELECT sum(n) AS s FROM {rollup.table} GROUP BY {rollup.names} HAVING s = 0)"
+        assert scalar(client, zeros) == 0
+
+
+def test_the_bytes_are_gone_from_the_disk(client: Client) -> None:
+    # So that those that were written anew are removed at once, whatever the server's default.
+    client.command("ALTER TABLE payloads MODIFY SETTING old_parts_lifetime = 0, cleanup_delay_period = 1")
+    columns = EventColumns()
+    for number in range(80):
+        message = secrets.token_hex(50_000) if number == 7 else "m"
+        error = {"type": "E", "message": message, "stack": []}
+        user = {"id": USER if number == 7 else "other"}
+        columns.add(chunk_event(number, user=user, error=error), Grouping(1, "v1", "frames", ()), 90, 30)
+    insert(client, columns.table(), "t")
+    on_disk = "SELECT sum(bytes_on_disk) FROM system.parts WHERE database = currentDatabase() AND table = 'payloads'"
+    before = scalar(client, on_disk)
+    report = erase(client)
+    sizes = {one.table: (one.bytes_before, one.bytes_after) for one in report.tables}
+    assert sizes["payloads"][0] - sizes["payloads"][1] > 40_000
+    masked = "SELECT count() FROM system.parts_columns WHERE active AND database = currentDatabase() AND column = '_row_exists'"
+    assert scalar(client, masked) == 0
+
+    def freed() -> bool:
+        return bool(scalar(client, on_disk) < before - 40_000)
+
+    asyncio.run(eventually(freed, 60))
+
+
+def test_a_second_time_there_is_nothing_and_a_stranger_is_refused(client: Client) -> None:
+    insert(client, block(), "t")
+    with pytest.raises(UnknownUser):
+        erase(client, user="user-4711")
+    first = erase(client)
+    again = erase(client)
+    assert (again.events, again.erasure) == (0, first.erasure)
+    assert again.before is not None
+    assert all(one.rows_before == 0 for one in again.tables)
+    with pytest.raises(UnknownUser):
+        erase(client, user="user-4711")
+    assert len(ledger.read(client, PROJECT)) == 1
+
+
+def test_a_look_changes_nothing_and_says_what_the_erasure_then_says(client: Client) -> None:
+    insert(client, block(), "t")
+    seen = look(client, PROJECT, USER)
+    assert seen.dry_run
+    assert ledger.read(client, PROJECT) == []
+    done = erase(client)
+    assert done.events == seen.events
+    for one, other in zip(seen.tables, done.tables, strict=True):
+        assert (one.table, one.rows_before) == (other.table, other.rows_before)
+
+
+def test_the_users_id_stands_nowhere_afterwards_not_even_in_the_servers_logs(client: Client) -> None:
+    columns = EventColumns()
+    secret = "somebody-7f3a9c"
+    columns.add(chunk_event(1, user={"id": secret}), Grouping(1, "v1", "frames", ()), 30, 30)
+    insert(client, columns.table(), "t")
+    erase(client, user=secret)
+    client.command("SYSTEM FLUSH LOGS")
+    database = scalar(client, "SELECT currentDatabase()")
+    logged = "SELECT count() FROM system.query_log WHERE current_database = {d:String} AND position(query, {s:String}) > 0"
+    for word in (secret, str(user_hash(7, secret)), str(user_hash(PROJECT, secret))):
+        # This very question is not yet in the log.
+        assert scalar(client, logged, {"d": database, "s": word}) == 0
+        told = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND position(command, {s:String}) > 0"
+        assert scalar(client, told, {"s": word}) == 0
+    for row in ledger.read(client, PROJECT):
+        assert secret not in str(row)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("measure", 1),
+        ("purge", 0),
+        ("purge", 1),
+        ("_restore", 0),
+        ("_restore", 2),
+        ("redescribe", 0),
+        ("_drop_lists", 0),
+    ],
+)
+def test_what_was_killed_at_any_step_is_finished_by_the_next_run(
+    client: Client, name: str, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert(client, block(), "t")
+    size, real = of_user(client)["events"], getattr(erasing, name)
+    calls = 0
+
+    def killed(*given: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > call:
+            raise KeyboardInterrupt
+        return real(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(erasing, name, killed)
+        with pytest.raises(KeyboardInterrupt):
+            erase(client)
+    report = erase(client)
+    assert nothing(of_user(client))
+    exact(client)
+    assert report.events in {0, size}
+    gone = scalar(client, f"SELECT sum(n) FROM ({ERASED})")
+    assert gone == size
+
+
+def test_a_writer_that_inserts_meanwhile_is_counted_exactly(
+    client: Client, clickhouse_database_url: str
+) -> None:
+    insert(client, block(), "t")
+    stop, inserted = threading.Event(), list[pa.Table]()
+
+    def write() -> None:
+        writer = open_client(clickhouse_database_url)
+        try:
+            while not stop.is_set() or len(inserted) < 3:
+                rows = block(90)
+                insert(writer, rows, f"w/{len(inserted)}")
+                inserted.append(rows)
+                # As a real one does: its blocks leave moments between them.
+                stop.wait(0.3)
+        finally:
+            writer.close()
+
+    listed = threading.Event()
+    thread = threading.Thread(target=write)
+
+    def settle() -> None:
+        thread.start()
+        listed.set()
+
+    try:
+        erase(client, settle=settle)
+    finally:
+        stop.set()
+        if listed.is_set():
+            thread.join()
+    exact(client)
+    # Those that came after the list was made are new events.
+    new = sum(
+        1
+        for rows in inserted
+        for project, user in zip(rows["project_id"].to_pylist(), rows["user_id"].to_pylist(), strict=True)
+        if (project, user) == (PROJECT, USER)
+    )
+    assert of_user(client)["events"] == new
+    assert scalar(client, "SELECT count() FROM events") == scalar(client, "SELECT count() FROM payloads")
+
+
+def test_what_is_read_again_from_the_log_does_not_bring_it_back(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t")
+    erase(client)
+    done = complete(client, rows, "repair/1")
+    assert done.rows == {}
+    assert nothing(of_user(client))
+    client.command("TRUNCATE TABLE events")
+    assert complete(client, rows, "repair/2").rows["events"] > 0
+    assert nothing(of_user(client))
+    exact(client)
+
+
+def test_mending_afterwards_finds_nothing_to_do(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t")
+    erase(client)
+    days = {
+        (project, moment.date())
+        for project, moment in zip(rows["project_id"].to_pylist(), rows["ts"].to_pylist(), strict=True)
+    }
+    assert not any(mend(client, days, "m").values())
+
+
+def test_an_event_that_comes_after_the_erasure_is_a_new_one(client: Client) -> None:
+    insert(client, block(), "t")
+    first = erase(client)
+    insert(client, block(80), "u")
+    assert of_user(client)["events"] == 80 // 40
+    second = erase(client)
+    assert second.events == 80 // 40
+    assert second.erasure != first.erasure
+    assert nothing(of_user(client))
+    exact(client)
+    # One salt a project: both are found by a single hash.
+    assert len({(one.salt, one.digest) for one in ledger.read(client, PROJECT)}) == 1
+
+
+def test_an_issue_described_by_an_erased_event_is_described_by_another(client: Client) -> None:
+    insert(client, block(), "t")
+    described = """
+        INSERT INTO issues (project_id, issue_id, fingerprints, message, events, last_event, version)
+        SELECT project_id, fingerprint + 1, [fingerprint], argMaxIf(message, ts, user_id = {user:String}), count(),
+            argMaxIf(id, ts, user_id = {user:String}), 5
+        FROM events WHERE project_id = {project:UInt32} GROUP BY project_id, fingerprint
+        HAVING countIf(user_id = {user:String}) > 0"""
+    client.command(described, parameters={"user": USER, "project": PROJECT})
+    before = client.query("SELECT issue_id, events, version FROM issues FINAL ORDER BY issue_id").result_rows
+    report = erase(client)
+    assert report.issues == [f"{issue:016x}" for issue, _, _ in before]
+    after = client.query("SELECT issue_id, events, version FROM issues FINAL ORDER BY issue_id").result_rows
+    assert after == before
+    newest = """
+        SELECT count() FROM issues AS i INNER JOIN
+            (SELECT fingerprint, argMax(id, (ts, id)) AS newest, argMax(message, (ts, id)) AS text FROM events
+             WHERE project_id = {project:UInt32} GROUP BY fingerprint) AS e ON e.fingerprint = i.issue_id - 1
+        WHERE i.last_event = e.newest AND i.message = e.text"""
+    # Not only what is read: no older row is left on disk either.
+    assert scalar(client, newest, {"project": PROJECT}) == len(before)
+    assert scalar(client, "SELECT count() FROM issues") == len(before)
+
+
+def test_an_issue_of_the_user_alone_is_left_without_text(client: Client) -> None:
+    columns = EventColumns()
+    columns.add(chunk_event(1, user={"id": USER}), Grouping(1, "v1", "frames", ()), 30, 30)
+    insert(client, columns.table(), "t")
+    client.command(
+        """INSERT INTO issues (project_id, issue_id, fingerprints, message, events, last_event, version)
+           SELECT project_id, 1, [1], message, 1, id, 1 FROM events"""
+    )
+    erase(client)
+    assert client.query("SELECT message, last_event, events FROM issues").result_rows == [("", 0, 1)]
+
+
+def test_lists_that_were_given_up_are_thrown_away(client: Client) -> None:
+    insert(client, block(), "t")
+
+    def never() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        erase(client, settle=never)
+    assert of_user(client)["lists"] == 0
+    assert of_user(client)["events"] > 0
+    assert erase(client).events > 0
+
+
+def test_a_project_is_gone_from_every_table_and_the_others_stay(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t")
+    erase(client)
+    for table, column in (("issues", "issue_id"), ("issue_activity", "issue_id"), ("outcomes", "sequence")):
+        client.command(
+            f"INSERT INTO {table} (project_id, {column}) SELECT arrayJoin([7, 8]), number FROM numbers(50)"
+        )
+    client.command("INSERT INTO projects (project_id, name, version) VALUES (7, 'a', 1), (8, 'b', 1)")
+    tables = [
+        str(row[0])
+        for row in client.query(
+            "SELECT DISTINCT table FROM system.columns WHERE database = currentDatabase() AND name = 'project_id'"
+            " AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')"
+        ).result_rows
+    ]  # fmt: skip
+    kept = {table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") for table in tables}
+    finished: list[bool] = []
+    report = whole.erase_project(client, PROJECT, "tester", lambda: finished.append(True), lambda _: None)
+    assert finished == [True]
+    assert {"events", "payloads", "issues", "outcomes", "erased_events", "tag_day"} <= set(tables)
+    left = {table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 8") for table in tables}
+    assert {table for table, count in left.items() if count} == {"erasures", "projects"}
+    assert client.query("SELECT name, deleted FROM projects WHERE project_id = 8").result_rows == [("", 1)]
+    assert kept == {
+        table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") for table in tables
+    }
+    assert {one.table for one in report.tables if one.rows_before and not one.rows_after} >= {
+        "events",
+        "issues",
+    }
+    assert complete(client, rows, "repair/1").rows == {}
+    exact(client)
+
+
+def test_a_project_erased_again_has_nothing_left(client: Client) -> None:
+    insert(client, block(), "t")
+    first = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
+    again = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
+    assert (again.erasure, again.rows) == (first.erasure, 0)
+    assert again.before is not None
+    # What a writer still had in hand goes the next time.
+    insert(client, block(80), "late")
+    third = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
+    assert third.rows > 0
+    assert scalar(client, f"SELECT count() FROM events WHERE project_id = {PROJECT}") == 0
+
+
+def test_a_projects_erasure_that_was_killed_is_finished_by_the_next_run(client: Client) -> None:
+    insert(client, block(), "t")
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        whole.erase_project(client, PROJECT, "tester", killed, lambda _: None)
+    assert whole.begun(client, PROJECT)
+    whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
+    assert [one.stage for one in ledger.read(client, PROJECT)] == ["done"]
+
+
+def test_counts_by_day_of_receipt_are_kept_and_no_day_of_a_user(client: Client) -> None:
+    insert(client, block(), "t")
+    by_day = f"SELECT toDate(received), fingerprint, count() FROM events WHERE project_id = {PROJECT} AND user_id = '{USER}' GROUP BY 1, 2 ORDER BY 1, 2"
+    expected = client.query(by_day).result_rows
+    erase(client)
+    told = client.query(
+        f"SELECT day, fingerprint, sum(n) FROM ({ERASED}) GROUP BY 1, 2 ORDER BY 1, 2"
+    ).result_rows
+    assert told == expected
+    assert isinstance(told[0][0], date)
