@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS issue_day
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, day, fingerprint)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS issue_day_er
 (
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS issue_day_er
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, day, fingerprint, environment, release)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS issue_hour
 (
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS issue_hour
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(hour))
 ORDER BY (project_id, hour, fingerprint)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS project_hour
 (
@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS project_hour
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(hour))
 ORDER BY (project_id, hour)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 64, non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS tag_day
 (

@@ -27,9 +27,11 @@ class Parameters:
 class Sql(Struct, frozen=True):
     """A statement ready to be sent: its text, and the values of its placeholders.
 
-    `raw` names the columns of the answer that are bytes, not text.
+    `raw` names the columns of the answer that are bytes, not text; `words_of` is the project whose messages it searches.
     """
 
     text: str
     values: dict[str, object]
     raw: tuple[str, ...] = ()
+    words_of: int | None = None
+    settings: dict[str, str | int] = {}

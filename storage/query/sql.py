@@ -45,6 +45,8 @@ _ISSUE_COLUMNS: Final = {
     "events": "events",
     "users": "users",
 }
+_TOGETHER: Final = 8
+"""Words from which on one search for all of them is cheaper than one for each."""
 _LIKE_SPECIAL: Final = re.compile(r"[\\%_]")
 
 
@@ -69,6 +71,19 @@ def about_issue(query: Query) -> bool:
             return isinstance(query, Is)
 
 
+def about_words(query: Query) -> bool:
+    """Whether the query searches messages."""
+    match query:
+        case And(items) | Or(items):
+            return any(map(about_words, items))
+        case Not(item):
+            return about_words(item)
+        case Filter(key, is_tag):
+            return key == "message" and not is_tag
+        case _:
+            return isinstance(query, Text)
+
+
 def split(query: Query) -> tuple[Query, Query]:
     """What the query asks about the issue and what about the event: it is the conjunction of the two."""
     items = conjuncts(query)
@@ -87,9 +102,9 @@ def event_condition(query: Query, scope: Scope) -> str:
         case And(()):
             return "1"
         case And(items):
-            return _joined(" AND ", _grouped(items, And), scope)
+            return _all_hold(_grouped(items, And), scope)
         case Or(items):
-            return _joined(" OR ", _grouped(items, Or), scope)
+            return _one_holds(_grouped(items, Or), scope)
         case Not(item):
             return f"NOT {event_condition(item, scope)}"
         case _:
@@ -121,15 +136,68 @@ def current_issues(scope: Scope) -> str:
     return f"issues FINAL WHERE project_id = {project} AND deleted = 0 AND merged_into = 0"
 
 
-def _grouped(items: tuple[Query, ...], kind: type[And] | type[Or]) -> Iterable[Query]:
+def _grouped(items: tuple[Query, ...], kind: type[And] | type[Or]) -> Sequence[Query]:
     """The items with all that ask about the issue made one, so that they cost one look into `issues`."""
     about = tuple(item for item in items if about_issue(item))
     rest = (item for item in items if not about_issue(item))
     return [*rest, *([kind(about)] if len(about) > 1 else about)]
 
 
+def _all_hold(items: Sequence[Query], scope: Scope) -> str:
+    """Many words that must all be absent are looked for together."""
+    unwanted = [item.item for item in items if isinstance(item, Not) and _is_word(item.item)]
+    if len(unwanted) < _TOGETHER:
+        return _joined(" AND ", items, scope)
+    rest = [item for item in items if not (isinstance(item, Not) and _is_word(item.item))]
+    return f"({' AND '.join([f'NOT {_one_holds(unwanted, scope)}', *(event_condition(item, scope) for item in rest)])})"
+
+
+def _one_holds(items: Sequence[Query], scope: Scope) -> str:
+    """Many words of which one must be there are looked for together, and so are many tags."""
+    words, tags = [item for item in items if _is_word(item)], [item for item in items if _is_pairs(item)]
+    rest = list(items)
+    found = []
+    if len(words) >= _TOGETHER:
+        rest = [item for item in rest if not _is_word(item)]
+        found.append(_any_word(words, scope))
+    if len(tags) > 1:
+        rest = [item for item in rest if not _is_pairs(item)]
+        found.append(_any_pair(tags, scope))
+    return f"({' OR '.join([*found, *(event_condition(item, scope) for item in rest)])})"
+
+
 def _joined(operator: str, items: Iterable[Query], scope: Scope) -> str:
     return f"({operator.join(event_condition(item, scope) for item in items)})"
+
+
+def _is_word(query: Query) -> bool:
+    """Whether the query is text without wildcards that folds as the database does."""
+    if not isinstance(query, Text) or len(query.pattern.parts) > 1:
+        return False
+    folded = fold_pattern(query.pattern).parts[0]
+    return folded != "" and all(variants(character) == character for character in folded)
+
+
+def _any_word(words: Iterable[Query], scope: Scope) -> str:
+    """One search for all of the words: it costs little more than that for one."""
+    folded = [fold_pattern(word.pattern).parts[0] for word in words if isinstance(word, Text)]
+    wanted = scope.parameters.add(list(dict.fromkeys(folded)), "Array(String)")
+    return f"(multiSearchAny(lower(message), {wanted}) OR multiSearchAny(lower(error_type), {wanted}))"
+
+
+def _is_pairs(query: Query) -> bool:
+    """Whether the query asks for tags with one of some values, which the pairs of key and value tell."""
+    return (
+        isinstance(query, Filter)
+        and query.is_tag
+        and "=" not in query.key
+        and all(value.is_literal and "=" not in value.parts[0] for value in query.values)
+    )
+
+
+def _any_pair(tags: Iterable[Query], scope: Scope) -> str:
+    pairs = [f"{tag.key}={value.parts[0]}" for tag in tags if isinstance(tag, Filter) for value in tag.values]
+    return f"hasAny({PAIRS}, {scope.parameters.add(list(dict.fromkeys(pairs)), 'Array(String)')})"
 
 
 def _membership(query: Query, scope: Scope) -> str:
@@ -144,6 +212,8 @@ def _leaf(query: Query, scope: Scope) -> str:
     match query:
         case Text(pattern):
             return _text(fold_pattern(pattern), scope)
+        case Filter(values=[_, _, *_]) if _is_pairs(query):
+            return f"({_any_pair([query], scope)})"
         case Filter(key, is_tag, values):
             each = [_tag(key, value, scope) if is_tag else _field(key, value, scope) for value in values]
             return f"({' OR '.join(each)})"

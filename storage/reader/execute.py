@@ -92,13 +92,18 @@ class ClickHouseExecutor:
         try:
             client = self._idle.get_nowait()
         except Empty:
-            client = open_client(self._url, send_receive_timeout=self._limits.seconds + 5, query_retries=1)
+            client = open_client(
+                self._url,
+                send_receive_timeout=self._limits.seconds + 5,
+                query_retries=1,
+                form_encode_query_params=True,
+            )
         try:
             settings = {name: value for name, value in self._settings().items() if _known(client, name)}
             answer = client.query(
                 sql.text,
                 parameters=sql.values,
-                settings=settings,
+                settings={**settings, **sql.settings},
                 column_formats=dict.fromkeys(sql.raw, "bytes"),
             )
             return cast(Rows, answer.result_rows)

@@ -7,7 +7,15 @@ from msgspec import Struct
 from storage.query.errors import QueryError
 from storage.query.parameters import Parameters, Sql
 from storage.query.parse import parse
-from storage.query.sql import Scope, about_issue, current_issues, event_condition, issue_condition, split
+from storage.query.sql import (
+    Scope,
+    about_issue,
+    about_words,
+    current_issues,
+    event_condition,
+    issue_condition,
+    split,
+)
 from storage.query.tree import EVERYTHING, And, Filter, Has, Not, Or, Query
 from storage.reader.errors import BadQuery
 from storage.reader.ranges import Range
@@ -78,7 +86,8 @@ class Statement:
 
     def ready(self, text: str, raw: tuple[str, ...] = ()) -> Sql:
         """The statement with this text."""
-        return Sql(text, self.parameters.values, raw)
+        words_of = self.question.project if about_words(self.question.of_event) else None
+        return Sql(text, self.parameters.values, raw, words_of)
 
     def numbers(self, values: list[int]) -> str:
         """The placeholder of a list of 64-bit numbers."""
