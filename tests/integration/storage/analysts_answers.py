@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -65,7 +66,7 @@ def people(events: Iterable[Happened]) -> set[str]:
 
 
 def crash_free(world: World, asked: Asked) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     known = [event for event in asked.within(world.of(SHOP)) if event.user]
     for (on, release), events in grouped(known, lambda e: (day(e.ts), e.release)).items():
         seen = len(people(events))
@@ -76,7 +77,7 @@ def crash_free(world: World, asked: Asked) -> list[Row]:
 
 def new_issues(world: World, asked: Asked) -> list[Row]:
     born = [i for i in world.shown(SHOP) if asked.start <= i.first_seen_ms <= asked.end]
-    rows = [
+    rows: list[Row] = [
         [
             release,
             len(issues),
@@ -95,13 +96,15 @@ def top_tags(world: World, asked: Asked) -> list[Row]:
         if world.issue(event) == asked.issue
         for pair in event.tags.items()
     )
-    rows = sorted(([key, value, n] for (key, value), n in counts.items()), key=lambda r: (r[0], -r[2], r[1]))
+    rows: list[Row] = sorted(
+        ([key, value, n] for (key, value), n in counts.items()), key=lambda r: (r[0], -r[2], r[1])
+    )
     return [row for of_key in grouped(rows, lambda r: r[0]).values() for row in of_key[:5]]
 
 
 def busiest_users(world: World, asked: Asked) -> list[Row]:
     known = [event for event in asked.within(world.of(SHOP)) if event.user]
-    rows = [
+    rows: list[Row] = [
         [user, len(events), len({world.issue(e) for e in events}), text(max(e.ts for e in events))]
         for user, events in grouped(known, lambda e: e.user).items()
     ]
@@ -110,7 +113,7 @@ def busiest_users(world: World, asked: Asked) -> list[Row]:
 
 def first_new_issue(world: World, asked: Asked) -> list[Row]:
     opened = grouped(world.shown(SHOP), lambda i: i.first_release)
-    rows = []
+    rows: list[Row] = []
     for release, events in grouped(world.of(SHOP), lambda e: e.release).items():
         if release in opened:
             since = min(event.ts for event in events)
@@ -128,7 +131,7 @@ def regressions(world: World, asked: Asked) -> list[Row]:
         and change.kind == "regressed"
         and asked.start <= parse_iso(change.at) <= asked.end
     ]
-    rows = [
+    rows: list[Row] = [
         [
             release,
             len(changes),
@@ -144,7 +147,7 @@ def spikes(world: World, asked: Asked) -> list[Row]:
     until = asked.end // HOUR_MS * HOUR_MS
     recent = [e for e in world.of(SHOP) if until - 14 * DAY_MS <= e.ts < until]
     shown = {issue.id: issue for issue in world.shown(SHOP)}
-    rows = []
+    rows: list[Row] = []
     for issue, events in grouped(recent, world.issue).items():
         now = sum(event.ts >= until - 7 * DAY_MS for event in events)
         before = len(events) - now
@@ -171,11 +174,11 @@ def time_to_resolve(world: World, asked: Asked) -> list[Row]:
     changes = [c for c in world.activity if c.project_id == str(SHOP) and c.kind in wanted]
     for of_issue in grouped(changes, lambda c: c.issue).values():
         life = sorted(of_issue, key=lambda c: (c.at, c.id))
-        for before, change in zip(life, life[1:], strict=False):
+        for before, change in pairwise(life):
             at = parse_iso(change.at)
             if change.kind == "resolved" and before.kind != "resolved" and asked.start <= at <= asked.end:
                 took.append((at, (at - parse_iso(before.at)) / HOUR_MS))
-    rows = []
+    rows: list[Row] = []
     for week, group in grouped(took, lambda pair: monday(pair[0])).items():
         hours = sorted(hours for _, hours in group)
         mean = sum(hours) / len(hours)
@@ -191,7 +194,7 @@ def monday(ms: int) -> str:
 
 def error_budget(world: World, asked: Asked) -> list[Row]:
     allowed = asked.budget * asked.span_days
-    rows = [
+    rows: list[Row] = [
         [name, len(events), allowed, round(100 * len(events) / allowed, 1)]
         for name, events in grouped(asked.days(world.of(SHOP)), lambda e: e.environment).items()
     ]
@@ -208,7 +211,7 @@ def adoption(world: World, asked: Asked) -> list[Row]:
 
 
 def lateness(world: World, asked: Asked) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     for sdk, events in grouped(asked.within(world.of(SHOP)), lambda e: e.sdk).items():
         late = sorted(max(0, event.received - event.ts) / 1000 for event in events)
         rows.append([sdk, len(late), late[len(late) // 2], late[int(0.95 * len(late))], late[-1]])
@@ -218,7 +221,7 @@ def lateness(world: World, asked: Asked) -> list[Row]:
 def merged(world: World, asked: Asked) -> list[Row]:
     several = {issue.id for issue in world.shown(SHOP) if len(issue.fingerprints) > 1}
     found = [e for e in asked.within(world.of(SHOP)) if world.issue(e) in several]
-    rows = [
+    rows: list[Row] = [
         [issue, f"{fingerprint:016x}", len(events), text(min(e.ts for e in events)), text(max(e.ts for e in events))]
         for (issue, fingerprint), events in grouped(found, lambda e: (world.issue(e), e.fingerprint)).items()
     ]  # fmt: skip
@@ -226,7 +229,7 @@ def merged(world: World, asked: Asked) -> list[Row]:
 
 
 def volume(world: World, asked: Asked) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     for project in world.projects:
         sent = len(asked.hours(world.of(project.number)))
         a_day = round(sent / asked.span_days, 1)

@@ -1,13 +1,15 @@
 """Analysts: what the views say is what a count by hand says, the document's queries run as Grafana would run them, nothing else does."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local.clickhouse import LocalClickHouse
-from storage.analyst_views import VIEWS
+from storage.analyst_views import TABLES, VIEWS
 from storage.client import Client, open_client, scalar
 from storage.migrate import migrate
 from tests.integration.storage import analysts_world
@@ -90,9 +92,7 @@ def test_views_count_like_the_lists(analyst: Session, world: World) -> None:
         ]
         assert analyst.rows(
             f"SELECT count(), sum(events) FROM analyst_issues WHERE project_id = {project}"
-        ) == [  # fmt: skip
-            [len(world.shown(project)), many]
-        ]
+        ) == [[len(world.shown(project)), many]]
     assert analyst.rows("SELECT count() FROM analyst_issue_activity") == [[len(world.activity)]]
     assert analyst.rows("SELECT sum(count) FROM analyst_outcomes") == [[sum(o.count for o in world.outcomes)]]
     assert analyst.rows(
@@ -132,8 +132,8 @@ def test_a_session_with_other_rules_for_joins_gets_the_same_rows(analyst: Sessio
 
 def test_every_column_says_what_it_means(database: Client) -> None:
     silent = database.query(
-        "SELECT table, name FROM system.columns WHERE database = 'svc' AND comment = ''"
-        " AND table NOT IN ('ingest', 'migrations', 'issue_of') AND NOT startsWith(table, 'mv_')"
+        "SELECT table, name FROM system.columns WHERE database = 'svc' AND comment = '' AND table IN {tables:Array(String)}",
+        parameters={"tables": [*VIEWS, *TABLES, "payloads"]},
     )
     assert list(silent.result_rows) == []
     views = "SELECT count() FROM system.tables WHERE database = 'svc' AND startsWith(name, 'analyst_') AND comment != ''"
@@ -244,3 +244,38 @@ def test_system_tables_tell_nothing_of_others(
     words = "SELECT word FROM system.completions WHERE word IN ('payloads', 'user_hash', 'issue_day_er', 'migrations')"
     assert analyst.rows(words) == []
     assert analyst.rows("SELECT count() FROM system.user_query_log WHERE query LIKE '%somebody else%' AND user != 'analyst'") == [[0]]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "indexes"),
+    [
+        ("ts >= now64(3, 'UTC') - INTERVAL 60 DAY", {"Min-Max", "Partition", "PrimaryKey"}),
+        ("has(tag_pairs, 'crash=true')", {"PrimaryKey", "by_tag"}),
+        ("hasToken(lower(message), 'undefined')", {"PrimaryKey", "by_word"}),
+        ("lower(message) LIKE '%undefined%'", {"PrimaryKey", "by_word"}),
+    ],
+)
+def test_conditions_reach_the_tables_indexes_through_the_view(
+    database: Client, world: World, condition: str, indexes: set[str]
+) -> None:
+    sql = f"EXPLAIN indexes = 1, json = 1 SELECT count() FROM analyst_events WHERE project_id = {SHOP} AND {condition}"
+    reads = list(_reads(json.loads(str(database.query(sql).result_rows[0][0]))))
+    (events,) = [read for read in reads if read["Description"].endswith(".events")]
+    found = {index.get("Name") or index["Type"] for index in events["Indexes"]}
+    keys = {key for index in events["Indexes"] if index["Type"] == "PrimaryKey" for key in index["Keys"]}
+    assert indexes <= found
+    assert "project_id" in keys
+    # The issues to join are those of the project, too.
+    (issues,) = [read for read in reads if read["Description"].endswith(".issues")]
+    assert [index["Keys"] for index in issues["Indexes"] if index["Type"] == "PrimaryKey"] == [["project_id"]]
+
+
+def _reads(plan: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(plan, list):
+        for part in plan:
+            yield from _reads(part)
+    elif isinstance(plan, dict):
+        if plan.get("Node Type") == "ReadFromMergeTree":
+            yield plan
+        for part in plan.values():
+            yield from _reads(part)

@@ -1,0 +1,128 @@
+"""Row policies on the tables hold whoever asks through the views, whatever the query tries."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from local.clickhouse import LocalClickHouse
+from storage.analyst_views import DEFINER, TABLES, VIEWS, own_views
+from storage.analysts import Analyst, analyst_statements, view_statements
+from storage.client import Client, open_client
+from storage.migrate import migrate
+from tests.integration.storage import analysts_world
+from tests.integration.storage.analysts_session import Refused, Session
+from tests.integration.storage.analysts_world import OTHER, SHOP, World
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClickHouse]:
+    server = LocalClickHouse(tmp_path_factory.mktemp("clickhouse"), analyst_projects=(OTHER,)).start()
+    migrate(server.url())
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def database(server: LocalClickHouse) -> Iterator[Client]:
+    client = open_client(server.url())
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def world(database: Client) -> World:
+    world = analysts_world.make()
+    analysts_world.write(database, world)
+    return world
+
+
+@pytest.fixture(scope="module")
+def analyst(server: LocalClickHouse, world: World) -> Session:
+    return Session(server.url("analyst"))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_shows_rows_of_the_allowed_project_alone(
+    analyst: Session, database: Client, view: str
+) -> None:
+    assert analyst.rows(f"SELECT DISTINCT project_id FROM {view}") == [[OTHER]]
+    assert analyst.rows(f"SELECT count() FROM {view} WHERE project_id = {SHOP}") == [[0]]
+
+
+def test_our_own_processes_see_every_project(database: Client, world: World) -> None:
+    for table in TABLES:
+        seen = database.query(f"SELECT DISTINCT project_id FROM {table} ORDER BY project_id").result_rows
+        assert [project for (project,) in seen] == [SHOP, OTHER], table
+    assert database.command("SELECT count() FROM events") == len(world.events)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT count() FROM analyst_events AS a JOIN analyst_events AS b ON a.event_id = b.event_id WHERE b.project_id = {SHOP}",
+        f"SELECT count() FROM (SELECT * FROM analyst_events) WHERE project_id = {SHOP}",
+        f"SELECT count() FROM view(SELECT * FROM analyst_events WHERE project_id = {SHOP})",
+        f"SELECT countIf(project_id = {SHOP}) FROM merge('svc', '^analyst_(events|tag_day)$')",
+        f"SELECT countIf(project_id = {SHOP}) FROM analyst_events SETTINGS additional_table_filters = {{'analyst_events': '1'}}",
+        f"SELECT count() FROM analyst_issues WHERE {SHOP} IN (SELECT project_id FROM analyst_events)",
+        # Conditions that would fail on a hidden row must never see one.
+        f"SELECT 0 * count() FROM analyst_events WHERE NOT throwIf(project_id = {SHOP} AND message != '')",
+        f"SELECT 0 * count() FROM analyst_events WHERE NOT throwIf(project_id = {SHOP} AND has(tag_pairs, 'crash=true'))",
+        f"SELECT 0 * count() FROM analyst_issues WHERE NOT throwIf(project_id = {SHOP} AND events > 0)",
+        f"SELECT 0 * count() FROM analyst_issue_release_day WHERE NOT throwIf(project_id = {SHOP} AND events > 0)",
+        f"SELECT 0 * count() FROM analyst_tag_day WHERE NOT throwIf(project_id = {SHOP} AND value != '')",
+        f"SELECT 0 * count() FROM analyst_outcomes WHERE NOT throwIf(project_id = {SHOP} AND count > 0)",
+        f"SELECT 0 * count() FROM analyst_issue_activity WHERE NOT throwIf(project_id = {SHOP} AND by != '')",
+    ],
+)
+def test_no_query_comes_near_a_hidden_row(analyst: Session, sql: str) -> None:
+    assert analyst.rows(sql) == [[0]]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_the_views_read_is_out_of_reach(analyst: Session, table: str) -> None:
+    with pytest.raises(Refused) as refused:
+        analyst.rows(f"SELECT count() FROM svc.{table}")
+    assert refused.value.code == "497"
+
+
+def test_nobody_signs_in_as_the_one_that_the_views_read_as(server: LocalClickHouse) -> None:
+    for password in ("", DEFINER, "analyst"):
+        url = re.sub(r"//[^@]+@", f"//{DEFINER}:{password}@", server.url())
+        with pytest.raises(Refused) as refused:
+            Session(url).rows("SELECT 1")
+        assert refused.value.code in {"194", "516"}
+
+
+def test_views_that_were_made_anew_are_handed_over_again(database: Client, analyst: Session) -> None:
+    definers = (
+        "SELECT DISTINCT definer FROM system.tables WHERE database = 'svc' AND startsWith(name, 'analyst_')"
+    )
+    database.command("ALTER TABLE analyst_events MODIFY SQL SECURITY DEFINER DEFINER = CURRENT_USER")
+    own_views(database)
+    assert list(database.query(definers).result_rows) == [(DEFINER,)]
+    assert analyst.rows("SELECT DISTINCT project_id FROM analyst_events") == [[OTHER]]
+
+
+def test_views_in_a_database_of_ones_own_read_as_their_definer(database: Client) -> None:
+    # The statements for a server's restricted analyst, those that this server lets our user make.
+    database.command("CREATE DATABASE test_bob ENGINE = Atomic")
+    try:
+        for statement in view_statements("test_bob", DEFINER):
+            database.command(statement)
+        for view in VIEWS:
+            assert list(database.query(f"SELECT DISTINCT project_id FROM test_bob.{view}").result_rows) == [
+                (OTHER,)
+            ]
+    finally:
+        database.command("DROP DATABASE test_bob SYNC")
+
+
+def test_statements_for_an_analyst_are_sql(database: Client) -> None:
+    for analyst in (Analyst("ann", "0" * 64), Analyst("bob's `friend`", "0" * 64, (SHOP, OTHER))):
+        for statement in analyst_statements("svc", analyst):
+            formatted = database.query(
+                "SELECT formatQuery({sql:String})", parameters={"sql": statement}
+            ).result_rows
+            assert formatted
