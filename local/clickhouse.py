@@ -91,6 +91,7 @@ class LocalClickHouse:
         limits = {
             "query_memory": self.query_memory,
             "user_memory": 2 * self.query_memory,
+            "reader_memory": 2 * self.query_memory,
             "spill": self.query_memory // 2,
         }
         analysts = {

@@ -50,7 +50,8 @@ _EXPENSIVE: Final = {
     427: "has a pattern that is too large",
 }
 _BUSY: Final = frozenset({202, 203, 209, 210, 236, 394, 439})
-_ALL_MEMORY: Final = "(total)"
+_SHARED_MEMORY: Final = ("(total)", "User memory limit")
+"""What others use counts against these, too."""
 
 
 class ClickHouseExecutor:
@@ -128,7 +129,11 @@ def _known(client: Client, name: str) -> bool:
 def refusal(error: ClickHouseError) -> Exception:
     """What a failure of the driver means to the asker; a mistake of ours stays what it is."""
     code = getattr(error, "code", None)
-    if code is None or code in _BUSY or (code == 241 and _ALL_MEMORY in str(error)):
+    if (
+        code is None
+        or code in _BUSY
+        or (code == 241 and any(limit in str(error) for limit in _SHARED_MEMORY))
+    ):
         return StorageUnavailable("the storage does not answer: ask again in a moment")
     if code in _EXPENSIVE:
         return QueryTooExpensive(f"the question {_EXPENSIVE[code]}: narrow the time range or the query")

@@ -19,6 +19,7 @@ def test_a_limit_that_was_reached_says_what_to_narrow(code: int) -> None:
         OperationalError("Connection refused"),
         DatabaseError("too many simultaneous queries", code=202),
         DatabaseError("(total) memory limit exceeded", code=241),
+        DatabaseError("User memory limit exceeded", code=241),
     ],
 )
 def test_a_server_that_is_away_or_busy_may_answer_later(error: ClickHouseError) -> None:
