@@ -15,8 +15,6 @@ from storage.reader.execute import ClickHouseExecutor, Limits
 
 ENDLESS: Final = Sql("SELECT max(sipHash64(number)) FROM numbers(100000000000)", {})
 LARGE: Final = Sql("SELECT length(groupArray(number)) FROM numbers(10000000)", {})
-    "SELECT number, count() FROM numbers(10000000) GROUP BY number ORDER BY number LIMIT 1", {}
-)
 MEMORY: Final = 1 << 30
 
 
