@@ -91,7 +91,8 @@ def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, 
             _forget_dead(state, decision, record)
             fresh.append((decision.watermark_ms, record))
     state.next_offset += len(sources)
-    emission.entries = _entries(fresh)
+    # Records decided earlier may stand before the fresh ones: a crash from here on leaves them unforwarded too.
+    emission.entries = _entries(fresh, sources[0].offset if sources else 0)
 
 
 def _undecided(
@@ -122,13 +123,13 @@ def _forget_dead(state: PartitionState, decision: Decision, record: SeenRecord) 
             state.dedupe.forget(decision.keys[place * ID_BYTES : (place + 1) * ID_BYTES])
 
 
-def _entries(fresh: list[tuple[int, SeenRecord]]) -> list[SeenEntry]:
-    """The records as entries, each of one day of the log."""
+def _entries(fresh: list[tuple[int, SeenRecord]], take: int) -> list[SeenEntry]:
+    """The records as entries, each of one day of the log; `take` is the first offset that was handled together with them."""
     entries: list[SeenEntry] = []
     day = -1
     for watermark_ms, record in fresh:
         if watermark_ms // DAY_MS != day:
             day = watermark_ms // DAY_MS
-            entries.append(SeenEntry(watermark_ms, fresh[0][1].offset, []))
+            entries.append(SeenEntry(watermark_ms, take, []))
         entries[-1].records.append(record)
     return entries

@@ -200,6 +200,65 @@ def test_a_successor_forwards_the_last_take_as_it_was_and_goes_on_alike(
     assert output(done) == whole
 
 
+def test_what_was_left_unforwarded_by_two_crashes_is_forwarded() -> None:
+    """The first after [0, 1] was recorded; the second after [1, 2] was, of which only 2 was new to the records."""
+    sources = [source(o, [carried(o)]) for o in range(3)]
+    entries = run(fresh(), sources[:2]).entries
+    again = fresh(0)
+    again.decided = resumption(entries, 0).decided
+    run(again, sources[:1])
+    entries += run(again, sources[1:]).entries
+    assert resumption(entries, 0).next_offset == 1
+    assert sorted(resumption(entries, 0).decided) == [1, 2]
+
+
+@settings(deadline=None)
+@given(logs, st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=20))
+def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
+    log: list[list[tuple[int, int]]], takes: list[tuple[int, bool]]
+) -> None:
+    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    state, entries, sent = fresh(), list[SeenEntry](), list[Emission]()
+    for size, crash in [*takes, (len(sources), False)]:
+        emission = run(state, sources[state.next_offset : state.next_offset + size])
+        entries += [decode_entry(encode(entry)) for entry in emission.entries]
+        if not crash:
+            sent.append(emission)
+            continue
+        resumed = resumption(entries, 0)
+        state = fresh(resumed.next_offset or 0)
+        state.dedupe.restore(entries)
+        state.decided = resumed.decided
+    # As a consumer takes it: what is not beyond the last source position is a repeat.
+    taken, last = list[tuple[int, bytes]](), -1
+    for emission in sent:
+        some = [one for one in forwarded(emission) if one[0] > last]
+        taken += some
+        last = max([last, *(offset for offset, _ in some)])
+    assert taken == forwarded(run(fresh(), sources))
+
+
+@settings(deadline=None)
+@given(logs, st.lists(st.integers(1, 4), max_size=6), st.data(), st.booleans())
+def test_a_replay_from_any_earlier_position_gives_the_same_output(
+    log: list[list[tuple[int, int]]], sizes: list[int], data: st.DataObject, recorded: bool
+) -> None:
+    """Whether the decisions from there on are still recorded, or have to be made again from what was recorded before."""
+    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    state, entries = fresh(), list[SeenEntry]()
+    for size in [*sizes, len(sources)]:
+        emission = run(state, sources[state.next_offset : state.next_offset + size])
+        entries += [decode_entry(encode(entry)) for entry in emission.entries]
+    back = data.draw(st.integers(0, len(sources)))
+    records = [record for entry in entries for record in entry.records]
+    kept = records if recorded else records[:back]
+    again = fresh(back)
+    again.dedupe.restore([SeenEntry(START, 0, kept)] if kept else [])
+    again.decided = {record.offset: record for record in kept if record.offset >= back}
+    before = run(fresh(), sources[:back])
+    assert output([before, run(again, sources[back:])]) == output([run(fresh(), sources)])
+
+
 @settings(deadline=None)
 @given(logs)
 def test_each_id_is_forwarded_once(log: list[list[tuple[int, int]]]) -> None:
