@@ -27,6 +27,7 @@ COMMANDS = {
     "reconcile": "local.reconcile:reconcile",
     "topics": "local.topics:topics",
     "issues": "local.issues:issues",
+    "analysts": "local.analysts:analysts",
     "erase": "local.erase:erase",
     "dictionary": "local.dictionary:dictionary",
 }

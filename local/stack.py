@@ -14,7 +14,14 @@ from local.ports import is_free, kept_ports
 from local.private_file import write_private
 from local.probes import is_ready, reachable_host
 from local.supervisor import Child
-from schemas.settings import DashboardSettings, EdgeSettings, ProcessorsSettings, WriterSettings, load
+from schemas.settings import (
+    AnalystSettings,
+    DashboardSettings,
+    EdgeSettings,
+    ProcessorsSettings,
+    WriterSettings,
+    load,
+)
 
 SERVER_SECONDS = 300.0
 """For a server's own recovery after a kill."""
@@ -138,7 +145,12 @@ class Stack:
     def _clickhouse(self) -> dict[str, str]:
         if is_given(self._given, "SVC_CLICKHOUSE_URL"):
             return {}
-        server = LocalClickHouse(self.data_dir / "clickhouse")
+        analyst = load(AnalystSettings, self._given)
+        server = LocalClickHouse(
+            self.data_dir / "clickhouse",
+            analyst_password=analyst.analyst_password,
+            analyst_projects=analyst.projects,
+        )
         self._servers.append(
             Child(
                 "clickhouse",

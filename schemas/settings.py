@@ -222,6 +222,30 @@ class MigrateSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc migrate` and the commands that need both servers."""
 
 
+class AnalystSettings(LogSettings, frozen=True, kw_only=True):
+    """ClickHouse's user `analyst`: `svc up` with a local ClickHouse, and `svc analysts`."""
+
+    analyst_password: Annotated[
+        str,
+        Meta(
+            description="password of ClickHouse's user `analyst`; unset: made, and kept in the data directory",
+            extra={"secret": True},
+        ),
+    ] = ""
+    analyst_projects: Annotated[
+        str,
+        Meta(
+            pattern=r"^\s*(\d+\s*(,\s*\d+\s*)*)?$",
+            description="ids of the projects that the local analyst sees, separated by commas; unset: every project",
+        ),
+    ] = ""
+
+    @property
+    def projects(self) -> tuple[int, ...]:
+        """The projects that are named."""
+        return tuple(int(number) for number in self.analyst_projects.split(",") if number.strip())
+
+
 class LibrarySettings(Struct, frozen=True, kw_only=True):
     """The reporting library's own variables (protocol, section 1), read also by `svc send`."""
 
@@ -235,6 +259,7 @@ ALL: Final = (
     WriterSettings,
     DashboardSettings,
     MigrateSettings,
+    AnalystSettings,
     LibrarySettings,
 )
 """Every settings struct: together they are the variables that exist."""

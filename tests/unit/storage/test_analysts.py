@@ -5,13 +5,15 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from local.clickhouse import LocalClickHouse
 from storage.analyst_views import DEFINER, TABLES, VIEWS
 from storage.analysts import LIMITS, Analyst, analyst_statements, role_statements, view_statements
 from storage.migrate import migrations
 
-# What only the local engine has, and what depends on its memory.
+DOCKER = Path(__file__).parents[3] / "docker"
+# What only the local engine has.
 LOCAL_ONLY = {"allow_python_table_function"}
 HASH = "0" * 64
 
@@ -22,12 +24,17 @@ def users(tmp_path: Path) -> ElementTree.Element:
     return ElementTree.parse(tmp_path / "users.xml").getroot()
 
 
+@pytest.fixture(params=["local", "docker"])
+def either(request: pytest.FixtureRequest, users: ElementTree.Element) -> ElementTree.Element:
+    return users if request.param == "local" else ElementTree.parse(DOCKER / "analysts.xml").getroot()
+
+
 def grants(users: ElementTree.Element, user: str) -> list[str]:
     return [query.text or "" for query in users.findall(f"users/{user}/grants/query")]
 
 
-def test_settings_and_their_bounds_are_the_same(users: ElementTree.Element) -> None:
-    profile = users.find("profiles/analyst")
+def test_settings_and_their_bounds_are_the_same(either: ElementTree.Element) -> None:
+    profile = either.find("profiles/analyst")
     assert profile is not None
     values = {item.tag: item.text for item in profile if item.tag not in {"constraints", *LOCAL_ONLY}}
     assert values == {limit.name: str(limit.value) for limit in LIMITS}
@@ -49,9 +56,12 @@ def test_no_limit_can_be_taken_off_by_a_zero() -> None:
     assert all(limit.choice is None or limit.choice[0] > 0 for limit in LIMITS)
 
 
-def test_grants_are_the_same(users: ElementTree.Element) -> None:
+def test_grants_are_the_same(either: ElementTree.Element) -> None:
     role = [s for s in role_statements("svc") if s.startswith("GRANT")]
-    assert [s.replace("`", "").removesuffix(" TO svc_analyst") for s in role] == grants(users, "analyst")
+    assert [s.replace("`", "").removesuffix(" TO svc_analyst") for s in role] == grants(either, "analyst")
+
+
+def test_the_views_user_may_read_the_same(users: ElementTree.Element) -> None:
     own = analyst_statements("svc", Analyst("bob", HASH, (17,)))
     definer = [s.replace("`", "") for s in own if s.endswith("TO `svc_bob_views`") and s.startswith("GRANT")]
     assert [s.removesuffix(" TO svc_bob_views") for s in definer] == grants(users, DEFINER)[:-1]
@@ -99,3 +109,15 @@ def test_the_tables_with_policies_are_those_that_the_views_read() -> None:
     sql = "\n".join(s for m in migrations() for s in m.statements() if s.startswith("CREATE VIEW"))
     assert set(re.findall(r"(?:FROM|JOIN) (\w+)", sql)) == {*TABLES, "issue_of"}
     assert {view for view in VIEWS if f"{view}\n" not in sql} == set()
+
+
+def test_containers_let_analysts_in_only_when_asked() -> None:
+    added = yaml.safe_load((DOCKER / "compose.analysts.yml").read_text())["services"]["clickhouse"]
+    source, target, mode = added["volumes"][0].split(":")
+    assert (DOCKER / source).exists()
+    assert (target, mode) == ("/etc/clickhouse-server/users.d/analysts.xml", "ro")
+    assert all(port.startswith("127.0.0.1:") for port in added["ports"])
+    password = ElementTree.parse(DOCKER / "analysts.xml").find("users/analyst/password")
+    assert password is not None
+    assert password.get("from_env") in added["environment"]
+    assert "analysts.xml" not in (DOCKER / "compose.yml").read_text()
