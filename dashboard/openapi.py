@@ -33,20 +33,11 @@ _PATH_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "view": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "a saved view's id"},
     "key": {"type": "string", "minLength": 1, "maxLength": 64, "description": "a tag's key"},
 }
-_CONDITION: Final[list[dict[str, Any]]] = [
-    {
-        "name": "If-None-Match",
-        "in": "header",
-        "required": False,
-        "description": "`ETag` of an answer that the asker has",
-        "schema": {"type": "string"},
-    }
-]
 _TAGGED: Final[dict[str, Any]] = {
     "headers": {"ETag": {"description": "names what the answer says", "schema": {"type": "string"}}}
 }
 _UNCHANGED: Final[dict[str, Any]] = {
-    "304": {"description": "what `If-None-Match` names is still so", **_TAGGED}
+    "304": {"description": "the request's `If-None-Match` names what is still so", **_TAGGED}
 }
 
 
@@ -102,7 +93,6 @@ def _operation(operation: Operation, names: dict[type, dict[str, Any]]) -> dict[
         "parameters": [
             *_path_parameters(operation.path),
             *_query_parameters(operation.query),
-            *(_CONDITION if operation.method == "GET" else []),
         ],
         "responses": {
             str(operation.status): {

@@ -23,6 +23,7 @@ PAGES = {
     "events": (f"{NASTY_ISSUE}/events", 200),
     "releases": (f"/projects/{FULL}/releases", 200),
     "outcomes": (f"/projects/{FULL}/outcomes", 200),
+    "rules": (f"/projects/{FULL}/rules", 200),
     "settings": (f"/projects/{FULL}/settings", 200),
     "new project": ("/projects/new", 200),
     "nothing": ("/projects/99/issues", 404),

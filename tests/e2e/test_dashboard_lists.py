@@ -1,0 +1,141 @@
+"""Issues changed together, views saved and rules tested in a real browser, with JavaScript and without."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.e2e.browser import launch, watched_page
+from tests.e2e.page_server import FULL, PASSWORD, serving
+from tests.unit.dashboard.sample import SHOWCASE
+
+LIST = f"/projects/{FULL}/issues"
+RULES = f"/projects/{FULL}/rules"
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = launch(playwright)
+        yield started
+        started.close()
+
+
+def sign_in(page: Page, address: str) -> None:
+    page.goto(f"{address}/sign-in")
+    page.fill("#password", PASSWORD)
+    page.click("button.primary")
+    page.wait_for_url("**/issues")
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_several_issues_are_changed_together(browser: Browser, address: str, javascript: bool) -> None:
+    with watched_page(browser, javascript=javascript) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.goto(f"{address}{LIST}?query=type:TypeError&sort=events")
+        controls = page.get_by_role("form", name="Change the selected issues")
+        assert controls.is_visible() is not javascript
+        picks = page.locator('tbody input[name="issue"]')
+        picks.nth(0).check()
+        picks.nth(2).check()
+        page.get_by_role("button", name="Ignore", exact=True).click()
+        expect(page.get_by_role("status")).to_have_text("2 issues ignored.")
+        expect(page.locator(".issues .badge.ignored")).to_have_count(2)
+        assert page.locator("#query").input_value() == "type:TypeError"
+        picks.nth(0).check()
+        # Enter in the field of the assignee assigns: it is not the first of the other buttons.
+        page.locator("#assignee").fill("ada")
+        page.locator("#assignee").press("Enter")
+        expect(page.get_by_role("status")).to_have_text("1 issue assigned.")
+        expect(page.locator(".issues .badge.ignored")).to_have_count(2)
+        assert watched.complaints == []
+
+
+def test_all_of_a_page_are_selected_and_counted(browser: Browser, address: str) -> None:
+    with watched_page(browser) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.get_by_label("Select all issues of this page").check()
+        expect(page.locator("[data-selected]")).to_have_text("25 selected:")
+        assert watched.violations() == []
+        page.locator('tbody input[name="issue"]').first.uncheck()
+        expect(page.locator("[data-selected]")).to_have_text("24 selected:")
+        page.get_by_label("Select all issues of this page").check()
+        page.get_by_role("button", name="Resolve", exact=True).click()
+        expect(page.get_by_role("status")).to_have_text("25 issues resolved.")
+        assert watched.violations() + watched.complaints == []
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_search_becomes_a_view_that_is_renamed_and_removed(
+    browser: Browser, address: str, javascript: bool
+) -> None:
+    with watched_page(browser, javascript=javascript, width=390) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.goto(f"{address}{LIST}?query=type:CheckoutError&state=open")
+        page.get_by_text("Save as a view").click()
+        page.get_by_role("textbox", name="Name", exact=True).fill("Checkout")
+        page.get_by_role("button", name="Save", exact=True).click()
+        views = page.get_by_role("navigation", name="Saved views")
+        expect(views.get_by_role("link", name="Checkout")).to_have_attribute("aria-current", "true")
+        expect(page.locator(".issues tbody tr")).to_have_count(1)
+        assert watched.overflow() <= 0
+        page.goto(address + LIST)
+        views.get_by_role("link", name="Checkout").click()
+        page.get_by_text("Change this view").click()
+        page.get_by_role("textbox", name="Name", exact=True).fill("Paying")
+        page.get_by_role("button", name="Rename").click()
+        expect(views.get_by_role("link", name="Paying")).to_be_visible()
+        page.get_by_text("Change this view").click()
+        page.get_by_role("button", name="Remove this view").click()
+        expect(views).to_have_count(0)
+        assert watched.complaints == []
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_rule_is_tested_before_it_is_saved(browser: Browser, address: str, javascript: bool) -> None:
+    with watched_page(browser, javascript=javascript) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.goto(address + RULES)
+        page.get_by_label("Name", exact=True).fill("payments")
+        page.get_by_label("Events that match").fill("type:(")
+        page.get_by_label("Are grouped by").fill("payments")
+        watched.expected_statuses = {200, 400}
+        page.get_by_role("button", name="Test on past events").click()
+        expect(page.get_by_role("alert")).to_contain_text("position 5")
+        page.get_by_label("Events that match").first.fill("type:CheckoutError")
+        page.get_by_role("button", name="Test on past events").click()
+        result = page.get_by_role("region", name="What these rules would do")
+        expect(result.get_by_text("1 → 1")).to_be_visible()
+        expect(result.get_by_text("a new issue")).to_be_visible()
+        if javascript:
+            assert watched.violations() == []
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text("Saved")
+        expect(page.get_by_label("Name", exact=True)).to_have_count(2)
+        assert watched.complaints == []
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_new_events_of_an_issue_are_discarded_and_stored_again(
+    browser: Browser, address: str, javascript: bool
+) -> None:
+    with watched_page(browser, javascript=javascript) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.goto(f"{address}/issues/{SHOWCASE:016x}")
+        page.get_by_text("Discard new events…").click()
+        page.get_by_role("button", name="Discard new events").click()
+        expect(page.get_by_text("New events of this issue are dropped.")).to_be_visible()
+        page.get_by_role("button", name="Store new events again").click()
+        expect(page.get_by_text("Discard new events…")).to_be_visible()
+        assert watched.complaints == []
