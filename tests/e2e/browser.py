@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import axe_playwright_python
-from playwright.sync_api import Browser, Page, Playwright, StorageState
+from playwright.sync_api import Browser, Page, Playwright, StorageState, expect
 
 INSTALLED = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+PATIENCE_MS = 60_000
 Scheme = Literal["light", "dark"]
 
 
 def launch(playwright: Playwright) -> Browser:
-    """An installed Chromium, else Playwright's own."""
+    """An installed Chromium, else Playwright's own. What is expected may take its time on a busy machine."""
+    expect.set_options(timeout=PATIENCE_MS)
     found = next(filter(None, map(shutil.which, INSTALLED)), None)
     return playwright.chromium.launch(executable_path=found)
 
@@ -92,6 +94,7 @@ def watched_page(
         java_script_enabled=javascript,
         storage_state=session,
     )
+    context.set_default_timeout(PATIENCE_MS)
     try:
         yield Watched(context.new_page())
     finally:
