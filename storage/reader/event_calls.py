@@ -10,7 +10,7 @@ from storage.reader.cursors import EventCursor, read_cursor, write_cursor
 from storage.reader.event_rows import StoredEvent, answer, read_event
 from storage.reader.execute import Rows
 from storage.reader.identifiers import page_limit
-from storage.reader.issue_lookup import issues_of
+from storage.reader.issue_lookup import IssuePlace, issues_of
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.session import Session
@@ -28,7 +28,7 @@ async def issue_events(
     """A page of an issue's events, newest first."""
     place = await session.place(issue)
     asked = session.question_ever(place.project_id, query, start, end)
-    return await _page(session, asked, place.fingerprints, limit, cursor)
+    return await _page(session, asked, place, limit, cursor)
 
 
 async def project_events(
@@ -46,15 +46,18 @@ async def project_events(
 
 
 async def _page(
-    session: Session, asked: Question, fingerprints: Sequence[int] | None, limit: int, cursor: str | None
+    session: Session, asked: Question, place: IssuePlace | None, limit: int, cursor: str | None
 ) -> EventPage:
     page_limit(limit)
     last = read_cursor(cursor, EventCursor)
     if last is not None:
         asked = replace(asked, span=Range(last.start, last.end), now_ms=last.now_ms)
-    rows = await newest(session, asked, fingerprints, limit, last)
+    rows = await newest(session, asked, place, limit, last)
     events = [read_event(row) for row in rows[:limit]]
-    known = await issues_of_events(session, asked, events)
+    if place is None:
+        known = await issues_of_events(session, asked, events)
+    else:
+        known = dict.fromkeys(place.fingerprints, place.issue_id)
     return EventPage(
         events=[answer(event, known) for event in events],
         next_cursor=_cursor(asked, events[-1]) if len(rows) > limit else None,
@@ -64,13 +67,14 @@ async def _page(
 async def newest(
     session: Session,
     asked: Question,
-    fingerprints: Sequence[int] | None,
+    place: IssuePlace | None,
     limit: int,
     last: EventCursor | None,
 ) -> Rows:
-    """Rows of a page, one more than the limit where there is one."""
+    """Rows of a page of an issue or of the project, one more than the limit where there is one."""
+    fingerprints = None if place is None else place.fingerprints
     rows: Rows = ()
-    for span in event_list.windows(asked, last) if fingerprints is None else [asked.span]:
+    for span in event_list.windows(asked, last, place, limit):
         rows = await session.rows(event_list.page(replace(asked, span=span), fingerprints, limit, last))
         if len(rows) > limit:
             break

@@ -164,8 +164,8 @@ async def _home_of(session: Session, asked: Question, fingerprint: int) -> _Home
 
 
 def _home(place: IssuePlace) -> _Home:
-    gap = (place.last_seen - place.first_seen) // max(1, place.events)
-    return _Home(place.issue_id, place.fingerprints, place.grouping_parts, max(DAY_MS, _NEAR_GAPS * gap))
+    reach = max(DAY_MS, _NEAR_GAPS * place.gap)
+    return _Home(place.issue_id, place.fingerprints, place.grouping_parts, reach)
 
 
 def _first(rows: Rows) -> Placed:

@@ -7,10 +7,12 @@ from storage.query.parameters import Sql
 from storage.reader.cursors import EventCursor
 from storage.reader.event_lookup import beside, of_fingerprints
 from storage.reader.event_rows import COLUMNS
+from storage.reader.issue_lookup import IssuePlace
 from storage.reader.question import Question
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
 
-_WINDOWS: Final = (6 * HOUR_MS, 3 * DAY_MS)
+_WINDOWS: Final[tuple[int, ...]] = (6 * HOUR_MS, 3 * DAY_MS)
+_PAGES: Final = 3
 
 
 def page(
@@ -28,15 +30,23 @@ def page(
     )
 
 
-def windows(question: Question, cursor: EventCursor | None) -> Iterator[Range]:
-    """The newest hours of a range, its newest days, and the whole of it.
+def windows(
+    question: Question, cursor: EventCursor | None, place: IssuePlace | None, limit: int
+) -> Iterator[Range]:
+    """The newest part of a range, and the whole of it.
 
-    The events of a project aren't kept in the order of time, so that its newest ones are cheap to find only in a short range.
+    The events of a project aren't kept in the order of time, and those of an issue in many parts: the newest ones are cheap to
+    find only in a short range. For an issue it is one in which a page of events is to be expected.
     """
     span = question.span
-    newest = question.now_ms if cursor is None and span.end is None else cursor.time if cursor else span.end
-    assert newest is not None
-    for length in _WINDOWS:
+    newest = question.now_ms if span.end is None else span.end
+    lengths = _WINDOWS
+    if place is not None:
+        newest = min(newest, place.last_seen)
+        lengths = (max(HOUR_MS, _PAGES * limit * place.gap),)
+    if cursor is not None:
+        newest = cursor.time
+    for length in lengths:
         if newest - length > span.start:
             yield Range(newest - length, span.end)
     yield span

@@ -25,6 +25,7 @@ from storage.reader.trend import trend_counts
 SORTS = ("lastSeen", "firstSeen", "events", "users", "trend")
 
 Keyed = tuple[int, IssueRow]
+Page = tuple[list[Keyed], Mapping[int, Counted]]
 
 
 async def issues(
@@ -83,9 +84,7 @@ async def activity(session: Session, issue_id: str, limit: int, cursor: str | No
     )
 
 
-async def _page(
-    session: Session, asked: Question, sort: Sort, limit: int, last: IssueCursor | None
-) -> tuple[list[Keyed], Mapping[int, Counted]]:
+async def _page(session: Session, asked: Question, sort: Sort, limit: int, last: IssueCursor | None) -> Page:
     """Sort keys and rows of a page, one more than the limit where there is one, and the figures of each issue."""
     if issue_list.needs_no_count(asked, sort):
         rows = await session.rows(issue_list.seen_page(asked, sort, limit, last))
@@ -93,6 +92,10 @@ async def _page(
         return found, await _counted(
             session, asked, {row.issue_id: row.fingerprints for _, row in found[:limit]}
         )
+    if issue_list.tries_newest(asked, sort) and (
+        page := await _among_newest(session, asked, sort, limit, last)
+    ):
+        return page
     if issue_list.needs_one_look(asked):
         keys = await session.rows(issue_list.page_with_figures(asked, sort, limit, last))
         counted = _read_figures(asked, [figures for _, *figures in keys])
@@ -102,6 +105,20 @@ async def _page(
         _rows(session, asked, keys),
         _counted(session, asked, {issue: members for _, issue, members in keys[:limit]}),
     )
+
+
+async def _among_newest(
+    session: Session, asked: Question, sort: Sort, limit: int, last: IssueCursor | None
+) -> Page | None:
+    """The page, if enough of the first issues in the order have an event in range and query."""
+    many = max(issue_list.NEWEST, 2 * limit)
+    rows = await session.rows(issue_list.seen_page(asked, sort, many, last))
+    found = [(key, read_row(columns)) for key, *columns in rows]
+    counted = await _counted(session, asked, {row.issue_id: row.fingerprints for _, row in found})
+    having = [(key, row) for key, row in found if counted[row.issue_id].events]
+    if len(having) <= limit and len(found) > many:
+        return None
+    return having[: limit + 1], counted
 
 
 async def _rows(session: Session, asked: Question, keys: Rows) -> list[Keyed]:

@@ -13,6 +13,8 @@ from storage.reader.issue_rows import COLUMNS
 from storage.reader.question import Question, Statement
 from storage.reader.trend import trend_unit, trend_window
 
+NEWEST: Final = 150
+"""Issues that are counted to find a page of those with events in an environment or release."""
 _SEEN: Final = {"lastSeen": "last_seen", "firstSeen": "first_seen"}
 _KEYS: Final[dict[Sort, str]] = {
     "lastSeen": "toUnixTimestamp64Milli(any(last_seen))",
@@ -30,13 +32,21 @@ def needs_no_count(question: Question, sort: Sort) -> bool:
 
 
 def seen_page(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
-    """Key and `COLUMNS` of a page in the order of a time of the issue's, one more than the limit; see `needs_no_count`."""
+    """Key and `COLUMNS` of a page in the order of a time of the issue's, one more than the limit.
+
+    All of them where `needs_no_count` says so; else each may be of one without an event in range and query.
+    """
     statement = question.statement()
     since = statement.parameters.moment(question.span.start)
     return statement.ready(
         f"SELECT toUnixTimestamp64Milli({_SEEN[sort]}) AS key, {COLUMNS} FROM {statement.issues} AND last_seen >= {since}"
         f" AND {_after(statement, cursor)} ORDER BY key DESC, issue_id DESC LIMIT {limit + 1:d}"
     )
+
+
+def tries_newest(question: Question, sort: Sort) -> bool:
+    """Whether the page is most likely among the `NEWEST` first issues: a filter by environment or release leaves many of them."""
+    return sort in _SEEN and question.level == "place"
 
 
 def needs_one_look(question: Question) -> bool:

@@ -27,6 +27,11 @@ class IssuePlace(Struct, frozen=True):
     merged_into: int
     grouping_parts: list[str]
 
+    @property
+    def gap(self) -> int:
+        """Milliseconds between two of its events, on the average."""
+        return (self.last_seen - self.first_seen) // max(1, self.events)
+
 
 def issue_by_id(issue: int, project: int | None, columns: str = COLUMNS) -> Sql:
     """Columns of an issue. Its id is unique among all projects; with the project it is found by the table's key."""
