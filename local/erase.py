@@ -15,6 +15,7 @@ from local.erasing import Left, NotSettled, Refused, Report, Tools, erase_projec
 from local.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from storage.client import ClickHouseError, open_client
+from storage.commands import ChangesUnavailable
 from storage.drained import readers
 from storage.erase.user import UserReport
 from storage.projects import ProjectsUnavailable
@@ -79,6 +80,8 @@ def erase(
         _end(str(refusal), REFUSED)
     except NotSettled as error:
         _end(f"{error}; run it again", FAILED)
+    except ChangesUnavailable as error:
+        _end(f"{error}; run it again, it goes on where it stopped", FAILED)
     except ProjectsUnavailable as error:
         _end(f"{error}; is Kafka up, and has `svc migrate` run?", FAILED)
     except KafkaError as error:

@@ -5,16 +5,21 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
+from schemas.changes import RedactData
+from schemas.issues import Command
 from schemas.projects import Project
 from schemas.settings import KafkaSettings
 from schemas.times import iso
 from schemas.topics import Topic
 from storage.client import Client
+from storage.commands import Commands
 from storage.drained import passed
 from storage.erase import project as of_project
 from storage.erase import user as of_user
+from storage.erase.issues import Description
 from storage.erase.project import ProjectReport
 from storage.erase.user import UnknownUser, UserReport
 from storage.project_edits import revoke_token
@@ -23,6 +28,7 @@ from storage.projects import ProjectStore
 Report = UserReport | ProjectReport
 Agree = Callable[[Report, str], bool]
 """Shown what would be erased and asked a question: whether to go on."""
+_SEND_SECONDS: Final = 60.0
 _DAY_MS: Final = 86_400_000
 _LOGS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.GROUPED_EVENTS, Topic.DEAD_LETTERS)
 _LOGS_OF_PROJECTS: Final = (*_LOGS, Topic.ISSUE_DELTAS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
@@ -75,7 +81,7 @@ def find(tools: Tools, wanted: str) -> tuple[int, Project | None]:
 
 
 def erase_user(tools: Tools, project: int, user: str, agree: Agree) -> UserReport:
-    """Erase a user's events from the tables. Raises Refused, NotSettled, KafkaError and ClickHouseError."""
+    """Erase a user's events from the tables. Raises Refused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError."""
     if of_project.begun(tools.client, project):
         raise Refused(
             f"project {project} is erased as a whole: `svc erase --project {project}` ends what is left of it"
@@ -84,10 +90,16 @@ def erase_user(tools: Tools, project: int, user: str, agree: Agree) -> UserRepor
         found = of_user.look(tools.client, project, user)
         if not agree(found, f"Erase {found.events:,} events of this user from project {project}?"):
             return found
-        _settle(tools, tools.groups)
-        writer = {group: topics for group, topics in tools.groups.items() if Topic.GROUPED in topics}
+        _settle(tools, _only(tools.groups, Topic.EVENTS, Topic.GROUPED))
+        writer = _only(tools.groups, Topic.GROUPED)
         return of_user.erase_user(
-            tools.client, project, user, tools.by, lambda: _settle(tools, writer), tools.say
+            tools.client,
+            project,
+            user,
+            tools.by,
+            lambda: _settle(tools, writer),
+            lambda erasure, issues: _redescribe(tools, project, erasure, issues),
+            tools.say,
         )
     except UnknownUser:
         raise Refused(f"project {project} has no event of this user, and none was erased") from None
@@ -96,7 +108,7 @@ def erase_user(tools: Tools, project: int, user: str, agree: Agree) -> UserRepor
 def erase_project(tools: Tools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
     """Erase a project from the tables and from the topic `projects`.
 
-    Raises Refused, NotSettled, ProjectsUnavailable, KafkaError and ClickHouseError.
+    Raises as `erase_user`, and ProjectsUnavailable.
     """
     found = of_project.look(tools.client, project)
     if record is None and not found.rows and not of_project.begun(tools.client, project):
@@ -108,6 +120,12 @@ def erase_project(tools: Tools, project: int, record: Project | None, agree: Agr
         tools.say("revoking its tokens")
         asyncio.run(_revoke(tools.settings, project))
     _settle(tools, tools.groups)
+    issues = of_project.issues(tools.client, project)
+    if issues:
+        tools.say("taking all words out of its issues")
+        nothing = RedactData(wholly=True)
+        _redact(tools, project, f"erase-{project}", [(issue, nothing) for issue in issues])
+        _settle(tools, tools.groups)
 
     def take_off() -> None:
         if record is not None:
@@ -125,6 +143,38 @@ def left(report: Report, settings: KafkaSettings) -> list[Left]:
         Left(names.get(topic.title) or settings.topic_prefix + topic.title, iso(now + topic.days * _DAY_MS))
         for topic in logs
     ]
+
+
+def _only(groups: dict[str, list[Topic]], *wanted: Topic) -> dict[str, list[Topic]]:
+    """The groups that read one of these topics, and no other topics."""
+    chosen = {group: [topic for topic in topics if topic in wanted] for group, topics in groups.items()}
+    return {group: topics for group, topics in chosen.items() if topics}
+
+
+def _redescribe(tools: Tools, project: int, erasure: str, issues: list[Description]) -> None:
+    changes = [
+        (one.issue, RedactData(event=one.erased, newest=one.newest, message=one.message)) for one in issues
+    ]
+    _redact(tools, project, f"erase-{erasure}", changes)
+
+
+def _redact(tools: Tools, project: int, name: str, changes: list[tuple[str, RedactData]]) -> None:
+    """Tell the processors; the same name again is the same change."""
+    at = iso(time.time_ns() // 1_000_000)
+    commands = [
+        Command(
+            id=name,
+            issue=issue,
+            project_id=str(project),
+            kind="redact",
+            by=tools.by,
+            at=at,
+            data=msgspec.to_builtins(data),
+        )
+        for issue, data in changes
+    ]
+    if commands:
+        asyncio.run(Commands(tools.settings, _SEND_SECONDS).send(commands))
 
 
 def _settle(tools: Tools, groups: dict[str, list[Topic]]) -> None:

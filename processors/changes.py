@@ -9,7 +9,16 @@ from msgspec.structs import replace
 from processors.fold import Fold
 from processors.lifecycle import by_command, judge, update
 from processors.merges import Exchanged, RefusedChange, merge, receive, refusal, unmerge
-from schemas.changes import CommentData, MergeData, UnmergeData, UpdateData, is_issue, read_data, violations
+from schemas.changes import (
+    CommentData,
+    MergeData,
+    RedactData,
+    UnmergeData,
+    UpdateData,
+    is_issue,
+    read_data,
+    violations,
+)
 from schemas.increments import Increment
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord
 from schemas.life import MAX_COMMANDS, MAX_SIGNALS
@@ -70,7 +79,10 @@ class Changes:
         name = f"command-{command.id}"
         if name in life.signals:
             return
-        if fold.state.merged_into is not None:
+        if command.kind == "redact":
+            # Also of a merged issue: what it says of itself is shown again once it is taken out.
+            fold.redact(_redact(command))
+        elif fold.state.merged_into is not None:
             target = fold.state.merged_into
             self.deltas.append((target, DeltaRecord(command=replace(command, issue=target))))
             self._remember(fold, offset, name)
@@ -154,6 +166,13 @@ def _check(command: Command) -> None:
         raise BadCommand(f"bad time {command.at[:40]!r}") from None
 
 
+def _redact(command: Command) -> RedactData:
+    try:
+        return read_data(command.data, RedactData)
+    except msgspec.ValidationError as error:
+        raise BadCommand(f"bad data of {command.kind}: {error}") from None
+
+
 def _commanded(record: IssueRecord, command: Command) -> Exchanged:
     handle = _COMMANDS.get(command.kind)
     if handle is None:
@@ -179,6 +198,7 @@ def _comment(record: IssueRecord, command: Command) -> Exchanged:
 _COMMANDS: Final[dict[str, Callable[[IssueRecord, Command], Exchanged]]] = {
     "update": _update,
     "comment": _comment,
+    "redact": lambda record, _: Exchanged(record),
     "merge": lambda record, command: merge(record, command, read_data(command.data, MergeData)),
     "unmerge": lambda record, command: unmerge(record, command, read_data(command.data, UnmergeData)),
 }

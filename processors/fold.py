@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from processors.figures import HOURS, figures, own, recent, whole
 from processors.forms import id_text
 from processors.users import Users
+from schemas.changes import RedactData
 from schemas.ids import hex64
 from schemas.increments import Increment, decode_told
 from schemas.issues import Activity, IssueRecord, decode_issue, encode_json
@@ -114,6 +115,20 @@ class Fold:
         """Take over a state that came of a command or signal."""
         self.keep(state)
         self._record.version += 1
+
+    def redact(self, data: RedactData) -> None:
+        """Take the words of an erased event out of the description, or with `wholly` all words out of the record."""
+        self.encoded()
+        record = self._record
+        if data.wholly:
+            record.error_type = record.message = record.culprit = record.last_event = ""
+            record.first_release = record.last_release = record.users_sketch = ""
+            record.releases, record.environments, record.grouping_parts = {}, {}, ()
+            record.assignee = record.resolved_in = record.ignore_until = None
+            record.life = replace(record.life, fix=None, ignored=None, members={})
+            self._users = None
+        elif record.last_event == data.event:
+            record.message, record.last_event = data.message, data.newest
 
     def grown(self) -> int:
         """By how much the version has grown since this was asked last, or since the record was read."""

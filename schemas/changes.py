@@ -77,6 +77,19 @@ class UnmergeData(Struct, frozen=True, forbid_unknown_fields=True):
     fingerprints: Hexes
 
 
+class RedactData(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """The data of `redact`, by which an erasure takes an event's words out of an issue's description.
+
+    Where `event` is the newest of the issue's own fingerprint, `newest` and its `message` take its place. With `wholly` nothing stays
+    but numbers and times, whichever event is the newest.
+    """
+
+    event: str = ""
+    newest: str = ""
+    message: str = ""
+    wholly: bool = False
+
+
 D = TypeVar("D", bound=Struct)
 
 

@@ -45,6 +45,24 @@ class Commands:
             log.warning("%d changes were not confirmed: %r", len(commands), error)
             raise ChangesUnavailable("the change was not confirmed in time") from error
 
+    async def send(self, commands: Sequence[Command]) -> None:
+        """Send commands without waiting for their effects; on return they are in the log. Raises ChangesUnavailable after the deadline."""
+        try:
+            async with asyncio.timeout(self._deadline), self._writing() as producer:
+                partitions = await producer.partitions_for(self._deltas)
+                sent = [
+                    await producer.send(
+                        self._deltas,
+                        encode_json(DeltaRecord(command=command)),
+                        partition=int(command.issue, 16) % len(partitions),
+                    )
+                    for command in commands
+                ]
+                await asyncio.gather(*sent)
+        except (TimeoutError, KafkaError, OSError) as error:
+            log.warning("%d changes were not sent: %r", len(commands), error)
+            raise ChangesUnavailable("the changes could not be sent in time") from error
+
     async def _applied(self, commands: dict[str, Command]) -> dict[str, IssueRecord]:
         async with self._reading() as consumer, self._writing() as producer:
             partitions = consumer.partitions_for_topic(self._issues)

@@ -3,10 +3,13 @@
 The life counts of an issue stay: numbers, of nobody.
 """
 
+import uuid
 from typing import Final
 
 from clickhouse_connect.driver.external import ExternalData
+from msgspec import Struct
 
+from schemas.ids import hex64, issue_id
 from storage.client import Client
 from storage.erase.purge import purge
 from storage.erase.scope import Scope
@@ -27,6 +30,37 @@ _REDESCRIBE: Final = """
         GROUP BY issue_id
     ) AS left ON issues.issue_id = left.described"""
 
+_NEWEST: Final = """
+    SELECT erased.fingerprint, erased.newest, left.newest, substringUTF8(left.text, 1, {size})
+    FROM
+    (
+        SELECT fingerprint, argMax(id, (ts, id)) AS newest, max((ts, id)) AS at FROM {events} GROUP BY fingerprint
+    ) AS erased
+    LEFT JOIN
+    (
+        SELECT fingerprint, argMax(id, (ts, id)) AS newest, argMax(message, (ts, id)) AS text, max((ts, id)) AS at FROM events
+        WHERE project_id = {project} AND fingerprint IN (SELECT fingerprint FROM {events}) GROUP BY fingerprint
+    ) AS left ON erased.fingerprint = left.fingerprint
+    WHERE erased.at > left.at"""
+
+
+class Description(Struct, frozen=True):
+    """An issue whose fingerprint's newest event is `erased`; what is left is described by `newest`, or by nothing. Ids are texts."""
+
+    issue: str
+    erased: str
+    newest: str
+    message: str
+
+
+def descriptions(client: Client, scope: Scope) -> list[Description]:
+    """How the issues of a listed scope's events are to be described without them. Raises ClickHouseError."""
+    sql = _NEWEST.format(project=scope.project, size=MAX_TEXT, events=scope.events)
+    return [
+        Description(hex64(issue_id(scope.project, int(fingerprint))), _text(erased), _text(newest), message)
+        for fingerprint, erased, newest, message in client.query(sql).result_rows
+    ]
+
 
 def described(client: Client, scope: Scope, external: ExternalData | None = None) -> list[int]:
     """The issues whose newest event is one of these. Raises ClickHouseError."""
@@ -37,7 +71,7 @@ def described(client: Client, scope: Scope, external: ExternalData | None = None
 def redescribe(client: Client, scope: Scope, erasure: str) -> list[int]:
     """Describe the issues by the newest event that is left, or by none; returns them. Raises ClickHouseError and MutationFails.
 
-    The row keeps its version, and the later of two with one version is read; what the issue's next event says replaces it.
+    The row keeps its version, and the later of two with one version is read.
     """
     found = described(client, scope)
     if found:
@@ -54,3 +88,7 @@ def _described(scope: Scope) -> str:
 
 def _issues(scope: Scope, columns: str) -> str:
     return _ISSUES.format(columns=columns, described=_described(scope))
+
+
+def _text(event: int) -> str:
+    return str(uuid.UUID(int=int(event))) if event else ""

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from schemas.ids import hex64
 from storage.client import Client
 from storage.erase import ledger
 from storage.erase.purge import purge
@@ -20,6 +21,7 @@ _TABLES: Final = """
     WHERE database = currentDatabase() AND name = 'project_id' AND table != 'erasures'
         AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')
     ORDER BY table"""
+_ISSUES: Final = "SELECT DISTINCT issue_id FROM issues WHERE project_id = {project:UInt32} ORDER BY issue_id"
 _AHEAD_MS: Final = 60_000
 
 
@@ -51,6 +53,12 @@ def look(client: Client, project: int) -> ProjectReport:
     if known and known[-1].stage == "done" and not report.rows:
         return replace(report, erasure=known[-1].id, before=known[-1].ended.isoformat())
     return report
+
+
+def issues(client: Client, project: int) -> list[str]:
+    """The ids of a project's issues, merged ones among them. Raises ClickHouseError."""
+    rows = client.query(_ISSUES, parameters={"project": project}).result_rows
+    return [hex64(int(row[0])) for row in rows]
 
 
 def erase_project(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from schemas.ids import hex64, user_hash
 from storage.client import Client, scalar
 from storage.erase import ledger
-from storage.erase.issues import described, redescribe
+from storage.erase.issues import Description, described, descriptions, redescribe
 from storage.erase.ledger import Erasure
 from storage.erase.purge import purge
 from storage.erase.scope import WANTED, Scope, bucket, listed, sought
@@ -38,7 +38,8 @@ _LIST: Final = """
     SELECT '{erasure}', project_id, id, fingerprint, ts, received FROM {events}"""
 _LIST_TAGS: Final = """
     INSERT INTO erasing_tags (erasure, project_id, day, k, v)
-    SELECT DISTINCT '{erasure}', {project}, day, k, v FROM {tags}"""
+    SELECT '{erasure}', {project}, day, k, v FROM {tags} GROUP BY day, k, v
+    SETTINGS max_bytes_before_external_group_by = 134217728"""
 _NEVER_AGAIN: Final = """
     INSERT INTO erased_events (project_id, id, day)
     SELECT project_id, id, today() FROM erasing WHERE erasure = {erasure:UUID}"""
@@ -58,6 +59,7 @@ _TAG_KEYS: Final = """
     WHERE erasure = {erasure:UUID} AND day >= {week:Date} AND day < {next:Date}"""
 
 Say = Callable[[str], None]
+Tell = Callable[[str, list[Description]], None]
 
 
 class UnknownUser(Exception):
@@ -101,14 +103,15 @@ def look(client: Client, project: int, user: str) -> UserReport:
 
 
 def erase_user(
-    client: Client, project: int, user: str, by: str, settle: Callable[[], None], say: Say
+    client: Client, project: int, user: str, by: str, settle: Callable[[], None], tell: Tell, say: Say
 ) -> UserReport:
     """Erase a user's events; first what an earlier erasure of the project left undone. `by` is who erases.
 
-    `settle` must return only when every block is written whose rows were, in part, to be seen when it was called; it may raise.
+    `settle` must return only when every block is written whose rows were, in part, to be seen when it was called; it may raise. `tell`
+    gets the erasure's id and how issues are to be described from now on, for those who keep them; the same may be told again.
     Events that come later are new ones. Raises UnknownUser, ClickHouseError and its kinds NeverQuiet and MutationFails.
     """
-    resumed = {report.erasure: report for report in resume(client, project, say)}
+    resumed = {report.erasure: report for report in resume(client, project, tell, say)}
     found = look(client, project, user)
     if not found.events:
         return resumed.get(found.erasure) or replace(found, dry_run=False)
@@ -122,10 +125,10 @@ def erase_user(
     except BaseException:
         _drop_lists(client, erasure.id)
         raise
-    return _erase(client, ledger.advance(client, erasure, "deleting"), say)
+    return _erase(client, ledger.advance(client, erasure, "deleting"), tell, say)
 
 
-def resume(client: Client, project: int, say: Say) -> list[UserReport]:
+def resume(client: Client, project: int, tell: Tell, say: Say) -> list[UserReport]:
     """Finish the erasures of users in a project that were begun and not ended. Raises as `erase_user`."""
     for (unused,) in client.query(_LISTS).result_rows:
         _drop_lists(client, str(unused))
@@ -133,7 +136,7 @@ def resume(client: Client, project: int, say: Say) -> list[UserReport]:
     reports = []
     for erasure in left:
         say(f"going on with the erasure {erasure.id}")
-        reports.append(_erase(client, erasure, say))
+        reports.append(_erase(client, erasure, tell, say))
     return reports
 
 
@@ -156,7 +159,7 @@ def _list(client: Client, erasure: Erasure, user: str) -> None:
         client.command(text, external_data=_external(erasure.project, user))
 
 
-def _erase(client: Client, erasure: Erasure, say: Say) -> UserReport:
+def _erase(client: Client, erasure: Erasure, tell: Tell, say: Say) -> UserReport:
     """Do what the lists say, from wherever an earlier run has got."""
     whole = listed(erasure.project, erasure.id)
     asked = {"erasure": erasure.id}
@@ -167,6 +170,8 @@ def _erase(client: Client, erasure: Erasure, say: Say) -> UserReport:
     for week, days in client.query(_WEEKS, parameters=asked).result_rows:
         say(f"week of {week}")
         _erase_week(client, erasure, week, sorted(days))
+    # Before the table says nothing of it any more: so a run that goes on tells it again.
+    tell(erasure.id, descriptions(client, whole))
     issues = redescribe(client, whole, erasure.id)
     client.command(_COUNT, parameters=asked)
     after = measure(client, _conditions(whole))

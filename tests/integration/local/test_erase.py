@@ -2,13 +2,18 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from click.testing import CliRunner, Result
 
 from local.command import svc
+from schemas.ids import hex64, issue_id
+from schemas.issues import Command, decode_delta
 from schemas.projects import Project
 from schemas.settings import KafkaSettings, load
 from storage.client import scalar
@@ -16,7 +21,7 @@ from storage.project_edits import create
 from storage.projects import ProjectStore
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, ended, whole
-from tests.integration.storage.test_reconcile import reconcile, tell_outcomes_and_issues
+from tests.integration.storage.test_reconcile import FINGERPRINTS, reconcile, tell_outcomes_and_issues
 
 USER = "user-7"
 
@@ -41,6 +46,36 @@ def told(result: Result) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
+
+
+@asynccontextmanager
+async def processors(stage: Stage) -> AsyncIterator[list[Command]]:
+    """A stand-in that reads what processors read, and keeps the commands."""
+    prefix = stage.settings.topic_prefix
+    consumer = AIOKafkaConsumer(
+        f"{prefix}events",
+        f"{prefix}issue-deltas",
+        bootstrap_servers=stage.settings.kafka_bootstrap,
+        group_id=f"{prefix}none",
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=100,
+    )
+    found: list[Command] = []
+
+    async def read() -> None:
+        async for record in consumer:
+            command = decode_delta(record.value).command
+            assert command is not None
+            found.append(command)
+
+    await consumer.start()
+    task = asyncio.create_task(read())
+    try:
+        yield found
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await consumer.stop()
 
 
 async def projects(stage: Stage) -> list[Project]:
@@ -70,6 +105,10 @@ async def test_a_users_events_go_and_reconcile_neither_misses_nor_mends_them(
             stage.topic,
             f"{stage.settings.topic_prefix}dead-letters",
         }
+        async with processors(stage) as commands:
+            await eventually(lambda: {one.kind for one in commands} == {"redact"}, 60)
+        assert {one.project_id for one in commands} == {"8"}
+        assert {one.id for one in commands} == {f"erase-{done['erasure']}"}
         equal = await reconcile(stage, tmp_path)
         assert equal.exit_code == 0, equal.output
         figures = {one["projectId"]: one for one in json.loads(equal.stdout)["projects"]}
@@ -145,8 +184,12 @@ async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_pat
             return bool(scalar(client, "SELECT count() FROM projects WHERE name = 'shop'"))
 
         await eventually(named, 60)
-        plain = await erase(stage, "--project", "shop", given="y\n")
+        async with processors(stage) as commands:
+            plain = await erase(stage, "--project", "shop", given="y\n")
         assert plain.exit_code == 0, plain.output
+        assert {(one.issue, one.data["wholly"]) for one in commands} == {
+            (hex64(issue_id(8, fingerprint)), True) for fingerprint in FINGERPRINTS
+        }
         assert "Erase project shop (8)" in plain.stderr
         assert [project.name for project in await projects(stage)] == ["kept"]
         for table in ("events", "payloads", "issues", "outcomes", "tag_day"):

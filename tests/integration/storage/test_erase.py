@@ -1,6 +1,7 @@
 import asyncio
 import secrets
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
@@ -9,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from schemas.chunks import Grouping
-from schemas.ids import user_hash
+from schemas.ids import hex64, issue_id, user_hash
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.complete import complete
 from storage.erase import ledger
 from storage.erase import project as whole
 from storage.erase import user as erasing
+from storage.erase.issues import Description
 from storage.erase.past import ERASED
 from storage.erase.user import TABLES, UnknownUser, UserReport, erase_user, look
 from storage.mend import mend
@@ -52,10 +54,10 @@ def insert(client: Client, rows: pa.Table, token: str) -> None:
 
 
 def erase(client: Client, settle: Callable[[], None] = lambda: None, user: str = USER) -> UserReport:
-    return erase_user(client, PROJECT, user, "tester", settle, lambda _: None)
+    return erase_user(client, PROJECT, user, "tester", settle, lambda _, __: None, lambda _: None)
 
 
-def rows(client: Client, sql: str) -> list[Any]:
+def answer(client: Client, sql: str) -> list[Any]:
     """The answer of a query, in an order of its own."""
     found: list[Any] = list(client.query(sql).result_rows)
     return sorted(found)
@@ -71,7 +73,7 @@ def recounted(client: Client) -> dict[str, tuple[object, object]]:
         tags = " ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v" if rollup.tags else ""
         count = ", uniqCombinedIf(12)(user_hash, user_hash != 0)" * users
         here = f"SELECT {keys}, count(){count} FROM (SELECT * FROM events){tags} GROUP BY {rollup.names}"
-        found[rollup.table] = (rows(client, there), rows(client, here))
+        found[rollup.table] = (answer(client, there), answer(client, here))
     return found
 
 
@@ -317,7 +319,9 @@ def test_an_event_that_comes_after_the_erasure_is_a_new_one(client: Client) -> N
 
 
 def test_an_issue_described_by_an_erased_event_is_described_by_another(client: Client) -> None:
-    insert(client, block(), "t")
+    # In two of the issues the user's event is the newest.
+    insert(client, block(100), "t")
+    insert(client, block(8), "u")
     described = """
         INSERT INTO issues (project_id, issue_id, fingerprints, message, events, last_event, version)
         SELECT project_id, fingerprint + 1, [fingerprint], argMaxIf(message, ts, user_id = {user:String}), count(),
@@ -326,8 +330,25 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
         HAVING countIf(user_id = {user:String}) > 0"""
     client.command(described, parameters={"user": USER, "project": PROJECT})
     before = client.query("SELECT issue_id, events, version FROM issues FINAL ORDER BY issue_id").result_rows
-    report = erase(client)
+    told: list[Description] = []
+    last = "SELECT fingerprint, max((ts, id)).2 FROM events WHERE project_id = 8 AND user_id {} 'user-7' GROUP BY 1"
+    erased, others_last = (
+        {int(row[0]): int(row[1]) for row in client.query(last.format(sign)).result_rows}
+        for sign in ("=", "!=")
+    )
+    newer = "SELECT fingerprint FROM events WHERE project_id = 8 GROUP BY 1 HAVING argMax(user_id, (ts, id)) = 'user-7'"
+    newest_erased = {int(row[0]) for row in client.query(newer).result_rows}
+    report = erase_user(
+        client, PROJECT, USER, "tester", lambda: None, lambda _, found: told.extend(found), lambda _: None
+    )
     assert report.issues == [f"{issue:016x}" for issue, _, _ in before]
+    assert {one.issue: (one.erased, one.newest) for one in told} == {
+        hex64(issue_id(PROJECT, number)): (
+            str(uuid.UUID(int=erased[number])),
+            str(uuid.UUID(int=others_last[number])),
+        )
+        for number in newest_erased
+    }
     after = client.query("SELECT issue_id, events, version FROM issues FINAL ORDER BY issue_id").result_rows
     assert after == before
     newest = """
