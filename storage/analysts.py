@@ -43,6 +43,17 @@ LIMITS: Final = (
     Limit("allow_ddl", 0),
     Limit("log_queries", 1),
 )
+FIXED: Final = (
+    *(
+        "format_schema",
+        "format_schema_source",
+        "output_format_schema",
+        "format_template_row",
+        "format_template_resultset",
+    ),
+    *("format_avro_schema_registry_url", "input_format_record_errors_file_path", "url_base"),
+)
+"""Settings that no query may choose: each names a file or an address that a format of input or output reads or writes."""
 
 
 class Analyst(Struct, frozen=True):
@@ -60,7 +71,7 @@ def rows_of(projects: Sequence[int]) -> str:
 
 def role_statements(database: str) -> Iterator[str]:
     """Role and profile of analysts who see every project; repeatable."""
-    settings = ",\n    ".join(_setting(limit) for limit in LIMITS)
+    settings = ",\n    ".join([*map(_setting, LIMITS), *(f"{name} CONST" for name in FIXED)])
     yield f"CREATE SETTINGS PROFILE IF NOT EXISTS {ROLE}"
     yield f"ALTER SETTINGS PROFILE {ROLE} SETTINGS\n    {settings}"
     yield f"CREATE ROLE IF NOT EXISTS {ROLE}"

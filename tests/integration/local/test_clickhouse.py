@@ -140,6 +140,15 @@ def test_no_user_reaches_files_addresses_or_other_users(
         "SELECT * FROM python('x')",
         "SELECT 1 SETTINGS allow_python_table_function = 1",
         "DROP FUNCTION file",
+        "SELECT * FROM `/etc/passwd`",
+        "SELECT * FROM default.`/etc/passwd`",
+        "SELECT 1 AS x INTO OUTFILE '/tmp/x'",
+        "SELECT 1 AS x FORMAT Template SETTINGS format_template_row = '/etc/passwd'",
+        "SELECT 1 AS x FORMAT Template SETTINGS format_template_resultset = '/etc/passwd'",
+        "SELECT 1 AS x FORMAT Protobuf SETTINGS format_schema = '/etc/passwd:x'",
+        "SELECT 1 AS x FORMAT Protobuf SETTINGS output_format_schema = '/tmp/x.proto'",
+        "SELECT 1 SETTINGS input_format_record_errors_file_path = '/tmp/x'",
+        "SELECT 1 SETTINGS format_avro_schema_registry_url = 'http://127.0.0.1:1/'",
     ],
 )
 def test_the_engines_own_functions_read_no_file_and_run_no_program(

@@ -9,7 +9,7 @@ import yaml
 
 from local.clickhouse import LocalClickHouse
 from storage.analyst_views import DEFINER, TABLES, VIEWS
-from storage.analysts import LIMITS, Analyst, analyst_statements, role_statements, view_statements
+from storage.analysts import FIXED, LIMITS, Analyst, analyst_statements, role_statements, view_statements
 from storage.migrate import migrations
 
 DOCKER = Path(__file__).parents[3] / "docker"
@@ -49,7 +49,7 @@ def test_settings_and_their_bounds_are_the_same(either: ElementTree.Element) -> 
         limit.name: None if limit.choice is None else tuple(str(bound) for bound in limit.choice)
         for limit in LIMITS
         if limit.name != "readonly"  # locked by itself
-    }
+    } | dict.fromkeys(FIXED)
 
 
 def test_no_limit_can_be_taken_off_by_a_zero() -> None:
