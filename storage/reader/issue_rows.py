@@ -32,7 +32,6 @@ _COLUMNS: Final = (
     "resolved_in",
     "ignore_until",
     "merged_into",
-    "grouping_parts",
 )
 COLUMNS: Final = ", ".join(_COLUMNS)
 
@@ -60,7 +59,6 @@ class IssueRow(Struct, frozen=True):
     resolved_in: str
     ignore_until: str
     merged_into: int
-    grouping_parts: list[str]
 
 
 class Counted(Struct, frozen=True):

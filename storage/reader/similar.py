@@ -19,17 +19,21 @@ _LEAST: Final = 0.1
 
 async def similar(session: Session, issue: str, limit: int) -> SimilarIssues:
     """The issues of the same project that share most of an issue's parts, rare parts weighing more than common ones."""
-    row = await session.issue(issue)
-    parts = list(dict.fromkeys(row.grouping_parts))
+    place = await session.place(issue)
+    parts = list(dict.fromkeys(place.grouping_parts))
     if not parts:
         return SimilarIssues(similar=[])
-    asked = session.question_ever(row.project_id, "", None, None)
+    asked = session.question_ever(place.project_id, "", None, None)
     ((total, _),) = await session.rows(_known(asked))
     counted: dict[str, int] = dict(await session.rows(_frequency(asked, parts)))
     weights = {part: weight(total, counted.get(part, 1)) for part in parts}
-    found = await session.rows(_candidates(asked, row, weights, min(limit, MAX_SIMILAR)))
+    found = await session.rows(_candidates(asked, place.issue_id, weights, min(limit, MAX_SIMILAR)))
     return SimilarIssues(
-        similar=[_answer(read_row(columns), parts, share) for share, *columns in found if share >= _LEAST]
+        similar=[
+            _answer(read_row(columns), parts, others, share)
+            for share, others, *columns in found
+            if share >= _LEAST
+        ]
     )
 
 
@@ -52,25 +56,25 @@ def _frequency(question: Question, parts: Sequence[str]) -> Sql:
     )
 
 
-def _candidates(question: Question, row: IssueRow, weights: Mapping[str, float], limit: int) -> Sql:
+def _candidates(question: Question, issue: int, weights: Mapping[str, float], limit: int) -> Sql:
     statement = question.statement()
     parts = statement.parameters.add(list(weights), "Array(String)")
     values = statement.parameters.add(list(weights.values()), "Array(Float64)")
-    own = statement.parameters.add(row.issue_id, "UInt64")
+    own = statement.parameters.add(issue, "UInt64")
     whole = statement.parameters.add(sum(weights.values()), "Float64")
     mean = statement.parameters.add(sum(weights.values()) / len(weights), "Float64")
     shared = f"arrayIntersect(grouping_parts, {parts})"
     weighed = f"arraySum(part -> transform(part, {parts}, {values}, 0.), {shared})"
     others = f"(length(arrayDistinct(grouping_parts)) - length({shared}))"
     return statement.ready(
-        f"SELECT round({weighed} / ({whole} + {mean} * {others}), 4) AS share, {COLUMNS}"
+        f"SELECT round({weighed} / ({whole} + {mean} * {others}), 4) AS share, grouping_parts, {COLUMNS}"
         f" FROM {statement.issues} AND issue_id != {own} AND hasAny(grouping_parts, {parts})"
         f" ORDER BY share DESC, last_seen DESC, issue_id LIMIT {limit:d}"
     )
 
 
-def _answer(row: IssueRow, parts: Sequence[str], share: float) -> Similar:
-    shared = [part for part in parts if part in row.grouping_parts]
+def _answer(row: IssueRow, parts: Sequence[str], others: Sequence[str], share: float) -> Similar:
+    shared = [part for part in parts if part in others]
     return Similar(
         id=hex64(row.issue_id),
         error_type=row.error_type,
