@@ -111,7 +111,8 @@ async def try_rules(state: State, project: Project, rules: list[GroupingRule], a
 def describe(project: int, rules: list[GroupingRule], trial: Trial, known: dict[int, int]) -> RuleTest:
     """The figures and examples of a trial; `known` are the issues of fingerprints that belong to one."""
     ways = moves(trial.events, lambda fingerprint: known.get(fingerprint) or issue_id(project, fingerprint))
-    felt = [way for way in ways if way.is_felt]
+    # What changes is what people look for; among it the most travelled ways come first.
+    felt = sorted((way for way in ways if way.is_felt), key=lambda way: way.issue == way.one.past.issue)
     there = {one.past.issue for one in trial.events} | set(known.values())
     times = [one.past.received_ms for one in trial.events]
     return RuleTest(

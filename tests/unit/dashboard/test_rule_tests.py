@@ -1,17 +1,20 @@
 """Grouping rules tested on past events over the API and on their page, before they are saved."""
 
 import asyncio
+import json
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
 from dashboard.refusals import Refused
 from dashboard.trials import Trials
+from grouping.fingerprint import GroupingEvent, fingerprint
 from grouping.trial import Past
 from schemas.errors import WireError
 from schemas.projects import GroupingRule
-from tests.unit.dashboard.sample import SHOWCASE, fill
+from tests.unit.dashboard.sample import SHOWCASE, fill, showcase
 from tests.unit.dashboard.site import NOW, Site
 
 ONE = {"name": "all", "match": "type:*", "fingerprint": ["everything"]}
@@ -67,6 +70,25 @@ async def test_of_two_rules_that_match_the_first_decides(full: Site) -> None:
         (True, True),
         (True, False),
     ]
+
+
+async def test_examples_show_first_what_would_change(site: Site) -> None:
+    kinds = ("StayError", "StayError", "StayError", "GoError")
+    for number, kind in enumerate(kinds):
+        event = showcase(NOW, number)
+        event = event | {"error": event["error"] | {"type": kind}, "fingerprint": None}
+        own = fingerprint(msgspec.json.decode(json.dumps(event).encode(), type=GroupingEvent)).hash
+        site.reader.add(site.project.number, json.dumps(event).encode(), issue=own, fingerprint=own)
+    rules = [
+        {"name": "fits", "match": "", "inApp": ["nowhere"]},
+        {"name": "noise", "match": "type:GoError", "discard": True},
+    ]
+    body = await outcome(site, *rules)
+    assert [(one["errorType"], one["events"], one["after"] is None) for one in body["examples"]] == [
+        ("GoError", 1, True),
+        ("StayError", 3, False),
+    ]
+    assert (body["moved"], body["issuesBefore"], body["issuesAfter"]) == (0, 2, 1)
 
 
 async def test_a_test_saves_nothing(full: Site) -> None:
