@@ -1,11 +1,19 @@
+import secrets
+import time
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
+from uuid import UUID
 
 import pytest
 
+from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrate import migrate
+from storage.reader import Reader
 from storage.retention import Partition, drop_expired
+from storage.rows import EventColumns
+from tests.eventually import eventually
+from tests.integration.storage.grouped import DAY_MS, PROJECTS, chunk_event
 
 TODAY = date(2026, 11, 21)
 EVENT = """INSERT INTO ingest (project_id, fingerprint, ts, id, tags, retention_days, payload_days)
@@ -42,6 +50,40 @@ def test_each_row_goes_with_its_retention_class_and_payloads_may_go_sooner(clien
         assert scalar(client, f"SELECT sum(n) FROM {rollup}") == 3
     assert {partition.table for partition in gone} >= {"events", "payloads", "issue_day", "tag_day"}
     assert drop_expired(client, TODAY) == []
+
+
+async def test_payloads_go_sooner_their_disk_is_free_and_the_event_is_still_told(
+    client: Client, clickhouse_database_url: str
+) -> None:
+    now = time.time_ns() // 1_000_000
+    columns, ids = EventColumns(), []
+    for number in range(200):
+        # Three weeks old: past a week of payloads, whatever the weekday.
+        event = chunk_event(number, now_ms=now - 21 * DAY_MS, note=secrets.token_hex(2000))
+        ids.append(str(UUID(bytes=event.id)))
+        columns.add(event, Grouping(1, "v1", "frames", ()), 90, 7)
+    client.insert_arrow("ingest", columns.table())
+    assert payload_bytes(client) > 200 * 1500
+    reader = Reader.open(clickhouse_database_url)
+    try:
+        before = await reader.project_event(PROJECTS[0], ids[0])
+        assert before.event is not None
+        gone = drop_expired(client, datetime.now(UTC).date())
+        assert {partition.table for partition in gone} == {"payloads"}
+        assert scalar(client, "SELECT count() FROM payloads") == 0
+        await eventually(lambda: payload_bytes(client) == 0, 60)
+        assert scalar(client, "SELECT count() FROM events") == 200
+        after = await reader.project_event(PROJECTS[0], ids[0])
+        assert after.event is None
+        assert (after.event_id, after.time, after.sdk) == (before.event_id, before.time, before.sdk)
+    finally:
+        await reader.close()
+
+
+def payload_bytes(client: Client) -> int:
+    """Bytes on disk, those of parts included that wait for their removal."""
+    sql = "SELECT sum(if(rows = 0, 0, bytes_on_disk)) FROM system.parts WHERE table = 'payloads' AND database = currentDatabase()"
+    return int(scalar(client, sql))
 
 
 @pytest.mark.parametrize(
