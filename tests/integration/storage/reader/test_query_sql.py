@@ -15,7 +15,7 @@ from storage.query.evaluate import matches
 from storage.query.parameters import Parameters
 from storage.query.patterns import normal
 from storage.query.sql import Scope, about_issue, current_issues, event_condition, issue_condition
-from storage.query.tree import Filter, Has, Pattern, Query, Text
+from storage.query.tree import And, Filter, Has, Not, Or, Pattern, Query, Text
 from storage.query.view import EventView, IssueView
 from tests.unit.storage.query.trees import NOW_MS, WORDS, issues, queries, views
 
@@ -165,3 +165,28 @@ def test_sql_and_evaluator_agree_on_every_special_word(database: Client, first: 
         )
         for query, numbers in zip(asked, found, strict=True):
             assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
+
+
+@pytest.mark.parametrize("first", range(0, len(WORDS) - 10, 10))
+def test_sql_and_evaluator_agree_on_many_words_and_tags_at_once(database: Client, first: int) -> None:
+    project = secrets.randbelow(1 << 31)
+    events = [*map(corner, WORDS), corner("b=="), EventView(timestamp=NOW_MS)]
+    insert(database, project, [], events)
+    words = tuple(Text(Pattern((word,))) for word in (*WORDS[first : first + 10], "never", "anywhere"))
+    values = tuple(Pattern((word,)) for word in WORDS[first : first + 10])
+    asked: list[Query] = [
+        Or(words),
+        And(tuple(map(Not, words))),
+        And((*map(Not, words), Has("a", True))),
+        Or((*words, Filter("a", True, values[:3]), Filter("a=b", True, values[:3]))),
+        Filter("a", True, values),
+        Not(Filter("a", True, values)),
+        Or((Filter("a", True, values[:1]), Filter(WORDS[first], True, (Pattern(("x",)),)))),
+    ]
+    scope = Scope(project, NOW_MS, Parameters())
+    of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
+    found = answers(
+        database, [(of_project, event_condition(query, scope)) for query in asked], scope.parameters
+    )
+    for query, numbers in zip(asked, found, strict=True):
+        assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query

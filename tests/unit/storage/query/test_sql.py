@@ -69,3 +69,28 @@ def test_a_question_about_issues_alone_is_asked_of_their_columns() -> None:
     assert "assignee != ''" in sql
     assert "NOT (users < {p" in sql
     assert "(last_seen > {p" in sql
+
+
+def test_many_words_of_which_one_must_be_there_are_one_search() -> None:
+    sql, values = condition(" OR ".join(f"W{n}" for n in range(20)) + " OR feature:a")
+    assert sql.count("multiSearchAny(lower(message)") == 1
+    assert "LIKE" not in sql
+    assert [f"w{n}" for n in range(20)] in values.values()
+
+
+def test_many_words_that_must_be_absent_are_one_search() -> None:
+    sql, _ = condition(" ".join(f"-w{n}" for n in range(20)) + " feature:a")
+    assert sql.startswith("(NOT ((multiSearchAny(lower(message)")
+    assert "LIKE" not in sql
+
+
+def test_few_words_are_looked_for_by_the_index() -> None:
+    sql, _ = condition("w1 OR w2")
+    assert "multiSearchAny" not in sql
+    assert sql.count("lower(message) LIKE") == 2
+
+
+def test_several_values_of_a_tag_are_asked_by_the_expression_of_its_index() -> None:
+    sql, values = condition("feature:[cart, checkout] OR tier:pro")
+    assert sql.count("hasAny(arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)), ") == 1
+    assert ["feature=cart", "feature=checkout", "tier=pro"] in values.values()

@@ -1,0 +1,101 @@
+"""Answers that can be found in several ways are the same in each."""
+
+import math
+import secrets
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+from msgspec.structs import replace
+
+from schemas.ids import hex64, issue_id, uuid7
+from storage.client import Client
+from storage.reader import Limits, Reader, issue_list, shares
+from storage.reader.answers import Issue, Sort
+from storage.reader.execute import ClickHouseExecutor
+from storage.reader.ranges import DAY_MS, asked_range
+from tests.integration.storage.reader.world import NOW_MS, World, insert, insert_events, make
+
+
+@pytest.fixture(scope="module")
+def world(database: Client) -> World:
+    made = make(secrets.randbelow(1 << 31) + 1, seed=2)
+    insert(database, made)
+    return made
+
+
+@pytest.fixture
+async def reader(database_url: str) -> AsyncIterator[Reader]:
+    made = Reader(ClickHouseExecutor(database_url, Limits()), now_ms=lambda: NOW_MS)
+    yield made
+    await made.close()
+
+
+async def whole_list(reader: Reader, world: World, query: str, sort: Sort, limit: int) -> list[Issue]:
+    found: list[Issue] = []
+    cursor = None
+    while True:
+        page = await reader.issues(world.project, query, sort=sort, limit=limit, cursor=cursor)
+        found += page.issues
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("sort", ["lastSeen", "firstSeen"])
+@pytest.mark.parametrize("query", ["environment:staging", "release:shop@1.2.0+1 -environment:prod"])
+async def test_a_page_that_is_not_among_the_newest_issues_is_found_among_all(
+    reader: Reader, world: World, query: str, sort: Sort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    span = asked_range(None, None, NOW_MS)
+    expected = world.order(query, span.start, None, sort)
+    whole = await whole_list(reader, world, query, sort, 2)
+    assert [issue.id for issue in whole] == expected
+    monkeypatch.setattr(issue_list, "NEWEST", 3)
+    assert await whole_list(reader, world, query, sort, 1) == whole
+
+
+async def test_issues_of_a_query_come_by_trend_with_the_figures_that_each_has_alone(
+    reader: Reader, world: World
+) -> None:
+    page = await reader.issues(world.project, "feature:cart", sort="trend", limit=500)
+
+    def score(issue: Issue) -> int:
+        older, newer = sum(issue.trend[:7]), sum(issue.trend[7:])
+        return round(1000 * (newer - older) / math.sqrt(max(1, older + newer)))
+
+    scores = [score(issue) for issue in page.issues]
+    assert scores == sorted(scores, reverse=True)
+    for issue in page.issues:
+        assert issue == await reader.issue(issue.id, "feature:cart")
+
+
+@pytest.mark.parametrize("query", ["größe", "ITEM", "item*100%", "typeerror OR ioexc", "message:*größe*"])
+@pytest.mark.parametrize("start", [None, NOW_MS - 3 * DAY_MS])
+async def test_words_are_found_by_the_index_and_without_it(
+    database_url: str, world: World, query: str, start: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = []
+    for large in (0.0, 2.0):
+        # Whatever share it has of the events that the tests of this database have made. It is counted once by each reader.
+        monkeypatch.setattr(shares, "LARGE", large)
+        made = Reader(ClickHouseExecutor(database_url, Limits()), now_ms=lambda: NOW_MS)
+        answers.append(await made.issues(world.project, query, start=start))
+        await made.close()
+    by_index, scanned = answers
+    assert scanned == by_index
+    expected = world.order(query, asked_range(start, None, NOW_MS).start, None, "lastSeen")
+    assert [issue.id for issue in by_index.issues] == expected
+
+
+async def test_an_event_is_found_whatever_its_id_says_of_its_time(
+    reader: Reader, database: Client, world: World
+) -> None:
+    issue = hex64(issue_id(world.project, 5))
+    some = next(event for event in world.events if event.fingerprint == 5)
+    for number in (uuid.uuid4(), uuid7(NOW_MS - 300 * DAY_MS), uuid7(NOW_MS + 30 * DAY_MS)):
+        insert_events(database, world.project, [replace(some, id=number)])
+        detail = await reader.issue_event(issue, str(number))
+        assert detail.event is not None
+        assert bytes(detail.event) == some.payload
+        assert await reader.project_event(world.project, str(number)) == detail
