@@ -3,7 +3,10 @@
 import pytest
 
 from schemas.ids import hex64
+from storage.reader import Limits, Reader, samples
+from storage.reader.execute import ClickHouseExecutor
 from tests.contract.dashboard.both import Both
+from tests.contract.dashboard.worlds import NOW_MS
 from tests.unit.dashboard.site import ADMIN
 
 RULES = [
@@ -24,6 +27,15 @@ async def test_rules_do_the_same_to_the_same_past_events(both: Both, query: str)
 async def test_a_damaged_event_is_left_out_of_the_sample(both: Both) -> None:
     found = await both.post(f"{both.project}/grouping-rules:test", {"rules": []})
     assert found["sampled"] == len(both.history.events) - 1
+
+
+async def test_a_sample_is_bounded_in_bytes(filled_url: str, both: Both) -> None:
+    reader = Reader(ClickHouseExecutor(filled_url, Limits()), lambda: NOW_MS)
+    whole = await reader.sample(both.history.project, limit=160)
+    sizes = [len(bytes(one.event)) for one in whole]
+    asking = samples.sample(reader._session, both.history.project, "", None, None, 160, sum(sizes[:7]) + 1)
+    assert await asking == whole[:7]
+    await reader.close()
 
 
 async def test_a_group_that_no_event_has_had_is_told_apart_from_issues_that_are_there(both: Both) -> None:

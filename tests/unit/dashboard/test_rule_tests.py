@@ -79,7 +79,7 @@ async def test_examples_show_first_what_would_change(site: Site) -> None:
         event = event | {"error": event["error"] | {"type": kind}, "fingerprint": None}
         own = fingerprint(msgspec.json.decode(json.dumps(event).encode(), type=GroupingEvent)).hash
         site.reader.add(site.project.number, json.dumps(event).encode(), issue=own, fingerprint=own)
-    rules = [
+    rules: list[dict[str, Any]] = [
         {"name": "fits", "match": "", "inApp": ["nowhere"]},
         {"name": "noise", "match": "type:GoError", "discard": True},
     ]
