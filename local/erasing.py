@@ -30,8 +30,8 @@ Agree = Callable[[Report, str], bool]
 """Shown what would be erased and asked a question: whether to go on."""
 _SEND_SECONDS: Final = 60.0
 _DAY_MS: Final = 86_400_000
-_LOGS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.GROUPED_EVENTS, Topic.DEAD_LETTERS)
-_LOGS_OF_PROJECTS: Final = (*_LOGS, Topic.ISSUE_DELTAS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
+_LOGS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.GROUPED_EVENTS, Topic.ISSUE_DELTAS, Topic.DEAD_LETTERS)
+_LOGS_OF_PROJECTS: Final = (*_LOGS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
 
 
 class Refused(Exception):

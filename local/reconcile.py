@@ -113,6 +113,9 @@ def _show(result: Reconciliation, behind: list[Lag], repaired: dict[str, int]) -
             style="red" if one.project_id in wrong else None,
         )
     out.print(table)
+    for one in result.projects:
+        if one.erased:
+            out.print(f"{one.name or '?'} ({one.project_id}): {one.erased:,} of these are erased")
     for lag in behind:
         out.print(
             f"{lag.group} is {lag.records:,} records behind on {lag.topic}: differences may be under way"
@@ -131,7 +134,7 @@ def _show(result: Reconciliation, behind: list[Lag], repaired: dict[str, int]) -
     if len(result.differences) > _SHOWN:
         out.print(f"... and {len(result.differences) - _SHOWN:,} more")
     if not result.differences:
-        out.print("accepted = stored + duplicate + dead letters, and every rollup and issue agrees")
+        out.print("accepted = stored + duplicate + dead letters + erased, and every rollup and issue agrees")
 
 
 def _fail(reason: str) -> None:
