@@ -139,13 +139,13 @@ class Worker:
             return 0.0
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name))
 
-    def until(self, name: str, value: float, seconds: float = 600) -> None:
-        """Wait until a metric has reached a value."""
+    def until(self, name: str, value: float, seconds: float = 600, pause: float = 0.5) -> None:
+        """Wait until a metric has reached a value. Each look costs the worker some milliseconds of CPU."""
         end = time.monotonic() + seconds
         while self.metric(name) < value:
             if self._child.poll() is not None or time.monotonic() > end:
                 raise click.ClickException(f"{name} did not reach {value}:\n{self.log.read_text()[-2000:]}")
-            time.sleep(0.05)
+            time.sleep(pause)
 
     def stop(self) -> None:
         """End it in order."""
@@ -237,7 +237,14 @@ def _measure(
     yield row("grouper + aggregator, drained", (time.monotonic() - started) / share, used / share)
     issues = worker.metric("svc_processors_table_entries{")
     memory = worker.process.memory_info().rss / 1e6
-    yield f"{shape}: table entries {issues:,.0f}, memory {memory:.0f} MB", "", ""
+    states = worker.metric("svc_processors_issues_written_total") / worker.metric(
+        "svc_processors_events_total"
+    )
+    yield (
+        f"{shape}: table entries {issues:,.0f}, {states:.2f} states written an event, memory {memory:.0f} MB",
+        "",
+        "",
+    )
     worker.stop()
 
 
@@ -296,6 +303,38 @@ def _tail(ids: int) -> Iterator[tuple[int, bytes | None, bytes]]:
     for partition in range(PARTITIONS):
         for _ in range(ids // PARTITIONS // CHUNK):
             yield partition, None, encode_chunk([])
+
+
+@processors.command()
+@click.option("--kills", default=10, show_default=True)
+@click.option("--events", default=200_000, show_default=True, help="Backlog that it works on.")
+@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+def takeover(kills: int, events: int, cache: Path) -> None:
+    """A worker is killed in the middle of its backlog and started again at once: how long until events flow again."""
+    samples = [msgspec.json.decode(line) for line in read_lines(FILE)]
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        kafka = LocalKafka(folder / "kafka", cache).start()
+        try:
+            asyncio.run(prepare(kafka.bootstrap))
+            made = Shape("real", samples, 0.04).chunks(events)
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in made)))
+            worker = Worker(kafka.bootstrap, folder)
+            taken = []
+            for _ in range(kills):
+                worker.until("svc_processors_events_total", 1)
+                worker.process.kill()
+                killed = time.monotonic()
+                worker = Worker(kafka.bootstrap, folder)
+                worker.until("svc_processors_events_total", 1, pause=0.05)
+                taken.append(time.monotonic() - killed)
+            worker.stop()
+        finally:
+            kafka.stop()
+    ordered = sorted(taken)
+    print(
+        f"{kills} kills: flowing again after {ordered[0]:.1f} to {ordered[-1]:.1f} s, median {ordered[kills // 2]:.1f} s"
+    )
 
 
 @processors.command()

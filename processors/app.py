@@ -79,10 +79,12 @@ class Processors:
             each=settings.grouped_events,
         )
         self.aggregator = AggregatorWorker(names, issues, seen, self.forwarder, metrics)
-        self.recovery = Recovery(names, self.grouper, self.aggregator, self.gate, metrics)
+        self.recovery = Recovery(
+            names, self.grouper, self.aggregator, self.gate, metrics, lambda: seen.read + issues.read
+        )
         self.app.sources = self.recovery
         self._agents(settings)
-        self.app.on_partitions_assigned.connect(self.recovery.begin, weak=False)
+        self.app.on_partitions_assigned.connect(self._assigned, weak=False)
         self.app.on_partitions_revoked.connect(self._revoked, weak=False)
 
     def _table(self, name: str, topic: str, restore: Any) -> Any:
@@ -120,6 +122,9 @@ class Processors:
     async def _restore(self, partitions: set[int]) -> None:
         await self.recovery.restore(self.app.consumer, partitions)
 
+    async def _assigned(self, *told: Any, **_: Any) -> None:
+        await self.recovery.begin(told[-1])
+
     async def _revoked(self, *_: Any, **__: Any) -> None:
         try:
             await self.recovery.revoke(LEASE_SECONDS)
@@ -154,7 +159,7 @@ def _app(settings: ProcessorsSettings, names: Names) -> ProcessorsApp:
         stream_buffer_maxsize=256,
         stream_recovery_delay=0.0,
         recovery_buffer_size=50,
-        table_standby_replicas=0,
+        table_standby_replicas=settings.processors_standbys,
         broker_session_timeout=SESSION_SECONDS,
         broker_heartbeat_interval=2.0,
         broker_commit_interval=1.0,

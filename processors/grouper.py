@@ -69,8 +69,9 @@ class GrouperWorker:
 
     def drop(self, partition: int) -> None:
         """Forget a partition that went to another worker."""
-        self._states.pop(partition, None)
-        self._entries.pop(partition, None)
+        if self._states.pop(partition, None) is not None:
+            del self._entries[partition]
+            self._metrics.forget(partition)
 
     def restore(self, partition: int, log_start: int) -> int:
         """Take up a partition from its recovered table; returns how many ids it remembers."""
@@ -103,6 +104,7 @@ class GrouperWorker:
         for emission in emissions:
             self._note(emission)
             await self._tidy(emission.partition)
+            self._measure(emission.partition)
 
     def _process(self, state: PartitionState, sources: Sequence[Source]) -> Emission:
         try:
@@ -170,7 +172,6 @@ class GrouperWorker:
         part = self._seen.part(partition)
         for changes in entries.tidy(part, state.dedupe.oldest_day):
             await self._seen.write(partition, changes)
-        self._measure(partition)
 
     def _measure(self, partition: int) -> None:
         dedupe, label = self._states[partition].dedupe, str(partition)

@@ -33,11 +33,10 @@ class IdIndex:
         self._day = 0
         self._young: set[bytes] = set()
         self._runs: dict[int, dict[int, list[Run]]] = {}
+        self._settled: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._young) + sum(
-            len(run.high) for buckets in self._runs.values() for runs in buckets.values() for run in runs
-        )
+        return len(self._young) + sum(self._settled.values())
 
     @property
     def size(self) -> int:
@@ -67,12 +66,13 @@ class IdIndex:
             return
         high, low = words(key)
         bucket = int(high[0] >> _SHIFT)
-        for buckets in self._runs.values():
+        for day, buckets in self._runs.items():
             runs = buckets.get(bucket, [])
             for place, run in enumerate(runs):
                 keep = (run.high != high[0]) | (run.low != low[0])
                 if not keep.all():
                     runs[place] = Run(run.high[keep], run.low[keep])
+                    self._settled[day] -= len(run.high) - len(runs[place].high)
 
     def restore(self, day: int, keys: Iterable[bytes]) -> None:
         """Add joined keys that are known to differ from each other."""
@@ -83,7 +83,7 @@ class IdIndex:
         if self._day < day:
             self._young.clear()
         for old in [d for d in self._runs if d < day]:
-            del self._runs[old]
+            del self._runs[old], self._settled[old]
 
     def _settle(self) -> None:
         if self._young:
@@ -94,6 +94,7 @@ class IdIndex:
         high, low = words(keys)
         order = np.argsort(high)
         high, low = high[order], low[order]
+        self._settled[day] = self._settled.get(day, 0) + len(high)
         buckets = self._runs.setdefault(day, defaultdict(list))
         for bucket, start, end in _spans(high):
             runs = buckets[bucket]

@@ -35,6 +35,7 @@ class Metrics:
         self.table_entries = gauge("table_entries", "Entries of a table.", "table", "partition")
         self.recovering = gauge("recovering", "1 while tables are recovered.")
         self.recovery_seconds = gauge("recovery_seconds", "Duration of the last recovery.")
+        self.recovery_records = gauge("recovery_records", "Records of tables read by the last recovery.")
         self.rebuilt = counter("rebuilds", "Partitions processed again from the log's start.", "stage")
         self.age = Histogram(
             "svc_processors_event_age_seconds",
@@ -42,3 +43,11 @@ class Metrics:
             buckets=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15, 60, 300, 3600),
             registry=registry,
         )
+
+    def forget(self, partition: int) -> None:
+        """A partition went to another worker, and what is told of it too."""
+        label = str(partition)
+        for sizes in (self.ids, self.id_bytes):
+            sizes.labels(label).set(0)
+        for table in ("seen", "issues"):
+            self.table_entries.labels(table, label).set(0)

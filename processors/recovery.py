@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from faust.types import TP
@@ -22,21 +23,35 @@ class LogTooShort(Exception):
 
 
 class Recovery:
-    """Restores both workers from their tables. `consumer` answers what offsets a partition has."""
+    """Restores both workers from their tables. `read` counts the records of tables that were taken over so far."""
 
     def __init__(
-        self, names: Names, grouper: GrouperWorker, aggregator: AggregatorWorker, gate: Gate, metrics: Metrics
+        self,
+        names: Names,
+        grouper: GrouperWorker,
+        aggregator: AggregatorWorker,
+        gate: Gate,
+        metrics: Metrics,
+        read: Callable[[], int],
     ) -> None:
         self._names = names
         self._grouper = grouper
         self._aggregator = aggregator
         self._gate = gate
         self._metrics = metrics
-        self._started = time.monotonic()
+        self._read = read
+        self._started, self._read_before = time.monotonic(), 0
 
-    async def begin(self, *_: Any, **__: Any) -> None:
-        """The group has assigned partitions: tables are about to be read."""
-        self._started = time.monotonic()
+    async def begin(self, assigned: set[TP]) -> None:
+        """The group has assigned partitions: tables are about to be read.
+
+        What is kept in reserve is none of the workers' business, and a partition that left may come back changed.
+        """
+        active = {tp.partition for tp in assigned if tp.topic == self._names.events}
+        for worker in (self._grouper, self._aggregator):
+            for partition in worker.partitions - active:
+                worker.drop(partition)
+        self._started, self._read_before = time.monotonic(), self._read()
         self._metrics.rebalances.inc()
         self._metrics.recovering.set(1)
 
@@ -45,10 +60,7 @@ class Recovery:
         await self._gate.close(seconds)
 
     async def restore(self, consumer: Any, partitions: set[int]) -> None:
-        """Take up new partitions and drop those that are gone. Raises LogTooShort."""
-        for worker in (self._grouper, self._aggregator):
-            for partition in worker.partitions - partitions:
-                worker.drop(partition)
+        """Take up new partitions. Raises LogTooShort."""
         fresh = sorted(partitions - self._grouper.partitions)
         sources = [TP(topic, p) for p in fresh for topic in (self._names.events, self._names.deltas)]
         starts = await consumer.earliest_offsets(*sources)
@@ -66,10 +78,17 @@ class Recovery:
                 if due > (ends[tp] or 0):
                     raise LogTooShort(f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {due} is due")
         gc.freeze()
-        seconds = time.monotonic() - self._started
+        seconds, read = time.monotonic() - self._started, self._read() - self._read_before
         self._metrics.recovering.set(0)
         self._metrics.recovery_seconds.set(seconds)
-        log.info("recovered in %.2f s: partitions %s, %d ids taken up", seconds, sorted(partitions), ids)
+        self._metrics.recovery_records.set(read)
+        log.info(
+            "recovered in %.2f s: partitions %s, %d records of tables read, %d ids taken up",
+            seconds,
+            sorted(partitions),
+            read,
+            ids,
+        )
 
     def places(self, assigned: set[TP]) -> dict[TP, int]:
         """The offsets that are due in the source partitions that are held."""

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from faust import App, Table
 from faust.stores.memory import Store
-from faust.tables.manager import TableManager
 from faust.types import TP, EventT
 from yarl import URL
 
@@ -22,13 +21,38 @@ Restore = Callable[[set[int]], Awaitable[None]]
 
 
 class PartitionStore(Store[bytes, bytes]):
-    """Bytes in memory, apart by partition, so that a partition's share can be dropped and found whole."""
+    """Bytes in memory, apart by partition, so that a partition's share can be dropped and found whole.
+
+    With each share stands up to where it was read: a standby that takes over, or a rebalance that leaves a partition here, reads
+    on from there. Faust remembers such an offset for stores on disk only, and reads all again for others.
+    """
 
     logger = QUIET
 
     def __post_init__(self) -> None:
         self.parts: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
+        self.reached: dict[int, int] = {}
+        self.read = 0
+        self._held: set[int] = set()
+        self._generation: int | None = None
         super().__post_init__()
+
+    def hold(self, partitions: set[int], generation: int) -> None:
+        """Keep what was held and still is; from now on only what is read in this generation of the group is taken over."""
+        kept = self._held & partitions
+        for partition in [p for p in self.parts if p not in kept]:
+            del self.parts[partition]
+        self.reached = {p: offset for p, offset in self.reached.items() if p in kept}
+        self._held, self._generation = partitions, generation
+
+    def wrote(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]], last: int) -> None:
+        """Make changes that the changelog has up to offset `last`."""
+        self.apply(partition, changes)
+        self.reached[partition] = last
+
+    def persisted_offset(self, tp: TP) -> int | None:
+        """Up to where the partition was read."""
+        return self.reached.get(tp.partition)
 
     def apply(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Make changes; no value removes the key."""
@@ -45,16 +69,20 @@ class PartitionStore(Store[bytes, bytes]):
         to_key: Callable[[Any], Any],  # noqa: ARG002 - Faust's signature
         to_value: Callable[[Any], Any],  # noqa: ARG002
     ) -> None:
-        """Take over what a recovery reads."""
+        """Take over what a recovery or a standby reads.
+
+        Faust's buffers may hold events of partitions that have moved meanwhile, or of another table: taken over, they would make
+        a share that looks whole and isn't.
+        """
+        topic = self.table.changelog_topic.get_topic_name()
         for event in batch:
             message = event.message
-            self.apply(message.partition, [(message.key or b"", message.value)])
-
-    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
-        """Keep what is active or kept in reserve."""
-        owned = {tp.partition for tp in active_tps | standby_tps}
-        for partition in [p for p in self.parts if p not in owned]:
-            del self.parts[partition]
+            partition = message.partition
+            current = message.generation_id == self._generation
+            if message.topic == topic and current and partition in self._held:
+                self.apply(partition, [(message.key or b"", message.value)])
+                self.reached[partition] = message.offset
+                self.read += 1
 
 
 class BatchTable(Table[bytes, bytes]):
@@ -90,6 +118,11 @@ class BatchTable(Table[bytes, bytes]):
     def _parts(self) -> PartitionStore:
         return cast(PartitionStore, self.data)
 
+    @property
+    def read(self) -> int:
+        """Records that recoveries and standbys have taken over."""
+        return self._parts.read
+
     def part(self, partition: int) -> Mapping[bytes, bytes]:
         """What is stored of one partition."""
         return self._parts.parts[partition]
@@ -102,19 +135,14 @@ class BatchTable(Table[bytes, bytes]):
         written = await self._forwarder.write(
             self._topic, partition, [Message(key, value) for key, value in changes]
         )
-        self._parts.apply(partition, changes)
-        # A rebalance that leaves the partition here need not read back what has just been written.
-        tables = cast(TableManager, self.app.tables)
-        tables.recovery.active_offsets[TP(self._topic, partition)] = written[-1].last
+        self._parts.wrote(partition, changes, written[-1].last)
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        """Drop what went to another worker."""
+        """Drop what went to another worker; what is assigned now is active, or kept in reserve."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
-        for tp in revoked:
-            if tp.topic == self._topic:
-                self._parts.parts.pop(tp.partition, None)
+        self._parts.hold({tp.partition for tp in assigned if tp.topic == self._topic}, generation_id)
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         """Build on what was recovered. Faust swallows what is raised here, so a failure stops the app by itself."""

@@ -161,6 +161,14 @@ class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
     processors_fold_seconds: Annotated[
         Seconds, Meta(description="longest wait before increments are folded into issues")
     ] = 0.1
+    processors_standbys: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=8,
+            description="other workers that keep each partition's tables in memory too, to take over without reading them",
+        ),
+    ] = 0
     dedupe_days: Annotated[
         int,
         Meta(ge=7, le=90, description="days for which an id is remembered; more cost memory and recovery"),
