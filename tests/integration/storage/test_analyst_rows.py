@@ -7,7 +7,7 @@ import pytest
 
 from local.clickhouse import LocalClickHouse
 from storage.analyst_views import DEFINER, TABLES, VIEWS, own_views
-from storage.analysts import Analyst, analyst_statements, view_statements
+from storage.analysts import Analyst, analyst_statements, role_statements, view_statements
 from storage.client import Client, open_client
 from storage.migrate import migrate
 from tests.integration.storage import analysts_world
@@ -121,7 +121,7 @@ def test_views_in_a_database_of_ones_own_read_as_their_definer(database: Client)
 
 def test_statements_for_an_analyst_are_sql(database: Client) -> None:
     for analyst in (Analyst("ann", "0" * 64), Analyst("bob's `friend`", "0" * 64, (SHOP, OTHER))):
-        for statement in analyst_statements("svc", analyst):
+        for statement in (*role_statements("svc"), *analyst_statements("svc", analyst)):
             formatted = database.query(
                 "SELECT formatQuery({sql:String})", parameters={"sql": statement}
             ).result_rows

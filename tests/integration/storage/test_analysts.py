@@ -145,8 +145,30 @@ def test_an_analyst_finds_the_views_and_nothing_else(analyst: Session, server: L
     assert analyst.rows("SHOW DATABASES") == [["svc"]]
 
 
-def test_the_document_names_every_view() -> None:
-    assert set(re.findall(r"`(analyst_\w+)`", PAGE)) == set(VIEWS)
+def test_the_document_lists_every_column_as_the_database_does(database: Client) -> None:
+    columns = database.query(
+        "SELECT table, name, type, comment FROM system.columns WHERE database = 'svc' AND table IN {views:Array(String)}"
+        " ORDER BY table, position",
+        parameters={"views": list(VIEWS)},
+    ).result_rows
+    listed = [
+        (view, *row)
+        for view, rows in re.findall(
+            r"^### (analyst_\w+)\n\n(.*?)(?=\n\n|\Z)", PAGE, re.DOTALL | re.MULTILINE
+        )
+        for row in re.findall(r"^\| `(\w+)` \| `(.*?)` \| (.*) \|$", rows, re.MULTILINE)
+    ]
+    assert sorted(listed, key=lambda row: row[0]) == [tuple(row) for row in columns]
+
+
+@pytest.mark.parametrize("number", range(15))
+def test_a_query_runs_with_other_clients_too(server: LocalClickHouse, asked: Asked, number: int) -> None:
+    client = open_client(server.url("analyst"))
+    try:
+        variables = {"project": SHOP, "issue": asked.issue, "budget": asked.budget}
+        assert client.query(expanded(QUESTIONS[number][2], asked.start, asked.end, variables)).result_rows
+    finally:
+        client.close()
 
 
 @pytest.mark.parametrize(
