@@ -266,3 +266,48 @@ async def test_uncaught_errors_of_programs_become_issues_with_their_frames(
             assert top["file"] == f"program_{latest['event']['tags']['program']}.py"
             assert latest["issueId"] == issue["id"]
             assert any(key[0] in part for part in latest["grouping"]["parts"])
+
+
+async def test_what_is_read_agrees_with_what_was_processed_and_shows_each_change(
+    running: tuple[Stack, Supervisor],
+) -> None:
+    stack, _ = running
+    project = await project_of(stack)
+    events = fresh(load_samples()[:60], datetime.now(UTC), random.Random(9))
+    assert (await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(events)))).clean
+    path = f"/api/v1/projects/{project.id}"
+    async with session_of(stack) as session:
+
+        async def call(method: str, place: str, body: object = None) -> Any:
+            async with session.request(method, place, json=body) as answer:
+                assert answer.status in {200, 201}, await answer.text()
+                return await answer.json()
+
+        async def counted() -> bool:
+            seen = await ReadApi(session, project.id).all()
+            return seen.counted >= len(events) and seen.stored >= len(events)
+
+        await eventually(counted, 120)
+        # Without rules every stored event would be grouped as it was: the same code has grouped it.
+        tested = await call("POST", f"{path}/grouping-rules:test", {"rules": []})
+        assert (tested["sampled"], tested["moved"], tested["unreadable"]) == (len(events), 0, 0)
+        everything = {"name": "all", "match": "", "fingerprint": ["one"]}
+        tested = await call("POST", f"{path}/grouping-rules:test", {"rules": [everything]})
+        issues = (await call("GET", f"{path}/issues?limit=500"))["issues"]
+        assert (tested["issuesBefore"], tested["issuesAfter"]) == (len(issues), 1)
+        assert sum(issue["events"] for issue in issues) == len(events)
+
+        issue, wanted = issues[0]["id"], ""
+
+        async def shown() -> bool:
+            one = await call("GET", f"/api/v1/issues/{issue}")
+            listed = (await call("GET", f"{path}/issues?limit=500"))["issues"]
+            return one["status"] == wanted == {found["id"]: found["status"] for found in listed}[issue]
+
+        for wanted in ("resolved", "ignored", "open"):
+            changed = await call("PATCH", f"/api/v1/issues/{issue}", {"status": wanted})
+            assert changed["status"] == wanted
+            # At once, but for a writer that is behind on a busy machine.
+            await eventually(shown, 60)
+        view = await call("POST", f"{path}/views", {"name": "mine", "query": "is:open"})
+        assert (await call("GET", f"{path}/views"))["views"] == [view]
