@@ -83,6 +83,17 @@ def test_a_pure_module_imports_no_framework(package: str, module: str) -> None:
     assert wrong == []
 
 
+def test_grouping_needs_of_storage_the_query_language_alone() -> None:
+    lines = [
+        line.strip()
+        for path in modules("grouping")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.strip().startswith(("from storage", "import storage"))
+    ]
+    assert lines
+    assert all(line.startswith(("from storage.query.", "from storage.extract ")) for line in lines)
+
+
 def test_the_reporting_library_needs_the_standard_library_alone() -> None:
     import sys
 

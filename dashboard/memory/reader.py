@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from dashboard.memory.shapes import facets, find, rank, values, within
+from dashboard.memory.shapes import facets, find, rank, similar, values, within
 from dashboard.memory.stored import StoredEvent, issue_answer, issue_view, store, users_of
 from schemas.ids import hex64, parse_hex64
 from schemas.times import iso, parse_iso
@@ -32,7 +32,6 @@ from storage.reader.answers import (
     Releases,
     Sample,
     Series,
-    Similar,
     SimilarIssues,
     Sort,
     TagFacets,
@@ -143,7 +142,7 @@ class MemoryReader:
             shared = [part for part in parts if part in events[-1].grouping.parts]
             if shared:
                 share = len(shared) / len({*parts, *events[-1].grouping.parts})
-                found.append(_similar(self._answer("", [], self._span(None, None), events), share, shared))
+                found.append(similar(self._answer("", [], self._span(None, None), events), share, shared))
         return SimilarIssues(sorted(found, key=lambda one: (-one.share, one.id))[:limit])
 
     async def issue_events(
@@ -394,18 +393,3 @@ class MemoryReader:
             ],
             chosen,
         )
-
-
-def _similar(issue: Issue, share: float, shared: list[str]) -> Similar:
-    return Similar(
-        id=issue.id,
-        error_type=issue.error_type,
-        message=issue.message,
-        culprit=issue.culprit,
-        status=issue.status,
-        last_seen=issue.last_seen,
-        total_events=issue.total_events,
-        share=share,
-        shared=shared,
-        reason=", ".join(shared),
-    )

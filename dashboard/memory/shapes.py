@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dashboard.memory.stored import StoredEvent
 from schemas.times import parse_iso
-from storage.reader.answers import EventDetail, Issue, Sort, TagFacet, TagFacets, TagValue, TagValues
+from storage.reader.answers import EventDetail, Issue, Similar, Sort, TagFacet, TagFacets, TagValue, TagValues
 from storage.reader.errors import NotFound
 from storage.reader.ranges import Range
 
@@ -72,3 +72,19 @@ def top(values: Counter[str]) -> list[TagValue]:
     """The most frequent values."""
     ordered = sorted(values.items(), key=lambda item: (-item[1], item[0]))
     return [TagValue(value, events) for value, events in ordered[:TOP]]
+
+
+def similar(issue: Issue, share: float, shared: list[str]) -> Similar:
+    """An issue that is like another."""
+    return Similar(
+        id=issue.id,
+        error_type=issue.error_type,
+        message=issue.message,
+        culprit=issue.culprit,
+        status=issue.status,
+        last_seen=issue.last_seen,
+        total_events=issue.total_events,
+        share=share,
+        shared=shared,
+        reason=", ".join(shared),
+    )
