@@ -10,7 +10,6 @@ from edge.ratelimit import WINDOW_SECONDS, RateLimiter
 log = logging.getLogger(__name__)
 
 _SCHEMES: Final = ("redis://", "rediss://", "valkey://", "valkeys://")
-_WAIT_SECONDS: Final = 0.25
 _PAUSE_SECONDS: Final = 5.0
 
 
@@ -24,12 +23,12 @@ def fault_of_store(url: str) -> str:
 
 
 class RemoteWindow:
-    """Asks the store; while it doesn't answer, the machine's own window decides: nobody is refused for our trouble.
+    """Asks the store; while it doesn't answer within `wait` seconds, the machine's own window decides: nobody is refused for our trouble.
 
     One client, valkey's, speaks with both servers.
     """
 
-    def __init__(self, url: str, local: RateLimiter) -> None:
+    def __init__(self, url: str, local: RateLimiter, wait: float) -> None:
         # Only where a store is named: the library and its client are two tenths of a second of a start.
         from limits import RateLimitItemPerSecond
         from limits.aio.storage import RedisStorage
@@ -41,8 +40,8 @@ class RemoteWindow:
             "async+" + url,
             wrap_exceptions=True,
             implementation="valkey",
-            socket_timeout=_WAIT_SECONDS,
-            socket_connect_timeout=_WAIT_SECONDS,
+            socket_timeout=wait,
+            socket_connect_timeout=wait,
         )
         self._limiter = MovingWindowRateLimiter(self._storage)
         self._item = RateLimitItemPerSecond

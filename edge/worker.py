@@ -120,7 +120,7 @@ class Worker:
     def _rate_limiter(self) -> RateLimiter:
         local = SharedWindow(self._root / "rate-limit")
         store = self._settings.rate_limit_store
-        return RemoteWindow(store, local) if store else local
+        return RemoteWindow(store, local, self._settings.rate_limit_store_seconds) if store else local
 
     def _delivery_health(self) -> Part:
         if self._sink.up:

@@ -139,6 +139,9 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
             extra={"secret": True},
         ),
     ] = ""
+    rate_limit_store_seconds: Annotated[
+        Seconds, Meta(description="longest wait for the store; then this machine decides alone for 5 s")
+    ] = 0.25
 
 
 class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):

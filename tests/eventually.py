@@ -13,7 +13,7 @@ T = TypeVar("T")
 async def eventually(condition: Callable[[], Awaitable[T]], timeout: float = ...) -> T: ...
 @overload
 async def eventually(condition: Callable[[], T], timeout: float = ...) -> T: ...
-async def eventually(condition: Callable[[], Any], timeout: float = 30.0) -> Any:
+async def eventually(condition: Callable[[], Any], timeout: float = 60.0) -> Any:
     """Poll until `condition` returns something true, and return that.
 
     Raises AssertionError naming the condition and its last value after `timeout` seconds.

@@ -52,6 +52,7 @@ class EdgeProcess:
             "SVC_DATA_DIR": str(data_dir),
             # A busy machine is no outage: only the tests of outages want the short deadline.
             "SVC_EDGE_SEND_DEADLINE_SECONDS": "30",
+            "SVC_RATE_LIMIT_STORE_SECONDS": "30",
             **{f"SVC_{name.upper()}": value for name, value in settings.items()},
         }
         self.log_path = data_dir / "edge.log"

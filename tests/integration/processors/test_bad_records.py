@@ -25,6 +25,8 @@ async def test_a_poisoned_record_is_set_aside_and_the_stream_goes_on(
     await produce(kafka_bootstrap, prefix + "events", good[:20] + bad + good[20:])
     worker = start()
     await until_counted(kafka_bootstrap, prefix, feed, worker)
+    # What is good and what is bad of a take is sent at the same time: the one may be seen before the other.
+    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == len(bad), timeout=60)
     letters = await readback.read(kafka_bootstrap, prefix + DEAD)
     assert sorted(r.value for r in letters) == sorted(value for _, value in bad)
     for letter in letters:
