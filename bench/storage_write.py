@@ -2,6 +2,9 @@
 
 For each block size: grouped events to columns (inflate, decode, gather), columns to Arrow, and the insert with every rollup. The floor
 is the insert alone of Arrow tables that are ready. CPU of Python and of the server (local servers only) is a row's, in microseconds.
+Events have the fingerprint that grouping gives them, an issue lies in one project, and some are much more frequent than others.
+
+With `--own-dictionary` one half of the file trains a dictionary, as `svc dictionary train` does, and the other half is written.
 """
 
 import gzip
@@ -9,6 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,16 +24,21 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
+from grouping.fingerprint import fingerprint
 from local.clickhouse import LocalClickHouse
+from local.dictionary_training import SIZES, train
 from local.sample_events import FILE
+from processors.forms import decode_event, grouping_event
 from schemas.chunks import ChunkEvent, Grouping
-from schemas.payload import compress
+from schemas.ids import uuid7
+from schemas.payload import compress, look_in
+from schemas.payload_dictionaries import FIRST_OWN, keep
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrate import migrate
 from storage.rows import EventColumns
 
 PROJECTS = 50
-ISSUES = 2000
+SKEW = 2
 DAY_MS = 86_400_000
 MERGE_SECONDS = 60
 
@@ -48,9 +57,21 @@ class Measured(Struct):
 @click.option("--rows", default=60_000, show_default=True, help="rows of each run")
 @click.option("--block", "blocks", type=int, multiple=True, default=(2_000, 20_000), show_default=True)
 @click.option("--url", help="a running ClickHouse; a database with a random name is made and dropped on it")
-def main(data: Path, rows: int, blocks: Sequence[int], url: str | None) -> None:
+@click.option("--own-dictionary", is_flag=True, help="compress with a dictionary of such events")
+def main(data: Path, rows: int, blocks: Sequence[int], url: str | None, own_dictionary: bool) -> None:
     """Measure the writer's way from events to tables."""
-    events = [compress(line) for line in gzip.decompress(data.read_bytes()).splitlines()]
+    lines = gzip.decompress(data.read_bytes()).splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        if own_dictionary:
+            keep(Path(folder), FIRST_OWN, train(lines[::2], FIRST_OWN, SIZES[-1]))
+            look_in(folder)
+            lines = lines[1::2]
+        _measure_all([_grouped(line) for line in lines], rows, blocks, url)
+
+
+def _measure_all(
+    events: Sequence[tuple[bytes, Grouping]], rows: int, blocks: Sequence[int], url: str | None
+) -> None:
     carried = list(_carried(events, rows))
     out = Table(title=f"{rows:,} real events a run, all tables and rollups")
     for name in ("block", "what", "rows/s", "Python µs", "server µs"):
@@ -69,13 +90,18 @@ def main(data: Path, rows: int, blocks: Sequence[int], url: str | None) -> None:
     console.print(figures)
 
 
-def _carried(payloads: Sequence[bytes], rows: int) -> Iterator[tuple[ChunkEvent, Grouping]]:
+def _grouped(line: bytes) -> tuple[bytes, Grouping]:
+    found = fingerprint(grouping_event(decode_event(line)))
+    return compress(line), Grouping(found.hash, found.version, found.rule, found.parts)
+
+
+def _carried(events: Sequence[tuple[bytes, Grouping]], rows: int) -> Iterator[tuple[ChunkEvent, Grouping]]:
     now = time.time_ns() // 1_000_000
     for number in range(rows):
         moment = now - number * DAY_MS // rows
-        project = 1 + int(PROJECTS * (number * 0.618 % 1) ** 2)
-        event = ChunkEvent(project, uuid.uuid4().bytes, moment, "js/1.0", payloads[number % len(payloads)])
-        yield event, Grouping(int(ISSUES * (number * 0.754877 % 1) ** 3), "v1", "frames", ())
+        payload, grouping = events[int(len(events) * (number * 0.754877 % 1) ** SKEW)]
+        project = 1 + int(PROJECTS * (grouping.fingerprint / (1 << 64)) ** 2)
+        yield ChunkEvent(project, uuid7(moment).bytes, moment, "js/1.0", payload), grouping
 
 
 def _columns(part: Sequence[tuple[ChunkEvent, Grouping]]) -> pa.Table:
@@ -106,8 +132,14 @@ def _whole(
     client: Client, carried: Sequence[tuple[ChunkEvent, Grouping]], size: int, pid: int | None
 ) -> Measured:
     def run() -> None:
-        for first in range(0, len(carried), size):
-            _insert(client, _columns(carried[first : first + size]))
+        # As the writer does: one block is inserted while the next is gathered.
+        with ThreadPoolExecutor(1) as thread:
+            under_way: Future[None] | None = None
+            for first in range(0, len(carried), size):
+                table = _columns(carried[first : first + size])
+                if under_way is not None:
+                    under_way.result()
+                under_way = thread.submit(_insert, client, table)
 
     return _measured(client, run, len(carried), pid)
 

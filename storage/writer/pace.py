@@ -1,7 +1,8 @@
 """When a block is inserted. Pure.
 
-An insert costs the server about the same whatever its size, so blocks wait: shortly when little arrives, and under load in
-proportion to what an insert takes, so that inserting fills a quarter of the time and blocks grow with what arrives meanwhile.
+An insert costs the server about the same whatever its size (60 ms of CPU for 100 rows, 70 for 2,000, with all rollups), so blocks wait:
+shortly when little arrives, and in proportion to what an insert takes, so that inserting fills at most a quarter of the time. Where
+much arrives, as the last block tells, the longest wait is the best.
 """
 
 from typing import Final
@@ -10,6 +11,15 @@ from msgspec import Struct
 
 _SHARE: Final = 3.0
 """Wait this many times the last insert's duration."""
+BUSY_ROWS: Final = 200
+"""Rows of a block that tell of load. After the short wait that is a thousand rows a second, and two hundred keep it so."""
+
+
+class Last(Struct, frozen=True):
+    """The last block: seconds of its insert, and its rows."""
+
+    seconds: float = 0.0
+    rows: int = 0
 
 
 class Pace(Struct, frozen=True):
@@ -24,9 +34,11 @@ class Pace(Struct, frozen=True):
         """Whether the block must not grow any more."""
         return rows >= self.block_rows or size >= self.block_bytes
 
-    def remaining(self, rows: int, size: int, age: float, last_insert: float) -> float:
+    def remaining(self, rows: int, size: int, age: float, last: Last) -> float:
         """Seconds until a block of that age is inserted; 0 when it is due."""
         if self.full(rows, size):
             return 0.0
-        wait = min(max(self.quiet_seconds, _SHARE * last_insert), self.wait_seconds)
+        wait = self.wait_seconds
+        if last.rows < BUSY_ROWS:
+            wait = min(max(self.quiet_seconds, _SHARE * last.seconds), wait)
         return max(0.0, wait - age)

@@ -32,7 +32,7 @@ from storage.writer.blocks import Refused
 from storage.writer.insert import Inserter, RefusedData
 from storage.writer.letters import Letters
 from storage.writer.metrics import WriterMetrics
-from storage.writer.pace import Pace
+from storage.writer.pace import Last, Pace
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class RecordsWriter:
         return consumer
 
     async def _write(self, consumer: AIOKafkaConsumer) -> None:
-        last = 0.0
+        last = Last()
         while not self._stopping:
             got = await self._gather(consumer, last)
             if not got:
@@ -150,13 +150,13 @@ class RecordsWriter:
             started = time.monotonic()
             for topic, records in _by_topic(got).items():
                 await self._insert(topic, records)
-            last = time.monotonic() - started
+            last = Last(time.monotonic() - started, sum(map(len, got.values())))
             for place, records in got.items():
                 behind = max(0, (consumer.highwater(place) or 0) - records[-1].offset - 1)
                 self._metrics.lag.labels(place.topic, place.partition).set(behind)
             await consumer.commit({place: records[-1].offset + 1 for place, records in got.items()})
 
-    async def _gather(self, consumer: AIOKafkaConsumer, last: float) -> dict[TopicPartition, list[Record]]:
+    async def _gather(self, consumer: AIOKafkaConsumer, last: Last) -> dict[TopicPartition, list[Record]]:
         got: dict[TopicPartition, list[Record]] = {}
         since = time.monotonic()
         while not self._stopping:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -10,19 +11,19 @@ from local.clickhouse import LocalClickHouse
 from storage.client import ClickHouseError, scalar
 from storage.rollups import ROLLUPS
 from tests.eventually import eventually
-from tests.integration.storage.grouped import Stage, counts, drained, ended, exactly
+from tests.integration.storage.grouped import Stage, Writer, counts, drained, ended, exactly
 
 TABLES = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))
 SECONDS = 240.0
 
 
 class Killed(Struct):
-    """What happened: kills of writers and of ClickHouse, and the tables at the end beside what they must hold."""
+    """What happened: kills of writers and of ClickHouse, blocks repeated and completed after them, and the tables at the end beside what they must hold."""
 
     writers: int
     servers: int
     repeated: int
-    mended: int
+    completed: int
     found: dict[str, int]
     wanted: dict[str, int]
 
@@ -67,14 +68,13 @@ async def kill_often(
             return await drained(stage)
 
         await eventually(done, SECONDS)
-        told = [writer.get("metrics")[1] for writer in writers]
     client = stage.client()
     try:
         return Killed(
             writers=kills,
             servers=server_kills,
-            repeated=_sum(told, "svc_writer_repeated_blocks_total"),
-            mended=_sum(told, "svc_writer_mended_rows_total"),
+            repeated=_lines(writers, "repeating a planned block"),
+            completed=_lines(writers, "completed a block"),
             found=counts(client),
             wanted=exactly(total),
         )
@@ -99,6 +99,5 @@ def _stored(stage: Stage) -> int:
         client.close()
 
 
-def _sum(pages: list[str], name: str) -> int:
-    lines = [line for page in pages for line in page.splitlines() if line.startswith(name)]
-    return int(sum(float(line.rpartition(" ")[2]) for line in lines))
+def _lines(writers: Sequence[Writer], text: str) -> int:
+    return sum(writer.log.read_text().count(text) for writer in writers)
