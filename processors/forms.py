@@ -33,6 +33,40 @@ class EventForm(Struct, gc=False, kw_only=True):
     error: Raw
 
 
+class ErrorOutline(Struct, gc=False):
+    """An error whose stack is not decoded."""
+
+    type: str | None = None
+    message: str | None = None
+    stack: Raw = ABSENT
+    cause: "ErrorOutline | None" = None
+
+
+def outline(event: EventForm) -> ErrorOutline:
+    """The error but for its stacks. Raises msgspec.DecodeError."""
+    return _decode_outline(event.error)
+
+
+def stacks(error: ErrorOutline) -> tuple[tuple[str | None, bytes], ...]:
+    """Type and raw stack of an error and its causes: with the platform, all that decides about places."""
+    found = []
+    link: ErrorOutline | None = error
+    while link is not None:
+        found.append((link.type, bytes(link.stack)))
+        link = link.cause
+    return tuple(found)
+
+
+def without_stacks(event: EventForm, error: ErrorOutline) -> GroupingEvent:
+    """The part that decides the group where places are known. Raises msgspec.DecodeError."""
+    return GroupingEvent(_without_stack(error), event.platform, _decode_elements(event.fingerprint))
+
+
+def _without_stack(error: ErrorOutline) -> ErrorForm:
+    cause = None if error.cause is None else _without_stack(error.cause)
+    return ErrorForm(error.type, error.message, None, cause)
+
+
 def grouping_event(event: EventForm) -> GroupingEvent:
     """The part that decides the group. Raises msgspec.DecodeError."""
     return GroupingEvent(_decode_error(event.error), event.platform, _decode_elements(event.fingerprint))
@@ -45,5 +79,6 @@ def id_text(raw: bytes) -> str:
 
 
 decode_event = msgspec.json.Decoder(EventForm).decode
+_decode_outline = msgspec.json.Decoder(ErrorOutline).decode
 _decode_error = msgspec.json.Decoder(ErrorForm).decode
 _decode_elements = msgspec.json.Decoder(list[Any] | None).decode

@@ -5,9 +5,10 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
-from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, fingerprint
+from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, fingerprint, placed
+from grouping.fingerprint.stacks import Placed
 from grouping.rules import CompiledRules, compile_rules
-from processors.forms import EventForm, decode_event, grouping_event
+from processors.forms import EventForm, decode_event, grouping_event, outline, stacks, without_stacks
 from processors.recent import Recent
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Told, encode_told
@@ -23,10 +24,9 @@ MAX_NAME: Final = 200
 """Characters of a type, release, environment, culprit or grouping part that an issue keeps."""
 MAX_PARTS: Final = 32
 REMEMBERED_BYTES: Final = 8 << 20
-"""Bytes of errors whose grouping is remembered, and as much again of older ones."""
+"""Bytes of errors whose grouping is remembered, and of stacks whose places are; as much again of older ones."""
 ENTRY_BYTES: Final = 1000
 """What is remembered beside the error itself, about."""
-CULPRITS: Final = 20_000
 
 
 class Found(Struct, frozen=True, gc=False):
@@ -50,7 +50,9 @@ class Grouper:
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
         self._known: Recent[tuple[str | None, bytes, bytes], Found] = Recent(REMEMBERED_BYTES)
-        self._culprits: dict[int, str] = {}
+        self._placed: Recent[tuple[str | None, tuple[tuple[str | None, bytes], ...]], Placed] = Recent(
+            REMEMBERED_BYTES
+        )
 
     def group(self, carried: ChunkEvent) -> tuple[EventForm, Found]:
         """The decoded event and its grouping.
@@ -77,39 +79,28 @@ class Grouper:
         key = (event.platform, bytes(event.error), bytes(event.fingerprint))
         found = self._known.get(key)
         if found is None:
-            form = grouping_event(event)
-            found = self._found(form, fingerprint(form))
+            form, at = self._by_stacks(event)
+            found = _found(form, fingerprint(form, at=at), at)
             self._known.put(key, found, len(key[1]) + len(key[2]) + ENTRY_BYTES)
         return found
 
+    def _by_stacks(self, event: EventForm) -> tuple[GroupingEvent, Placed]:
+        """Messages differ from event to event where the stacks are the same: these need not be looked at again."""
+        error = outline(event)
+        key = (event.platform, stacks(error))
+        at = self._placed.get(key)
+        if at is not None:
+            return without_stacks(event, error), at
+        form = grouping_event(event)
+        at = placed(form)
+        self._placed.put(key, at, sum(len(stack) for _, stack in key[1]) + ENTRY_BYTES)
+        return form, at
+
     def _by_rules(self, event: EventForm, rules: CompiledRules, body: bytes, carried: ChunkEvent) -> Found:
         form = grouping_event(event)
-        return self._found(
-            form, fingerprint(form, rules, view=from_json(body, carried.sdk, carried.received_ms))
-        )
-
-    def _found(self, form: GroupingEvent, found: Fingerprint) -> Found:
-        told = Told(
-            (form.error.type or "")[:MAX_NAME],
-            (form.error.message or "")[:MAX_TEXT],
-            self._culprit(form, found),
-            found.version,
-            found.rule,
-            tuple([part[:MAX_NAME] for part in found.parts[:MAX_PARTS]]),
-        )
-        grouping = Grouping(found.hash or 1, found.version, found.rule, found.parts)
-        return Found(0 if found.discard else found.hash or 1, grouping, Raw(encode_told(told)))
-
-    def _culprit(self, form: GroupingEvent, found: Fingerprint) -> str:
-        """The culprit. Where the stack decided, its place is among the parts: equal fingerprints have equal ones."""
-        if found.rule != "stack":
-            return culprit(form)[:MAX_NAME]
-        known = self._culprits.get(found.hash)
-        if known is None:
-            if len(self._culprits) >= CULPRITS:
-                self._culprits.clear()
-            known = self._culprits[found.hash] = culprit(form)[:MAX_NAME]
-        return known
+        at = placed(form)
+        view = from_json(body, carried.sdk, carried.received_ms)
+        return _found(form, fingerprint(form, rules, view=view, at=at), at)
 
     def _compile(self) -> None:
         compiled = {}
@@ -128,3 +119,16 @@ class Grouper:
         }
         self._active = {number: rules for number, (_, rules) in compiled.items() if rules}
         self._version = self._projects.version
+
+
+def _found(form: GroupingEvent, found: Fingerprint, at: Placed) -> Found:
+    told = Told(
+        (form.error.type or "")[:MAX_NAME],
+        (form.error.message or "")[:MAX_TEXT],
+        culprit(form, at)[:MAX_NAME],
+        found.version,
+        found.rule,
+        tuple([part[:MAX_NAME] for part in found.parts[:MAX_PARTS]]),
+    )
+    grouping = Grouping(found.hash or 1, found.version, found.rule, found.parts)
+    return Found(0 if found.discard else found.hash or 1, grouping, Raw(encode_told(told)))

@@ -6,6 +6,7 @@ from grouping.fingerprint.custom import given, splice
 from grouping.fingerprint.forms import GroupingEvent
 from grouping.fingerprint.key import Fingerprint, hash_parts
 from grouping.fingerprint.marks import marked
+from grouping.fingerprint.stacks import Placed
 from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS
 
 if TYPE_CHECKING:
@@ -19,21 +20,27 @@ def fingerprint(
     *,
     view: "EventView | None" = None,
     version: str = CURRENT_VERSION,
+    at: Placed | None = None,
 ) -> Fingerprint:
     """The fingerprint of an event; raises on nothing that the edge admits.
 
-    `rules` are asked with a `view`, the event as the query language sees it; without both none applies.
+    `rules` are asked with a `view`, the event as the query language sees it; without both none applies. `at` is what `placed`
+    says of the event, if known already.
     """
-    return grouped(event, rules.apply(view) if rules and view is not None else None, version=version)
+    return grouped(event, rules.apply(view) if rules and view is not None else None, version=version, at=at)
 
 
 def grouped(
-    event: GroupingEvent, outcome: "Outcome | None", *, version: str = CURRENT_VERSION
+    event: GroupingEvent,
+    outcome: "Outcome | None",
+    *,
+    version: str = CURRENT_VERSION,
+    at: Placed | None = None,
 ) -> Fingerprint:
     """The fingerprint of an event, given what its project's rules decided about it."""
     if outcome is not None and outcome.marks:
-        event = marked(event, outcome.marks)
-    rule, computed = VERSIONS[version].decide(event)
+        event, at = marked(event, outcome.marks), None
+    rule, computed = VERSIONS[version].decide(event, at)
     parts = computed
     if outcome is not None and outcome.fingerprint:
         rule, parts = f"rule:{outcome.rule}", splice(outcome.fingerprint, computed)
@@ -44,6 +51,11 @@ def grouped(
     return Fingerprint(version, hash_parts(version, parts), rule, parts)
 
 
-def culprit(event: GroupingEvent) -> str:
+def culprit(event: GroupingEvent, at: Placed | None = None) -> str:
     """Where the error is, for people: `function in file` of the deciding frame, empty without one."""
-    return VERSIONS[CURRENT_VERSION].culprit(event)
+    return VERSIONS[CURRENT_VERSION].culprit(event, at)
+
+
+def placed(event: GroupingEvent) -> Placed:
+    """What the stacks of an event say, by the current version: equal for equal platforms, types of errors and stacks."""
+    return VERSIONS[CURRENT_VERSION].placed(event)

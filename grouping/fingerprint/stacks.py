@@ -38,10 +38,13 @@ class Place(NamedTuple):
     """Where nothing decides: the first frames of the machinery, better than nothing."""
 
 
+Placed = tuple[int | None, list[Place]]
+"""Which error of a chain decides, and the places that were looked at: what `places_of` answers."""
+
 NOWHERE = Place((), Role.SKIPPED, minified=False)
 
 
-def places_of(platform: str | None, chain: Sequence[ErrorForm]) -> tuple[int | None, list[Place]]:
+def places_of(platform: str | None, chain: Sequence[ErrorForm]) -> Placed:
     """Which error of a chain, outermost first, decides, and the places of those that had to be looked at for it.
 
     It is the deepest whose stack shows the app; else the deepest that shows a library, then the platform; None where no

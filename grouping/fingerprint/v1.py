@@ -5,7 +5,7 @@ from grouping.fingerprint.faults import FAULT_TYPES, ONE_TYPE, fault, is_weak
 from grouping.fingerprint.forms import ErrorForm, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
 from grouping.fingerprint.messages import headline, template
-from grouping.fingerprint.stacks import Place, places_of
+from grouping.fingerprint.stacks import Place, Placed, places_of
 
 # The protocol's limit of the cause chain, plus the error itself.
 _CHAIN = 11
@@ -29,10 +29,15 @@ _BAD_ACCESS = frozenset(
 _ERROR_CLASS = ("Error", "Exception")
 
 
-def decide(event: GroupingEvent) -> tuple[str, tuple[str, ...]]:
-    """The step that decided, "stack" or "message", and the parts to hash."""
+def placed(event: GroupingEvent) -> Placed:
+    """Where the error is: all that the stacks say, whatever the messages do. Equal for equal platforms, types and stacks."""
+    return places_of(event.platform, chain_of(event.error))
+
+
+def decide(event: GroupingEvent, at: Placed | None = None) -> tuple[str, tuple[str, ...]]:
+    """The step that decided, "stack" or "message", and the parts to hash; `at` is what `placed` says, if known already."""
     chain = chain_of(event.error)
-    index, places = places_of(event.platform, chain)
+    index, places = at or places_of(event.platform, chain)
     if index is None:
         return "message", _message_parts(event.platform, chain, places)
     parts = _stack_parts(chain[index], places[index])
@@ -41,10 +46,9 @@ def decide(event: GroupingEvent) -> tuple[str, tuple[str, ...]]:
     return "stack", tuple(parts)
 
 
-def culprit(event: GroupingEvent) -> str:
+def culprit(event: GroupingEvent, at: Placed | None = None) -> str:
     """The deciding frame, for people: `function in file`, or an empty text."""
-    chain = chain_of(event.error)
-    index, places = places_of(event.platform, chain)
+    index, places = at or placed(event)
     return "" if index is None else places[index].sites[0].text
 
 

@@ -5,19 +5,27 @@ from typing import NamedTuple
 
 from grouping.fingerprint import v1
 from grouping.fingerprint.forms import GroupingEvent
+from grouping.fingerprint.stacks import Placed
 
 
 class Mechanism(NamedTuple):
-    """A way to group: `decide` gives the deciding step and the parts; `why` says what made the version necessary."""
+    """A way to group: `decide` gives the deciding step and the parts; `why` says what made the version necessary.
 
-    decide: Callable[[GroupingEvent], tuple[str, tuple[str, ...]]]
-    culprit: Callable[[GroupingEvent], str]
+    `placed` is what the stacks say by themselves; both others take it where it is known already.
+    """
+
+    decide: Callable[[GroupingEvent, Placed | None], tuple[str, tuple[str, ...]]]
+    culprit: Callable[[GroupingEvent, Placed | None], str]
+    placed: Callable[[GroupingEvent], Placed]
     why: str
 
 
 VERSIONS: dict[str, Mechanism] = {
     "v1": Mechanism(
-        v1.decide, v1.culprit, "the first: type, engine-neutral fault and cleaned frames; no line, no release"
+        v1.decide,
+        v1.culprit,
+        v1.placed,
+        "the first: type, engine-neutral fault and cleaned frames; no line, no release",
     ),
 }
 
