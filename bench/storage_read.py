@@ -26,7 +26,7 @@ from local.clickhouse import LocalClickHouse
 from storage.client import ClickHouseError, Client, open_client, scalar
 from storage.migrate import migrate
 from storage.query.parameters import Sql
-from storage.reader import Limits, Reader
+from storage.reader import Limits, QueryTooExpensive, Reader
 from storage.reader.execute import ClickHouseExecutor
 from storage.reader.session import Session
 
@@ -70,7 +70,12 @@ def bare(client: Client, statements: Sequence[Sql], repeats: int) -> tuple[float
     for _ in range(repeats):
         began = time.perf_counter()
         for sql in statements:
-            client.query(sql.text, parameters=sql.values, column_formats=dict.fromkeys(sql.raw, "bytes"))
+            client.query(
+                sql.text,
+                parameters=sql.values,
+                settings=sql.settings,
+                column_formats=dict.fromkeys(sql.raw, "bytes"),
+            )
         times.append((time.perf_counter() - began) * 1000)
     return middle_and_high(times)
 
@@ -85,32 +90,43 @@ def cold(client: Client) -> bool:
     return True
 
 
-async def measure(url: str, client: Client, project: int, now_ms: int, repeats: int, only: str) -> None:
-    """All calls for one project."""
+async def measure(
+    url: str, client: Client, project: int, now_ms: int, repeats: int, only: str, aimed: bool
+) -> None:
+    """The calls for one project: all, or those that have a target."""
     recorder = Recorder(ClickHouseExecutor(url, Limits()))
     reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
     found = await calls(reader, session, project, now_ms)
     for measured in found:
-        if only not in measured.name:
+        if only not in measured.name or (aimed and measured.target is None):
             continue
-        await measured.call()
+        try:
+            await measured.call()
+        except QueryTooExpensive as error:
+            print(f"{measured.name:<42}{'refused':>8}  {error}", flush=True)
+            continue
         recorder.seen.clear()
         since = time.time_ns() // 1000
         times, python = await timed(measured.call, repeats)
-        until = time.time_ns() // 1000
         statements = recorder.seen[: len(recorder.seen) // repeats]
-        await asyncio.to_thread(client.command, "SYSTEM FLUSH LOGS")
-        row = client.query(_CPU, parameters={"since": since, "until": until}).result_rows[0]
+        used = _used(client, since, repeats, python)
         first = await _cold(client, measured.call, max(3, repeats // 5))
         floor, _ = bare(client, statements, repeats)
         half, high = middle_and_high(times)
         target = measured.target[0 if project == _MIDDLE else 1] if measured.target else ""
         print(
-            f"{measured.name:<42}{half:>8.1f}{high:>8.1f}{target:>8}{floor:>8.1f}{first:>8}{len(statements):>5}{python:>8.1f}"
-            f"{row[0] / 1000 / repeats:>8.1f}{row[1] / repeats:>13,.0f}{row[2] / 1e6:>7.0f}",
+            f"{measured.name:<42}{half:>8.1f}{high:>8.1f}{target:>8}{floor:>8.1f}{first:>8}{len(statements):>5}{used}",
             flush=True,
         )
     await reader.close()
+
+
+def _used(client: Client, since: int, repeats: int, python: float) -> str:
+    """What one repeat since a time (Unix microseconds) took: CPU of Python and of the server in ms, rows read; and MB at most."""
+    values = {"since": since, "until": time.time_ns() // 1000}
+    client.command("SYSTEM FLUSH LOGS")
+    cpu, rows, memory = client.query(_CPU, parameters=values).result_rows[0]
+    return f"{python:>8.1f}{cpu / 1000 / repeats:>8.1f}{rows / repeats:>13,.0f}{memory / 1e6:>7.0f}"
 
 
 async def _cold(client: Client, call: Call, repeats: int) -> str:
@@ -128,8 +144,12 @@ def floors(client: Client, project: int, repeats: int) -> None:
     for name, text in _FLOORS.items():
         values: dict[str, object] = {"p": project, "e": event}
         named = {key: value for key, value in values.items() if f"{{{key}:" in text}
-        half, high = bare(client, [Sql(text, named, ("payload",) if "payload" in text else ())] * 1, repeats)
-        print(f"{name:<42}{half:>8.1f}{high:>8.1f}")
+        sql = Sql(text, named, ("payload",) if "payload" in text else ())
+        bare(client, [sql], 2)
+        since, python = time.time_ns() // 1000, time.process_time()
+        half, high = bare(client, [sql], repeats)
+        python = (time.process_time() - python) * 1000 / repeats
+        print(f"{name:<42}{half:>8.1f}{high:>8.1f}{'':>29}{_used(client, since, repeats, python)}")
 
 
 async def explain(url: str, client: Client, project: int, now_ms: int, name: str) -> None:
@@ -145,7 +165,12 @@ async def explain(url: str, client: Client, project: int, now_ms: int, name: str
         for kind in ("indexes = 1", "PIPELINE"):
             rows = client.query(f"EXPLAIN {kind} {sql.text}", parameters=sql.values).result_rows
             print("\n".join(str(line) for (line,) in rows))
-        answer = client.query(sql.text, parameters=sql.values, column_formats=dict.fromkeys(sql.raw, "bytes"))
+        answer = client.query(
+            sql.text,
+            parameters=sql.values,
+            settings=sql.settings,
+            column_formats=dict.fromkeys(sql.raw, "bytes"),
+        )
         print({key: answer.summary.get(key) for key in ("read_rows", "read_bytes", "elapsed_ns")})
     await reader.close()
 
@@ -180,8 +205,11 @@ def prepared(client: Client, events: int) -> None:
 @click.option("--events", default=1_000_000, show_default=True)
 @click.option("--repeats", default=20, show_default=True, help="of each call, after a first one")
 @click.option("--only", default="", help="calls whose name has this")
+@click.option("--aimed", is_flag=True, help="only calls that have a target")
 @click.option("--explain", "explained", default="", help="the plan of a call instead of its time")
-def main(url: str, directory: Path | None, events: int, repeats: int, only: str, explained: str) -> None:
+def main(
+    url: str, directory: Path | None, events: int, repeats: int, only: str, aimed: bool, explained: str
+) -> None:
     """Build and measure."""
     with served(url, directory) as address:
         migrate(address)
@@ -204,7 +232,7 @@ def main(url: str, directory: Path | None, events: int, repeats: int, only: str,
                 f"{'':<42}{'p50':>8}{'p95':>8}{'target':>8}{'bare':>8}{'cold':>8}{'sql':>5}{'py cpu':>8}{'db cpu':>8}{'rows read':>13}{'MB':>7}"
             )
             floors(client, project, repeats)
-            asyncio.run(measure(address, client, project, now_ms, repeats, only))
+            asyncio.run(measure(address, client, project, now_ms, repeats, only, aimed))
         client.close()
 
 

@@ -10,7 +10,7 @@ from storage.reader.ranges import DAY_MS
 
 READ_MESSAGES: Final[dict[str, str | int]] = {"ignore_data_skipping_indices": "by_word"}
 """The setting of a statement that looks for words in the messages themselves."""
-LARGE: Final = 0.15
+LARGE: Final = 0.5
 """Share of all events from which on a project's messages take longer to read than the index's dictionaries."""
 _KEPT_MS: Final = 3_600_000
 _COUNTED: Final = (

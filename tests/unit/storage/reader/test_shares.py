@@ -28,7 +28,7 @@ class Counted:
 
 
 async def test_a_project_is_large_by_its_share_of_all_events() -> None:
-    shares = Shares(Counted({1: 0.6, 2: 0.02}), lambda: 0)
+    shares = Shares(Counted({1: 0.6, 2: 0.4}), lambda: 0)
     assert [await shares.is_large(project) for project in (1, 2, 3)] == [True, False, False]
 
 
