@@ -15,6 +15,9 @@ from local.supervisor import Supervisor
 VICTIMS = ("edge", "processors", "processors", "writer", "writer", "clickhouse")
 """Who is killed how often, relative to each other; workers beyond the first count as processors."""
 QUIET_SECONDS = (0.3, 3.0)
+AGAIN = 0.25
+"""How often one that has just come back dies at once again: what the first death left undone is being done then."""
+AGAIN_SECONDS = (0.0, 0.5)
 
 
 class Disorder:
@@ -30,11 +33,8 @@ class Disorder:
         self._console = console
         self._began = time.monotonic()
         self.done: Counter[str] = Counter()
-
-    @property
-    def over(self) -> bool:
+        self.over = False
         """Whether everything planned has happened."""
-        return self.done.total() >= len(self._plan)
 
     async def run(self) -> None:
         """Carry the plan out, each death at a random moment after the last."""
@@ -42,16 +42,26 @@ class Disorder:
             await asyncio.sleep(self._random.uniform(*QUIET_SECONDS))
             name = self._random.choice([n for n in self._supervisor.statuses if n.rstrip("23") == kind])
             # A child that is on its way up is a victim like any other; one that isn't there is waited for.
-            pid = await self._pid(name)
+            pid = await self._pid(name, "ready", "starting")
             number = signal.SIGTERM if kind == "kafka" and self._random.random() < 0.5 else signal.SIGKILL
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-            self.done[name] += 1
-            self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {number.name:8} {name}")
+            self._kill(name, pid, number)
+            again, wait = self._random.random() < AGAIN, self._random.uniform(*AGAIN_SECONDS)
+            if again and kind in {"processors", "writer"}:
+                pid = await self._pid(name, "ready", other=pid)
+                await asyncio.sleep(wait)
+                self._kill(name, pid, signal.SIGKILL)
+        self.over = True
 
-    async def _pid(self, name: str) -> int:
+    def _kill(self, name: str, pid: int, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+        self.done[name] += 1
+        self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {number.name:8} {name}")
+
+    async def _pid(self, name: str, *states: str, other: int = 0) -> int:
+        """The process of a child that is in one of the states and is not the `other`."""
         while True:
-            pid = self._supervisor.statuses[name].pid
-            if pid is not None and self._supervisor.statuses[name].state in {"ready", "starting"}:
-                return pid
+            status = self._supervisor.statuses[name]
+            if status.pid is not None and status.pid != other and status.state in states:
+                return status.pid
             await asyncio.sleep(0.05)

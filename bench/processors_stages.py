@@ -1,0 +1,133 @@
+"""`python -m bench.processors_stages --data DATA`: what grouper and aggregator cost an event by themselves, with topics in memory.
+
+Without a broker and its waits, two versions of the code can be compared on a busy machine: run them in turns.
+"""
+
+import asyncio
+import gc
+import os
+import sys
+import time
+from collections.abc import Awaitable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import click
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from bench.processors import CHUNK, HEADERS, SHAPES, Shape
+from bench.processors_floors import PARTITIONS
+from local.batches import read_lines
+from local.sample_events import FILE
+from processors.aggregator import AggregatorWorker
+from processors.decided import Message
+from processors.forward import Forwarder, Written
+from processors.grouper import GrouperWorker
+from processors.grouping import Grouper
+from processors.metrics import Metrics
+from processors.names import Names
+from processors.tables import BatchTable
+from processors.take import Source
+from processors.worker import GC_THRESHOLDS
+from schemas.projects import ProjectRegistry
+
+NAMES = Names(
+    events="events", grouped="grouped", grouped_events="each", deltas="deltas", issues="issues", activity="activity",
+    outcomes="outcomes", dead_letters="dead", seen="seen", partitions=PARTITIONS,
+)  # fmt: skip
+
+
+class Memory:
+    """A forwarder that keeps what goes to `deltas` and drops the rest."""
+
+    def __init__(self) -> None:
+        self.deltas: dict[int, list[Message]] = {p: [] for p in range(PARTITIONS)}
+
+    async def begin(
+        self, topic: str, partition: int, messages: Iterable[Message]
+    ) -> list[Awaitable[Written]]:
+        """Append records."""
+        messages = list(messages)
+        if topic == NAMES.deltas:
+            self.deltas[partition] += messages
+        return []
+
+
+class Shares:
+    """A table without a changelog."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, dict[bytes, bytes]] = {}
+
+    def part(self, partition: int) -> Mapping[bytes, bytes]:
+        """What is stored of one partition."""
+        return self._parts.setdefault(partition, {})
+
+    async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Change keys of one partition."""
+        part = self._parts.setdefault(partition, {})
+        part.update({key: value for key, value in changes if value is not None})
+
+
+async def measure(chunks: list[tuple[int, bytes]], take: int) -> tuple[float, float]:
+    """CPU seconds of the grouper and of the aggregator, which folds once a take."""
+    memory, seen, metrics = Memory(), Shares(), Metrics(CollectorRegistry())
+    forwarder, table = cast(Forwarder, memory), cast(BatchTable, seen)
+    grouper = GrouperWorker(NAMES, table, forwarder, Grouper(ProjectRegistry()), metrics, days=7, each=False)
+    aggregator = AggregatorWorker(NAMES, cast(BatchTable, Shares()), table, forwarder, metrics)
+    for partition in range(PARTITIONS):
+        grouper.restore(partition, 0)
+        aggregator.restore(partition, 0)
+    offsets, folded = [0] * PARTITIONS, [0] * PARTITIONS
+    grouping = folding = 0.0
+    for start in range(0, len(chunks), take):
+        records: dict[int, list[Source]] = {}
+        for partition, value in chunks[start : start + take]:
+            source = Source(offsets[partition], 1_790_000_000_000, None, value, list(HEADERS))
+            records.setdefault(partition, []).append(source)
+            offsets[partition] += 1
+        began = time.process_time()
+        await grouper.take(records)
+        grouping += time.process_time() - began
+        deltas = {p: _due(log, folded[p]) for p, log in memory.deltas.items()}
+        folded = [len(memory.deltas[p]) for p in range(PARTITIONS)]
+        began = time.process_time()
+        await aggregator.take(deltas)
+        folding += time.process_time() - began
+    return grouping, folding
+
+
+def _due(log: list[Message], start: int) -> list[Source]:
+    return [Source(n, 0, m.key, m.value or b"", []) for n, m in enumerate(log[start:], start)]
+
+
+@click.command()
+@click.option("--events", default=60_000, show_default=True)
+@click.option("--repeats", default=0.04, show_default=True)
+@click.option(
+    "--take", default=120, show_default=True, help="Chunks of 100 events that are handled together."
+)
+@click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES)
+@click.option("--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL of events.")
+def stages(events: int, repeats: float, take: int, shapes: tuple[str, ...], data: Path) -> None:
+    """CPU of each stage an event."""
+    samples: list[dict[str, Any]] = [msgspec.json.decode(line) for line in read_lines(data)]
+    for shape in shapes:
+        chunks = list(Shape(shape, samples, repeats).chunks(events))
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        grouping, folding = asyncio.run(measure(chunks, take))
+        micro = 1e6 / (len(chunks) * CHUNK)
+        print(
+            f"{shape}: grouper {grouping * micro:.1f} + aggregator {folding * micro:.1f}"
+            f" = {(grouping + folding) * micro:.1f} µs an event"
+        )
+    sys.stdout.flush()
+    # At the interpreter's own end the sketches' library would list all that it still holds.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    stages()
