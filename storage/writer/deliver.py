@@ -115,7 +115,7 @@ class Delivery:
             log.warning("a block of %d rows is refused: %s", rows.num_rows, refusal)
             await self._complete(block, rows, renew)
             return
-        self.last = Last(done.seconds, rows.num_rows)
+        self.last = Last(done.seconds, rows.num_rows, time.monotonic())
         # A server that was killed may remember the token of a part that it lost (`docs/decisions/writer.md`).
         if (before or done.tries > 1) and await self._inserter.run(
             lambda client: started_at(client) > renew.plan.at_ms / 1000 - _CLOCK_SECONDS

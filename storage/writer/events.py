@@ -135,6 +135,8 @@ class EventsWriter:
                 if flush is not None and flush.done():
                     flush.result()
                     flush, last = None, self._delivery.last
+                if gathered.is_empty and flush is None:
+                    last = self._pace.recent(last, time.monotonic())
                 remaining = gathered.remaining(self._pace, last)
                 if remaining <= 0 and flush is None:
                     flush = asyncio.create_task(self._flush(gathered.blocks()))
@@ -234,6 +236,10 @@ class _Gathered:
         if slot not in self._blocks:
             self._blocks[slot] = Block(self._retention)
         return self._blocks[slot]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._blocks
 
     def blocks(self) -> list[Block]:
         return list(self._blocks.values())

@@ -16,10 +16,11 @@ BUSY_ROWS: Final = 200
 
 
 class Last(Struct, frozen=True):
-    """The last block: seconds of its insert, and its rows."""
+    """The last block: seconds of its insert, its rows, and when it was done (a monotonic clock's seconds)."""
 
     seconds: float = 0.0
     rows: int = 0
+    at: float = 0.0
 
 
 class Pace(Struct, frozen=True):
@@ -33,6 +34,10 @@ class Pace(Struct, frozen=True):
     def full(self, rows: int, size: int) -> bool:
         """Whether the block must not grow any more."""
         return rows >= self.block_rows or size >= self.block_bytes
+
+    def recent(self, last: Last, now: float) -> Last:
+        """What a block that begins now should know of the last one: nothing, after a rest."""
+        return last if now - last.at < self.wait_seconds else Last()
 
     def remaining(self, rows: int, size: int, age: float, last: Last) -> float:
         """Seconds until a block of that age is inserted; 0 when it is due."""

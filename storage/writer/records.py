@@ -150,7 +150,8 @@ class RecordsWriter:
             started = time.monotonic()
             for topic, records in _by_topic(got).items():
                 await self._insert(topic, records)
-            last = Last(time.monotonic() - started, sum(map(len, got.values())))
+            ended = time.monotonic()
+            last = Last(ended - started, sum(map(len, got.values())), ended)
             for place, records in got.items():
                 behind = max(0, (consumer.highwater(place) or 0) - records[-1].offset - 1)
                 self._metrics.lag.labels(place.topic, place.partition).set(behind)
@@ -168,6 +169,7 @@ class RecordsWriter:
             more = await consumer.getmany(timeout_ms=max(1, int(timeout * 1000)), max_records=_READ_RECORDS)
             if more and not got:
                 since = time.monotonic()
+                last = self._pace.recent(last, since)
             for place, records in more.items():
                 got.setdefault(place, []).extend(records)
         return got

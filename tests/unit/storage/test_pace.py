@@ -21,6 +21,12 @@ def test_under_load_there_is_one_insert_in_the_longest_wait() -> None:
     assert PACE.remaining(1, 1, 0.0, Last(0.01, BUSY_ROWS - 1)) == 0.2
 
 
+def test_after_a_rest_the_load_before_it_is_forgotten() -> None:
+    busy = Last(0.5, BUSY_ROWS, at=100.0)
+    assert PACE.recent(busy, 100.9) == busy
+    assert PACE.remaining(1, 1, 0.0, PACE.recent(busy, 101.0)) == 0.2
+
+
 @given(
     st.integers(0, 2000),
     st.integers(0, 20_000),
