@@ -22,6 +22,8 @@ from storage.projects import ProjectsUnavailable
 
 FAILED: Final = 1
 REFUSED: Final = 2
+_ANSWER_SECONDS: Final = 3600
+"""Whole tables may be looked through for a user."""
 
 
 @click.command()
@@ -66,7 +68,7 @@ def erase(
         settings_of(workspace, WriterSettings).writer_group,
     )
     try:
-        client = open_client(settings.clickhouse_url)
+        client = open_client(settings.clickhouse_url, send_receive_timeout=_ANSWER_SECONDS)
         try:
             tools = Tools(settings, groups, client, wait, by, asker.say)
             number, record = find(tools, project)

@@ -88,7 +88,10 @@ def erase_user(tools: Tools, project: int, user: str, agree: Agree) -> UserRepor
         )
     try:
         found = of_user.look(tools.client, project, user)
-        if not agree(found, f"Erase {found.events:,} events of this user from project {project}?"):
+        question = f"Erase {found.events:,} events of this user from project {project}?"
+        if not found.events:
+            question = f"Finish what an erasure of this user left undone in project {project}?"
+        if not agree(found, question):
             return found
         _settle(tools, _only(tools.groups, Topic.EVENTS, Topic.GROUPED))
         writer = _only(tools.groups, Topic.GROUPED)
