@@ -36,6 +36,10 @@ def announce(stack: Stack, console: Console) -> None:
             soft_wrap=True,
         )
     console.print(f"ingest      {stack.ingest_url}/v1/events", highlight=False, soft_wrap=True)
+    if (stack.data_dir / "clickhouse" / "ports.json").exists():
+        console.print(
+            "sql         `svc analysts connect` says how to query it", highlight=False, soft_wrap=True
+        )
     console.print(f"logs        {stack.data_dir / 'log'}", highlight=False, soft_wrap=True)
 
 
