@@ -7,6 +7,7 @@ from storage.query.parameters import Sql
 from storage.query.tree import EVERYTHING
 from storage.reader.answers import TagFacet, TagValue
 from storage.reader.question import Question, Statement
+from storage.reader.ranges import Range
 
 VALUES: Final = 10
 SAMPLE: Final = 50_000
@@ -32,6 +33,30 @@ def size(question: Question, fingerprints: Sequence[int] | None) -> Sql:
     statement = question.statement()
     found = f"SELECT 1 FROM events WHERE {_conditions(statement, fingerprints)} LIMIT {SAMPLE + 1:d}"
     return statement.ready(f"SELECT count() FROM ({found})")
+
+
+def days(question: Question, fingerprints: Sequence[int]) -> Sql:
+    """Start of a day (Unix ms) and events of it, the newest day first."""
+    statement = question.statement()
+    return statement.ready(
+        f"SELECT toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000, sum(n) FROM issue_day WHERE {statement.project}"
+        f" AND fingerprint IN {statement.numbers(list(fingerprints))} AND {_touched_days(statement)} GROUP BY day ORDER BY day DESC"
+    )
+
+
+def has_days(question: Question) -> bool:
+    """Whether the daily counts tell in which days the sample lies."""
+    return question.of_issue == EVERYTHING and question.of_event == EVERYTHING and question.span.end is None
+
+
+def sampled_range(rows: Iterable[Sequence[int]], span: Range) -> Range:
+    """The part of a range without an end that has at least as many events as the sample, by the rows of `days`."""
+    found = 0
+    for start, events in rows:
+        found += events
+        if found >= SAMPLE:
+            return Range(max(start, span.start), None)
+    return span
 
 
 def by_event(question: Question, fingerprints: Sequence[int] | None, sampled: bool) -> Sql:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from storage.query.parameters import Sql
 from storage.reader import completion, facets
 from storage.reader.answers import Keys, TagFacets, TagValue, TagValues
@@ -51,6 +53,9 @@ async def _facets(session: Session, asked: Question, fingerprints: Sequence[int]
         return TagFacets(tags=facets.facets(rows), sampled=False, sample_events=0)
     many = (await session.rows(facets.size(asked, fingerprints)))[0][0]
     sampled = many > facets.SAMPLE
+    if sampled and fingerprints is not None and facets.has_days(asked):
+        days = await session.rows(facets.days(asked, fingerprints))
+        asked = replace(asked, span=facets.sampled_range(days, asked.span))
     rows = await session.rows(facets.by_event(asked, fingerprints, sampled))
     return TagFacets(tags=facets.facets(rows), sampled=sampled, sample_events=min(many, facets.SAMPLE))
 
