@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from storage.client import Client, scalar
 from storage.reconcile import BOUNDED
@@ -21,6 +22,12 @@ _COUNTED: Final = """
         groupUniqArrayIf(user_hash, user_hash != 0)
     FROM events WHERE project_id = {project:UInt32} AND fingerprint % {parts:UInt32} = {part:UInt32}
     GROUP BY fingerprint"""
+_ERASED: Final = (
+    "SELECT project_id, fingerprint, sum(n) FROM erased_counts FINAL GROUP BY project_id, fingerprint"
+)
+_ERASED_IDS: Final = """
+    SELECT project_id, id, toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000 FROM erased_events FINAL
+    WHERE day >= toDate(fromUnixTimestamp64Milli({since:Int64}, 'UTC'))"""
 _SHOWN: Final = """
     SELECT project_id, issue_id, fingerprints, error_type, message, culprit, status, regressed,
         toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release, last_release,
@@ -107,13 +114,15 @@ class Change(Struct, frozen=True):
 
 
 def counted(client: Client) -> Iterator[Counted]:
-    """The figures of each fingerprint, counted from its events. Raises ClickHouseError."""
+    """The figures of each fingerprint, counted from its events; erased ones still count. Raises ClickHouseError."""
+    gone = {(project, fingerprint): n for project, fingerprint, n in client.query(_ERASED).result_rows}
     for project, events in client.query(_SIZES, settings=dict(BOUNDED)).result_rows:
         parts = 1 + events // EVENTS_AT_ONCE
         for part in range(parts):
             parameters = {"project": project, "parts": parts, "part": part}
             for row in client.query(_COUNTED, parameters=parameters, settings=dict(BOUNDED)).result_rows:
-                yield _counted_row(project, *row)
+                one = _counted_row(project, *row)
+                yield replace(one, events=one.events + gone.get((project, one.fingerprint), 0))
 
 
 def _counted_row(project: int, fingerprint: int, *row: Any) -> Counted:
@@ -190,9 +199,13 @@ def latest(client: Client) -> int:
 
 
 def ids(client: Client, since_ms: int, until_ms: int) -> Iterator[tuple[int, bytes, int]]:
-    """Project, 16-byte id and time of receipt (Unix ms) of the events received in a span. Raises ClickHouseError."""
+    """Project, 16-byte id and time of receipt (Unix ms) of the events received in a span, and of those that were erased since.
+
+    Raises ClickHouseError.
+    """
     parameters = {"since": since_ms, "until": until_ms}
-    with client.query_row_block_stream(_IDS, parameters=parameters) as blocks:
-        for block in blocks:
-            for project, identity, received in block:
-                yield project, identity.to_bytes(16, "big"), received
+    for sql in (_IDS, _ERASED_IDS):
+        with client.query_row_block_stream(sql, parameters=parameters) as blocks:
+            for block in blocks:
+                for project, identity, received in block:
+                    yield project, identity.to_bytes(16, "big"), min(received, until_ms)

@@ -17,6 +17,7 @@ from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
 from schemas.settings import WriterSettings, load
 from schemas.times import iso
+from storage import lasting
 from storage.client import open_client
 from storage.drained import lags, readers
 from storage.migrate import migrate
@@ -201,6 +202,30 @@ async def test_tables_are_built_from_clickhouse_when_the_logs_have_expired(
 def seen_of(issue: IssueRecord) -> dict[str, object]:
     """What readers see of an issue."""
     return {name: getattr(issue, name) for name in SHOWN}
+
+
+async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipeline, start: Start) -> None:
+    feed = Feed(PARTITIONS, seed=23, kinds=3, now_ms=now_ms() - 10_000_000)
+    await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
+    worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
+    with ended(writer):
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+    assert worker.stop() == 0
+    one = next(one for one in lasting.counted(pipeline.client) if one.project == 7)
+    pipeline.client.command(
+        f"INSERT INTO erased_counts VALUES (7, today(), {one.fingerprint}, generateUUIDv4(), 3)"
+    )
+    pipeline.client.command("INSERT INTO erased_events VALUES (7, 12345, today())")
+    again = next(
+        o for o in lasting.counted(pipeline.client) if (o.project, o.fingerprint) == (7, one.fingerprint)
+    )
+    assert again.events == one.events + 3
+    found = list(lasting.ids(pipeline.client, 0, now_ms() + 1))
+    assert {(project, identity) for project, identity, _ in found} == feed.ids | {
+        (7, (12345).to_bytes(16, "big"))
+    }
+    assert len(found) == len(feed.ids) + 1
 
 
 async def test_nothing_is_emptied_while_the_writer_has_something_left(
