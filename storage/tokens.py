@@ -18,7 +18,12 @@ _BLOCKS: Final = """
     SELECT t.name, t.engine_full, toInt64(ifNull(p.blocks, 0))
     FROM system.tables AS t LEFT JOIN
     (
-        SELECT table, max(max_block_number) - maxIf(max_block_number, modification_time < now() - {seconds:UInt64}) AS blocks
+        SELECT
+            table,
+            max(max_block_number) - maxIf(
+                max_block_number,
+                toInt64(toUnixTimestamp(modification_time)) < toInt64(toUnixTimestamp(now())) - {seconds:Int64}
+            ) AS blocks
         FROM system.parts WHERE database = currentDatabase() GROUP BY table
     ) AS p ON p.table = t.name
     WHERE t.database = currentDatabase() AND t.name IN {tables:Array(String)}"""

@@ -163,7 +163,7 @@ def test_two_that_complete_a_block_at_once_count_it_once(
             assert all(one.result().refused == [] for one in done)
             assert presence(client, rows) == Presence(ROWS, moved=False)
             found = counts(client)
-            assert found["events"] == found["distinct"] == found["issue_hour"]
+            assert found["events"] == found["distinct"] == found["issue_hour"], (turn, found, done)
             for table in TARGETS:
                 client.command(f"TRUNCATE TABLE {table}")
     finally:

@@ -55,6 +55,7 @@ def test_a_token_counts_as_forgotten_before_it_is(client: Client) -> None:
         insert(client, number, f"t{number}")
     # Whatever merges have made of the parts, those of the last hour are counted.
     assert forgotten(client, 3600)
+    assert forgotten(client, time.time())
     shorten(client, 10_000)
     assert not forgotten(client, 3600)
 
