@@ -89,7 +89,7 @@ def refusal_of(error: Exception) -> Refused | None:
         case NotFound():
             refused = not_found(str(error))
         case StorageUnavailable():
-            refused = unavailable("events can't be read at the moment: ClickHouse doesn't answer")
+            refused = unavailable(f"events can't be read at the moment: {error}")
     return refused
 
 

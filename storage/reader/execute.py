@@ -1,6 +1,7 @@
 """Runs one statement within limits, in a thread, and says in our words why it failed."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, LifoQueue
@@ -11,6 +12,8 @@ from msgspec import Meta, Struct
 from storage.client import ClickHouseError, Client, open_client
 from storage.query.parameters import Sql
 from storage.reader.errors import QueryTooExpensive, StorageUnavailable
+
+log = logging.getLogger(__name__)
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -49,7 +52,9 @@ _EXPENSIVE: Final = {
     396: "has too large an answer",
     427: "has a pattern that is too large",
 }
-_BUSY: Final = frozenset({202, 203, 209, 210, 236, 394, 439})
+_BUSY: Final = frozenset({202, 203, 394, 439})
+_AWAY_CODES: Final = frozenset({209, 210, 236})
+_FORBIDDEN_SETTING: Final = 452
 _SHARED_MEMORY: Final = ("(total)", "User memory limit")
 """What others use counts against these, too."""
 
@@ -129,12 +134,15 @@ def _known(client: Client, name: str) -> bool:
 def refusal(error: ClickHouseError) -> Exception:
     """What a failure of the driver means to the asker; a mistake of ours stays what it is."""
     code = getattr(error, "code", None)
-    if (
-        code is None
-        or code in _BUSY
-        or (code == 241 and any(limit in str(error) for limit in _SHARED_MEMORY))
-    ):
-        return StorageUnavailable("the storage does not answer: ask again in a moment")
+    if code is None or code in _AWAY_CODES:
+        return StorageUnavailable("ClickHouse doesn't answer")
+    if code in _BUSY or (code == 241 and any(limit in str(error) for limit in _SHARED_MEMORY)):
+        return StorageUnavailable("ClickHouse is busy: ask again in a moment")
+    if code == _FORBIDDEN_SETTING:
+        log.error("the reading user's profile is narrower than our limits: %s", error)
+        return StorageUnavailable(
+            "the reading user's settings profile is narrower than the limits of the service"
+        )
     if code in _EXPENSIVE:
         return QueryTooExpensive(f"the question {_EXPENSIVE[code]}: narrow the time range or the query")
     return error

@@ -14,16 +14,20 @@ def test_a_limit_that_was_reached_says_what_to_narrow(code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "why"),
     [
-        OperationalError("Connection refused"),
-        DatabaseError("too many simultaneous queries", code=202),
-        DatabaseError("(total) memory limit exceeded", code=241),
-        DatabaseError("User memory limit exceeded", code=241),
+        (OperationalError("Connection refused"), "doesn't answer"),
+        (DatabaseError("NETWORK_ERROR", code=210), "doesn't answer"),
+        (DatabaseError("too many simultaneous queries", code=202), "busy"),
+        (DatabaseError("(total) memory limit exceeded", code=241), "busy"),
+        (DatabaseError("User memory limit exceeded", code=241), "busy"),
+        (DatabaseError("Setting max_rows_to_read shouldn't be greater than 5", code=452), "settings profile"),
     ],
 )
-def test_a_server_that_is_away_or_busy_may_answer_later(error: ClickHouseError) -> None:
-    assert isinstance(refusal(error), StorageUnavailable)
+def test_a_server_that_is_away_or_busy_may_answer_later(error: ClickHouseError, why: str) -> None:
+    refused = refusal(error)
+    assert isinstance(refused, StorageUnavailable)
+    assert why in str(refused)
 
 
 def test_a_mistake_of_ours_is_not_hidden() -> None:
