@@ -1,6 +1,6 @@
-"""Increments as `issue-deltas` carries them: msgpack, because there are as many as events. Commands and signals there are JSON.
+"""Increments as `issue-deltas` carries them: JSON arrays without names, because there are as many as events.
 
-The first byte of a value tells which it is: JSON begins with a brace, which no msgpack array does. Internal to the processors.
+Commands and signals there are objects, so the first byte of a value tells which it is. Internal to the processors.
 """
 
 from collections.abc import Iterable
@@ -9,8 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
-ARRAY_32: Final = b"\xdd"
-JSON_START: Final = b"{"
+_START: Final = b"["
 
 
 class Row(Struct, array_like=True, gc=False):
@@ -38,7 +37,7 @@ class Increment(Struct, array_like=True, gc=False):
     """What one source record adds to one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
 
     `issue` is the one that the fingerprint opens in the project. `first_release` is that of the oldest event; `received_ms`,
-    `last_event` (16 bytes), `last_release` and `told` (a `Told`, encoded) are of the newest. `users` are distinct
+    `last_event` (16 bytes, base64 on the wire), `last_release` and `told` (a `Told`, encoded) are of the newest. `users` are distinct
     `schemas.ids.user_hash`es.
     """
 
@@ -73,16 +72,16 @@ class SourceIncrements(Struct, array_like=True, frozen=True):
     increments: list[Increment]
 
 
-_encoder = msgspec.msgpack.Encoder()
+_encoder = msgspec.json.Encoder()
 encode_told = _encoder.encode
-decode_told = msgspec.msgpack.Decoder(Told).decode
+decode_told = msgspec.json.Decoder(Told).decode
 encode_source = _encoder.encode
-decode_bundle = msgspec.msgpack.Decoder(list[SourceIncrements]).decode
+decode_bundle = msgspec.json.Decoder(list[SourceIncrements]).decode
 
 
 def join(pieces: list[bytes]) -> bytes:
     """Encoded `SourceIncrements` as one value of `issue-deltas`: the array of them, spliced instead of encoded twice."""
-    return b"".join([ARRAY_32, len(pieces).to_bytes(4, "big"), *pieces])
+    return b"[" + b",".join(pieces) + b"]"
 
 
 def encode_bundle(sources: Iterable[SourceIncrements]) -> bytes:
@@ -92,4 +91,4 @@ def encode_bundle(sources: Iterable[SourceIncrements]) -> bytes:
 
 def is_bundle(value: bytes) -> bool:
     """Whether a value of `issue-deltas` holds increments; a `schemas.issues.DeltaRecord` otherwise."""
-    return value[:1] != JSON_START
+    return value[:1] == _START

@@ -30,7 +30,7 @@ class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class DeltaRecord(Struct, frozen=True, omit_defaults=True):
-    """One value of `issue-deltas` in JSON: one command, or one signal between issues. Increments are `schemas.increments`."""
+    """One value of `issue-deltas` that is an object: one command, or one signal between issues. Increments are `schemas.increments`."""
 
     command: Command | None = None
     signal: Signal | None = None

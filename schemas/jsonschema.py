@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from schemas.event import Event
+from schemas.increments import SourceIncrements
 from schemas.issues import Activity, DeltaRecord, IssueRecord, Outcome
 from schemas.projects import Project
 
@@ -32,7 +33,7 @@ class GroupedEvent(msgspec.Struct, frozen=True, rename="camel"):
 SUBJECTS: Final[dict[str, Any]] = {
     "event": Event,
     "grouped-events": GroupedEvent,
-    "issue-deltas": DeltaRecord,
+    "issue-deltas": DeltaRecord | list[SourceIncrements],
     "issues": IssueRecord,
     "issue-activity": Activity,
     "projects": Project,
