@@ -49,7 +49,7 @@ async def test_request_refused_for_its_form_counts_as_a_request(edge: LiveEdge) 
 class BrokenIntake(Intake):
     """Fails in a way that nobody thought of."""
 
-    def put(self, project: Project, sdk: str, events: Iterable[Any]) -> set[Any]:
+    def put(self, project: Project, sdk: str, events: Iterable[Any]) -> list[Any]:
         raise ZeroDivisionError(f"secret of {project.name} {sdk} {events}")
 
 

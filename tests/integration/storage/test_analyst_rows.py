@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +127,12 @@ def test_statements_for_an_analyst_are_sql(database: Client) -> None:
                 "SELECT formatQuery({sql:String})", parameters={"sql": statement}
             ).result_rows
             assert formatted
+
+
+def test_documented_statements_for_our_own_users_are_sql(database: Client) -> None:
+    page = (Path(__file__).parents[3] / "docs/operating.md").read_text(encoding="utf-8")
+    block = page[page.index("CREATE USER svc ") :].partition("```")[0]
+    statements = [one for one in block.split(";\n") if one.strip()]
+    assert len(statements) > 10
+    for statement in statements:
+        assert database.query("SELECT formatQuery({sql:String})", parameters={"sql": statement}).result_rows

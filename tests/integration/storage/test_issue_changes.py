@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from grouping.fingerprint import fingerprint
-from processors.forms import decode_event
+from grouping.fingerprint import GroupingEvent, fingerprint
 from schemas.changes import IgnoreUntil, Update
 from schemas.chunks import ChunkEvent, encode_chunk
 from schemas.ids import event_partition, hex64, issue_id, uuid7
@@ -104,7 +103,8 @@ class Living:
 
 
 def fingerprint_of(kind: int) -> int:
-    return fingerprint(decode_event(msgspec.json.encode(event(str(uuid7(NOW_MS)), kind, NOW_MS)))).hash
+    sent = msgspec.json.encode(event(str(uuid7(NOW_MS)), kind, NOW_MS))
+    return fingerprint(msgspec.json.decode(sent, type=GroupingEvent)).hash
 
 
 def issue_of(kind: int) -> str:
