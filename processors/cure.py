@@ -3,18 +3,21 @@
 At the end of a recovery Faust resumes the source partitions while records already flow (the changelogs were read that way), and
 seeks only afterwards; what was fetched in between is delivered, then the seek and the fetch in flight collide. Here the flow
 stops first; the wrapped methods resume it at their end. And the seek goes to our own positions, not to the committed ones: where
-nothing was ever committed, Faust would not seek at all and lose what it had fetched.
+nothing was ever committed, Faust would not seek at all and lose what it had fetched. And a broker answers the requests of a
+connection one after the other: behind a fetch that waits for records stand the seek and the questions of a recovery, so a fetch
+waits shorter than Faust's 1.5 s.
 
 `tests/unit/processors/test_cure.py` notices when Faust changes in these places.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
+from aiokafka import AIOKafkaConsumer
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
-from faust.transport.drivers.aiokafka import Consumer
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
 
 from processors.gate import Gate, Lease
@@ -23,6 +26,8 @@ from schemas.kafka import calm
 # The library names a class's logger for its module; these are Faust's own, and speak as it does.
 QUIET = logging.getLogger("faust")
 Places = Callable[[set[TP]], Awaitable[dict[TP, int]]]
+FETCH_WAIT_MS: Final = 200
+"""How long a broker keeps a fetch that finds nothing."""
 
 
 class CalmRecovery(Recovery):
@@ -61,12 +66,27 @@ class CalmTableManager(TableManager):
         return self._recovery
 
 
+class PromptThread(AIOKafkaConsumerThread):
+    """A consumer's thread whose fetches don't keep other requests waiting."""
+
+    logger = QUIET
+
+    def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
+        made = super()._create_worker_consumer(transport)
+        # Faust writes the figure in its code, and aiokafka reads it when the consumer starts.
+        made._fetch_max_wait_ms = FETCH_WAIT_MS
+        return made
+
+
 class PlacedConsumer(Consumer):
     """A consumer that reads on where our own records end. `places` and `lease` are set by the app's factory."""
 
     logger = QUIET
     places: Places
     lease: Lease
+
+    def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
+        return PromptThread(self, loop=self.loop, beacon=self.beacon)
 
     async def perform_seek(self) -> None:
         """Seek to what Faust thinks, then to what we know."""

@@ -3,9 +3,10 @@
 import hashlib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from faust.stores.memory import Store
 from faust.streams import Stream
@@ -13,6 +14,15 @@ from faust.tables.base import Collection
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Transport
+from prometheus_client import CollectorRegistry
+
+from processors.app import Processors
+from processors.cure import FETCH_WAIT_MS, PlacedConsumer
+from processors.metrics import Metrics
+from processors.names import names
+from schemas.projects import ProjectRegistry
+from schemas.settings import ProcessorsSettings, load
 
 WRAPPED: list[tuple[Callable[..., Any], str]] = [
     (Recovery.on_recovery_completed, "6ef567acf072e46d"),
@@ -23,6 +33,8 @@ WRAPPED: list[tuple[Callable[..., Any], str]] = [
     (Collection.on_recovery_completed, "b1526fb39ea0e77e"),
     (Store.apply_changelog_batch, "71863e3cd727aac2"),
     (Stream.noack_take, "f2cc2dbfc162d200"),
+    (AIOKafkaConsumerThread._create_worker_consumer, "c2701bfc3e6f6cad"),
+    (AIOKafkaConsumer.start, "2f1ba70443327538"),
     (GroupCoordinator._heartbeat_routine, "61d01028952239d0"),
 ]
 
@@ -36,3 +48,14 @@ def test_the_wrapped_code_is_the_code_that_was_read(method: Callable[..., Any], 
 def test_the_recovery_service_is_made_where_the_cure_replaces_it() -> None:
     getter = TableManager.recovery.fget  # type: ignore[attr-defined]
     assert "self._recovery = Recovery(" in inspect.getsource(getter)
+
+
+async def test_a_fetch_that_finds_nothing_keeps_no_other_request_waiting_for_long() -> None:
+    registry = Metrics(CollectorRegistry())
+    settings = load(ProcessorsSettings, {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
+    app = Processors(settings, names(settings, 1), ProjectRegistry(), registry).app
+    app.finalize()
+    thread = cast(PlacedConsumer, app.consumer)._new_consumer_thread()
+    made = thread._create_worker_consumer(cast(Transport, app.transport))
+    await made.stop()
+    assert made._fetch_max_wait_ms == FETCH_WAIT_MS < 1_500
