@@ -9,6 +9,7 @@ import gzip
 import tempfile
 import time
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -41,15 +42,26 @@ STALLED_SECONDS = 60
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
 )
+@click.option(
+    "--past", default=60, show_default=True, help="Seconds: events are of this last time, most of its end."
+)
 @click.option("--connections", default=8, show_default=True, help="Requests in flight.")
 @click.option("--probes", default=40, show_default=True, help="Single events on the quiet system.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
-def pipeline(events: int, repeats: float, data: Path, connections: int, probes: int, cache: Path) -> None:
+def pipeline(
+    events: int, repeats: float, data: Path, past: int, connections: int, probes: int, cache: Path
+) -> None:
     """Measure the whole way."""
     samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         asyncio.run(
-            measure(prepare(Path(folder), cache), Load(samples, 1, repeats), events, connections, probes)
+            measure(
+                prepare(Path(folder), cache),
+                Load(samples, 1, repeats, timedelta(seconds=past)),
+                events,
+                connections,
+                probes,
+            )
         )
 
 

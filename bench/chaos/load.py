@@ -16,14 +16,20 @@ REMEMBERED = 5_000
 
 
 class Load:
-    """An endless, repeatable stream of events; `ids` are those that were handed out, each counted once."""
+    """An endless, repeatable stream of events of the last `past`; `ids` are those that were handed out, each counted once."""
 
-    def __init__(self, samples: list[dict[str, object]], seed: int, repeats: float) -> None:
+    def __init__(
+        self,
+        samples: list[dict[str, object]],
+        seed: int,
+        repeats: float,
+        past: timedelta = timedelta(days=20),
+    ) -> None:
         self._random = random.Random(seed)
         self._samples = [msgspec.json.encode(renewed(s, datetime.now(UTC))) for s in samples]
         self._recent: list[bytes] = []
         self._repeats = repeats
-        self._now = datetime.now(UTC)
+        self._now, self._past = datetime.now(UTC), past
         self.ids: set[UUID] = set()
         self.repeated = 0
 
@@ -37,8 +43,8 @@ class Load:
         return self._random.choice(self._recent)
 
     def _fresh(self) -> bytes:
-        # Of several days, so that blocks fall into several time partitions and retention classes.
-        moment = self._now - timedelta(days=20) * self._random.random() ** 4
+        # Over several days blocks fall into several time partitions and retention classes.
+        moment = self._now - self._past * self._random.random() ** 4
         value = uuid7(to_ms(moment))
         # Samples are skewed like problems are: a few issues have most of the events.
         sample = self._samples[int(len(self._samples) * self._random.random() ** 3)]
