@@ -9,9 +9,9 @@ import pytest
 from local.clickhouse import LocalClickHouse
 from storage.analyst_views import VIEWS
 from storage.migrate import migrate
-from tests.integration.storage.analysts_session import Refused, Session
+from tests.integration.storage.analysts.session import Refused, Session
 
-FILE = Path(__file__).parents[3] / "docker" / "analysts.xml"
+FILE = Path(__file__).parents[4] / "docker" / "analysts.xml"
 
 
 class WithContainersFile(LocalClickHouse):

@@ -9,11 +9,10 @@ import pytest
 from local.clickhouse import LocalClickHouse
 from storage.analyst_views import DEFINER, TABLES, VIEWS, own_views
 from storage.analysts import Analyst, analyst_statements, role_statements, view_statements
-from storage.client import Client, open_client
+from storage.client import Client
 from storage.migrate import migrate
-from tests.integration.storage import analysts_world
-from tests.integration.storage.analysts_session import Refused, Session
-from tests.integration.storage.analysts_world import OTHER, SHOP, World
+from tests.integration.storage.analysts.session import Refused, Session
+from tests.integration.storage.analysts.world import OTHER, SHOP, World
 
 
 @pytest.fixture(scope="module")
@@ -22,25 +21,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClickHouse
     migrate(server.url())
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="module")
-def database(server: LocalClickHouse) -> Iterator[Client]:
-    client = open_client(server.url())
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def world(database: Client) -> World:
-    world = analysts_world.make()
-    analysts_world.write(database, world)
-    return world
-
-
-@pytest.fixture(scope="module")
-def analyst(server: LocalClickHouse, world: World) -> Session:
-    return Session(server.url("analyst"))
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -130,7 +110,7 @@ def test_statements_for_an_analyst_are_sql(database: Client) -> None:
 
 
 def test_documented_statements_for_our_own_users_are_sql(database: Client) -> None:
-    page = (Path(__file__).parents[3] / "docs/operating.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs/operating.md").read_text(encoding="utf-8")
     block = page[page.index("CREATE USER svc ") :].partition("```")[0]
     statements = [one for one in block.split(";\n") if one.strip()]
     assert len(statements) > 10

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from schemas.times import from_ms, parse_iso
-from tests.integration.storage.analysts_world import DAY_MS, HOUR_MS, SHOP, Happened, World
+from tests.integration.storage.analysts.world import DAY_MS, HOUR_MS, SHOP, Happened, World
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)

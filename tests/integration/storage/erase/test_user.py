@@ -2,7 +2,6 @@ import asyncio
 import secrets
 import threading
 import uuid
-from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 
@@ -11,104 +10,29 @@ import pytest
 
 from schemas.chunks import Grouping
 from schemas.ids import hex64, issue_id, user_hash
-from storage.client import INSERT_SETTINGS, Client, open_client, scalar
+from storage.client import Client, open_client, scalar
 from storage.complete import complete
 from storage.erase import ledger
-from storage.erase import project as whole
 from storage.erase import user as erasing
 from storage.erase.issues import Description
 from storage.erase.past import ERASED
-from storage.erase.user import TABLES, UnknownUser, UserReport, erase_user, look
+from storage.erase.user import TABLES, UnknownUser, erase_user, look
 from storage.mend import mend
-from storage.migrate import migrate
 from storage.rollups import ROLLUPS
 from storage.rows import EventColumns
 from tests.eventually import eventually
+from tests.integration.storage.erase.rows import (
+    PROJECT,
+    USER,
+    block,
+    erase,
+    exact,
+    insert,
+    nothing,
+    of_user,
+    others,
+)
 from tests.integration.storage.grouped import chunk_event
-
-USER = "user-7"
-PROJECT = 8
-ROWS = 200
-
-
-@pytest.fixture
-def client(clickhouse_database_url: str) -> Iterator[Client]:
-    migrate(clickhouse_database_url)
-    client = open_client(clickhouse_database_url)
-    yield client
-    client.close()
-
-
-def block(size: int = ROWS, **changes: Any) -> pa.Table:
-    """Events of forty users in two projects, each with a tag that no other has; odd users are of project 8."""
-    columns = EventColumns()
-    for number in range(size):
-        tags = {"tier": ("free", "pro")[number % 2], "account": f"account-{number % 40}"}
-        event = chunk_event(number, **{"tags": tags, **changes})
-        columns.add(event, Grouping(number % 7, "v1", "frames", ()), 90, 30)
-    return columns.table()
-
-
-def insert(client: Client, rows: pa.Table, token: str) -> None:
-    client.insert_arrow("ingest", rows, settings={**INSERT_SETTINGS, "insert_deduplication_token": token})
-
-
-def erase(client: Client, settle: Callable[[], None] = lambda: None, user: str = USER) -> UserReport:
-    return erase_user(client, PROJECT, user, "tester", settle, lambda _, __: None, lambda _: None)
-
-
-def answer(client: Client, sql: str) -> list[Any]:
-    """The answer of a query, in an order of its own."""
-    found: list[Any] = list(client.query(sql).result_rows)
-    return sorted(found)
-
-
-def recounted(client: Client) -> dict[str, tuple[object, object]]:
-    """What each rollup says, and what `events` says: equal where all is well, down to the users' states."""
-    found: dict[str, tuple[object, object]] = {}
-    for rollup in ROLLUPS:
-        keys = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys)
-        users = "users" in rollup.states
-        there = f"SELECT {rollup.names}, sum(n){', uniqCombinedMerge(12)(users)' * users} FROM {rollup.table} GROUP BY {rollup.names}"
-        tags = " ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v" if rollup.tags else ""
-        count = ", uniqCombinedIf(12)(user_hash, user_hash != 0)" * users
-        here = f"SELECT {keys}, count(){count} FROM (SELECT * FROM events){tags} GROUP BY {rollup.names}"
-        found[rollup.table] = (answer(client, there), answer(client, here))
-    return found
-
-
-def exact(client: Client) -> None:
-    for table, (there, here) in recounted(client).items():
-        assert there == here, table
-
-
-def others(client: Client) -> list[Any]:
-    """Every row of everybody else, as one sum a table."""
-    wheres = f"project_id != {PROJECT} OR user_id != '{USER}'"
-    events = client.query(f"SELECT count(), sum(cityHash64(*)) FROM events WHERE {wheres}").result_rows
-    payloads = client.query(
-        "SELECT count(), sum(cityHash64(project_id, id, payload)) FROM payloads"
-        f" WHERE (project_id, id) IN (SELECT project_id, id FROM events WHERE {wheres})"
-    ).result_rows
-    return [*events, *payloads]
-
-
-def of_user(client: Client, user: str = USER, project: int = PROJECT) -> dict[str, int]:
-    """Rows that speak of a user, by whatever tells."""
-    number, hashed = int(user.removeprefix("user-")), user_hash(project, user)
-    return {
-        "events": scalar(client, f"SELECT count() FROM events WHERE project_id = {project} AND user_id = '{user}'"),
-        "hash": scalar(client, f"SELECT count() FROM events WHERE user_hash = {hashed}"),
-        "tags": scalar(client, f"SELECT count() FROM tag_day WHERE project_id = {project} AND v = 'account-{number}'"),
-        "payloads": scalar(
-            client, "SELECT count() FROM payloads WHERE (project_id, id) NOT IN (SELECT project_id, id FROM events)"
-        ),
-        "lists": scalar(client, "SELECT (SELECT count() FROM erasing) + (SELECT count() FROM erasing_tags)"),
-    }  # fmt: skip
-
-
-def nothing(found: dict[str, int]) -> bool:
-    return not any(found.values())
 
 
 def test_a_users_rows_are_gone_from_every_table_and_everybody_elses_stay(client: Client) -> None:
@@ -384,67 +308,6 @@ def test_lists_that_were_given_up_are_thrown_away(client: Client) -> None:
     assert of_user(client)["lists"] == 0
     assert of_user(client)["events"] > 0
     assert erase(client).events > 0
-
-
-def test_a_project_is_gone_from_every_table_and_the_others_stay(client: Client) -> None:
-    rows = block()
-    insert(client, rows, "t")
-    erase(client)
-    for table, column in (("issues", "issue_id"), ("issue_activity", "issue_id"), ("outcomes", "sequence")):
-        client.command(
-            f"INSERT INTO {table} (project_id, {column}) SELECT arrayJoin([7, 8]), number FROM numbers(50)"
-        )
-    client.command("INSERT INTO projects (project_id, name, version) VALUES (7, 'a', 1), (8, 'b', 1)")
-    tables = [
-        str(row[0])
-        for row in client.query(
-            "SELECT DISTINCT table FROM system.columns WHERE database = currentDatabase() AND name = 'project_id'"
-            " AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')"
-        ).result_rows
-    ]  # fmt: skip
-    kept = {table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") for table in tables}
-    finished: list[bool] = []
-    report = whole.erase_project(client, PROJECT, "tester", lambda: finished.append(True), lambda _: None)
-    assert finished == [True]
-    assert {"events", "payloads", "issues", "outcomes", "erased_events", "tag_day"} <= set(tables)
-    left = {table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 8") for table in tables}
-    assert {table for table, count in left.items() if count} == {"erasures", "projects"}
-    assert client.query("SELECT name, deleted FROM projects WHERE project_id = 8").result_rows == [("", 1)]
-    assert kept == {
-        table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") for table in tables
-    }
-    assert {one.table for one in report.tables if one.rows_before and not one.rows_after} >= {
-        "events",
-        "issues",
-    }
-    assert complete(client, rows, "repair/1").rows == {}
-    exact(client)
-
-
-def test_a_project_erased_again_has_nothing_left(client: Client) -> None:
-    insert(client, block(), "t")
-    first = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
-    again = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
-    assert (again.erasure, again.rows) == (first.erasure, 0)
-    assert again.before is not None
-    # What a writer still had in hand goes the next time.
-    insert(client, block(80), "late")
-    third = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
-    assert third.rows > 0
-    assert scalar(client, f"SELECT count() FROM events WHERE project_id = {PROJECT}") == 0
-
-
-def test_a_projects_erasure_that_was_killed_is_finished_by_the_next_run(client: Client) -> None:
-    insert(client, block(), "t")
-
-    def killed() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        whole.erase_project(client, PROJECT, "tester", killed, lambda _: None)
-    assert whole.begun(client, PROJECT)
-    whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
-    assert [one.stage for one in ledger.read(client, PROJECT)] == ["done"]
 
 
 def test_counts_by_day_of_receipt_are_kept_and_no_day_of_a_user(client: Client) -> None:

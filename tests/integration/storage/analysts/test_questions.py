@@ -12,12 +12,11 @@ from local.clickhouse import LocalClickHouse
 from storage.analyst_views import TABLES, VIEWS
 from storage.client import Client, open_client, scalar
 from storage.migrate import migrate
-from tests.integration.storage import analysts_world
-from tests.integration.storage.analysts_answers import ANSWERS, Asked, Row
-from tests.integration.storage.analysts_session import Refused, Session, expanded
-from tests.integration.storage.analysts_world import DAY_MS, NOW_MS, OTHER, SHOP, World
+from tests.integration.storage.analysts.answers import ANSWERS, Asked, Row
+from tests.integration.storage.analysts.session import Refused, Session, expanded
+from tests.integration.storage.analysts.world import DAY_MS, NOW_MS, OTHER, SHOP, World
 
-PAGE = (Path(__file__).parents[3] / "docs" / "analysts.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "analysts.md").read_text(encoding="utf-8")
 QUESTIONS = re.findall(r"^### (\d+)\. ([^\n]+)\n.*?^```sql\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 LAST_MS = NOW_MS // 1000 * 1000
 
@@ -30,25 +29,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClickHouse
     migrate(server.url())
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="module")
-def database(server: LocalClickHouse) -> Iterator[Client]:
-    client = open_client(server.url())
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def world(database: Client) -> World:
-    world = analysts_world.make()
-    analysts_world.write(database, world)
-    return world
-
-
-@pytest.fixture(scope="module")
-def analyst(server: LocalClickHouse, world: World) -> Session:
-    return Session(server.url("analyst"))
 
 
 @pytest.fixture(scope="module")
