@@ -74,10 +74,11 @@ _PLAIN = {
     "not cloneable": r".*could not be cloned\.?|The object can not be cloned\.?",
     "chunk not loaded": r"Loading (?:CSS )?chunk .+ failed.*|Failed to fetch dynamically imported module.*"
     r"|error loading dynamically imported module.*|Importing a module script failed.*",
-    "fetch failed": r"Failed to fetch|Load failed|NetworkError when attempting to fetch resource\.?|Network request failed",
-    "aborted": r"The user aborted a request\.?|signal is aborted without reason|The operation was aborted\.? ?|Fetch is aborted",
+    "fetch failed": r"Failed to fetch(?: \([\w.:-]+\))?|Load failed(?: \([\w.:-]+\))?|NetworkError when attempting to fetch resource\.?|Network request failed",
+    "aborted": r"The user aborted a request\.?|signal is aborted without reason|The operation was aborted\.? ?|Fetch is aborted|This operation was aborted",
     "quota": r".*exceeded the quota\.?|The quota has been exceeded\.?",
     "script error": r"Script error\.?",
+    "resize observer": r"ResizeObserver loop (?:limit exceeded|completed with undelivered notifications)\.?",
 }
 # Last, since they fit much: Hermes tells no name; JavaScriptCore adds "(In '...', '...' is undefined)"; Chakra has its own verb.
 _CALLING = (
@@ -96,6 +97,9 @@ _SENTENCE = re.compile(
     re.DOTALL,
 )
 _PLAIN_NAMES = tuple(_PLAIN)
+_WHOLE = frozenset(
+    {"stack overflow", "chunk not loaded", "fetch failed", "aborted", "script error", "resize observer"}
+)
 
 FAULT_TYPES = {
     "null": "TypeError",
@@ -145,6 +149,11 @@ def fault(message: str) -> str | None:
 def is_weak(known: str) -> bool:
     """Whether a fault names nothing: many places of one program can have it."""
     return known.endswith((".", ".[]")) or "." not in known
+
+
+def says_it_all(known: str) -> bool:
+    """Whether the sentences of a fault differ only by engine and version, so that its key tells as much as any of them."""
+    return known in _WHOLE
 
 
 def _property(name: str) -> str:

@@ -4,7 +4,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from grouping.fingerprint import javascript, jvm, native, scripts
+from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
 from grouping.fingerprint.forms import Frame, OwnFrame
 
 # Longer names and paths tell no more; the bound keeps a hostile frame as cheap as an honest one.
@@ -43,7 +43,7 @@ _BY_EXTENSION = {
         ],
         Family.JAVASCRIPT,
     ),
-    **dict.fromkeys(["java", "kt", "kts", "scala", "groovy", "clj"], Family.JVM),
+    **dict.fromkeys(["java", "kt", "kts", "scala", "groovy", "clj", "cs", "fs", "vb"], Family.JVM),
     **dict.fromkeys(
         [
             "c",
@@ -84,7 +84,7 @@ class Role(IntEnum):
     PLATFORM = 2
     """The runtime's or the operating system's."""
     SKIPPED = 3
-    """Nobody's: reflection, aborting, allocating, crash handlers."""
+    """Nobody's: reflection, aborting, allocating, crash handlers, comprehensions."""
 
 
 class Site(NamedTuple):
@@ -163,6 +163,7 @@ def _javascript_site(function: str, file: str, in_app: bool) -> Site:
 
 
 def _jvm_site(function: str, file: str, in_app: bool) -> Site:
+    function = dotnet.source_name(function)
     name = jvm.function_name(function)
     if jvm.is_skipped(function):
         role = Role.SKIPPED
@@ -182,6 +183,8 @@ def _script_site(function: str, file: str, in_app: bool) -> Site:
         role = Role.LIBRARY
     elif scripts.is_runtime(file):
         role = Role.PLATFORM
+    elif scripts.is_comprehension(function):
+        role = Role.SKIPPED
     else:
         role = Role.APP if in_app else Role.LIBRARY
     return Site(role, name, scripts.file_name(file), Family.OTHER, in_app, not name)

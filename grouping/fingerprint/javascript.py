@@ -64,6 +64,10 @@ _HEX_HASH = re.compile(r"(?=[a-fA-F]*\d)[0-9a-fA-F]{6,64}\Z")
 _MIXED_HASH = re.compile(r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z")
 # Eight letters with a capital inside, after a dash: by chance a hash of Vite has no digit. Too weak to call the file built.
 _LETTERS_HASH = re.compile(r"(?=[A-Za-z][a-z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z]{8}\Z")
+# Vite's hashes are base64url: every fifth has a dash or an underscore inside. Source texts are seldom named so, and not by `.ts`.
+_DASHED_HASH = re.compile(
+    r"-(?=[\w-]{0,7}[_-])(?=[\w-]{0,7}[a-z])(?=[\w-]{0,7}[A-Z])(?=[\w-]{0,7}\d)[\w-]{8}(?=\.(?:m?js|css)\Z)"
+)
 _SHORTEST_HASH = 6
 # No file's own name is longer.
 _NAME_CHARACTERS = 120
@@ -175,6 +179,8 @@ def survives_minifying(name: str) -> bool:
 
 def _without_hash(name: str) -> str:
     """`main.5f3a2b1c.js` and `index-BxK2s9aQ.js` without what changes from build to build."""
+    if "-" in name:
+        name = _DASHED_HASH.sub("", name)
     parts = _SEPARATORS.split(name)
     kept = ["" if len(parts) > 1 and _HEX_HASH.match(parts[0]) else parts[0]]
     for separator, part in zip(parts[1::2], parts[2::2], strict=True):

@@ -121,7 +121,7 @@ def is_library(function: str) -> bool:
 
 def function_name(function: str) -> str:
     """`package.Class.method` without generated numbers; renamed segments become `*`."""
-    owner, dot, method = function.partition("(")[0].rpartition(".")
+    owner, dot, method = _declared(function).rpartition(".")
     if "$" in method:
         method = _LAMBDA.sub(_lambda_owner, method[:_METHOD_CHARACTERS])
     name = owner + dot + method
@@ -135,6 +135,14 @@ def function_name(function: str) -> str:
         method = "*"
     folders = ["*" if len(part) <= _SHORT and part not in _KEPT_SHORT else part for part in package]
     return ".".join([*folders, owner, method])
+
+
+def _declared(function: str) -> str:
+    """Without arguments; of .NET also without type arguments and the second dot of a constructor."""
+    function = function.partition("(")[0].rstrip()
+    if function.endswith("]"):
+        function = function.partition("[")[0]
+    return function.replace("..", ".") if function.endswith("ctor") else function
 
 
 def _lambda_owner(found: re.Match[str]) -> str:

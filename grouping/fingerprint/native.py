@@ -1,11 +1,13 @@
-"""Native symbols: C, C++, Objective-C, Swift and Rust, without what compilers and linkers add."""
+"""Native symbols: C, C++, Objective-C, Swift, Rust and Go, without what compilers and linkers add."""
 
 import re
 
 _SUFFIX = re.compile(
     r"(?:\.cold(?:\.\d{1,5})?|\.(?:isra|constprop|part|llvm|lto_priv|vec)\.\d{1,20}|\$VARIANT\$\w{1,20}|\$s?\d{1,5}|\.\d{1,20}"
     r"|::h[0-9a-f]{16}|_block_invoke(?:[_.]\d{1,5})*|_vec\.\d{1,5}|@plt|@@?[A-Z]{1,10}_[\d.]{1,10}|\s\+\s(?:0x[0-9a-f]{1,16}|\d{1,12})"
-    r"|\+0?x?[0-9a-f]{1,16}:?)\Z"
+    r"|\+0?x?[0-9a-f]{1,16}:?"
+    # Go counts closures; outside of functions, in `glob..func1`, one has no other name.
+    r"|(?<!glob\.)\.(?:func|gowrap|deferwrap)\d{1,5}|-fm|-range\d{1,5})\Z"
 )
 # No suffix is longer, and none stands more often than that at the end of one name.
 _SUFFIX_CHARACTERS = 40
@@ -17,6 +19,7 @@ _SWIFT = re.compile(
     r"|generic specialization <[^>]*> of |implicit closure #\d+ in |protocol witness for |thunk for |reabstraction thunk helper |static "
     r"|function signature specialization <[^>]*> of |\(extension in [^)]*\):|\(\d+\) (?:suspend|await) resume partial function for )+"
 )
+_GO_RECEIVER = re.compile(r"\(\*(\w+)(?:\[[^\]]*\])?\)(?=\.)")
 _CONFORMANCE = re.compile(r" in conformance .*\Z")
 _ADDRESS = re.compile(r"\A(?:0x[0-9a-fA-F]+|\d+|-?None)\b")
 _RETURN_TYPE = re.compile(
@@ -77,7 +80,7 @@ def function_name(function: str) -> str:
         .replace("{{closure}}", "")
         .replace("operator()", "operator_call")
     )
-    name = _without_brackets(name)
+    name = _without_brackets(_GO_RECEIVER.sub(r"\1", name) if "(*" in name else name)
     name = _RETURN_TYPE.sub("", name.strip())
     return name.strip(" :*&")
 

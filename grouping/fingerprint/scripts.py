@@ -4,11 +4,26 @@ import re
 
 # What an interpreter appends for a piece of code without a name of its own: its owner is the place.
 _NAMELESS = re.compile(
-    r"(?:\.<(?:lambda|listcomp|dictcomp|setcomp|genexpr|anonymous closure)>|(?:\.|::)?\{closure\}|(?<=\w) \(\d+ levels\))+\Z"
+    r"(?:(?:\.<locals>)?\.<(?:lambda|listcomp|dictcomp|setcomp|genexpr|anonymous closure)>|(?:\.|::)?\{closure\}|(?<=\w) \(\d+ levels\))+\Z"
 )
 _ANONYMOUS = frozenset(
-    {"", "<module>", "<lambda>", "<main>", "<anonymous>", "<top (required)>", "<string>", "?", "null"}
+    {
+        "",
+        "<module>",
+        "<lambda>",
+        "<genexpr>",
+        "<listcomp>",
+        "<dictcomp>",
+        "<setcomp>",
+        "<main>",
+        "<anonymous>",
+        "<top (required)>",
+        "<string>",
+        "?",
+        "null",
+    }
 )
+_COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
 _BLOCK = re.compile(r"\A(?:block (?:\(\d+ levels\) )?in |rescue in |ensure in |new )")
 _LIBRARY = ("site-packages/", "dist-packages/", "/gems/", "/vendor/", ".pub-cache/", "/flutter/", "/deps/")
 _RUNTIME = ("<frozen ", "<__array_function__", "dart:", "/lib/python", "/lib/ruby/", "/usr/lib/erlang/")
@@ -22,6 +37,11 @@ def is_runtime(path: str) -> bool:
 def is_library(path: str) -> bool:
     """Whether a file is an installed package's, whatever its mark says."""
     return any(part in f"/{path}" for part in _LIBRARY)
+
+
+def is_comprehension(function: str) -> bool:
+    """Whether a frame stands directly above its owner's: Python 3.12 and later have none for it."""
+    return function in _COMPREHENSIONS
 
 
 def function_name(function: str) -> str:

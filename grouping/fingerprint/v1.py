@@ -1,7 +1,7 @@
 """Grouping mechanism v1: error type, engine-neutral fault and the first cleaned frames of the app; else the message."""
 
 from grouping.fingerprint import javascript
-from grouping.fingerprint.faults import FAULT_TYPES, ONE_TYPE, fault, is_weak
+from grouping.fingerprint.faults import FAULT_TYPES, ONE_TYPE, fault, is_weak, says_it_all
 from grouping.fingerprint.forms import ErrorForm, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
 from grouping.fingerprint.messages import headline, template
@@ -68,7 +68,7 @@ def _message_parts(platform: str | None, chain: list[ErrorForm], places: list[Pl
     if root is not top:
         parts.append(f"cause type {_type(root)}")
     # A template would drop the one word that a quoting engine says.
-    named = known is not None and not is_weak(known)
+    named = known is not None and (says_it_all(known) or not is_weak(known))
     parts.append(f"fault {known}" if named else f"message {template(_message(root))}")
     parts.extend([f"frame {helper.text}" for place in places for helper in place.helpers])
     return tuple(parts)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.fingerprint.faults import fault, is_weak
+from tests.unit.grouping.fingerprint.events import event, grouped
 
 SAME = {
     "null.price": [
@@ -105,6 +106,19 @@ SAME = {
         "Load failed",
         "NetworkError when attempting to fetch resource.",
         "Network request failed",
+        "Failed to fetch (api.example.com)",
+    ],
+    "aborted": [
+        "The user aborted a request.",
+        "signal is aborted without reason",
+        "The operation was aborted. ",
+        "Fetch is aborted",
+        "This operation was aborted",
+    ],
+    "script error": ["Script error.", "Script error"],
+    "resize observer": [
+        "ResizeObserver loop limit exceeded",
+        "ResizeObserver loop completed with undelivered notifications.",
     ],
 }
 
@@ -136,6 +150,17 @@ def test_what_an_application_says_is_no_fault_of_an_engine(message: str) -> None
 )
 def test_a_fault_without_a_name_is_weak(key: str, weak: bool) -> None:
     assert is_weak(key) is weak
+
+
+@pytest.mark.parametrize("key", ["fetch failed", "aborted", "script error", "resize observer"])
+def test_engines_that_show_no_stack_agree_all_the_same(key: str) -> None:
+    found = {grouped(event("Error", message)).parts for message in SAME[key]}
+    assert found == {("type Error", f"fault {key}")}
+
+
+def test_without_a_stack_a_weak_fault_tells_less_than_the_words_that_name_something() -> None:
+    found = grouped(event("TypeError", "total is not a function"))
+    assert found.parts == ("type TypeError", "message total is not a function")
 
 
 @given(st.text(max_size=600))

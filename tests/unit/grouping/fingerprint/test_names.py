@@ -2,7 +2,7 @@
 
 import pytest
 
-from grouping.fingerprint import javascript, jvm, native, scripts
+from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,12 @@ def test_javascript_functions(sent: str, name: str) -> None:
         ("http://localhost:8080/file.js?v=729825199", "file.js"),
         ("/assets/index-BxK2s9aQ.js", "index.js"),
         ("/assets/index-DiwrgTda.js", "index.js"),
+        ("/assets/Checkout-C-_x1y2Z.js", "Checkout.js"),
+        ("/assets/Checkout--x_1y2ZB.mjs", "Checkout.mjs"),
+        ("/assets/user-list-B_n9a-Zx.js", "user-list.js"),
+        ("src/checkout-step_two.js", "checkout-step_two.js"),
+        ("src/plan-UI-Parts.js", "plan-UI-Parts.js"),
+        ("src/plan-to-Item2.tsx", "plan-to-Item2.tsx"),
         ("42.4f8a91c2.chunk.js", ".chunk.js"),
         ("cd351f7250857e22ceaa.worker.js", ".worker.js"),
         ("bundle-613EDD44F3305B9D75D4679663900F2BCDDDC326F247CA3202A3A4219FD412D3", "bundle"),
@@ -101,10 +107,36 @@ def test_frames_of_builds_are_recognised(path: str, line: int, column: int, mini
         ("", ""),
         ("com.example.io.Reader.open", "com.example.io.Reader.open"),
         ("com.sun.proxy.$Proxy12.total", "com.sun.proxy.total"),
+        ("Shop.Cart..ctor", "Shop.Cart.ctor"),
+        ("Shop.Cart..cctor", "Shop.Cart.cctor"),
+        ("Shop.Cart.Total[T] (System.Int32 id)", "Shop.Cart.Total"),
+        ("Shop.Cart.Total[System.String](System.Int32 id)", "Shop.Cart.Total"),
     ],
 )
 def test_jvm_functions(sent: str, name: str) -> None:
     assert jvm.function_name(sent) == name
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ("Shop.Cart.Total", "Shop.Cart.Total"),
+        ("Shop.Cart.<LoadAsync>d__12.MoveNext", "Shop.Cart.LoadAsync"),
+        ("Shop.Cart+<LoadAsync>d__12`1.MoveNext()", "Shop.Cart.LoadAsync"),
+        ("Shop.Cart.<>c__DisplayClass3_0.<Find>b__1", "Shop.Cart.Find"),
+        ("Shop.Cart+<>c.<Find>b__7_0", "Shop.Cart.Find"),
+        ("Shop.Cart.<Find>b__7_0", "Shop.Cart.Find"),
+        ("Shop.Cart.<>c__DisplayClass3_0.<<Find>b__1>d.MoveNext", "Shop.Cart.Find"),
+        ("Shop.Cart.<Find>g__Best|7_0", "Shop.Cart.Find.Best"),
+        ("Shop.Cart.<<Find>g__Best|7_0>d.MoveNext", "Shop.Cart.Find.Best"),
+        ("Shop.Cart.<.ctor>b__0_1", "Shop.Cart..ctor"),
+        ("Shop.Reader.MoveNext", "Shop.Reader.MoveNext"),
+        ("lantern::apply<int>(int)", "lantern::apply<int>(int)"),
+        ("com.example.Cart.<init>", "com.example.Cart.<init>"),
+    ],
+)
+def test_what_the_compiler_of_dotnet_makes_of_a_method_is_the_method(sent: str, name: str) -> None:
+    assert dotnet.source_name(sent) == name
 
 
 @pytest.mark.parametrize(
@@ -141,6 +173,15 @@ def test_jvm_machinery_is_skipped(function: str) -> None:
         ("CheckHandle+0x15a519c", "CheckHandle"),
         ("0x193c9c000 + 0xe0c", ""),
         ("(anonymous namespace)::apply(int)", "apply"),
+        ("main.(*Server).handle", "main.Server.handle"),
+        ("main.(*List[...]).Push", "main.List.Push"),
+        ("main.Server.handle", "main.Server.handle"),
+        ("main.(*Server).handle-fm", "main.Server.handle"),
+        ("main.run.func2", "main.run"),
+        ("main.run.func1.2", "main.run"),
+        ("main.(*Server).run.func1.gowrap3", "main.Server.run"),
+        ("example.com/shop/pay.Charge.deferwrap1", "example.com/shop/pay.Charge"),
+        ("main.glob..func1", "main.glob..func1"),
     ],
 )
 def test_native_functions(sent: str, name: str) -> None:
@@ -183,6 +224,11 @@ def test_names_of_an_app_are_places(name: str) -> None:
         ("Cart.total", "Cart.total"),
         ("outer.inner", "outer.inner"),
         ("Cart.total.<listcomp>.<lambda>", "Cart.total"),
+        ("Cart.total.<locals>.<listcomp>", "Cart.total"),
+        ("Cart.total.<locals>.<listcomp>.<locals>.<lambda>", "Cart.total"),
+        ("total.<locals>.inner", "total.<locals>.inner"),
+        ("<lambda>.<locals>.<genexpr>", ""),
+        ("<genexpr>", ""),
         ("<module>", ""),
         ("<lambda>", ""),
         ("block in run", "run"),

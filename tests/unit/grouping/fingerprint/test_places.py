@@ -175,3 +175,25 @@ def test_without_a_stack_an_engines_fault_counts_where_it_names_something() -> N
         grouped(event("TypeError", "undefined is not a function")).parts[1]
         == "message undefined is not a function"
     )
+
+
+def test_a_comprehension_is_where_its_function_is_whatever_the_version_of_python() -> None:
+    owner = frame("total", "shop/cart.py")
+    inlined = places([owner], "KeyError", "python")
+    assert inlined == ["frame total in shop/cart.py"]
+    for name in ("<listcomp>", "<dictcomp>", "<setcomp>", "total.<locals>.<listcomp>"):
+        assert places([frame(name, "shop/cart.py"), owner], "KeyError", "python") == inlined
+
+
+@pytest.mark.parametrize("platform", ["android", "ios"])
+def test_methods_of_dotnet_keep_their_place_when_the_compiler_counts_otherwise(platform: str) -> None:
+    names = ("Shop.Cart.<Load>d__4.MoveNext", "Shop.Cart.<Load>d__7.MoveNext", "Shop.Cart.Load")
+    assert {tuple(places([frame(name, "Cart.cs")], "E", platform)) for name in names} == {
+        ("frame Shop.Cart.Load",)
+    }
+
+
+def test_equal_methods_of_two_types_in_go_are_two_places() -> None:
+    one, other = (places([frame(f"main.(*{kind}).run", "/src/main.go")]) for kind in ("Server", "Client"))
+    assert one == ["frame main.Server.run"]
+    assert other == ["frame main.Client.run"]
