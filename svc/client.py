@@ -7,10 +7,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from svc.breadcrumbs import client_form, crumb_of
 from svc.event import Builder, Picture, fitted
@@ -27,6 +27,8 @@ from svc.upload import Uploader
 VERSION: Final = "0.1.0"
 SDK: Final = f"svc-python/{VERSION}"
 _MARK: Final = "__svc_event_id__"
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class Client:
@@ -103,12 +105,22 @@ class Client:
     ) -> Picture:
         ns = time.time_ns()
         scope = self.scope.snapshot()
-        if tags:
-            scope = scope._replace(tags=self.scope.merged(tags))
-        if user is not None:
-            scope = scope._replace(user=self.scope.user_of(user))
-        group = None if fingerprint is None else [text_of(part, 500) for part in list(fingerprint)[:20]]
+        if (own_tags := self._given("tags", self.scope.merged, tags)) is not None:
+            scope = scope._replace(tags=own_tags)
+        if (own_user := self._given("user", self.scope.user_of, user)) is not None:
+            scope = scope._replace(user=own_user)
+        group = self._given("fingerprint", _fingerprint, fingerprint)
         return Picture(self._ids.new(ns), ns, chain(error, caller), scope, group)
+
+    def _given(self, what: str, read: Callable[[A], R], value: A | None) -> R | None:
+        """What a capture was given for its event alone; what can't be read must not cost the event."""
+        if value is None:
+            return None
+        try:
+            return read(value)
+        except Exception as error:
+            self._notices.once(f"bad {what}", "capture_exception: %s left out: %r", what, error)
+            return None
 
     def _queue(self, picture: Picture) -> bool:
         """With a queue on disk the event is developed and written before the capture returns: the next line may kill us."""
@@ -173,6 +185,11 @@ class Client:
         self.scope.renew_lock()
         if self.transport is not None:
             self.transport.renew()
+
+
+def _fingerprint(parts: Iterable[object]) -> list[str]:
+    """At most 20 parts as texts; one text is one part."""
+    return [text_of(part, 500) for part in ([parts] if isinstance(parts, str) else list(parts)[:20])]
 
 
 def _mark(error: BaseException, event_id: str) -> None:

@@ -49,7 +49,12 @@ class Ambient:
         self._user = None if user is None else self.user_of(user)
 
     def user_of(self, user: Mapping[str, Any]) -> dict[str, Any]:
-        """The user as it travels: `id`, `name`, `anonymous` as given, `linkHashes`. Other fields stay behind."""
+        """The user as it travels: `id`, `name`, `anonymous` as given, `linkHashes`. Other fields stay behind.
+
+        Raises TypeError for what can't be one, and whatever a hostile mapping raises.
+        """
+        if not hasattr(user, "get"):
+            raise TypeError(f"a user is a mapping such as {{'id': '42'}}, not {type(user).__name__}")
         made: dict[str, Any] = {}
         for key in ("id", "name"):
             if user.get(key) is not None:
@@ -113,6 +118,8 @@ class Ambient:
 
 def _merged(tags: Mapping[str, str], more: Mapping[str, object]) -> tuple[dict[str, str], Counter[str]]:
     """Tags with more over them, and how many were clipped and dropped for it."""
+    if not hasattr(more, "items"):
+        raise TypeError(f"tags are a mapping such as {{'plan': 'pro'}}, not {type(more).__name__}")
     merged, cuts = dict(tags), Counter[str]()
     for key, value in more.items():
         name = key if type(key) is str else text_of(key)

@@ -237,3 +237,48 @@ def test_many_threads_may_use_the_scope_at_once(start: Start) -> None:
     assert {event["error"]["message"] for event in ingest.events} == {
         f"{a}-{b}" for a in range(8) for b in range(50)
     }
+
+
+class Unreadable(dict[str, str]):
+    """A mapping that fails when it is read."""
+
+    def items(self) -> Any:
+        raise RuntimeError("closed")
+
+    def get(self, *_: Any) -> Any:
+        raise RuntimeError("closed")
+
+
+@pytest.mark.parametrize(
+    "bad", ["text", 7, [("a", "b")], Unreadable(a="b")], ids=lambda bad: type(bad).__name__
+)
+@pytest.mark.parametrize("field", ["tags", "user"])
+def test_a_bad_argument_of_a_capture_loses_itself_and_not_the_event(
+    start: Start, field: str, bad: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    ingest = start()
+    svc.set_tag("feature", "pay")
+    svc.set_user({"id": "7"})
+    event_id = svc.capture_exception(ValueError("kept"), **{field: bad})
+    assert svc.flush(10)
+    (event,) = ingest.events
+    assert (event["id"], event["tags"], event["user"]) == (event_id, {"feature": "pay"}, {"id": "7"})
+    assert f"capture_exception: {field} left out" in caplog.text
+
+
+def test_a_fingerprint_given_as_one_text_is_one_part(start: Start) -> None:
+    ingest = start()
+    svc.capture_exception(ValueError(), fingerprint="payment down")
+    svc.capture_exception(ValueError(), fingerprint=7)  # type: ignore[arg-type]
+    assert svc.flush(10)
+    assert [event.get("fingerprint") for event in ingest.events] == [["payment down"], None]
+
+
+def test_what_is_no_user_and_no_tags_is_named_in_the_log(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    start()
+    svc.set_user("jo")  # type: ignore[arg-type]
+    svc.set_tags(["a"])  # type: ignore[arg-type]
+    assert "a user is a mapping such as {'id': '42'}, not str" in caplog.text
+    assert "tags are a mapping such as {'plan': 'pro'}, not list" in caplog.text
