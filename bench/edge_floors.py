@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaProducer
 
 from edge.admit import STRICT, admit, checked_text, open_batch
 from edge.body import inflate
+from edge.sound import cut, sound_ids
 from schemas.chunks import encode_chunk
 from schemas.payload import compress
 from schemas.topics import MAX_RECORD_BYTES
@@ -35,8 +36,10 @@ def decode_cost(bodies: Sequence[bytes]) -> float:
 
     def work() -> None:
         for body in plain:
-            for raw in open_batch(checked_text(body)):
-                admit(raw, STRICT)
+            pieces = cut(body)
+            if pieces is None or sound_ids(pieces) is None:
+                for raw in open_batch(checked_text(body)):
+                    admit(raw, STRICT)
 
     return _cost(work, len(bodies) * BATCH)
 

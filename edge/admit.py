@@ -18,7 +18,8 @@ from schemas.event import Batch, Event, LenientError, LenientEvent
 from schemas.event import Error as StrictError
 from schemas.limits import Limit
 
-_MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises at bytes that aren't what they should be."""
 _TOO_DEEP: Final = "JSON is nested too deeply"
 
 
@@ -52,10 +53,10 @@ def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
     """
     try:
         decoded = rules.decode(event)
-    except _MALFORMED:
+    except MALFORMED:
         return _admit_slowly(bytes(event), rules)
     cause = decoded.error.cause
-    if not _in_utc(decoded) or (cause is not None and _too_deep(cause)):
+    if not _in_utc(decoded) or (cause is not None and too_deep(cause)):
         return _admit_slowly(bytes(event), rules)
     event_id = decoded.id
     if event_id.islower():
@@ -83,7 +84,7 @@ def split_batch(body: bytes) -> list[Raw] | None:
     """The same, or None where the wrapper has to be looked at more closely."""
     try:
         return _decode_batch(body).events
-    except _MALFORMED:
+    except MALFORMED:
         return None
 
 
@@ -92,7 +93,7 @@ def open_batch_slowly(body: bytes) -> list[Raw]:
     mended = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
     try:
         wrapper = _decode_wrapper(mended)
-    except _MALFORMED as error:
+    except MALFORMED as error:
         _refuse_json(mended, error)
     events_text = wrapper.get("events")
     if events_text is None or bytes(events_text) == b"null":
@@ -114,7 +115,7 @@ def _admit_slowly(event: bytes, rules: Rules) -> tuple[str, bytes]:
         raise Refused(found)
     try:
         decoded = rules.decode(event)
-    except _MALFORMED:
+    except MALFORMED:
         decoded, event = _with_whole_numbers(event, rules)
     if decoded.id.islower():
         return decoded.id, event
@@ -125,7 +126,7 @@ def _with_whole_numbers(event: bytes, rules: Rules) -> tuple[Event, bytes]:
     try:
         event = repair.with_whole_numbers(event)
         return rules.decode(event), event
-    except (*_MALFORMED, ValueError) as error:
+    except (*MALFORMED, ValueError) as error:
         raise Refused([Detail("event", str(error))]) from None
 
 
@@ -146,7 +147,8 @@ def _in_utc(event: Event) -> bool:
     return True
 
 
-def _too_deep(cause: StrictError | LenientError | None) -> bool:
+def too_deep(cause: StrictError | LenientError | None) -> bool:
+    """Whether the causes below an error are more than the limit."""
     depth = 0
     while cause is not None:
         depth += 1

@@ -29,9 +29,9 @@ def accepted() -> web.Response:
     return web.Response(status=202, body=_ACCEPTED_BODY, headers=_JSON_HEADERS)
 
 
-def batch(total: int, rejected: list[RejectedEvent]) -> web.Response:
+def batch(accepted: int, rejected: list[RejectedEvent]) -> web.Response:
     """202 to a batch whose wrapper is valid, whatever became of its events (contract, section 2, point 2)."""
-    body = _encode(BatchResponse(total - len(rejected), len(rejected), rejected))
+    body = _encode(BatchResponse(accepted, len(rejected), rejected))
     return web.Response(status=202, body=body, headers=_JSON_HEADERS)
 
 

@@ -5,7 +5,7 @@ chunk of its partition is under way (as Nagle's algorithm does: the busier, the 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
@@ -52,13 +52,21 @@ class Chunker:
         return done
 
     def add_all(
-        self, partition: int, partitions: int, events: Iterable[EventTuple]
+        self, partition: int, partitions: int, events: Sequence[EventTuple]
     ) -> list[asyncio.Future[None]]:
         """Put one partition's events into chunks, in order; a future for each chunk that has one of them."""
         line = self._lines.get((partition, partitions))
         if line is None:
             line = self._lines[partition, partitions] = _Line()
         most_events, most_bytes = self._limits.events, self._limits.bytes
+        size = sum([len(event[4]) for event in events])
+        if events and len(line.events) + len(events) < most_events and line.size + size < most_bytes:
+            # Nearly always: the chunk isn't full after these either.
+            done = self._opened(partition, partitions, line)
+            line.events += events
+            line.size += size
+            self.waiting_events += len(events)
+            return [done]
         chunks: list[asyncio.Future[None]] = []
         open_chunk = False
         for event in events:

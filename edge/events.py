@@ -1,23 +1,13 @@
 """The two endpoints that take events (protocol, section 4), each check in the order of the contract, section 2, point 1."""
 
-import asyncio
-import time
 from typing import Final
 
 from aiohttp import web
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from edge import answers
-from edge.admit import (
-    LENIENT,
-    STRICT,
-    Refused,
-    Rules,
-    admit,
-    checked_text,
-    open_batch_slowly,
-    split_batch,
-)
+from edge.admission import admit_batch, admit_single
+from edge.admit import LENIENT, STRICT, Refused, Rules
 from edge.auth import authenticate
 from edge.body import BodyReader
 from edge.faults import Fault
@@ -27,14 +17,10 @@ from edge.metrics import Metrics
 from edge.outcomes import Outcomes, Refusal
 from edge.projects import ProjectDirectory
 from edge.ratelimit import RateLimiter
-from schemas.errors import Detail, RejectedEvent, WireError
+from schemas.errors import Detail, WireError
 from schemas.limits import Limit
 from schemas.projects import Project
 
-_LARGE_BYTES: Final = 65_536
-"""From here on a body's slow path leaves the loop to others, in a thread."""
-_SLICE_SECONDS: Final = 0.004
-"""Longest that a batch works at a stretch."""
 _OUTCOMES: Final[dict[WireError, Refusal]] = {
     WireError.VALIDATION_FAILED: "invalid",
     WireError.PAYLOAD_TOO_LARGE: "tooLarge",
@@ -59,7 +45,7 @@ class Ingest(Struct, frozen=True):
         try:
             head, body = await self._open(request, token, project)
             try:
-                event = await _admit(checked_text(body), _rules(project, head.sdk))
+                event = await admit_single(body, _rules(project, head.sdk))
             except Refused as refused:
                 raise _invalid(refused) from None
             await self.intake.safe(self.intake.put(project, head.sdk, (event,)))
@@ -75,19 +61,22 @@ class Ingest(Struct, frozen=True):
         try:
             head, body = await self._open(request, token, project)
             try:
-                events = await _open_batch(checked_text(body))
+                events, rejected = await admit_batch(body, _rules(project, head.sdk))
             except Refused as refused:
                 raise _invalid(refused) from None
-            admitted, rejected = await _admit_all(events, _rules(project, head.sdk))
-            await self.intake.safe(self.intake.put(project, head.sdk, admitted))
+            accepted = len(events)
+            chunks = self.intake.put(project, head.sdk, events)
+            # What waits for Kafka shouldn't hold its text: the next body takes the place, which is still in the cache.
+            del body, events
+            await self.intake.safe(chunks)
         except Fault as fault:
             self._count_refusal(project, request, fault)
             raise
-        if admitted:
-            self.metrics.count(project.id, head.sdk, "accepted", "", len(admitted))
+        if accepted:
+            self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
         for event in rejected:
             self._count(project.id, head.sdk, "invalid", _reason(event.details))
-        return answers.batch(len(events), rejected)
+        return answers.batch(accepted, rejected)
 
     def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
         try:
@@ -117,39 +106,6 @@ class Ingest(Struct, frozen=True):
     def _count(self, project: str, sdk: str, outcome: Refusal, reason: str) -> None:
         self.metrics.count(project, sdk, outcome, reason)
         self.outcomes.count(project, sdk, outcome, reason)
-
-
-async def _admit_all(
-    events: list[Raw], rules: Rules
-) -> tuple[list[tuple[str, bytes | Raw]], list[RejectedEvent]]:
-    admitted: list[tuple[str, bytes | Raw]] = []
-    rejected: list[RejectedEvent] = []
-    code = WireError.VALIDATION_FAILED.code
-    pause_at = time.perf_counter() + _SLICE_SECONDS
-    for index, raw in enumerate(events):
-        try:
-            admitted.append(admit(raw, rules) if len(raw) < _LARGE_BYTES else await _admit(raw, rules))
-        except Refused as refused:
-            rejected.append(RejectedEvent(index, code, refused.details))
-        if time.perf_counter() > pause_at:
-            await asyncio.sleep(0)
-            pause_at = time.perf_counter() + _SLICE_SECONDS
-    return admitted, rejected
-
-
-async def _admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
-    if len(event) < _LARGE_BYTES:
-        return admit(event, rules)
-    return await asyncio.to_thread(admit, event, rules)
-
-
-async def _open_batch(body: bytes) -> list[Raw]:
-    events = split_batch(body)
-    if events is not None:
-        return events
-    if len(body) < _LARGE_BYTES:
-        return open_batch_slowly(body)
-    return await asyncio.to_thread(open_batch_slowly, body)
 
 
 def _rules(project: Project, sdk: str) -> Rules:

@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from struct import iter_unpack
 
-from msgspec import Raw
-
+from edge.admission import Admitted
 from edge.chunker import Chunker, EventTuple
 from edge.faults import unavailable
 from edge.sink import Sink
@@ -22,18 +23,18 @@ class Intake:
         self._chunker = chunker
         self._sink = sink
 
-    def put(
-        self, project: Project, sdk: str, events: Iterable[tuple[str, bytes | Raw]]
-    ) -> list[asyncio.Future[None]]:
+    def put(self, project: Project, sdk: str, events: Sequence[Admitted]) -> list[asyncio.Future[None]]:
         """Hand events, each with its id, to their chunks; the futures end when those are safe."""
-        number = project.number
-        seed, received_ms = project_seed(number), time.time_ns() // 1_000_000
+        number, received_ms = project.number, time.time_ns() // 1_000_000
+        seed = project_seed(number)
         # Before Kafka was ever reached its partitions aren't known: one line, spread when it is drained.
         partitions = self._sink.partitions or 1
-        lines: dict[int, list[EventTuple]] = {}
-        for event_id, event in events:
-            line = lines.setdefault(partition_of(seed, event_id, partitions), [])
-            line.append((number, bytes.fromhex(event_id.replace("-", "")), received_ms, sdk, compress(event)))
+        lines: defaultdict[int, list[EventTuple]] = defaultdict(list)
+        digits = "".join([event_id for event_id, _ in events]).replace("-", "")
+        raw_ids = iter_unpack("16s", bytes.fromhex(digits))
+        for (event_id, event), (raw_id,) in zip(events, raw_ids, strict=True):
+            line = lines[partition_of(seed, event_id, partitions)]
+            line.append((number, raw_id, received_ms, sdk, compress(event)))
         add_all = self._chunker.add_all
         return [chunk for partition, line in lines.items() for chunk in add_all(partition, partitions, line)]
 

@@ -94,7 +94,7 @@ def test_both_paths_give_one_verdict(body: bytes, rules: Rules) -> None:
     slow = rules.violations(json.loads(body))
     try:
         decoded = rules.decode(body)
-        fast = admission._in_utc(decoded) and not admission._too_deep(decoded.error.cause)
+        fast = admission._in_utc(decoded) and not admission.too_deep(decoded.error.cause)
     except (msgspec.DecodeError, RecursionError):
         fast = False
     if fast:
