@@ -8,7 +8,8 @@ from aiohttp import web
 from msgspec import Meta, Struct
 
 from dashboard.refusals import Refused, invalid, not_found
-from schemas.errors import Detail, WireError
+from dashboard.violations import detail_of
+from schemas.errors import WireError
 from schemas.ids import parse_hex64
 from schemas.limits import Limit
 from schemas.times import parse_iso
@@ -69,7 +70,7 @@ def _convert(given: Any, kind: type[S]) -> S:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Refused(WireError.VALIDATION_FAILED, [detail_of(error)]) from None
+        raise Refused(WireError.VALIDATION_FAILED, [detail_of(error, kind)]) from None
 
 
 async def decode_body(request: web.Request, kind: type[S]) -> S:
@@ -79,15 +80,9 @@ async def decode_body(request: web.Request, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(await request.read(), type=kind)
     except msgspec.ValidationError as error:
-        raise Refused(WireError.VALIDATION_FAILED, [detail_of(error)]) from None
+        raise Refused(WireError.VALIDATION_FAILED, [detail_of(error, kind)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise invalid("", f"the body is not JSON: {error}") from None
-
-
-def detail_of(error: msgspec.ValidationError) -> Detail:
-    """What msgspec found, as a dotted path and a sentence."""
-    sentence, _, place = str(error).partition(" - at `")
-    return Detail(place.removesuffix("`").removeprefix("$").removeprefix("."), sentence)
+        raise invalid("body", f"the body is not JSON: {error}") from None
 
 
 def is_text(value: str) -> bool:

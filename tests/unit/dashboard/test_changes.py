@@ -53,7 +53,7 @@ async def test_many_issues_are_changed_alike(site: Site) -> None:
         ({"ignoreUntil": {"events": 0}}, "ignoreUntil.events"),
         ({"ignoreUntil": {"events": 1, "users": 1}}, "ignoreUntil"),
         ({"ignoreUntil": {"time": "soon"}}, "ignoreUntil.time"),
-        ({"ignoreUntil": {"days": 1}}, "ignoreUntil"),
+        ({"ignoreUntil": {"days": 1}}, "ignoreUntil.days"),
         ({"assignee": ""}, "assignee"),
     ],
 )

@@ -104,7 +104,7 @@ async def test_a_test_saves_nothing(full: Site) -> None:
         ([{"name": "a", "match": "type:X"}], "rules[0]"),
         ([ONE, ONE], "rules[1].name"),
         ([ONE | {"name": ""}], "rules[0].name"),
-        ([ONE | {"colour": "red"}], "rules[0]"),
+        ([ONE | {"colour": "red"}], "rules[0].colour"),
     ],
 )
 async def test_what_could_not_be_saved_is_refused_as_saving_refuses_it(
