@@ -1,5 +1,6 @@
 """What the subcommands share at the terminal: settings read with one-line complaints, JSON and tables out."""
 
+import os
 import sys
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from schemas.settings import BadSetting, load
 S = TypeVar("S", bound=msgspec.Struct)
 
 BAD_SETTING_STATUS = 2
+_FILE_WIDTH = 160
 
 
 def settings_of(workspace: Workspace, struct: type[S]) -> S:
@@ -42,5 +44,6 @@ def print_json(value: object) -> None:
 
 
 def console() -> Console:
-    """Standard output for people."""
-    return Console(highlight=False, soft_wrap=True)
+    """Standard output for people; what goes to a file or a pipe is not folded to the width of a terminal."""
+    fits = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, soft_wrap=True, width=None if fits else _FILE_WIDTH)

@@ -158,6 +158,8 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
 @click.pass_obj
 def update(workspace: Workspace, /, project: str, as_json: bool, **given: Any) -> None:
     """Change a project, named by its id or its name."""
+    if all(value in {None, ()} for value in given.values()):
+        raise click.UsageError("nothing to change: give at least one of the options")
     changed = _edited(workspace, project, lambda p: project_edits.update(p, _changes(given)))
     if as_json:
         print_json(changed)

@@ -24,6 +24,8 @@ from storage.replay import replay_grouped, replay_issues
 
 _DIFFERENT = 1
 _SHOWN = 40
+# An id in parentheses; a name is folded to it where the terminal is narrow.
+_PROJECT_WIDTH = 12
 
 
 @click.command()
@@ -98,9 +100,9 @@ def _today() -> date:
 
 def _show(result: Reconciliation, behind: list[Lag], repaired: dict[str, int]) -> None:
     out = console()
-    table = Table(box=SIMPLE, pad_edge=False)
-    table.add_column("project", overflow="fold")
-    for name in ("accepted", "repeats", "dead", "stored", "payloads", "rollups", "in issues", "issues"):
+    table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)
+    table.add_column("project", overflow="fold", min_width=_PROJECT_WIDTH)
+    for name in ("accepted", "repeats", "dead", "stored", "payloads", "rollups", "in\nissues", "issues"):
         table.add_column(name, justify="right", no_wrap=True)
     wrong = {difference.project_id for difference in result.differences}
     for one in result.projects:

@@ -79,3 +79,9 @@ def test_subcommand_gets_its_data_directory_as_an_absolute_path(
     CliRunner().invoke(svc, ["probe"], env={"SVC_DATA_DIR": "there"}, catch_exceptions=False)
     assert [workspace.data_dir for workspace in seen] == [tmp_path / "here", tmp_path / "there"]
     assert seen[1].environ["SVC_DATA_DIR"] == str(tmp_path / "there")
+
+
+def test_an_update_of_nothing_is_refused() -> None:
+    answer = CliRunner().invoke(svc, ["projects", "update", "shop"])
+    assert answer.exit_code == 2
+    assert "nothing to change: give at least one of the options" in answer.output
