@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import zlib
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -33,14 +34,17 @@ def bar(console: Console) -> Progress:
 
 
 def events_of(files: tuple[Path, ...], progress: Progress, report: Report) -> Iterator[bytes]:
-    """The events of all files in order, the bar moving along."""
+    """The events of all files in order, the bar moving along; what can't be read to its end is noted in the report."""
     task = progress.add_task("sending", total=sum(file.stat().st_size for file in files), said="")
 
     def advance(read: int) -> None:
         progress.update(task, advance=read, said=f"{report.accepted:,} accepted")
 
     for file in files:
-        yield from read_lines(file, advance)
+        try:
+            yield from read_lines(file, advance)
+        except (OSError, EOFError, zlib.error) as error:
+            report.unread.append(f"{file}: {error}")
 
 
 def as_json(report: Report) -> str:
@@ -67,6 +71,8 @@ def show(report: Report, console: Console) -> None:
         table.add_row(str(problem["index"]), escape(problem["error"]), escape(sentences(problem["details"])))
     if report.problems:
         console.print(table)
+    for trouble in report.unread:
+        console.print(f"not read to its end: {escape(trouble)}", highlight=False, soft_wrap=True)
 
 
 @click.command()

@@ -29,11 +29,12 @@ class Report:
     seconds: float = 0.0
     last_posted: float = 0.0  # time.monotonic() at which the last accepted request was begun
     problems: list[dict[str, Any]] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # files that could not be read to their end, and why
 
     @property
     def clean(self) -> bool:
-        """True when every event was accepted."""
-        return self.accepted == self.events
+        """True when every event was read and accepted."""
+        return self.accepted == self.events and not self.unread
 
     def add_problem(self, index: int, reason: str, details: object) -> None:
         """Keep the first few reasons; `index` is that of the event, or of its batch's first one."""

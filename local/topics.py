@@ -173,13 +173,17 @@ def topics() -> None:
 @click.option(
     "--from", "since", metavar="TIME", help="From this time on: ISO 8601, or an age such as 15m, 2h, 7d."
 )
-@click.option("--project", help="Only records of this project.")
+@click.option("--project", metavar="ID", help="Only records of the project with this id.")
 @click.pass_obj
 def cat(workspace: Workspace, name: str, since: str | None, project: str | None) -> None:
     """Print a topic's records, up to its present end, as JSON lines."""
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
     topic = next(t for t in Topic if t.title == name)
+    if project is not None and not project.isdecimal():
+        raise click.BadParameter(
+            "a project's id, a number (`svc projects list` shows it)", param_hint="--project"
+        )
     try:
         begin = None if since is None else start_ms(since, datetime.now(UTC))
     except ValueError:

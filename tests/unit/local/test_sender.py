@@ -1,14 +1,19 @@
 """Sending, against an endpoint that answers as told."""
 
+import gzip
 import json
 from collections.abc import AsyncIterator, Callable
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from rich.console import Console
 
 from local.batches import batches
+from local.send import bar, events_of, show
 from local.sender import Report, Sender, retry_pause
 from svc.answers import Answer as LibraryAnswer
 from svc.answers import Patience
@@ -128,3 +133,23 @@ async def test_progress_ends_with_everything(endpoint: tuple[Endpoint, str]) -> 
 )
 def test_pause_follows_the_clients_rules(answer: LibraryAnswer, attempt: int, pause: float | None) -> None:
     assert retry_pause(answer, Patience(), attempt) == pause
+
+
+@pytest.mark.parametrize("damage", [b"not gzip at all", gzip.compress(b'{"n":1}\n' * 50_000)[:-40]])
+async def test_a_file_that_ends_in_the_middle_is_told_of_and_the_others_are_sent(
+    endpoint: tuple[Endpoint, str], tmp_path: Path, damage: bytes
+) -> None:
+    told, url = endpoint
+    damaged, whole = tmp_path / "damaged.jsonl.gz", tmp_path / "whole.jsonl"
+    damaged.write_bytes(damage)
+    whole.write_bytes(b'{"whole":1}\n')
+    sender = Sender(url, "token")
+    with bar(Console(file=StringIO())) as progress:
+        report = await sender.send(batches(events_of((damaged, whole), progress, sender.report)))
+    assert {"whole": 1} in [event for batch in told.batches for event in batch]
+    assert report.accepted == report.events
+    assert [trouble.split(": ")[0] for trouble in report.unread] == [str(damaged)]
+    assert not report.clean
+    shown = StringIO()
+    show(report, Console(file=shown, width=200))
+    assert f"not read to its end: {damaged}" in shown.getvalue()
