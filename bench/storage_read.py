@@ -73,7 +73,6 @@ def bare(client: Client, statements: Sequence[Sql], repeats: int) -> tuple[float
             client.query(
                 sql.text,
                 parameters=sql.values,
-                settings=sql.settings,
                 column_formats=dict.fromkeys(sql.raw, "bytes"),
             )
         times.append((time.perf_counter() - began) * 1000)
@@ -168,7 +167,6 @@ async def explain(url: str, client: Client, project: int, now_ms: int, name: str
         answer = client.query(
             sql.text,
             parameters=sql.values,
-            settings=sql.settings,
             column_formats=dict.fromkeys(sql.raw, "bytes"),
         )
         print({key: answer.summary.get(key) for key in ("read_rows", "read_bytes", "elapsed_ns")})

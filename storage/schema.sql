@@ -35,8 +35,8 @@ ENGINE = Null;
 CREATE TABLE events
 (
     project_id UInt32 COMMENT 'Project' CODEC(ZSTD(1)),
-    fingerprint UInt64 COMMENT 'The grouping''s key; issues are sets of them' CODEC(ZSTD(1)),
-    ts DateTime64(3, 'UTC') COMMENT 'When it happened: its timestamp if that is believable, else the time of receipt' CODEC(Delta, ZSTD(1)),
+    fingerprint UInt64 COMMENT 'The grouping''s key; issues are sets of them' CODEC(LZ4),
+    ts DateTime64(3, 'UTC') COMMENT 'When it happened: its timestamp if that is believable, else the time of receipt' CODEC(Delta, LZ4),
     id UInt128 COMMENT 'The uuid''s value, big-endian, so that it sorts by time' CODEC(ZSTD(1)),
     received DateTime64(3, 'UTC') COMMENT 'When the server received it' CODEC(Delta, ZSTD(1)),
     release LowCardinality(String) COMMENT 'app@version+build',
@@ -49,9 +49,9 @@ CREATE TABLE events
     locale LowCardinality(String) COMMENT 'BCP 47; empty where not sent',
     sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
     user_id String COMMENT 'The application''s own id of the user; empty where none was set' CODEC(ZSTD(1)),
-    user_hash UInt64 COMMENT 'Hash of project and user for counting; 0 where there is no user' CODEC(ZSTD(1)),
+    user_hash UInt64 COMMENT 'Hash of project and user for counting; 0 where there is no user' CODEC(LZ4),
     error_type LowCardinality(String) COMMENT 'Class of the outermost error',
-    message String COMMENT 'Message of the outermost error' CODEC(ZSTD(1)),
+    message String COMMENT 'Message of the outermost error' CODEC(LZ4),
     files Array(String) COMMENT 'Distinct files of all frames, at most 64' CODEC(ZSTD(1)),
     functions Array(String) COMMENT 'Distinct functions of all frames, at most 64' CODEC(ZSTD(1)),
     tags Map(LowCardinality(String), String) COMMENT 'Tags by key' CODEC(ZSTD(1)),
@@ -60,8 +60,7 @@ CREATE TABLE events
     retention_days UInt16 COMMENT 'Days that it is kept, by the project when it came; part of the partition',
     INDEX by_id id TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX by_user user_hash TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX by_tag arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)) TYPE text(tokenizer = 'array'),
-    INDEX by_word lower(message) TYPE text(tokenizer = 'splitByNonAlpha')
+    INDEX by_tag arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)) TYPE text(tokenizer = 'array')
 )
 ENGINE = MergeTree
 PARTITION BY (retention_days, toMonday(ts))
@@ -107,8 +106,8 @@ CREATE TABLE issue_day
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
-ORDER BY (project_id, day, fingerprint)
-SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000
+ORDER BY (project_id, fingerprint, day)
+SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000
 COMMENT 'Sums by fingerprint and day';
 
 CREATE TABLE issue_day_er
@@ -126,8 +125,8 @@ CREATE TABLE issue_day_er
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
-ORDER BY (project_id, day, fingerprint, environment, release)
-SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000
+ORDER BY (project_id, fingerprint, day, environment, release)
+SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000
 COMMENT 'Sums by fingerprint, day, environment and release';
 
 CREATE TABLE issue_hour
@@ -142,7 +141,7 @@ CREATE TABLE issue_hour
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(hour))
 ORDER BY (project_id, hour, fingerprint)
-SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000
+SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000
 COMMENT 'Sums by fingerprint and hour';
 
 CREATE TABLE project_hour
@@ -390,7 +389,7 @@ CREATE VIEW analyst_events
     sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
     user_id String COMMENT 'The application''s own id of the user; empty where none was set',
     error_type LowCardinality(String) COMMENT 'Class of the outermost error',
-    message String COMMENT 'Message of the outermost error; lower(message) has a word index',
+    message String COMMENT 'Message of the outermost error',
     files Array(String) COMMENT 'Distinct files of all frames, causes included, at most 64',
     functions Array(String) COMMENT 'Distinct functions of all frames, causes included, at most 64',
     tags Map(LowCardinality(String), String) COMMENT 'Tags; a key that is not there reads as the empty string',

@@ -34,8 +34,8 @@ ENGINE = Null;
 CREATE TABLE IF NOT EXISTS events
 (
     project_id UInt32 CODEC(ZSTD(1)),
-    fingerprint UInt64 CODEC(ZSTD(1)),
-    ts DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    fingerprint UInt64 CODEC(LZ4),
+    ts DateTime64(3, 'UTC') CODEC(Delta, LZ4),
     id UInt128 CODEC(ZSTD(1)),
     received DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
     release LowCardinality(String),
@@ -48,9 +48,9 @@ CREATE TABLE IF NOT EXISTS events
     locale LowCardinality(String),
     sdk LowCardinality(String),
     user_id String CODEC(ZSTD(1)),
-    user_hash UInt64 CODEC(ZSTD(1)),
+    user_hash UInt64 CODEC(LZ4),
     error_type LowCardinality(String),
-    message String CODEC(ZSTD(1)),
+    message String CODEC(LZ4),
     files Array(String) CODEC(ZSTD(1)),
     functions Array(String) CODEC(ZSTD(1)),
     tags Map(LowCardinality(String), String) CODEC(ZSTD(1)),
@@ -69,17 +69,9 @@ SETTINGS non_replicated_deduplication_window = 10000;
 ALTER TABLE events
     ADD INDEX IF NOT EXISTS by_tag arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)) TYPE text(tokenizer = 'array');
 
--- from 26.2
-ALTER TABLE events
-    ADD INDEX IF NOT EXISTS by_word lower(message) TYPE text(tokenizer = 'splitByNonAlpha');
-
 -- below 26.2
 ALTER TABLE events
     ADD INDEX IF NOT EXISTS by_tag arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)) TYPE bloom_filter(0.01) GRANULARITY 1;
-
--- below 26.2
-ALTER TABLE events
-    ADD INDEX IF NOT EXISTS by_word lower(message) TYPE tokenbf_v1(8192, 3, 0) GRANULARITY 1;
 
 CREATE TABLE IF NOT EXISTS payloads
 (

@@ -13,8 +13,8 @@ CREATE TABLE IF NOT EXISTS issue_day
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
-ORDER BY (project_id, day, fingerprint)
-SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000;
+ORDER BY (project_id, fingerprint, day)
+SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS issue_day_er
 (
@@ -31,8 +31,8 @@ CREATE TABLE IF NOT EXISTS issue_day_er
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
-ORDER BY (project_id, day, fingerprint, environment, release)
-SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000;
+ORDER BY (project_id, fingerprint, day, environment, release)
+SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS issue_hour
 (
@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS issue_hour
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(hour))
 ORDER BY (project_id, hour, fingerprint)
-SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS project_hour
 (

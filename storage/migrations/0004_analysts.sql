@@ -29,7 +29,7 @@ CREATE VIEW IF NOT EXISTS analyst_events
     sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
     user_id String COMMENT 'The application''s own id of the user; empty where none was set',
     error_type LowCardinality(String) COMMENT 'Class of the outermost error',
-    message String COMMENT 'Message of the outermost error; lower(message) has a word index',
+    message String COMMENT 'Message of the outermost error',
     files Array(String) COMMENT 'Distinct files of all frames, causes included, at most 64',
     functions Array(String) COMMENT 'Distinct functions of all frames, causes included, at most 64',
     tags Map(LowCardinality(String), String) COMMENT 'Tags; a key that is not there reads as the empty string',

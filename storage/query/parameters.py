@@ -27,11 +27,9 @@ class Parameters:
 class Sql(Struct, frozen=True):
     """A statement ready to be sent: its text, and the values of its placeholders.
 
-    `raw` names the columns of the answer that are bytes, not text; `words_of` is the project whose messages it searches.
+    `raw` names the columns of the answer that are bytes, not text.
     """
 
     text: str
     values: dict[str, object]
     raw: tuple[str, ...] = ()
-    words_of: int | None = None
-    settings: dict[str, str | int] = {}

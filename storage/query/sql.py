@@ -71,19 +71,6 @@ def about_issue(query: Query) -> bool:
             return isinstance(query, Is)
 
 
-def about_words(query: Query) -> bool:
-    """Whether the query searches messages."""
-    match query:
-        case And(items) | Or(items):
-            return any(map(about_words, items))
-        case Not(item):
-            return about_words(item)
-        case Filter(key, is_tag):
-            return key == "message" and not is_tag
-        case _:
-            return isinstance(query, Text)
-
-
 def split(query: Query) -> tuple[Query, Query]:
     """What the query asks about the issue and what about the event: it is the conjunction of the two."""
     items = conjuncts(query)
@@ -279,7 +266,7 @@ def _like(pattern: Pattern, scope: Scope) -> str:
 
 
 def _folded_like(column: str, folded: Pattern, scope: Scope) -> str:
-    """The column, whatever its case: `lower` of the database knows ASCII, which its text index is made of."""
+    """The column, whatever its case: `lower` of the database knows ASCII."""
     if all(variants(character) == character for part in folded.parts for character in part):
         return f"(lower({column}) LIKE {_like(folded, scope)})"
     middle = ".*".join("".join(map(_class, part)) for part in folded.parts)

@@ -18,12 +18,15 @@ from storage.reader.issue_lookup import IssuePlace, issues_of
 from storage.reader.payloads import readable
 from storage.reader.question import Question
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
-from storage.reader.session import ALWAYS, Session
+from storage.reader.session import Session
 
 _SETTLING_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
 _SETTLED_MS: Final = 300_000
-_NEAR_GAPS: Final = 8
-"""Mean distances between an issue's events within which its neighbours are looked for first."""
+NEAR_GAPS: Final = 8
+BUSY_GAPS: Final = 64
+"""Mean distances between an issue's events within which its neighbours are looked for first: these, or so many up to a day."""
+NEAREST_MS: Final = 60_000
+"""And at least this far, whatever the distances."""
 _OUTERMOST: Final = {"latest": True, "oldest": False}
 
 
@@ -33,7 +36,7 @@ class _Home(Struct, frozen=True):
     issue: int
     fingerprints: Sequence[int]
     parts: Sequence[str]
-    reach: int = DAY_MS
+    reach: int = HOUR_MS
 
 
 async def issue_event(session: Session, issue: str, event: str) -> EventDetail:
@@ -76,21 +79,19 @@ async def _by_id(session: Session, asked: Question, number: int, payload: Rows, 
         _belongs(stored, home)
         return await _shown(session, asked, stored, home, payload)
     time = int(payload[0][0])
-    rows, (before, after) = await asyncio.gather(
-        session.rows(event_lookup.event_by_id(asked, number, time)),
-        _neighbours(session, asked, Placed(number, time), home),
-    )
-    stored = _first(rows)
-    _belongs(stored, home)
-    return _detail(asked, stored, payload[0][1], home, before, after)
+    itself, before, after = await _around(session, asked, Placed(number, time), home)
+    if itself is None:
+        itself = _first(await session.rows(event_lookup.event_by_id(asked, number, time)))
+        _belongs(itself, home)
+    return _detail(asked, itself, payload[0][1], home, before, after)
 
 
 async def _shown(
     session: Session, asked: Question, stored: Placed, home: _Home, payload: Rows | None
 ) -> EventDetail:
     """What is left to find of an event whose row is known."""
-    settled, (before, after) = await asyncio.gather(
-        _settled(session, asked, stored, payload), _neighbours(session, asked, stored, home)
+    settled, (_, before, after) = await asyncio.gather(
+        _settled(session, asked, stored, payload), _around(session, asked, stored, home)
     )
     return _detail(asked, stored, settled[0][1] if settled else None, home, before, after)
 
@@ -126,24 +127,19 @@ async def _outermost(session: Session, asked: Question, place: IssuePlace, newes
     return _first(rows or await session.rows(event_lookup.outermost(asked, of, newest)))
 
 
-async def _neighbours(
-    session: Session, asked: Question, stored: Placed, home: _Home
-) -> tuple[int | None, int | None]:
-    """Ids of the events before and after: first near the event, where few parts have to be asked, then anywhere."""
-    end = stored.time + home.reach
-    near = Range(max(0, stored.time - home.reach), end if end < asked.now_ms else None)
-    found = await _beside(session, asked, stored, home, near)
-    missing = (-1 not in found and near.start > 0) or (1 not in found and near.end is not None)
-    if missing:
-        found = await _beside(session, asked, stored, home, ALWAYS)
-    return found.get(-1), found.get(1)
-
-
-async def _beside(
-    session: Session, asked: Question, stored: Placed, home: _Home, near: Range
-) -> dict[int, int]:
-    rows = await session.rows(event_lookup.neighbours(asked, home.fingerprints, stored, near))
-    return {int(side): int(number) for side, number in rows}
+async def _around(
+    session: Session, asked: Question, at: Placed, home: _Home
+) -> tuple[Placed | None, int | None, int | None]:
+    """The row of an event, if it is one of the issue's, and the ids before and after it: first near the event, then anywhere."""
+    end = at.time + home.reach
+    near = Range(max(0, at.time - home.reach), end if end < asked.now_ms else None)
+    ((before, after, itself),) = await session.rows(event_lookup.around(asked, home.fingerprints, at, near))
+    if (before is None and near.start > 0) or (after is None and near.end is not None):
+        found: dict[int, int] = dict(
+            await session.rows(event_lookup.neighbours(asked, home.fingerprints, at))
+        )
+        before, after = found.get(-1), found.get(1)
+    return (read_placed((at.id, at.time, *itself[0])) if itself else None), before, after
 
 
 async def _home_of(session: Session, asked: Question, fingerprint: int) -> _Home:
@@ -164,7 +160,7 @@ async def _home_of(session: Session, asked: Question, fingerprint: int) -> _Home
 
 
 def _home(place: IssuePlace) -> _Home:
-    reach = max(DAY_MS, _NEAR_GAPS * place.gap)
+    reach = max(NEAREST_MS, NEAR_GAPS * place.gap, min(BUSY_GAPS * place.gap, DAY_MS))
     return _Home(place.issue_id, place.fingerprints, place.grouping_parts, reach)
 
 

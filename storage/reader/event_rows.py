@@ -32,7 +32,8 @@ _COLUMNS: Final = (
 )
 COLUMNS: Final = ", ".join(_COLUMNS)
 
-PLACED: Final = "id, toUnixTimestamp64Milli(ts), fingerprint, toUnixTimestamp64Milli(received), sdk, grouping_version, grouping_rule"
+BEYOND: Final = "fingerprint, toUnixTimestamp64Milli(received), sdk, grouping_version, grouping_rule"
+PLACED: Final = f"id, toUnixTimestamp64Milli(ts), {BEYOND}"
 
 
 class StoredEvent(Struct, frozen=True):

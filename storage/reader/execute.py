@@ -109,7 +109,7 @@ class ClickHouseExecutor:
             answer = client.query(
                 sql.text,
                 parameters=sql.values,
-                settings={**settings, **sql.settings},
+                settings=settings,
                 column_formats=dict.fromkeys(sql.raw, "bytes"),
             )
             return cast(Rows, answer.result_rows)

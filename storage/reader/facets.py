@@ -7,7 +7,7 @@ from storage.query.parameters import Sql
 from storage.query.tree import EVERYTHING
 from storage.reader.answers import TagFacet, TagValue
 from storage.reader.question import Question, Statement
-from storage.reader.ranges import Range
+from storage.reader.ranges import DAY_MS, Range
 
 VALUES: Final = 10
 SAMPLE: Final = 50_000
@@ -47,6 +47,11 @@ def days(question: Question, fingerprints: Sequence[int]) -> Sql:
 def has_days(question: Question) -> bool:
     """Whether the daily counts tell in which days the sample lies."""
     return question.of_issue == EVERYTHING and question.of_event == EVERYTHING and question.span.end is None
+
+
+def counted_by_day(question: Question) -> bool:
+    """Whether the rows of `days` add up to the events in range and query."""
+    return has_days(question) and question.span.start % DAY_MS == 0
 
 
 def sampled_range(rows: Iterable[Sequence[int]], span: Range) -> Range:

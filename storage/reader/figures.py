@@ -31,10 +31,17 @@ def of_issues(question: Question, members: Mapping[int, Sequence[int]]) -> Sql:
     if question.level == "events" or (question.level == "place" and unit == "hour"):
         counts = by_event(statement, f"{issue} AS issue", narrowed)
         return statement.ready(f"SELECT issue, {FIGURES} FROM ({counts}) GROUP BY issue")
-    counts = " UNION ALL ".join(_pieces(statement, unit, narrowed))
+    whole_range = _holds_trend(question)
+    counts = " UNION ALL ".join(_pieces(statement, unit, narrowed, whole_range))
+    # Each name that is resolved and each function is planned anew for every page, which costs as much as reading does.
+    events, users = (
+        ("sum(n)", "uniqCombinedMerge(12)(users)")
+        if whole_range
+        else ("sumIf(n, inside)", "uniqCombinedMergeIf(12)(users, inside)")
+    )
     return statement.ready(
-        f"SELECT {issue} AS issue, sumIf(n, inside) AS events, least(events, uniqCombinedMergeIf(12)(users, inside)),"
-        f" groupArrayIf((bucket, toUInt64(n)), shown) FROM ({counts}) GROUP BY issue"
+        f"SELECT {issue} AS issue, {events} AS events, least(events, {users}), groupArray((bucket, toUInt64(n)))"
+        f" FROM ({counts}) GROUP BY issue"
     )
 
 
@@ -51,39 +58,52 @@ def by_event(statement: Statement, key: str, narrowed: str) -> str:
     )
 
 
-def _pieces(statement: Statement, unit: Unit, narrowed: str) -> Iterator[str]:
-    """SELECTs with columns fingerprint, bucket, n, users, and whether a row lies in the range and in the trend."""
+def _holds_trend(question: Question) -> bool:
+    """Whether the trend begins and ends within the range, so that there is nothing beside it to be told apart."""
+    window = trend_window(question.span, question.now_ms)
+    return question.span.around(window) == question.span
+
+
+def _pieces(statement: Statement, unit: Unit, narrowed: str, whole_range: bool) -> Iterator[str]:
+    """SELECTs with columns fingerprint, bucket (Unix ms, or -1 for what no trend shows), n, users and, unless told, whether a row lies in the range."""
     question = statement.question
+    no_trend = "toInt64(-1) AS bucket"
+    inside = "" if whole_range else ", 1 AS inside"
     if unit == "hour":
         inner, edges = whole(question.span, HOUR_MS)
-        yield _from_rollup(statement, unit, "issue_hour", inner, narrowed)
+        yield _from_rollup(statement, unit, "issue_hour", inner, narrowed, whole_range)
     else:
         pieces = cut(question.span, HOUR_MS if question.level == "rollup" else DAY_MS)
         table, event = (
             ("issue_day", "") if question.level == "rollup" else ("issue_day_er", f" AND {statement.event}")
         )
-        yield _from_rollup(statement, unit, table, pieces.days[0] if pieces.days else None, narrowed + event)
+        days = pieces.days[0] if pieces.days else None
+        yield _from_rollup(statement, unit, table, days, narrowed + event, whole_range)
         for span in pieces.hours:
             yield (
-                f"SELECT fingerprint, toInt64(0) AS bucket, n, users, 1 AS inside, 0 AS shown FROM issue_hour"
+                f"SELECT fingerprint, {no_trend}, n, users{inside} FROM issue_hour"
                 f" WHERE {statement.project} AND {statement.within('hour', span, 'hour')}{narrowed}"
             )
         edges = pieces.edges
     for span in edges:
         yield (
-            f"SELECT fingerprint, toInt64(0) AS bucket, count() AS n, {USERS_STATE} AS users, 1 AS inside, 0 AS shown"
+            f"SELECT fingerprint, {no_trend}, count() AS n, {USERS_STATE} AS users{inside}"
             f" FROM events WHERE {statement.project} AND {statement.within('ts', span)}{narrowed} AND {statement.event}"
             " GROUP BY fingerprint"
         )
 
 
-def _from_rollup(statement: Statement, unit: Unit, table: str, span: Range | None, narrowed: str) -> str:
+def _from_rollup(
+    statement: Statement, unit: Unit, table: str, span: Range | None, narrowed: str, whole_range: bool
+) -> str:
     """The whole units of the range, if it has any, and those of the trend."""
     column, start = _START[unit]
     window = trend_window(statement.question.span, statement.question.now_ms)
-    inside = "0" if span is None else statement.within(column, span, unit)
     around = window if span is None else window.around(span)
+    inside = ""
+    if not whole_range:
+        inside = f", {'0' if span is None else statement.within(column, span, unit)} AS inside"
     return (
-        f"SELECT fingerprint, {start} AS bucket, n, users, {inside} AS inside, {statement.within(column, window, unit)} AS shown"
+        f"SELECT fingerprint, {start} AS bucket, n, users{inside}"
         f" FROM {table} WHERE {statement.project} AND {statement.within(column, around, unit)}{narrowed}"
     )

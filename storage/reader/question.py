@@ -10,7 +10,6 @@ from storage.query.parse import parse
 from storage.query.sql import (
     Scope,
     about_issue,
-    about_words,
     current_issues,
     event_condition,
     issue_condition,
@@ -86,8 +85,7 @@ class Statement:
 
     def ready(self, text: str, raw: tuple[str, ...] = ()) -> Sql:
         """The statement with this text."""
-        words_of = self.question.project if about_words(self.question.of_event) else None
-        return Sql(text, self.parameters.values, raw, words_of)
+        return Sql(text, self.parameters.values, raw)
 
     def numbers(self, values: list[int]) -> str:
         """The placeholder of a list of 64-bit numbers."""

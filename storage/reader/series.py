@@ -1,7 +1,7 @@
 """Counts by minute, hour or day."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from schemas.times import iso
 from storage.query.parameters import Sql
@@ -11,9 +11,17 @@ from storage.reader.answers import Interval, Point, Series
 from storage.reader.counts import UNIT_MS, USERS_MERGED, USERS_STATE, bucket_of
 from storage.reader.errors import BadQuery
 from storage.reader.question import Question, Statement
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range, cut, floor
+from storage.reader.ranges import DAY_MS, HOUR_MS, Range, cut, floor, whole
 
 MAX_POINTS: Final = 2000
+_STARTS: Final = {
+    ("day", "day"): "toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000",
+    ("hour", "day"): f"intDiv(toInt64(toUnixTimestamp(hour)) * 1000, {DAY_MS}) * {DAY_MS}",
+    ("hour", "hour"): "toInt64(toUnixTimestamp(hour)) * 1000",
+}
+"""Start of an interval (Unix ms) by column and interval."""
+_Stretch = tuple[str, Literal["day", "hour"], Range]
+"""Table, its column of time, and the part of a range that is read there."""
 
 
 def chosen_interval(interval: Interval | None, span: Range, now_ms: int) -> Interval:
@@ -72,17 +80,25 @@ def _selects(statement: Statement, interval: Interval, narrowed: str) -> Iterabl
     pieces = cut(question.span, smallest)
     selects = [_from_events(statement, span, interval, narrowed) for span in pieces.edges]
     event = f" AND {statement.event}" if by_place else ""
-    days = "issue_day_er" if by_place else "issue_day"
-    for span in (*pieces.days, *pieces.hours):
-        whole_days = span in pieces.days and interval == "day" and (by_place or narrowed)
-        table, column = (
-            (days, "day") if whole_days else ("issue_hour" if narrowed else "project_hour", "hour")
-        )
-        selects.append(
-            f"SELECT {_bucket(column, interval)} AS bucket, n, users FROM {table} WHERE {statement.project}"
-            f" AND {statement.within(column, span, column)}{narrowed}{event}"
-        )
+    selects += [
+        f"SELECT {_STARTS[column, interval]} AS bucket, n, users FROM {table} WHERE {statement.project}"
+        f" AND {statement.within(column, span, column)}{narrowed}{event}"
+        for table, column, span in _stretches(question, interval, by_place, bool(narrowed))
+    ]
     return selects
+
+
+def _stretches(question: Question, interval: Interval, by_place: bool, narrowed: bool) -> list[_Stretch]:
+    """Which tables have the whole units of a range; as few as can be, because each is planned by itself."""
+    if interval == "day" and (by_place or narrowed):
+        pieces = cut(question.span, DAY_MS if by_place else HOUR_MS)
+        days = "issue_day_er" if by_place else "issue_day"
+        return [
+            *((days, "day", span) for span in pieces.days),
+            *(("issue_hour", "hour", span) for span in pieces.hours),
+        ]
+    inner, _ = whole(question.span, HOUR_MS)
+    return [("issue_hour" if narrowed else "project_hour", "hour", inner)] if inner else []
 
 
 def _from_events(statement: Statement, span: Range, interval: Interval, narrowed: str) -> str:
@@ -90,8 +106,3 @@ def _from_events(statement: Statement, span: Range, interval: Interval, narrowed
         f"SELECT {bucket_of('ts', interval)} AS bucket, count() AS n, {USERS_STATE} AS users FROM events"
         f" WHERE {statement.project} AND {statement.within('ts', span)}{narrowed} AND {statement.event} GROUP BY bucket"
     )
-
-
-def _bucket(column: str, interval: Interval) -> str:
-    seconds = f"toInt64(toUnixTimestamp(toDateTime({column}, 'UTC')))"
-    return f"intDiv({seconds} * 1000, {UNIT_MS[interval]}) * {UNIT_MS[interval]}"

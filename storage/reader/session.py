@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from msgspec.structs import replace
-
 from storage.query.parameters import Sql
 from storage.reader.errors import NotFound
 from storage.reader.execute import Executor, Rows
@@ -13,7 +11,6 @@ from storage.reader.issue_lookup import PLACE, IssuePlace, issue_by_id
 from storage.reader.issue_rows import COLUMNS, IssueRow, read_row
 from storage.reader.question import Question, question
 from storage.reader.ranges import Range, asked_range
-from storage.reader.shares import READ_MESSAGES, Shares
 
 _MERGES: Final = 16
 """Merges of merges that are followed to the issue that has the events now."""
@@ -30,12 +27,9 @@ class Session:
         self.executor = executor
         self.now_ms = now_ms
         self._projects: dict[int, int] = {}
-        self._shares = Shares(executor, now_ms)
 
     async def rows(self, sql: Sql) -> Rows:
         """The rows of an answer. Raises QueryTooExpensive or StorageUnavailable."""
-        if sql.words_of is not None and not await self._shares.is_large(sql.words_of):
-            sql = replace(sql, settings={**sql.settings, **READ_MESSAGES})
         return await self.executor.rows(sql)
 
     def question(self, project: int, query: str, start: int | None, end: int | None) -> Question:

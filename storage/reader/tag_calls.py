@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from storage.query.parameters import Sql
 from storage.reader import completion, facets
 from storage.reader.answers import Keys, TagFacets, TagValue, TagValues
+from storage.reader.execute import Rows
 from storage.reader.question import Question
 from storage.reader.session import Session
 
@@ -51,10 +52,15 @@ async def _facets(session: Session, asked: Question, fingerprints: Sequence[int]
     if facets.answers_by_day(asked, fingerprints):
         rows = await session.rows(facets.by_day(asked))
         return TagFacets(tags=facets.facets(rows), sampled=False, sample_events=0)
-    many = (await session.rows(facets.size(asked, fingerprints)))[0][0]
+    days: Rows = ()
+    if fingerprints is not None and facets.counted_by_day(asked):
+        days = await session.rows(facets.days(asked, fingerprints))
+        many = sum(events for _, events in days)
+    else:
+        many = (await session.rows(facets.size(asked, fingerprints)))[0][0]
     sampled = many > facets.SAMPLE
     if sampled and fingerprints is not None and facets.has_days(asked):
-        days = await session.rows(facets.days(asked, fingerprints))
+        days = days or await session.rows(facets.days(asked, fingerprints))
         asked = replace(asked, span=facets.sampled_range(days, asked.span))
     rows = await session.rows(facets.by_event(asked, fingerprints, sampled))
     return TagFacets(tags=facets.facets(rows), sampled=sampled, sample_events=min(many, facets.SAMPLE))

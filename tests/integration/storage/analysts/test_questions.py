@@ -253,8 +253,6 @@ def test_system_tables_tell_nothing_of_others(
     [
         ("ts >= now64(3, 'UTC') - INTERVAL 60 DAY", {"Min-Max", "Partition", "PrimaryKey"}),
         ("has(tag_pairs, 'crash=true')", {"PrimaryKey", "by_tag"}),
-        ("hasToken(lower(message), 'undefined')", {"PrimaryKey", "by_word"}),
-        ("lower(message) LIKE '%undefined%'", {"PrimaryKey", "by_word"}),
     ],
 )
 def test_conditions_reach_the_tables_indexes_through_the_view(

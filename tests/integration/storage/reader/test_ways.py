@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id, uuid7
 from storage.client import Client
-from storage.reader import Limits, Reader, issue_list, shares
+from storage.reader import Limits, Reader, event_detail, issue_list
 from storage.reader.answers import Issue, Sort
+from storage.reader.errors import NotFound
 from storage.reader.execute import ClickHouseExecutor
 from storage.reader.ranges import DAY_MS, asked_range
-from tests.integration.storage.reader.world import NOW_MS, World, insert, insert_events, make
+from tests.integration.storage.reader.world import MERGED, NOW_MS, World, insert, insert_events, make
 
 
 @pytest.fixture(scope="module")
@@ -72,20 +73,12 @@ async def test_issues_of_a_query_come_by_trend_with_the_figures_that_each_has_al
 
 @pytest.mark.parametrize("query", ["größe", "ITEM", "item*100%", "typeerror OR ioexc", "message:*größe*"])
 @pytest.mark.parametrize("start", [None, NOW_MS - 3 * DAY_MS])
-async def test_words_are_found_by_the_index_and_without_it(
-    database_url: str, world: World, query: str, start: int | None, monkeypatch: pytest.MonkeyPatch
+async def test_words_are_found_whatever_their_case_and_wherever_in_a_message(
+    reader: Reader, world: World, query: str, start: int | None
 ) -> None:
-    answers = []
-    for large in (0.0, 2.0):
-        # Whatever share it has of the events that the tests of this database have made. It is counted once by each reader.
-        monkeypatch.setattr(shares, "LARGE", large)
-        made = Reader(ClickHouseExecutor(database_url, Limits()), now_ms=lambda: NOW_MS)
-        answers.append(await made.issues(world.project, query, start=start))
-        await made.close()
-    by_index, scanned = answers
-    assert scanned == by_index
+    page = await reader.issues(world.project, query, start=start)
     expected = world.order(query, asked_range(start, None, NOW_MS).start, None, "lastSeen")
-    assert [issue.id for issue in by_index.issues] == expected
+    assert [issue.id for issue in page.issues] == expected
 
 
 async def test_an_event_is_found_whatever_its_id_says_of_its_time(
@@ -99,3 +92,37 @@ async def test_an_event_is_found_whatever_its_id_says_of_its_time(
         assert detail.event is not None
         assert bytes(detail.event) == some.payload
         assert await reader.project_event(world.project, str(number)) == detail
+
+
+@pytest.mark.parametrize("gaps", [0, 1, 1_000_000])
+async def test_neighbours_are_found_near_and_far(
+    reader: Reader, world: World, gaps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NEAREST_MS", "NEAR_GAPS", "BUSY_GAPS"):
+        monkeypatch.setattr(event_detail, name, gaps)
+    number = issue_id(world.project, MERGED[0])
+    events = sorted(
+        world.by_issue(world.events)[number], key=lambda event: (event.view.timestamp, event.id.int)
+    )
+    ids: list[str | None] = [None, *(str(event.id) for event in events), None]
+    for place in (1, 2, len(events) // 2, len(events) - 1, len(events)):
+        found = await reader.issue_event(hex64(number), str(ids[place]))
+        assert (found.previous_event_id, found.event_id, found.next_event_id) == tuple(
+            ids[place - 1 : place + 2]
+        )
+        assert found == await reader.project_event(world.project, str(ids[place]))
+
+
+async def test_an_event_of_another_issue_is_not_in_this_one(reader: Reader, world: World) -> None:
+    other = next(event for event in world.events if event.fingerprint not in MERGED)
+    with pytest.raises(NotFound, match="in this issue"):
+        await reader.issue_event(hex64(issue_id(world.project, MERGED[0])), str(other.id))
+
+
+async def test_a_sum_over_days_has_as_many_events_as_their_facets(reader: Reader, world: World) -> None:
+    issue = hex64(issue_id(world.project, MERGED[0]))
+    day = NOW_MS // DAY_MS * DAY_MS - 4 * DAY_MS
+    by_days = await reader.issue_tags(issue, start=day)
+    by_events = await reader.issue_tags(issue, start=day, end=NOW_MS + DAY_MS)
+    assert by_days.sample_events > 0
+    assert by_days == by_events
