@@ -12,6 +12,8 @@ from markupsafe import Markup, escape
 
 LINE: Final = 300
 BLOCK: Final = 2_000
+LINES: Final = 20
+"""Lines of a block that are shown before it is unfolded."""
 MOST: Final = 100_000
 """Characters after which even "show all" ends; the JSON has the rest."""
 
@@ -55,16 +57,17 @@ def inline(text: object, most: int = LINE) -> Markup:
     )
 
 
-def block(text: object, most: int = BLOCK) -> Markup:
-    """Text of any length, line ends kept; what is long is folded behind "show all"."""
+def block(text: object, most: int = BLOCK, lines: int = LINES) -> Markup:
+    """Text of any length, line ends kept; what is long, or has many lines, is folded behind "show all"."""
     whole = str(text)
-    if len(whole) <= most:
+    head = "\n".join(whole[: most + 1].split("\n", lines)[:lines])[:most]
+    if len(whole) == len(head):
         return Markup('<div class="prose"><bdi>{}</bdi></div>').format(marked(whole))
     end = Markup('<p class="hint">The rest is in the JSON.</p>') if len(whole) > MOST else Markup()
     return Markup(
         '<div class="prose"><bdi>{}</bdi><span class="cut">…</span></div>'
         '<details class="all"><summary>Show all {} characters</summary><div class="prose"><bdi>{}</bdi></div>{}</details>'
-    ).format(marked(whole[:most]), f"{len(whole):,}", marked(whole[:MOST]), end)
+    ).format(marked(head), f"{len(whole):,}", marked(whole[:MOST]), end)
 
 
 def count(number: int) -> Markup:

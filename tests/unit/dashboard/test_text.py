@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from dashboard.view.text import BLOCK, block, count, inline, marked
+from dashboard.view.text import BLOCK, LINES, block, count, inline, marked
 
 
 def test_direction_marks_are_shown_by_their_code_point() -> None:
@@ -29,6 +29,16 @@ def test_long_blocks_can_be_unfolded() -> None:
     assert "Show all 2,001 characters" in shown
     assert "x" * (BLOCK + 1) in shown
     assert "The rest is in the JSON" not in shown
+
+
+def test_blocks_of_many_lines_are_folded_too() -> None:
+    whole = "\n".join(f"line {number}" for number in range(LINES))
+    assert "Show all" not in block(whole)
+    shown = str(block(f"{whole}\none more"))
+    folded, _, unfolded = shown.partition("<details")
+    assert f"line {LINES - 1}</bdi>" in folded
+    assert "one more" not in folded
+    assert "one more" in unfolded
 
 
 def test_endless_blocks_end() -> None:
