@@ -68,6 +68,11 @@ _LETTERS_HASH = re.compile(r"(?=[A-Za-z][a-z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z]{8}\
 _DASHED_HASH = re.compile(
     r"-(?=[\w-]{0,7}[_-])(?=[\w-]{0,7}[a-z])(?=[\w-]{0,7}[A-Z])(?=[\w-]{0,7}\d)[\w-]{8}(?=\.(?:m?js|css)\Z)"
 )
+# A page with a script inside is named by its address, a worker made of a blob by a uuid of the session.
+_ID = re.compile(
+    r"(?:\d+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=[a-f]*\d)[0-9a-f]{8,64})\Z",
+    re.IGNORECASE,
+)
 _SHORTEST_HASH = 6
 # No file's own name is longer.
 _NAME_CHARACTERS = 120
@@ -121,7 +126,7 @@ def _is_built(path: str) -> bool:
     name = _base_name(path)
     if _BUNDLE.search(name):
         return _UNMINIFIED not in path
-    return any(_is_hash(part) for part in _SEPARATORS.split(name)[2::2])
+    return not _ID.match(name) and any(_is_hash(part) for part in _SEPARATORS.split(name)[2::2])
 
 
 def function_name(function: str) -> str:
@@ -157,17 +162,29 @@ def _method(function: str) -> str:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path or address, without query, content hash or platform; a bundle is one whatever its name."""
+    """The last part of a path or address, without query, content hash, id or platform; a bundle is one whatever its name."""
     package = _PACKAGE.search(path) if "node_modules" in path else None
     name = _base_name(path)
     if _BUNDLE.search(name):
         return "bundle"
+    if _ID.match(name):
+        return _page_name(path)
     name = _NUMBERED_CHUNK.sub("", _without_hash(name))
     return f"{package[1]}/{name}" if package else name
 
 
+def _page_name(path: str) -> str:
+    """An address that ends in an id: what stands before it says which page it is."""
+    folder = _bare_path(path).rpartition("/")[0].rpartition("/")[2]
+    return f"{folder}/*" if folder and not path.startswith("blob:") and not _ID.match(folder) else "*"
+
+
+def _bare_path(path: str) -> str:
+    return _ORIGIN.sub("", path.partition("?")[0].partition("#")[0]).rstrip("/\\")
+
+
 def _base_name(path: str) -> str:
-    path = _ORIGIN.sub("", path.partition("?")[0].partition("#")[0]).rstrip("/\\")
+    path = _bare_path(path)
     name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
     return name.partition(":")[0][-_NAME_CHARACTERS:]
 

@@ -58,6 +58,13 @@ def test_javascript_functions(sent: str, name: str) -> None:
         ("node_modules/lodash/lodash.js", "lodash/lodash.js"),
         ("../node_modules/@scope/part/es/index.js", "@scope/part/index.js"),
         ("https://example.com/", ""),
+        ("https://example.com/orders/1234", "orders/*"),
+        ("https://example.com/orders/5f0c1f9e-33d4-4b8a-9d55-0f6f5f1c2a11?tab=2", "orders/*"),
+        ("https://example.com/orders/665f1c2a11d04b8a9d55aa01#top", "orders/*"),
+        ("https://example.com/1234", "*"),
+        ("https://example.com/users/me", "me"),
+        ("https://example.com/decade", "decade"),
+        ("blob:https://example.com/5f0c1f9e-33d4-4b8a-9d55-0f6f5f1c2a11", "*"),
         (r"C:\app\src\pay.ts", "pay.ts"),
         ("address-book.js", "address-book.js"),
         ("jquery-3.7.1.min.js", "jquery-3.7.1.min.js"),
@@ -80,6 +87,7 @@ def test_javascript_files(path: str, name: str) -> None:
         ("jquery.min.js", 2, 5, True),
         ("src/Checkout.tsx", 3, 20, False),
         ("src/use-Checkout.tsx", 3, 20, False),
+        ("https://example.com/orders/5f0c1f9e-33d4-4b8a-9d55-0f6f5f1c2a11", 40, 20, False),
     ],
 )
 def test_frames_of_builds_are_recognised(path: str, line: int, column: int, minified: bool) -> None:
