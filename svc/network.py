@@ -52,7 +52,8 @@ class Network:
     def _begun(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def putrequest(connection: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
             if not getattr(connection, "svc_silent", False):
-                setattr(connection, _ROUND, (method, _whole_url(connection, url), time.perf_counter()))
+                with contextlib.suppress(Exception):
+                    setattr(connection, _ROUND, (method, _whole_url(connection, url), time.perf_counter()))
             return original(connection, method, url, *args, **kwargs)
 
         return putrequest
@@ -108,5 +109,6 @@ def _whole_url(connection: Any, url: str) -> str:
     host, port = connection.host, connection.port
     if getattr(connection, "_tunnel_host", None):
         host, port = connection._tunnel_host, connection._tunnel_port
+    host = str(host).rpartition("@")[2]
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}" + ("" if port in {None, _DEFAULT_PORTS[scheme]} else f":{port}") + url

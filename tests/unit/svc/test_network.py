@@ -5,6 +5,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from ipaddress import IPv4Address
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,3 +128,47 @@ def test_program_without_aiohttp_is_not_made_to_import_it(
     monkeypatch.delitem(sys.modules, "aiohttp")
     start(capture={"network": True})
     assert "aiohttp" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        ("jo:secret@shop.example", "shop.example"),
+        ("::1", "[::1]"),
+        (IPv4Address("127.0.0.1"), "127.0.0.1"),
+    ],
+)
+def test_address_is_told_without_user_and_password_whatever_form_it_has(
+    start: Start, host: Any, shown: str
+) -> None:
+    start(capture={"network": True})
+    connection = http.client.HTTPConnection("localhost", 1)
+    connection.host = host
+    connection.putrequest("GET", "/items", skip_host=True)
+    connection._create_connection = refuse  # type: ignore[attr-defined]
+    with pytest.raises(ConnectionRefusedError):
+        connection.endheaders()
+    assert [data["url"] for data in net()] == [f"http://{shown}:1/items"]
+
+
+def refuse(*_: object, **__: object) -> Any:
+    raise ConnectionRefusedError
+
+
+class Unreadable(http.client.HTTPConnection):
+    """A connection whose attributes fail, as those of a library of tomorrow might."""
+
+    @property
+    def _tunnel_host(self) -> str | None:
+        raise RuntimeError("not yet")
+
+    @_tunnel_host.setter
+    def _tunnel_host(self, value: str | None) -> None:
+        pass
+
+
+def test_a_connection_that_cannot_be_described_works_as_without_us(start: Start) -> None:
+    start(capture={"network": True})
+    connection = Unreadable("localhost", 1)
+    connection.putrequest("GET", "/items", skip_host=True)
+    assert net() == []
