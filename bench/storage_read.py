@@ -1,7 +1,7 @@
 """How long each read call takes, beside its own statements by the bare driver in the same run.
 
     python -m bench.storage_read --events 1000000        # then 10000000, 100000000 (about half an hour of two cores to build)
-    python -m bench.storage_read --events 10000000 --directory DIR         # the data stay in DIR and are used again
+    python -m bench.storage_read --events 10000000 --directory DIR         # the data stay in DIR and are used again; a build that ended early goes on
     python -m bench.storage_read ... --explain "issues, a word"            # the plan of each statement, and what it read
 
 Without --url a local ClickHouse is started, with 4 GiB at most. Figures are medians and 95th percentiles in ms: `call` is the call,
@@ -189,7 +189,8 @@ def served(url: str, directory: Path | None) -> Iterator[str]:
 
 def prepared(client: Client, events: int) -> None:
     """Build what isn't there yet, and say how large it is."""
-    if int(scalar(client, "SELECT count() FROM events")) != events:
+    complete = scalar(client, "SELECT count() FROM issues")
+    if not complete or int(scalar(client, "SELECT count() FROM events")) != events:
         built = build(client, events, time.time_ns() // 1_000_000)
         print(f"{built.events:,} events in {built.seconds:.0f} s: {built.events / built.seconds:,.0f} rows/s")
         settle(client, 900)

@@ -17,6 +17,7 @@ from storage.client import Client, scalar
 PROJECTS: Final = 50
 DAYS: Final = 30
 _STEP: Final = 500_000
+_LENGTH: Final = DAYS * 86_400_000
 _TABLES: Final = ("issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day", "events", "payloads")
 WORDS: Final = [
     "account",
@@ -453,16 +454,20 @@ class Built(Struct, frozen=True):
 
 
 def build(client: Client, events: int, now_ms: int) -> Built:
-    """Fill an empty database with so many events of the 30 days before `now_ms`, and their issues. Raises ValueError for another."""
-    have = int(scalar(client, "SELECT count() FROM events"))
-    if have:
+    """Fill an empty database with so many events of the 30 days before `now_ms`, and their issues; one that was left half full is filled on.
+
+    Raises ValueError for any other.
+    """
+    have, since = client.query("SELECT count(), toUnixTimestamp64Milli(min(ts)) FROM events").result_rows[0]
+    if have > events or (have % _STEP and have != events) or scalar(client, "SELECT count() FROM issues"):
         raise ValueError(f"the database has {have:,} events: name an empty one, or ask for as many")
+    since = int(since) if have else now_ms - _LENGTH
     began = time.perf_counter()
-    for first in range(0, events, _STEP):
-        client.command(_EVENTS, parameters=_batch(first, events, now_ms), settings=_SETTINGS)
+    for first in range(have, events, _STEP):
+        client.command(_EVENTS, parameters=_batch(first, events, since), settings=_SETTINGS)
         _tell(first + _STEP, events, time.perf_counter() - began)
     add_issues(client)
-    return Built(events, time.perf_counter() - began)
+    return Built(events - have, time.perf_counter() - began)
 
 
 def add_issues(client: Client) -> None:
@@ -493,12 +498,11 @@ def sizes(client: Client) -> Iterator[tuple[str, int, int, int]]:
     yield from ((str(table), int(parts), int(many), int(size)) for table, parts, many, size in rows)
 
 
-def _batch(first: int, events: int, now_ms: int) -> dict[str, object]:
-    length = DAYS * 86_400_000
+def _batch(first: int, events: int, since: int) -> dict[str, object]:
     return {
         "words": list(WORDS),
-        "since": now_ms - length,
-        "step": length / events,
+        "since": since,
+        "step": _LENGTH / events,
         "first": first,
         "many": min(_STEP, events - first),
         "payload": compress(b'{"error":{"type":"TypeError","message":"bench","stack":[]}}').hex(),
