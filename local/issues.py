@@ -11,9 +11,10 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Column, Table
 
+from dashboard.violations import detail_of
 from local.console import console, need_kafka, print_json, settings_of
 from local.workspace import Workspace
-from schemas.changes import NEXT, IgnoreUntil, Update, is_issue
+from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
 from schemas.settings import MigrateSettings
 from storage.commands import ChangesUnavailable, Commands
 from storage.discards import set_discarded
@@ -24,6 +25,7 @@ from storage.reader import Reader, ReadError
 from storage.reader.answers import Issue
 
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
 DEADLINE_SECONDS = 10.0
 
 
@@ -41,8 +43,18 @@ class IssueId(click.ParamType):
 
 
 ISSUE = IssueId()
+
+
+def whoever() -> str:
+    """Who runs the program; in a container there may be no such user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "svc"
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-by_whom = click.option("--by", default=getpass.getuser, help="Who makes the change; by default the user.")
+by_whom = click.option("--by", default=whoever, help="Who makes the change; by default the user.")
 same_key = click.option("--key", default="", help="The same key again makes the same change once.")
 
 
@@ -80,7 +92,18 @@ def _run(workspace: Workspace, work: Callable[[Tools], Awaitable[T]]) -> T:
         raise click.ClickException(f"{error}; is Kafka up, and has `svc migrate` run?") from None
 
 
+def _checked(data: S) -> S:
+    """The data of a change as it is. Ends the program where the processors would refuse it: they can't answer why."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(data), type(data))
+    except msgspec.ValidationError as error:
+        found = detail_of(error, type(data))
+        raise click.UsageError(f"{found.field}: {found.message}") from None
+
+
 def _update(workspace: Workspace, issues: Iterable[str], update: Update, by: str, key: str) -> list[Issue]:
+    _checked(update)
+
     async def work(tools: Tools) -> list[Issue]:
         return [await tools.changes.update(issue, update, by=by, key=key) for issue in issues]
 
@@ -167,7 +190,7 @@ def resolve(
     workspace: Workspace, /, issues: list[str], release: str | None, in_next: bool, by: str, key: str, as_json: bool
 ) -> None:  # fmt: skip
     """Resolve issues: now, in a release, or in the next one."""
-    if release and in_next:
+    if release is not None and in_next:
         raise click.UsageError("one of --in and --next")
     wanted = NEXT if in_next else release
     _print(_update(workspace, issues, Update(status="resolved", resolved_in=wanted), by, key), as_json)
@@ -186,7 +209,7 @@ def ignore(
     workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool, **until: Any
 ) -> None:
     """Ignore issues: for ever, until a time, for more events or for users."""
-    given = IgnoreUntil(**until) if any(until.values()) else None
+    given = IgnoreUntil(**until) if any(value is not None for value in until.values()) else None
     _print(_update(workspace, issues, Update(status="ignored", ignore_until=given), by, key), as_json)
 
 
@@ -249,6 +272,7 @@ def unmerge(
 @click.pass_obj
 def comment(workspace: Workspace, /, issue: str, text: str, by: str, key: str) -> None:
     """Say something about an issue."""
+    _checked(CommentData(text))
     _run(workspace, lambda tools: tools.changes.comment(issue, text, by=by, key=key))
 
 
@@ -288,10 +312,10 @@ def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: b
 
 
 async def _project(settings: MigrateSettings, wanted: str) -> int:
-    if wanted.isdecimal():
-        return int(wanted)
     async with ProjectStore(settings) as store:
-        named = [project.number for project in store.all() if project.name == wanted]
-    if len(named) != 1:
-        raise click.ClickException(f"{len(named) or 'no'} projects are called {wanted}: name one by its id")
+        named = [project.number for project in store.all() if wanted in {project.id, project.name}]
+    if not named:
+        raise click.ClickException(f"there is no project {wanted}")
+    if len(named) > 1:
+        raise click.ClickException(f"{len(named)} projects are called {wanted}: name one by its id")
     return named[0]
