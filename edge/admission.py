@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from edge.admit import STRICT, Refused, Rules, admit, checked_text, open_batch_slowly, split_batch
 from edge.sound import cut, sound_ids
+from edge.turns import Turns
 from schemas.errors import RejectedEvent, WireError
 
 Admitted = tuple[str, bytes | Raw]
@@ -24,7 +25,8 @@ _AT_ONCE: Final = 20
 class _Stretch:
     """The time since other requests had their turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
         self._end = time.perf_counter() + _SLICE_SECONDS
 
     @property
@@ -34,7 +36,7 @@ class _Stretch:
 
     async def pause(self) -> None:
         """Let others go first."""
-        await asyncio.sleep(0)
+        await self._turns.mine()
         self._end = time.perf_counter() + _SLICE_SECONDS
 
 
@@ -43,25 +45,25 @@ async def admit_single(body: bytes, rules: Rules) -> Admitted:
     return await _admit(checked_text(body), rules)
 
 
-async def admit_batch(body: bytes, rules: Rules) -> tuple[list[Admitted], list[RejectedEvent]]:
+async def admit_batch(body: bytes, rules: Rules, turns: Turns) -> tuple[list[Admitted], list[RejectedEvent]]:
     """The events of a batch that are admitted, in their order, and the others. Raises Refused for a bad wrapper."""
     if rules is STRICT:
-        sound = await _admit_sound(body)
+        sound = await _admit_sound(body, turns)
         if sound is not None:
             return sound, []
-    return await admit_each(body, rules)
+    return await admit_each(body, rules, turns)
 
 
-async def admit_each(body: bytes, rules: Rules) -> tuple[list[Admitted], list[RejectedEvent]]:
+async def admit_each(body: bytes, rules: Rules, turns: Turns) -> tuple[list[Admitted], list[RejectedEvent]]:
     """The same by the way that any batch can take."""
-    return await _admit_all(await _open_batch(checked_text(body)), rules)
+    return await _admit_all(await _open_batch(checked_text(body)), rules, turns)
 
 
-async def _admit_sound(body: bytes) -> list[Admitted] | None:
+async def _admit_sound(body: bytes, turns: Turns) -> list[Admitted] | None:
     events = cut(body)
     if events is None or max(map(len, events)) >= _LARGE_BYTES:
         return None
-    stretch = _Stretch()
+    stretch = _Stretch(turns)
     ids: list[str] = []
     for first in range(0, len(events), _AT_ONCE):
         found = sound_ids(events[first : first + _AT_ONCE])
@@ -73,10 +75,12 @@ async def _admit_sound(body: bytes) -> list[Admitted] | None:
     return list(zip(ids, events, strict=True))
 
 
-async def _admit_all(events: list[Raw], rules: Rules) -> tuple[list[Admitted], list[RejectedEvent]]:
+async def _admit_all(
+    events: list[Raw], rules: Rules, turns: Turns
+) -> tuple[list[Admitted], list[RejectedEvent]]:
     admitted: list[Admitted] = []
     rejected: list[RejectedEvent] = []
-    stretch = _Stretch()
+    stretch = _Stretch(turns)
     for index, raw in enumerate(events):
         try:
             admitted.append(admit(raw, rules) if len(raw) < _LARGE_BYTES else await _admit(raw, rules))

@@ -9,6 +9,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from isal import isal_zlib
 
 from edge.faults import Fault, unavailable
+from edge.turns import Turns
 from schemas.errors import Detail, WireError
 from schemas.limits import MAX_BODY_BYTES
 
@@ -16,6 +17,8 @@ _WITH_GZIP_HEADER: Final = 31
 _NOT_GZIP: Final = cast(type[Exception], isal_zlib.error)
 _MOST_GZIP_BYTES: Final = MAX_BODY_BYTES + 65_536
 """Incompressible data grows by a few bytes every 64 KB; no honest body of the limit's size is longer than this."""
+_SMALL_BYTES: Final = 8192
+"""Below, a body is worked off in less time than a turn costs others."""
 _MOST_MEMBERS: Final = 64
 """Each member of a gzip body costs a copy of what follows it: thousands of empty ones would be an attack."""
 
@@ -32,8 +35,11 @@ class BodyReader:
         self._most_waiting = most_waiting
         self.waiting = 0
 
-    async def read(self, request: web.BaseRequest, gzip: bool) -> bytes:
-        """The decoded body. Raises Fault (413, 400 for bad gzip or chunks, 503 where memory is short) or SlowBody."""
+    async def read(self, request: web.BaseRequest, gzip: bool, turns: Turns) -> bytes:
+        """The decoded body. Raises Fault (413, 400 for bad gzip or chunks, 503 where memory is short) or SlowBody.
+
+        What isn't small waits for a turn first: still as it came, because inflated it would take eight times the memory.
+        """
         most = _MOST_GZIP_BYTES if gzip else MAX_BODY_BYTES
         length = request.content_length
         if length is not None and length > most:
@@ -41,6 +47,8 @@ class BodyReader:
         data = await self._receive(request, most)
         if len(data) > most:
             raise Fault(WireError.PAYLOAD_TOO_LARGE, "body")
+        if len(data) >= _SMALL_BYTES:
+            await turns.mine()
         return inflate(data) if gzip else data
 
     async def _receive(self, request: web.BaseRequest, most: int) -> bytes:

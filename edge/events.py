@@ -17,6 +17,7 @@ from edge.metrics import Metrics
 from edge.outcomes import Outcomes, Refusal
 from edge.projects import ProjectDirectory
 from edge.ratelimit import RateLimiter
+from edge.turns import Turns
 from schemas.errors import Detail, WireError
 from schemas.limits import Limit
 from schemas.projects import Project
@@ -38,6 +39,7 @@ class Ingest(Struct, frozen=True):
     metrics: Metrics
     outcomes: Outcomes
     bodies: BodyReader
+    turns: Turns
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises Fault or SlowBody."""
@@ -61,7 +63,7 @@ class Ingest(Struct, frozen=True):
         try:
             head, body = await self._open(request, token, project)
             try:
-                events, rejected = await admit_batch(body, _rules(project, head.sdk))
+                events, rejected = await admit_batch(body, _rules(project, head.sdk), self.turns)
             except Refused as refused:
                 raise _invalid(refused) from None
             accepted = len(events)
@@ -91,7 +93,7 @@ class Ingest(Struct, frozen=True):
         if wait_ms:
             raise Fault(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
         head = read_headers(request.headers)
-        body = await self.bodies.read(request, head.gzip)
+        body = await self.bodies.read(request, head.gzip, self.turns)
         self.metrics.body_bytes.inc(len(body))
         return head, body
 

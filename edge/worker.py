@@ -29,6 +29,7 @@ from edge.remote_window import RemoteWindow
 from edge.shared_window import SharedWindow
 from edge.slots import Slot
 from edge.spool import Spool
+from edge.turns import Turns
 from schemas.health import Health, Part
 from schemas.settings import EdgeSettings
 
@@ -75,6 +76,7 @@ class Worker:
             metrics=self._metrics,
             outcomes=self._outcomes,
             bodies=BodyReader(settings.edge_body_timeout_seconds),
+            turns=Turns(),
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)

@@ -24,6 +24,7 @@ from edge.server import EdgeServer
 from edge.shared_window import SharedWindow
 from edge.sink import MemorySink
 from edge.spool import Spool
+from edge.turns import Turns
 from schemas.chunks import ChunkEvent, decode_chunk
 from schemas.health import Health
 from schemas.ids import new_token
@@ -64,6 +65,7 @@ class LiveEdge:
             metrics=self.metrics,
             outcomes=self.outcomes,
             bodies=self.bodies,
+            turns=Turns(),
         )
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
