@@ -107,7 +107,7 @@ CREATE TABLE issue_day
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, fingerprint, day)
-SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000
+SETTINGS index_granularity = 64, non_replicated_deduplication_window = 10000
 COMMENT 'Sums by fingerprint and day';
 
 CREATE TABLE issue_day_er

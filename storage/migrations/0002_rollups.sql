@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS issue_day
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, fingerprint, day)
-SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 64, non_replicated_deduplication_window = 10000;
 
 CREATE TABLE IF NOT EXISTS issue_day_er
 (
