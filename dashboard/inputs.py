@@ -26,6 +26,13 @@ Time = Annotated[
 ]
 
 
+class PageQuery(Struct, frozen=True):
+    """A page of a list."""
+
+    limit: PageSize = 50
+    cursor: Cursor | None = None
+
+
 class Range(NamedTuple):
     """A time range: `start`, inclusive, to `end`, exclusive; Unix milliseconds; None where not asked for."""
 

@@ -178,8 +178,8 @@ class ReadPort(Protocol):
         """A project's events over time."""
         ...
 
-    async def releases(self, project: int) -> Releases:
-        """A project's releases."""
+    async def releases(self, project: int, *, limit: int = 50, cursor: str | None = None) -> Releases:
+        """A page of a project's releases."""
         ...
 
     async def outcomes(

@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, Update, UpdateData, violations
+from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, IgnoreUntil, Update, UpdateData, violations
 from schemas.errors import Detail
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
-from schemas.times import iso
+from schemas.times import iso, parse_iso
 from storage.commands import Commands
 from storage.project_edits import BadChange
 from storage.reader import Reader
@@ -112,12 +112,19 @@ class IssueChanges:
     async def _update(
         self, project: int, rows: Sequence[IssueRow], update: Update, by: str, key: str
     ) -> list[Issue]:
-        if wrong := violations(update):
+        if wrong := violations(update) or self._over(update):
             raise BadChange(wrong)
         given = {name: getattr(update, name) for name in Update.__struct_fields__}
         data = UpdateData(**given, known=await self._known(project) if update.resolved_in else ())
         records = await self._apply(rows, "update", msgspec.to_builtins(data), by, key)
         return await _each(lambda record: self._answer(project, record), list(records.values()))
+
+    def _over(self, update: Update) -> list[Detail]:
+        """What is wrong with a rest that would end before it began."""
+        until = update.ignore_until
+        if isinstance(until, IgnoreUntil) and until.time and parse_iso(until.time) <= self._now_ms():
+            return [Detail("ignoreUntil.time", "must lie in the future")]
+        return []
 
     async def _rows(self, issues: Sequence[str], project: int) -> list[IssueRow]:
         """What is stored of issues that must be of the project."""
@@ -128,8 +135,8 @@ class IssueChanges:
         return rows
 
     async def _known(self, project: int) -> tuple[str, ...]:
-        """The project's releases, in the order in which they were first seen; of very many those seen last."""
-        releases = (await self._reader.releases(project)).releases[:MAX_KNOWN]
+        """The project's releases, in the order in which they were first seen; of very many the newest."""
+        releases = (await self._reader.releases(project, limit=MAX_KNOWN)).releases
         ordered = sorted(releases, key=lambda one: (one.first_seen, one.release))
         return tuple(one.release[:MAX_RELEASE] for one in ordered)
 

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.inputs import Cursor, PageSize, Query, Time, read_range
+from dashboard.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
 from storage.reader.answers import ActivityPage, Issue, IssuePage, Sort
 
 
@@ -24,13 +24,6 @@ class RangeQuery(Struct, frozen=True):
     query: Query = ""
     start: Time | None = None
     end: Time | None = None
-
-
-class PageQuery(Struct, frozen=True):
-    """A page of a list."""
-
-    limit: PageSize = 50
-    cursor: Cursor | None = None
 
 
 async def _list(call: Call[IssueQuery, Nothing]) -> IssuePage:

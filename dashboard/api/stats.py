@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.inputs import Query, Time, read_range
+from dashboard.inputs import PageQuery, Query, Time, read_range
 from storage.reader.answers import Interval, Outcomes, Releases, Series
 
 
@@ -38,8 +38,8 @@ async def _of_issue(call: Call[StatsQuery, Nothing]) -> Series:
     )
 
 
-async def _releases(call: Call[Nothing, Nothing]) -> Releases:
-    return await call.reader.releases(call.project().number)
+async def _releases(call: Call[PageQuery, Nothing]) -> Releases:
+    return await call.reader.releases(call.project().number, limit=call.query.limit, cursor=call.query.cursor)
 
 
 async def _outcomes(call: Call[OutcomesQuery, Nothing]) -> Outcomes:
@@ -73,6 +73,7 @@ OPERATIONS = (
         path="/projects/{project}/releases",
         summary="Releases and what they brought",
         handler=_releases,
+        query=PageQuery,
         answer=Releases,
         polled=True,
     ),

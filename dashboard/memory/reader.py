@@ -37,7 +37,7 @@ from storage.reader.answers import (
     TagFacets,
     TagValues,
 )
-from storage.reader.cursors import EventCursor, IssueCursor, read_cursor, write_cursor
+from storage.reader.cursors import EventCursor, IssueCursor, ReleaseCursor, read_cursor, write_cursor
 from storage.reader.errors import BadQuery, DamagedPayload, NotFound
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
 from storage.reader.session import ALWAYS
@@ -267,8 +267,8 @@ class MemoryReader:
         """A project over time."""
         return self._series(self._of_project(project), query, interval, self._span(start, end))
 
-    async def releases(self, project: int) -> Releases:
-        """Releases, the latest seen first."""
+    async def releases(self, project: int, *, limit: int = 50, cursor: str | None = None) -> Releases:
+        """Releases, the newest first."""
         events = self._of_project(project)
         found: dict[str, list[StoredEvent]] = defaultdict(list)
         firsts: dict[int, str] = {}
@@ -292,7 +292,16 @@ class MemoryReader:
             )
             for name, seen in found.items()
         ]
-        return Releases(sorted(rows, key=lambda row: row.last_seen, reverse=True))
+        last = read_cursor(cursor, ReleaseCursor)
+        sought = [
+            (-found[row.release][0].time, row.release, row)
+            for row in rows
+            if last is None or (-last.time, last.release) < (-found[row.release][0].time, row.release)
+        ]
+        page = [row for _, _, row in sorted(sought, key=lambda one: one[:2])[:limit]]
+        more = len(sought) > limit
+        end = ReleaseCursor(found[page[-1].release][0].time, page[-1].release) if more else None
+        return Releases(page, write_cursor(end) if end else None)
 
     async def outcomes(
         self,

@@ -1,24 +1,31 @@
 """The releases of a project."""
 
+from urllib.parse import urlencode
+
 from aiohttp import web
 
 from dashboard.api.operation import find_project
+from dashboard.inputs import PageQuery, decode_query
 from dashboard.pages.render import page
 from dashboard.parts import state_of
 from dashboard.view.filters import field_query
 
 
 async def show(request: web.Request) -> web.Response:
-    """What each release brought, the latest seen first."""
+    """What each release brought, the newest first."""
     state = state_of(request)
     project = find_project(state, request.match_info["project"])
-    releases = (await state.parts.reader.releases(project.number)).releases
+    asked = decode_query(request, PageQuery)
+    found = await state.parts.reader.releases(project.number, limit=asked.limit, cursor=asked.cursor)
+    next_page = {"limit": asked.limit, "cursor": found.next_cursor}
     return page(
         request,
         "releases.html",
         project=project,
         active="releases",
-        releases=releases,
-        most=max((release.events for release in releases), default=0),
+        releases=found.releases,
+        most=max((release.events for release in found.releases), default=0),
+        first=request.path if asked.cursor else "",
+        next=f"{request.path}?{urlencode(next_page)}" if found.next_cursor else "",
         field_query=field_query,
     )

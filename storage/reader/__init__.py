@@ -19,7 +19,7 @@
     await reader.keys(project, prefix="")         # fields and tags that a query may name                  -> Keys
     await reader.issue_stats(issue, query="", interval=None, start=None, end=None)                         -> Series
     await reader.project_stats(project, query="", interval=None, start=None, end=None)                     -> Series
-    await reader.releases(project)                                                                         -> Releases
+    await reader.releases(project, limit=50, cursor=None)                                                  -> Releases
     await reader.outcomes(project, start=None, end=None, interval=None)                                    -> Outcomes
     await reader.similar(issue, limit=10)                                                                  -> SimilarIssues
     await reader.project_of(issue)                                                                         -> int

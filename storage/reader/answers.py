@@ -172,10 +172,11 @@ class Release(Struct, frozen=True, rename="camel", kw_only=True):
     regressions: int
 
 
-class Releases(Struct, frozen=True):
-    """Releases, the latest seen first."""
+class Releases(Struct, frozen=True, rename="camel"):
+    """Releases, the newest first: by the first event of each."""
 
     releases: list[Release]
+    next_cursor: str | None
 
 
 class OutcomeCount(Struct, frozen=True):

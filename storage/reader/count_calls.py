@@ -5,6 +5,8 @@ from storage.reader import outcomes as endings
 from storage.reader import releases as versions
 from storage.reader import series
 from storage.reader.answers import Interval, OutcomeCount, Outcomes, Release, Releases, Series
+from storage.reader.cursors import ReleaseCursor, read_cursor, write_cursor
+from storage.reader.identifiers import page_limit
 from storage.reader.session import Session
 
 
@@ -29,11 +31,14 @@ async def project_stats(
     return series.filled(rows, asked.span, chosen, asked.now_ms)
 
 
-async def releases(session: Session, project: int) -> Releases:
-    """Releases of a project, the latest seen first."""
-    rows = await session.rows(versions.releases(session.question_ever(project, "", None, None)))
+async def releases(session: Session, project: int, limit: int, cursor: str | None) -> Releases:
+    """A page of a project's releases, the newest first."""
+    page_limit(limit)
+    last = read_cursor(cursor, ReleaseCursor)
+    found = await session.rows(versions.page(session.question_ever(project, "", None, None), limit, last))
+    rows, more = found[:limit], len(found) > limit
     return Releases(
-        [
+        releases=[
             Release(
                 release=release,
                 first_seen=iso(since),
@@ -43,7 +48,8 @@ async def releases(session: Session, project: int) -> Releases:
                 regressions=int(regressions),
             )
             for release, since, until, events, new, regressions in rows
-        ]
+        ],
+        next_cursor=write_cursor(ReleaseCursor(int(rows[-1][1]), rows[-1][0])) if more else None,
     )
 
 

@@ -83,6 +83,13 @@ class ActivityCursor(Struct, array_like=True, frozen=True):
     id: str
 
 
+class ReleaseCursor(Struct, array_like=True, frozen=True):
+    """First event (Unix ms) and name of the last release."""
+
+    time: Ms
+    release: str
+
+
 C = TypeVar("C", bound=Struct)
 
 

@@ -190,9 +190,9 @@ class Reader:
         """Events and users of a project by interval, without gaps."""
         return await count_calls.project_stats(self._session, project, query, interval, start, end)
 
-    async def releases(self, project: int) -> Releases:
-        """Releases of a project, the latest seen first."""
-        return await count_calls.releases(self._session, project)
+    async def releases(self, project: int, *, limit: int = 50, cursor: str | None = None) -> Releases:
+        """A page of a project's releases, the newest first."""
+        return await count_calls.releases(self._session, project, limit, cursor)
 
     async def outcomes(
         self,

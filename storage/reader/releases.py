@@ -1,20 +1,25 @@
 """Releases of a project: what each brought, as far as events are kept."""
 
-from typing import Final
-
 from storage.query.parameters import Sql
+from storage.reader.cursors import ReleaseCursor
 from storage.reader.question import Question
 
-MAX_RELEASES: Final = 500
 
+def page(question: Question, limit: int, cursor: ReleaseCursor | None) -> Sql:
+    """Release, first and last seen (Unix ms), events, new issues and regressions of the newest, one more than the limit.
 
-def releases(question: Question) -> Sql:
-    """Release, first and last seen (Unix ms), events, new issues and regressions; the latest seen first."""
+    By their first event, which stays where it is: by the last one a release that is in use would climb past the cursor.
+    """
     statement = question.statement()
+    after = ""
+    if cursor is not None:
+        moment = statement.parameters.moment(cursor.time)
+        name = statement.parameters.add(cursor.release, "String")
+        after = f" HAVING since < {moment} OR (since = {moment} AND release > {name})"
     project = statement.project
     seen = (
         "SELECT release, min(first) AS since, max(last) AS until, sum(n) AS events"
-        f" FROM issue_day_er WHERE {project} GROUP BY release"
+        f" FROM issue_day_er WHERE {project} GROUP BY release{after} ORDER BY since DESC, release LIMIT {limit + 1:d}"
     )
     opened = (
         "SELECT first_release AS release, count() AS new_issues"
@@ -27,5 +32,5 @@ def releases(question: Question) -> Sql:
     return statement.ready(
         "SELECT release, toUnixTimestamp64Milli(since), toUnixTimestamp64Milli(until), events, new_issues, regressions"
         f" FROM ({seen}) AS seen LEFT JOIN ({opened}) AS opened USING (release)"
-        f" LEFT JOIN ({regressed}) AS regressed USING (release) ORDER BY until DESC, release LIMIT {MAX_RELEASES}"
+        f" LEFT JOIN ({regressed}) AS regressed USING (release) ORDER BY since DESC, release"
     )

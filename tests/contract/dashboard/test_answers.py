@@ -40,7 +40,7 @@ def calls(both: Both) -> list[tuple[str, str, set[str], set[str]]]:
         (f"{project}/tags/tier/values", "values", {"values"}, {"value", "events"}),
         (f"{project}/stats", "series", {"series"}, {"time", "events", "users"}),
         (f"{issue}/stats", "series", {"series"}, {"time", "events", "users"}),
-        (f"{project}/releases", "releases", {"releases"}, {"release", "firstSeen", "lastSeen", "events", "newIssues", "regressions"}),
+        (f"{project}/releases", "releases", {"releases", "nextCursor"}, {"release", "firstSeen", "lastSeen", "events", "newIssues", "regressions"}),
         (f"{project}/outcomes", "outcomes", {"outcomes"}, {"outcome", "sdk", "count"}),
     ]  # fmt: skip
 

@@ -1,6 +1,7 @@
 """The read API over ClickHouse and over the fake: both give the same answers to the same questions."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -111,6 +112,13 @@ async def test_counts_over_time(both: Both, interval: str) -> None:
 async def test_releases_and_outcomes(both: Both) -> None:
     releases = await both.ask(f"{both.project}/releases")
     assert sum(release["events"] for release in releases["releases"]) == len(both.history.events)
+    paged: list[Any] = []
+    cursor: str | None = ""
+    for _ in releases["releases"]:
+        page = await both.ask(f"{both.project}/releases", limit=1, **({"cursor": cursor} if cursor else {}))
+        paged += page["releases"]
+        cursor = page["nextCursor"]
+    assert (paged, cursor) == (releases["releases"], None)
     for span in RANGES:
         await both.ask(f"{both.project}/outcomes", **span)
         await both.ask(f"{both.project}/outcomes", interval="day", **span)

@@ -11,8 +11,8 @@ import pytest
 from schemas.ids import hex64, issue_id
 from schemas.times import from_ms, iso
 from storage.client import Client
-from storage.reader import Limits, NotFound, QueryTooExpensive, Reader, StorageUnavailable
-from storage.reader.answers import Interval, Issue, Sort
+from storage.reader import BadQuery, Limits, NotFound, QueryTooExpensive, Reader, StorageUnavailable
+from storage.reader.answers import Interval, Issue, Release, Sort
 from storage.reader.execute import ClickHouseExecutor
 from storage.reader.question import question
 from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
@@ -401,6 +401,30 @@ async def test_releases_say_what_they_brought(reader: Reader, database: Client, 
     assert {name: release.regressions for name, release in found.items() if release.regressions} == {
         "shop@1.2.0+1": 1
     }
+
+
+async def test_releases_page_from_the_newest_to_the_oldest_while_events_arrive(
+    reader: Reader, database: Client, world: World
+) -> None:
+    whole = (await reader.releases(world.project, limit=500)).releases
+    assert len(whole) > 2
+    assert [one.first_seen for one in whole] == sorted((one.first_seen for one in whole), reverse=True)
+    paged: list[Release] = []
+    cursor = None
+    while True:
+        found = await reader.releases(world.project, limit=1, cursor=cursor)
+        paged += found.releases
+        cursor = found.next_cursor
+        if cursor is None:
+            break
+        # The last one is in use all the while, so that its last event is always the newest.
+        database.command(
+            "INSERT INTO issue_day_er (project_id, day, fingerprint, release, retention_days, n, first, last)"
+            f" SELECT {world.project}, today(), 1, '{whole[-1].release}', 90, 0, now64(3), now64(3)"
+        )
+    assert [one.release for one in paged] == [one.release for one in whole]
+    with pytest.raises(BadQuery):
+        await reader.releases(world.project, cursor="AAAA")
 
 
 async def test_activity_pages_through_the_changes_newest_first(
