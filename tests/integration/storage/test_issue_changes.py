@@ -229,8 +229,8 @@ async def test_changes_of_what_is_not_there_are_refused_before_they_are_sent(liv
         await living.changes.unmerge(issue_of(1), [hex64(fingerprint_of(1))], by="ann")
     with pytest.raises(BadChange):
         await living.changes.update(issue_of(1), Update(), by="ann")
+    past = IgnoreUntil(time="2020-01-01T00:00:00Z")
     with pytest.raises(BadChange) as refused:
-        past = IgnoreUntil(time="2020-01-01T00:00:00Z")
         await living.changes.update(issue_of(1), Update(ignore_until=past), by="ann")
     assert [detail.field for detail in refused.value.details] == ["ignoreUntil.time"]
 
