@@ -12,6 +12,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from schemas.health import Health
 from schemas.payload import MissingDictionary
 from storage.writer.blocks import Block, Retention
+from storage.writer.commit import CommitStalled
 from storage.writer.deliver import Delivery, Renewer
 from storage.writer.metrics import WriterMetrics
 from storage.writer.pace import Last, Pace
@@ -99,6 +100,11 @@ class EventsWriter:
         elif isinstance(error, (KafkaError, OSError)):
             self._health.set("grouped", ok=False, detail=f"Kafka: {error}")
             log.warning("the events' session ends: %s", error)
+            if isinstance(error, CommitStalled):
+                self._given.clear()
+                await self._source.stop()
+                await self._join()
+                return
         elif isinstance(error, MissingDictionary):
             # Sound events that can't be read yet: whoever supplies the file finds them where they are.
             self._health.set("grouped", ok=False, detail=str(error))

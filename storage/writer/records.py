@@ -29,6 +29,7 @@ from storage.records import (
     table,
 )
 from storage.writer.blocks import Refused
+from storage.writer.commit import commit, leave
 from storage.writer.insert import Inserter, RefusedData
 from storage.writer.letters import Letters
 from storage.writer.metrics import WriterMetrics
@@ -122,7 +123,7 @@ class RecordsWriter:
                 log.warning("the records' session ends: %s", error)
                 await asyncio.sleep(_RESTART_SECONDS)
             finally:
-                await consumer.stop()
+                await leave(consumer)
 
     def _consumer(self) -> AIOKafkaConsumer:
         group = f"{self._settings.writer_group}-records"
@@ -155,7 +156,7 @@ class RecordsWriter:
             for place, records in got.items():
                 behind = max(0, (consumer.highwater(place) or 0) - records[-1].offset - 1)
                 self._metrics.lag.labels(place.topic, place.partition).set(behind)
-            await consumer.commit({place: records[-1].offset + 1 for place, records in got.items()})
+            await commit(consumer, {place: records[-1].offset + 1 for place, records in got.items()})
 
     async def _gather(self, consumer: AIOKafkaConsumer, last: Last) -> dict[TopicPartition, list[Record]]:
         got: dict[TopicPartition, list[Record]] = {}

@@ -13,6 +13,7 @@ from msgspec import Struct
 from schemas.kafka import calm, client_options, name_of
 from schemas.settings import WriterSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
+from storage.writer.commit import COMMIT_SECONDS, commit, leave
 from storage.writer.plan import Done, Plan, decode, encode
 
 Records = Mapping[int, list[ConsumerRecord[bytes, bytes]]]
@@ -52,7 +53,8 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has
 class GroupedSource:
     """A static member of the writer's group on the topic `grouped`. Every method may raise KafkaError."""
 
-    def __init__(self, settings: WriterSettings) -> None:
+    def __init__(self, settings: WriterSettings, commit_seconds: float = COMMIT_SECONDS) -> None:
+        self._commit_seconds = commit_seconds
         self.topic = name_of(settings, Topic.GROUPED)
         self._settings = settings
         self._group = settings.writer_group
@@ -86,7 +88,7 @@ class GroupedSource:
     async def stop(self) -> None:
         """Leave without telling: a static member that is back within the session keeps its partitions."""
         if self._started is not None:
-            await self._started.stop()
+            await leave(self._started)
 
     @property
     def _consumer(self) -> AIOKafkaConsumer:
@@ -115,13 +117,15 @@ class GroupedSource:
         return None if highwater is None else max(0, highwater - position)
 
     async def commit(self, states: Mapping[int, tuple[int, Plan | Done]]) -> None:
-        """Commit offset and state of partitions. Raises CommitFailedError once the group has another owner for them."""
-        await self._consumer.commit(
-            {
-                TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode(state))
-                for partition, (offset, state) in states.items()
-            }
-        )
+        """Commit offset and state of partitions.
+
+        Raises CommitFailedError once the group has another owner for them, and CommitStalled where nobody answers.
+        """
+        offsets = {
+            TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode(state))
+            for partition, (offset, state) in states.items()
+        }
+        await commit(self._consumer, offsets, self._commit_seconds)
 
     async def committed(self, partitions: set[int]) -> dict[int, Committed]:
         """What is committed of partitions; one without a commit is missing."""

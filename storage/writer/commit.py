@@ -1,0 +1,38 @@
+"""Commits that end: taken, refused, or given up together with the client that made them.
+
+aiokafka asks for its coordinator again and again, without an end and below our log level. After a broker's restart such a
+client has been seen to wait for ever, where a new one was answered at once.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+COMMIT_SECONDS: Final = 30.0
+"""Longer than a group's session and than what a broker takes to read a group back."""
+_STOP_SECONDS: Final = 10.0
+
+
+class CommitStalled(KafkaError):  # type: ignore[misc]  # aiokafka has no types
+    """A commit has had no answer: the client is to be replaced."""
+
+
+async def commit(
+    consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, Any], seconds: float = COMMIT_SECONDS
+) -> None:
+    """Commit. Raises CommitStalled after `seconds`, and what the consumer raises."""
+    try:
+        await asyncio.wait_for(consumer.commit(dict(offsets)), seconds)
+    except TimeoutError:
+        raise CommitStalled(f"a commit has had no answer for {seconds:.0f} s") from None
+
+
+async def leave(consumer: AIOKafkaConsumer) -> None:
+    """Stop a consumer, also one that can't be."""
+    try:
+        await asyncio.wait_for(consumer.stop(), _STOP_SECONDS)
+    except TimeoutError:
+        return

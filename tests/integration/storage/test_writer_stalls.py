@@ -1,0 +1,68 @@
+"""A group's client that neither commits nor says why is replaced, and its block is written once."""
+
+import asyncio
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from schemas.health import Health
+from schemas.projects import ProjectRegistry
+from storage.writer.deliver import Delivery
+from storage.writer.events import EventsWriter
+from storage.writer.insert import Inserter
+from storage.writer.letters import Letters
+from storage.writer.metrics import WriterMetrics
+from storage.writer.pace import Pace
+from storage.writer.projects import RegistryRetention
+from storage.writer.source import GroupedSource, Listener
+from tests.integration.storage.grouped import Stage, exactly, whole
+
+
+class Stalling(GroupedSource):
+    """Its first client never gets an answer to the commits from `from_commit` on."""
+
+    def __init__(self, stage: Stage, from_commit: int) -> None:
+        super().__init__(stage.settings, commit_seconds=1.0)
+        self.starts = 0
+        self._answered = from_commit
+
+    async def start(self, listener: Listener) -> None:
+        await super().start(listener)
+        self.starts += 1
+        if self.starts > 1:
+            return
+        commit = self._consumer.commit
+
+        async def stalling(offsets: Any) -> None:
+            if not self._answered:
+                await asyncio.Event().wait()
+            self._answered -= 1
+            await commit(offsets)
+
+        self._consumer.commit = stalling
+
+
+async def _written(stage: Stage, from_commit: int) -> int:
+    health, metrics = Health(), WriterMetrics(CollectorRegistry())
+    pace = Pace(block_rows=2_000, block_bytes=1 << 26, quiet_seconds=0.1, wait_seconds=0.3)
+    source, letters = Stalling(stage, from_commit), Letters(stage.settings, metrics)
+    inserter = Inserter(stage.settings.clickhouse_url, "events", health, metrics)
+    delivery = Delivery(inserter, letters, source.topic, metrics)
+    writer = EventsWriter(source, delivery, RegistryRetention(ProjectRegistry()), pace, health, metrics)
+    running = asyncio.create_task(writer.run())
+    await stage.produce(12)
+    found = await whole(stage)
+    writer.stop()
+    await running
+    await letters.close()
+    inserter.close()
+    assert found == exactly(stage.total)
+    return source.starts
+
+
+async def test_a_plan_that_is_never_taken_is_made_again_by_a_new_client(stage: Stage) -> None:
+    assert await _written(stage, 0) == 2
+
+
+async def test_a_block_whose_end_is_never_committed_is_there_once(stage: Stage) -> None:
+    assert await _written(stage, 1) == 2
