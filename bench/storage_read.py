@@ -155,7 +155,10 @@ async def explain(url: str, client: Client, project: int, now_ms: int, name: str
     """The indexes that each statement of a call uses, its pipeline, and what it read."""
     recorder = Recorder(ClickHouseExecutor(url, Limits()))
     reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
-    call = next(each.call for each in await calls(reader, session, project, now_ms) if each.name == name)
+    known = {each.name: each.call for each in await calls(reader, session, project, now_ms)}
+    if name not in known:
+        raise click.BadParameter(f"{name!r} is none of: {'; '.join(known)}", param_hint="--explain")
+    call = known[name]
     await call()
     recorder.seen.clear()
     await call()
