@@ -293,15 +293,14 @@ class MemoryReader:
             for name, seen in found.items()
         ]
         last = read_cursor(cursor, ReleaseCursor)
-        sought = [
-            (-found[row.release][0].time, row.release, row)
-            for row in rows
-            if last is None or (-last.time, last.release) < (-found[row.release][0].time, row.release)
-        ]
-        page = [row for _, _, row in sorted(sought, key=lambda one: one[:2])[:limit]]
-        more = len(sought) > limit
-        end = ReleaseCursor(found[page[-1].release][0].time, page[-1].release) if more else None
-        return Releases(page, write_cursor(end) if end else None)
+        places = {name: (-seen[0].time, name) for name, seen in found.items()}
+        rows = sorted(
+            (row for row in rows if last is None or places[row.release] > (-last.time, last.release)),
+            key=lambda row: places[row.release],
+        )
+        page = rows[:limit]
+        end = page[-1].release if len(rows) > limit else None
+        return Releases(page, write_cursor(ReleaseCursor(found[end][0].time, end)) if end else None)
 
     async def outcomes(
         self,

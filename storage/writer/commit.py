@@ -1,7 +1,7 @@
 """Commits that end: taken, refused, or given up together with the client that made them.
 
-aiokafka asks for its coordinator again and again, without an end and below our log level. After a broker's restart such a
-client has been seen to wait for ever, where a new one was answered at once.
+A client whose broker was restarted while it committed has been seen to wait for ever, without a word in the log, while the
+group of another client in the same process went on. Where in aiokafka it waits is not known; so the client is replaced.
 """
 
 import asyncio

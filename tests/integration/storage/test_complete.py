@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
@@ -13,21 +12,12 @@ from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.complete import Presence, complete, life, presence
 from storage.mend import mend
-from storage.migrate import migrate
 from storage.rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
 from tests.eventually import eventually
 from tests.integration.storage.grouped import chunk_event, counts, exactly
 
 ROWS = 300
 TARGETS = ("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day")
-
-
-@pytest.fixture
-def client(clickhouse_database_url: str) -> Iterator[Client]:
-    migrate(clickhouse_database_url)
-    client = open_client(clickhouse_database_url)
-    yield client
-    client.close()
 
 
 def block(size: int = ROWS) -> pa.Table:

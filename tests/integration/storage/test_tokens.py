@@ -1,7 +1,6 @@
 """A token holds for the last blocks of a table only; what is repeated after that is completed by looking, not inserted."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -9,8 +8,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from schemas.chunks import Grouping
 from schemas.projects import DEFAULT_RETENTION_DAYS
-from storage.client import INSERT_SETTINGS, Client, open_client
-from storage.migrate import migrate
+from storage.client import INSERT_SETTINGS, Client
 from storage.rollups import ROLLUPS
 from storage.rows import EventColumns
 from storage.tokens import forgotten
@@ -36,14 +34,6 @@ def insert(client: Client, first: int, token: str) -> None:
     client.insert_arrow(
         "ingest", columns.table(), settings={**INSERT_SETTINGS, "insert_deduplication_token": token}
     )
-
-
-@pytest.fixture
-def client(clickhouse_database_url: str) -> Iterator[Client]:
-    migrate(clickhouse_database_url)
-    client = open_client(clickhouse_database_url)
-    yield client
-    client.close()
 
 
 def test_a_token_counts_as_forgotten_before_it_is(client: Client) -> None:

@@ -1,13 +1,16 @@
 """One migrated database for the tests of a module; each test takes a project of its own."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 
 import pytest
 
 from storage.client import Client, open_client
 from storage.migrate import migrate
+from storage.reader import Limits, Reader
+from storage.reader.execute import ClickHouseExecutor
+from tests.integration.storage.reader.world import NOW_MS, World, insert, make
 from tests.servers import run_sql
 
 
@@ -33,3 +36,19 @@ def database(database_url: str) -> Iterator[Client]:
 def project() -> int:
     """A project that no other test uses."""
     return secrets.randbelow(1 << 31) + 1
+
+
+@pytest.fixture(scope="module")
+def world(database: Client) -> World:
+    """A project of events, issues and changes, in the database."""
+    made = make(secrets.randbelow(1 << 31) + 1)
+    insert(database, made)
+    return made
+
+
+@pytest.fixture
+async def reader(database_url: str) -> AsyncIterator[Reader]:
+    """A reader for which it is always the same moment."""
+    made = Reader(ClickHouseExecutor(database_url, Limits()), now_ms=lambda: NOW_MS)
+    yield made
+    await made.close()

@@ -3,17 +3,15 @@
 import math
 import secrets
 import uuid
-from collections.abc import AsyncIterator
 
 import pytest
 from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id, uuid7
 from storage.client import Client
-from storage.reader import Limits, Reader, event_detail, issue_list
+from storage.reader import Reader, event_detail, issue_list
 from storage.reader.answers import Issue, Sort
 from storage.reader.errors import NotFound
-from storage.reader.execute import ClickHouseExecutor
 from storage.reader.ranges import DAY_MS, asked_range
 from tests.integration.storage.reader.world import MERGED, NOW_MS, World, insert, insert_events, make
 
@@ -23,13 +21,6 @@ def world(database: Client) -> World:
     made = make(secrets.randbelow(1 << 31) + 1, seed=2)
     insert(database, made)
     return made
-
-
-@pytest.fixture
-async def reader(database_url: str) -> AsyncIterator[Reader]:
-    made = Reader(ClickHouseExecutor(database_url, Limits()), now_ms=lambda: NOW_MS)
-    yield made
-    await made.close()
 
 
 async def whole_list(reader: Reader, world: World, query: str, sort: Sort, limit: int) -> list[Issue]:

@@ -1,0 +1,186 @@
+"""Series, facets, completion, releases and outcomes against the same answer computed from a list of events."""
+
+from collections import Counter
+
+import pytest
+
+from schemas.ids import hex64, issue_id
+from schemas.times import from_ms, iso
+from storage.client import Client
+from storage.reader import BadQuery, Reader
+from storage.reader.answers import Interval, Release
+from storage.reader.ranges import DAY_MS, HOUR_MS
+from tests.integration.storage.reader.questions import RANGES, asked
+from tests.integration.storage.reader.world import (
+    MERGED,
+    NOW_MS,
+    World,
+    distinct_users,
+)
+
+
+@pytest.mark.parametrize("query", ["", "feature:cart", "environment:prod", "is:open", "is:open OR user:u1"])
+@pytest.mark.parametrize("interval", ["minute", "hour", "day"])
+async def test_series_count_each_interval_and_leave_none_out(
+    reader: Reader, world: World, query: str, interval: Interval
+) -> None:
+    size = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}[interval]
+    for start, end in RANGES[:6]:
+        first, last = asked(start, end)
+        if ((last or NOW_MS) - first) // size > 2000:
+            continue
+        for issue in (None, issue_id(world.project, MERGED[0])):
+            events = [
+                event
+                for event in world.found(query, first, last)
+                if issue in (None, world.issue_of(event.fingerprint))
+            ]
+            series = await (
+                reader.project_stats(world.project, query, interval=interval, start=start, end=end)
+                if issue is None
+                else reader.issue_stats(hex64(issue), query, interval=interval, start=start, end=end)
+            )
+            final = NOW_MS if last is None else last - 1
+            for at, point in zip(range(first // size * size, final + 1, size), series.series, strict=True):
+                inside = [event for event in events if event.view.timestamp // size * size == at]
+                assert (point.time, point.events, point.users) == (
+                    iso(at),
+                    len(inside),
+                    distinct_users(inside),
+                )
+
+
+@pytest.mark.parametrize("query", ["environment:prod", "feature:[cart, search]", "is:open"])
+async def test_facets_have_the_most_frequent_values_of_each_tag(
+    reader: Reader, world: World, query: str
+) -> None:
+    start, end = RANGES[1]
+    events = world.found(query, *asked(start, end))
+    facets = await reader.project_tags(world.project, query, start=start, end=end)
+    assert (facets.sampled, facets.sample_events) == (False, len(events))
+    keys = Counter(key for event in events for key in event.view.tags)
+    assert {facet.key for facet in facets.tags} == set(keys)
+    for facet in facets.tags:
+        values = Counter(event.view.tags[facet.key] for event in events if facet.key in event.view.tags)
+        expected = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))
+        assert facet.distinct == len(values)
+        assert [(value.value, value.events) for value in facet.values] == expected[:10]
+
+
+async def test_facets_of_a_project_without_a_query_are_of_whole_days(reader: Reader, world: World) -> None:
+    start, end = NOW_MS - 5 * DAY_MS, NOW_MS - DAY_MS - 1
+    events = world.found("", start // DAY_MS * DAY_MS, (end // DAY_MS + 1) * DAY_MS)
+    facets = await reader.project_tags(world.project, start=start, end=end)
+    features = next(facet for facet in facets.tags if facet.key == "feature")
+    assert {value.value: value.events for value in features.values} == Counter(
+        event.view.tags["feature"] for event in events
+    )
+
+
+async def test_facets_of_an_issue_are_of_all_its_events(reader: Reader, world: World) -> None:
+    number = issue_id(world.project, MERGED[0])
+    events = world.by_issue(world.found("", 0, None))[number]
+    facets = await reader.issue_tags(hex64(number))
+    features = next(facet for facet in facets.tags if facet.key == "feature")
+    assert {value.value: value.events for value in features.values} == Counter(
+        event.view.tags["feature"] for event in events
+    )
+
+
+async def test_facets_of_very_many_events_are_of_the_newest_and_say_so(
+    reader: Reader, database: Client, project: int
+) -> None:
+    database.command(
+        "INSERT INTO ingest (project_id, fingerprint, ts, id, tags, retention_days, payload_days)"
+        " SELECT {project:UInt32}, 1, toDateTime64({now:Int64} / 1000, 3, 'UTC') - toIntervalSecond(number % 86400),"
+        " number, map('age', if(number % 86400 < 30000, 'new', 'old')), 90, 90 FROM numbers(86400)",
+        parameters={"project": project, "now": NOW_MS},
+    )
+    database.insert(
+        "issues",
+        [[project, project, [1], from_ms(NOW_MS - DAY_MS), from_ms(NOW_MS), 1]],
+        column_names=["project_id", "issue_id", "fingerprints", "first_seen", "last_seen", "version"],
+    )
+    facets = await reader.issue_tags(hex64(project))
+    assert (facets.sampled, facets.sample_events) == (True, 50_000)
+    assert [(value.value, value.events) for value in facets.tags[0].values] == [
+        ("new", 30_000),
+        ("old", 20_000),
+    ]
+
+
+async def test_completion_knows_keys_values_and_fields(reader: Reader, world: World) -> None:
+    keys = (await reader.keys(world.project)).keys
+    assert {"is", "environment", "timestamp", "feature", "n", 'tags["it\'s"]'} <= set(keys)
+    assert (await reader.keys(world.project, "fea")).keys == ["feature"]
+    values = await reader.tag_values(world.project, "feature", "c")
+    assert {value.value for value in values.values} == {"cart", "checkout"}
+    releases = await reader.field_values(world.project, "release", "shop@")
+    assert len(releases.values) == 4
+    assert [value.value for value in (await reader.field_values(world.project, "type", "T")).values] == [
+        "TypeError"
+    ]
+
+
+async def test_releases_say_what_they_brought(reader: Reader, database: Client, world: World) -> None:
+    database.insert(
+        "issue_activity",
+        [
+            [world.project, 1, from_ms(NOW_MS), "r1", "regressed", "", '{"release":"shop@1.2.0+1"}'],
+            [world.project, 1, from_ms(NOW_MS), "r1", "regressed", "", '{"release":"shop@1.2.0+1"}'],
+            [world.project, 2, from_ms(NOW_MS), "r2", "resolved", "", '{"release":"shop@1.2.0+1"}'],
+        ],
+        column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
+    )
+    found = {release.release: release for release in (await reader.releases(world.project)).releases}
+    for name, release in found.items():
+        times = [event.view.timestamp for event in world.events if event.view.release == name]
+        assert release.events == len(times)
+        assert (release.first_seen, release.last_seen) == (iso(min(times)), iso(max(times)))
+    assert found["shop@1.0.0+1"].new_issues == len(world.issues)
+    assert {name: release.regressions for name, release in found.items() if release.regressions} == {
+        "shop@1.2.0+1": 1
+    }
+
+
+async def test_releases_page_from_the_newest_to_the_oldest_while_events_arrive(
+    reader: Reader, database: Client, world: World
+) -> None:
+    whole = (await reader.releases(world.project, limit=500)).releases
+    assert len(whole) > 2
+    assert [one.first_seen for one in whole] == sorted((one.first_seen for one in whole), reverse=True)
+    paged: list[Release] = []
+    cursor = None
+    while True:
+        found = await reader.releases(world.project, limit=1, cursor=cursor)
+        paged += found.releases
+        cursor = found.next_cursor
+        if cursor is None:
+            break
+        # The last one is in use all the while, so that its last event is always the newest.
+        database.command(
+            "INSERT INTO issue_day_er (project_id, day, fingerprint, release, retention_days, n, first, last)"
+            f" SELECT {world.project}, today(), 1, '{whole[-1].release}', 90, 0, now64(3), now64(3)"
+        )
+    assert [one.release for one in paged] == [one.release for one in whole]
+    with pytest.raises(BadQuery):
+        await reader.releases(world.project, cursor="AAAA")
+
+
+async def test_outcomes_are_summed_once_by_interval(reader: Reader, database: Client, project: int) -> None:
+    minute = from_ms(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS)
+    rows = [
+        [project, minute, "js/1", "accepted", "", "edge-1", 1, 10],
+        [project, minute, "js/1", "accepted", "", "edge-1", 1, 10],
+        [project, minute, "js/1", "accepted", "", "edge-2", 1, 5],
+        [project, minute, "js/1", "invalid", "tags", "edge-1", 2, 1],
+    ]
+    names = ["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count"]
+    database.insert("outcomes", rows, column_names=names)
+    found = [(row.time, row.outcome, row.count) for row in (await reader.outcomes(project)).outcomes]
+    assert found == [(None, "accepted", 15), (None, "invalid", 1)]
+    by_hour = (await reader.outcomes(project, interval="hour")).outcomes
+    assert [(row.time, row.count) for row in by_hour] == [
+        (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 15),
+        (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 1),
+    ]
