@@ -20,6 +20,7 @@ RULE_TESTS = "unit/dashboard/test_rule_tests.py"
 CONDITIONAL = "unit/dashboard/test_conditional.py"
 OPENAPI = "unit/dashboard/test_openapi.py"
 READER = "integration/storage/reader/test_reader.py"
+COUNTS = "integration/storage/reader/test_counts.py"
 LIVES = "integration/storage/test_issue_changes.py"
 STATES = "integration/storage/reader/test_issue_states.py"
 LANGUAGE = "unit/storage/query/test_docs.py"
@@ -80,8 +81,8 @@ ROWS = [
     Row("tags", "top 10 values a key", ANSWERS, "test_tags_have_their_ten_most_frequent_values"),
     Row("tags", "of a project, of an issue; completion by prefix", BOTH, "test_tags_and_completion"),
     Row("stats", "`{\"series\": [{\"time\",\"events\",\"users\"}]}` by interval", BOTH, "test_counts_over_time"),
-    Row("stats", "(no interval is left out)", READER, "test_series_count_each_interval_and_leave_none_out"),
-    Row("releases", "release, firstSeen, lastSeen, events, newIssues, regressions", READER, "test_releases_say_what_they_brought"),
+    Row("stats", "(no interval is left out)", COUNTS, "test_series_count_each_interval_and_leave_none_out"),
+    Row("releases", "release, firstSeen, lastSeen, events, newIssues, regressions", COUNTS, "test_releases_say_what_they_brought"),
     Row("outcomes", "counts by outcome and SDK", ANSWERS, "test_outcomes_are_counted_by_outcome_and_sdk"),
     Row("rules", "`GET/PUT .../grouping-rules`: ordered rules", RULES, "test_rules_come_back_in_their_order_without_an_error"),
     Row("rules", "the test says which past events they would match", TRIALS, "test_rules_do_the_same_to_the_same_past_events"),
