@@ -17,12 +17,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final
 
-import uvloop
-
 from edge.metrics import MULTIPROCESS
 from edge.quiet import repeat_rarely
 from edge.worker import listen, raise_file_limit, serve
-from schemas import logs
+from schemas import logs, loops
 from schemas.payload import look_in
 from schemas.settings import EdgeSettings
 
@@ -54,7 +52,7 @@ def run(settings: EdgeSettings) -> None:
         address = f"{settings.ingest_host}:{settings.ingest_port}"
         raise CannotStart(f"can't listen on {address}: {error.strerror or error}") from None
     if settings.edge_workers == 1:
-        _exit(uvloop.run(serve(settings, listener)))
+        _exit(loops.run(serve(settings, listener)))
     else:
         _Supervisor(settings, listener).run()
 
@@ -135,7 +133,7 @@ def _work(settings: EdgeSettings, listener: socket.socket, tether: socket.socket
     look_in(settings.payload_dictionaries)
     repeat_rarely()
     raise_file_limit()
-    _exit(uvloop.run(serve(settings, listener, tether)))
+    _exit(loops.run(serve(settings, listener, tether)))
 
 
 def _exit(succeeded: bool) -> None:

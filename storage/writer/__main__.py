@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 
 import click
-import uvloop
 
+from schemas import loops
 from schemas.logs import configure
 from schemas.payload import look_in
 from schemas.settings import BadSetting, WriterSettings, load
@@ -30,7 +30,7 @@ def command(ctx: click.Context) -> None:
         # Each failed try is told once, by the part that waits, with the reason.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        uvloop.run(run(settings))
+        loops.run(run(settings))
     except OSError as error:
         port = settings.writer_health_port
         click.echo(f"svc: can't listen on SVC_WRITER_HEALTH_PORT {port}: {error}", err=True)
