@@ -36,6 +36,9 @@ from schemas.settings import EdgeSettings
 log = logging.getLogger(__name__)
 
 _GAUGE_SECONDS: Final = 1.0
+_SETTLE_SECONDS: Final = 5.0
+"""Not longer: while Kafka is away and no project is known, the health paths have to say so."""
+_SETTLE_LOOKS: Final = 100
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
 """A batch makes thousands of objects that live for a moment: with Python's own thresholds they are looked through some thirty times."""
 
@@ -90,6 +93,7 @@ class Worker:
             build_app(ingest, self.health, self._metrics), shutdown_timeout=settings.edge_stop_seconds
         )
         await self._runner.setup()
+        await self._settle()
         await web.SockSite(self._runner, self._listener, backlog=1024).start()
 
     async def stop(self) -> None:
@@ -106,6 +110,16 @@ class Worker:
         await self._spool.stop()
         await self._limiter.close()
         self._slot.release()
+
+    async def _settle(self) -> None:
+        """Wait until ready, for a moment: a worker beside others must not refuse what they would take.
+
+        What comes meanwhile for the place of a dead worker waits in its socket.
+        """
+        for _ in range(_SETTLE_LOOKS):
+            if self.health.ready:
+                return
+            await asyncio.sleep(_SETTLE_SECONDS / _SETTLE_LOOKS)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

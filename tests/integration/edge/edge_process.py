@@ -57,6 +57,7 @@ class EdgeProcess:
         }
         self.log_path = data_dir / "edge.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._logged_before = 0
 
     @property
     def pid(self) -> int:
@@ -66,13 +67,14 @@ class EdgeProcess:
     def start(self) -> None:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
+            self._logged_before = log.tell()
             self._process = subprocess.Popen(
                 self._command, env=self._environ, cwd=ROOT, stderr=log, stdout=log
             )
 
     async def ready(self, timeout: float = 60, connected: bool = True) -> None:
         """Wait until readyz answers 200, and until Kafka has been reached unless it is away."""
-        # The workers share the port: each new connection may meet another, and every one of them must be ready.
+        # The workers share the port: each new connection may meet another of those that listen, and every one must be ready.
         connector = aiohttp.TCPConnector(force_close=True)
         looks = 20 if self._workers > 1 else 1
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -87,7 +89,10 @@ class EdgeProcess:
                 return False
 
             async def all_answer() -> bool:
-                return all([await one_answers() for _ in range(looks)])
+                logged = self.log_path.read_bytes()[self._logged_before :]
+                return logged.count(b'"listening"') >= self._workers and all(
+                    [await one_answers() for _ in range(looks)]
+                )
 
             await eventually(all_answer, timeout)
 
