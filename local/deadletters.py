@@ -1,7 +1,7 @@
 """`svc dead-letters`: what was set aside and why, and putting it back once its cause is mended.
 
 How far letters have been put back is the committed offset of a consumer group: a letter is put back at least once, and what
-reads it drops repeats by event id.
+reads it goes by the event's id.
 """
 
 import asyncio

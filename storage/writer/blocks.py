@@ -14,7 +14,12 @@ from storage.rows import EventColumns
 from storage.writer.plan import Plan, Range
 
 REPLAYED_HEADER: Final = "replayed"
-"""Marks a record that was put back from the dead letters: its source position is old and says nothing."""
+"""Marks a record that was put back from the dead letters: its source position is old and says nothing.
+
+Its value says where its one event was set aside and counted, as `partition/offset`, or `WHOLE`.
+"""
+WHOLE: Final = b"whole"
+"""A record that couldn't be read at all, so that none of its events was counted as a dead letter."""
 Headers = tuple[tuple[str, bytes], ...]
 
 
@@ -50,20 +55,31 @@ class Refused(Struct, frozen=True):
     event: ChunkEvent | None = None
 
 
+class PutBack(Struct, frozen=True):
+    """An event that had been counted as a dead letter and came back; `origin` is the place where it was set aside."""
+
+    event: ChunkEvent
+    origin: str
+
+
 class Block:
     """Rows of consecutive records of some partitions; `repeats` counts the records that were dropped.
 
     `seen` holds the last source position of each partition that has a record here, `oldest_ms` the first receipt of an event.
+    `by_id` says that some rows came from the dead letters: they may be stored already, so that only their ids decide.
     """
 
     def __init__(self, retention: Retention) -> None:
         self.columns = EventColumns()
         self.refused: list[Refused] = []
+        self.put_back: list[PutBack] = []
+        self.by_id = False
         self.seen: dict[int, int] = {}
         self.records = 0
         self.repeats = 0
         self.oldest_ms = 1 << 62
         self._retention = retention
+        self._replayed: set[tuple[int, bytes]] = set()
         self._records: list[tuple[int, Record]] = []
         self._ranges: dict[int, Range] = {}
 
@@ -93,29 +109,43 @@ class Block:
             events = decode_chunk(chunk.chunk)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             reason = f"not a chunk of grouped events: {error}"
-            value, headers = record.value or b"", tuple(record.headers)
+            value, headers = record.value or b"", _marked(record, WHOLE)
             self.refused.append(
                 Refused(record.partition, record.offset, "undecodable", reason, value, headers)
             )
             return seen
-        replayed = any(name == REPLAYED_HEADER for name, _ in record.headers)
-        if not replayed and chunk.offset <= seen:
+        origin = next((value for name, value in record.headers if name == REPLAYED_HEADER), None)
+        if origin is None and chunk.offset <= seen:
             self.repeats += 1
             return seen
-        self._add(record, chunk, events)
-        return seen if replayed else chunk.offset
+        self._add(record, chunk, events, origin)
+        return chunk.offset if origin is None else seen
 
-    def _add(self, record: Record, chunk: GroupedChunk, events: list[ChunkEvent]) -> None:
+    def _add(
+        self, record: Record, chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
+    ) -> None:
         self._records.append((len(self), record))
         add, days, groupings = self.columns.add, self._retention.days, chunk.groupings
         for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
             event = events[position]
+            if origin is not None and not self._is_first(event, origin):
+                continue
             try:
                 add(event, groupings[group], *days(event.project))
             except (BadPayload, Unreadable) as error:
                 self.refused.append(_alone(record, chunk, event, groupings[group], "unreadable", str(error)))
             else:
                 self.oldest_ms = min(self.oldest_ms, event.received_ms)
+
+    def _is_first(self, event: ChunkEvent, origin: bytes) -> bool:
+        """Take note of an event from the dead letters; False where the block has it already."""
+        self.by_id = True
+        if origin != WHOLE:
+            self.put_back.append(PutBack(event, origin.decode(errors="replace")))
+        key = event.project, event.id
+        known = key in self._replayed
+        self._replayed.add(key)
+        return not known
 
     def refusal(self, row: int, project: int, event_id: bytes, reason: str) -> Refused:
         """What the server refused: the event of one of the rows."""
@@ -132,16 +162,21 @@ class Block:
 def _alone(
     record: Record, chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping, kind: str, reason: str
 ) -> Refused:
-    headers = tuple((name, value) for name, value in record.headers if name != REPLAYED_HEADER)
     return Refused(
         partition=record.partition,
         offset=record.offset,
         kind=kind,
         reason=reason,
         value=single(chunk, event, grouping),
-        headers=(*headers, (REPLAYED_HEADER, b"1")),
+        headers=_marked(record, f"{record.partition}/{record.offset}".encode()),
         event=event,
     )
+
+
+def _marked(record: Record, origin: bytes) -> Headers:
+    """The headers with which a letter of a record is to be put back."""
+    kept = (header for header in record.headers if header[0] != REPLAYED_HEADER)
+    return (*kept, (REPLAYED_HEADER, origin))
 
 
 def single(chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping) -> bytes:

@@ -84,19 +84,22 @@ class Delivery:
         """Insert a block for the first time; returns when each of its rows is in every table, or set aside."""
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            await self._insert(block, rows, renew)
+            if block.by_id:
+                await self._complete(block, rows, renew)
+            else:
+                await self._insert(block, rows, renew)
             self._metrics.event_age_seconds.observe(max(0.0, time.time() - block.oldest_ms / 1000))
-        await self._letters.send(self._topic, block.refused)
+        await self._letters.send(self._topic, block.refused, block.put_back)
 
     async def repeat(self, block: Block, renew: Renewer) -> None:
         """Insert a block that another process, or this one before a restart, may have inserted already or in part."""
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            if renew.plan.direct or await self._is_moved(rows, renew):
+            if renew.plan.direct or block.by_id or await self._is_moved(rows, renew):
                 await self._complete(block, rows, renew)
             else:
                 await self._insert(block, rows, renew, before=True)
-        await self._letters.send(self._topic, block.refused)
+        await self._letters.send(self._topic, block.refused, block.put_back)
 
     async def _is_moved(self, rows: pa.Table, renew: Renewer) -> bool:
         """Whether rows are there under another retention: a token holds for each time partition alone, which that has made another."""

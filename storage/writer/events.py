@@ -176,7 +176,7 @@ class EventsWriter:
         for block in blocks:
             plan = block.plan(time.time_ns() // 1_000_000)
             ends = {r.partition: (r.last + 1, Done(block.seen[r.partition])) for r in plan.ranges}
-            if len(block) or block.refused:
+            if len(block) or block.refused or block.put_back:
                 commit = self._committer({r.partition: r.first for r in plan.ranges})
                 await commit(plan)
                 await self._delivery.deliver(block, Renewer(plan, commit))

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -15,7 +16,7 @@ from schemas.kafka import calm, client_options, name_of
 from schemas.settings import WriterSettings
 from schemas.times import iso
 from schemas.topics import MAX_RECORD_BYTES, Topic
-from storage.writer.blocks import Refused
+from storage.writer.blocks import PutBack, Refused
 from storage.writer.metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
@@ -32,12 +33,12 @@ class Letters:
         self._metrics = metrics
         self._producer: AIOKafkaProducer | None = None
 
-    async def send(self, topic: str, refused: list[Refused]) -> None:
-        """Set aside records and events of a topic; returns once the broker has them. Raises KafkaError.
+    async def send(self, topic: str, refused: list[Refused], put_back: Sequence[PutBack] = ()) -> None:
+        """Set aside records and events of a topic, and count those that came back; returns once the broker has them. Raises KafkaError.
 
         Sent again with the same block, they may be there twice; the outcomes are counted once.
         """
-        if not refused:
+        if not refused and not put_back:
             return
         try:
             producer = await self._started()
@@ -47,7 +48,7 @@ class Letters:
                     value=one.value,
                     headers=self._letter(topic, one).headers(one.headers),
                 )
-            for outcome in outcomes(refused):
+            for outcome in (*returned(put_back), *outcomes(refused)):
                 await producer.send_and_wait(
                     name_of(self._settings, Topic.OUTCOMES),
                     key=outcome.project_id.encode(),
@@ -56,6 +57,8 @@ class Letters:
         except KafkaError:
             await self.close()
             raise
+        if not refused:
+            return
         self._metrics.dead_letters.labels(topic).inc(len(refused))
         log.warning("%d of %s went to the dead letters: %s", len(refused), topic, refused[0].reason)
 
@@ -119,3 +122,23 @@ def outcomes(refused: list[Refused]) -> list[Outcome]:
         )
         for (partition, offset, project, minute, sdk, kind), count in counts.items()
     ]
+
+
+def returned(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
+    """What makes up for `deadLettered` when a letter comes back: it is accepted once more, as one that the grouper set aside is.
+
+    The same for every copy of a letter, so that it counts once however often it was put back.
+    """
+    for one in put_back:
+        event = one.event
+        partition, _, offset = one.origin.partition("/")
+        yield Outcome(
+            project_id=str(event.project),
+            minute=iso(event.received_ms // _MINUTE_MS * _MINUTE_MS),
+            sdk=event.sdk,
+            outcome="accepted",
+            reason="putBack",
+            count=1,
+            source=f"{_STAGE}/{partition}/{event.id.hex()}",
+            sequence=int(offset) if offset.isdecimal() else 0,
+        )

@@ -75,9 +75,19 @@ async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_re
         client.command("ALTER TABLE events DROP CONSTRAINT tame")
         producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap)
         await producer.start()
+        # Putting back is at least once, and a letter may be there twice.
+        for _ in range(2):
+            await producer.send_and_wait(
+                stage.topic, letter.value, partition=about.partition, headers=headers
+            )
+        assert await whole(stage) == exactly(stage.total)
         await producer.send_and_wait(stage.topic, letter.value, partition=about.partition, headers=headers)
         await producer.stop()
+        await stage.produce(4, events=40)
         assert await whole(stage) == exactly(stage.total)
+        counted = "SELECT outcome, reason, sum(count) FROM outcomes FINAL GROUP BY 1, 2 ORDER BY 1"
+        balanced = [("accepted", "putBack", 1), ("deadLettered", "refused", 1)]
+        await eventually(lambda: client.query(counted).result_rows == balanced)
     client.close()
 
 

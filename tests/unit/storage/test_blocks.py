@@ -15,7 +15,8 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
-from storage.writer.blocks import REPLAYED_HEADER, Block, Headers
+from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers
+from storage.writer.letters import returned
 from storage.writer.plan import Range
 from tests.unit.storage.test_extract import EVENT
 
@@ -71,6 +72,26 @@ def test_an_event_put_back_from_the_dead_letters_is_taken_and_moves_no_position(
     assert len(block) == 1
 
 
+def test_two_copies_of_a_letter_are_one_event_that_came_back_once() -> None:
+    block = Block(Ninety())
+    value, headers = chunk(3, [FRAME]), ((REPLAYED_HEADER, b"0/4"),)
+    feed(block, [Record(9, value, headers=headers), Record(10, value, headers=headers)], seen=8)
+    assert (len(block), block.by_id, block.repeats) == (1, True, 0)
+    first, second = returned(block.put_back)
+    assert first == second
+    assert (first.outcome, first.reason, first.count, first.sequence) == ("accepted", "putBack", 1, 4)
+
+
+def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_counts_for_nothing() -> None:
+    block = Block(Ninety())
+    feed(block, [Record(0, b"\xc1", headers=(("trace", b"x"),))])
+    (refused,) = block.refused
+    assert refused.headers == (("trace", b"x"), (REPLAYED_HEADER, WHOLE))
+    again = Block(Ninety())
+    assert feed(again, [Record(9, chunk(3, [FRAME, FRAME]), headers=refused.headers)], seen=8) == 8
+    assert (len(again), again.by_id, again.put_back) == (2, True, [])
+
+
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
     block = Block(Ninety())
     assert feed(block, [Record(0, b"\xc1"), Record(1, None)], seen=4) == 4
@@ -88,7 +109,7 @@ def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
     (refused,) = block.refused
     again = decode_grouped(refused.value)
     assert [one.payload for one in decode_chunk(again.chunk)] == [b"broken"]
-    assert (REPLAYED_HEADER, b"1") in refused.headers
+    assert (REPLAYED_HEADER, b"0/0") in refused.headers
 
 
 def test_a_refused_row_is_traced_to_its_event() -> None:
