@@ -64,7 +64,8 @@ def known_keys(prefix: str) -> list[str]:
 def _first(statement: Statement, source: str, prefix: str) -> Sql:
     begins = f"startsWith(v, {statement.parameters.add(prefix, 'String')})" if prefix else "1"
     return statement.ready(
-        f"SELECT v, sum(n) AS events FROM ({source}) WHERE v != '' AND {begins} GROUP BY v ORDER BY events DESC, v LIMIT {VALUES}"
+        f"SELECT v, sum(n) AS events FROM ({source}) WHERE v != '' AND {begins} GROUP BY v HAVING events > 0"
+        f" ORDER BY events DESC, v LIMIT {VALUES}"
     )
 
 

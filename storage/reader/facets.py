@@ -83,10 +83,10 @@ def facets(rows: Iterable[Sequence[Any]]) -> list[TagFacet]:
 
 
 def _top(source: str) -> str:
-    """Key, value, events and distinct values of the key."""
+    """Key, value, events and distinct values of the key; what was counted too often and mended since leaves rows of nothing."""
     counted = (
         "SELECT k, v, sum(n) AS events, count() OVER (PARTITION BY k) AS distinct, sum(events) OVER (PARTITION BY k) AS total"
-        f" FROM ({source}) GROUP BY k, v"
+        f" FROM ({source}) GROUP BY k, v HAVING events > 0"
     )
     return (
         f"SELECT k, v, events, distinct FROM ({counted})"

@@ -39,8 +39,9 @@ def of_issues(question: Question, members: Mapping[int, Sequence[int]]) -> Sql:
         if whole_range
         else ("sumIf(n, inside)", "uniqCombinedMergeIf(12)(users, inside)")
     )
+    # A row may hold a difference that has wrapped (`storage.rollups.difference`): signed, it adds up outside the database, too.
     return statement.ready(
-        f"SELECT {issue} AS issue, {events} AS events, least(events, {users}), groupArray((bucket, toUInt64(n)))"
+        f"SELECT {issue} AS issue, {events} AS events, least(events, {users}), groupArray((bucket, toInt64(n)))"
         f" FROM ({counts}) GROUP BY issue"
     )
 

@@ -15,11 +15,11 @@ def page(question: Question, limit: int, cursor: ReleaseCursor | None) -> Sql:
     if cursor is not None:
         moment = statement.parameters.moment(cursor.time)
         name = statement.parameters.add(cursor.release, "String")
-        after = f" HAVING since < {moment} OR (since = {moment} AND release > {name})"
+        after = f" AND (since < {moment} OR (since = {moment} AND release > {name}))"
     project = statement.project
     seen = (
         "SELECT release, min(first) AS since, max(last) AS until, sum(n) AS events"
-        f" FROM issue_day_er WHERE {project} GROUP BY release{after} ORDER BY since DESC, release LIMIT {limit + 1:d}"
+        f" FROM issue_day_er WHERE {project} GROUP BY release HAVING events > 0{after} ORDER BY since DESC, release LIMIT {limit + 1:d}"
     )
     opened = (
         "SELECT first_release AS release, count() AS new_issues"

@@ -1,0 +1,110 @@
+"""Answers from rollups that had counted too much and were mended: differences lie beside what they take back."""
+
+import math
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from schemas.ids import hex64
+from storage.client import Client
+from storage.mend import mend
+from storage.reader import Reader
+from storage.reader.answers import Sort
+from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
+from storage.reader.trend import trend_unit, trend_window
+from storage.rollups import ROLLUPS
+from tests.integration.storage.reader.world import NOW_MS, World, distinct_users, insert, make
+
+_TOO_MANY = (
+    *(f"INSERT INTO {rollup.table} SELECT * FROM {rollup.table}" for rollup in ROLLUPS),
+    "INSERT INTO tag_day SELECT * REPLACE ('spook' AS k) FROM tag_day",
+    "INSERT INTO tag_day SELECT * REPLACE ('chess' AS v) FROM tag_day",
+    "INSERT INTO issue_day_er SELECT * REPLACE ('shop@9.0.0+1' AS release) FROM issue_day_er",
+)
+
+
+@pytest.fixture(scope="module")
+def mended(database: Client) -> Iterator[World]:
+    """A project whose rollups counted everything twice, and keys that no event has, until they were mended."""
+    for rollup in ROLLUPS:
+        database.command(f"SYSTEM STOP MERGES {rollup.table}")
+    world = make(secrets.randbelow(1 << 31) + 1, many=200)
+    insert(database, world)
+    for statement in _TOO_MANY:
+        database.command(f"{statement} WHERE project_id = {world.project}")
+    days = database.query(
+        f"SELECT DISTINCT project_id, toDate(ts) FROM events WHERE project_id = {world.project}"
+    ).result_rows
+    assert all(mend(database, [(int(project), day) for project, day in days], "m").values())
+    yield world
+    for rollup in ROLLUPS:
+        database.command(f"SYSTEM START MERGES {rollup.table}")
+
+
+@pytest.mark.parametrize("start", [None, NOW_MS - 20 * HOUR_MS, NOW_MS - 9 * DAY_MS - 12_345])
+@pytest.mark.parametrize("query", ["", "environment:prod", "is:[open, resolved, ignored]"])
+async def test_issues_have_the_figures_of_their_events(
+    reader: Reader, mended: World, query: str, start: int | None
+) -> None:
+    span = asked_range(start, None, NOW_MS)
+    found = mended.by_issue(mended.found(query, span.start, None))
+    sorts: tuple[Sort, ...] = ("lastSeen", "events", "trend")
+    for sort in sorts:
+        page = await reader.issues(mended.project, query, start=start, sort=sort, limit=500)
+        assert {issue.id for issue in page.issues} == {hex64(number) for number in found}
+        for issue in page.issues:
+            events = found[int(issue.id, 16)]
+            assert (issue.events, issue.users) == (len(events), distinct_users(events))
+            assert issue.trend == _trend(mended, query, issue.id, start)
+            assert issue == await reader.issue(issue.id, query, start=start)
+        if sort == "trend":
+            scores = [_surprise(issue.trend) for issue in page.issues]
+            assert scores == sorted(scores, reverse=True)
+
+
+def _trend(world: World, query: str, issue: str, start: int | None) -> list[int]:
+    span = asked_range(start, None, NOW_MS)
+    window = trend_window(span, NOW_MS)
+    size = HOUR_MS if trend_unit(span, NOW_MS) == "hour" else DAY_MS
+    assert window.end is not None
+    events = world.by_issue(world.found(query, window.start, window.end)).get(int(issue, 16), [])
+    counts = Counter(event.view.timestamp // size * size for event in events)
+    return [counts[at] for at in range(window.start, window.end, size)]
+
+
+def _surprise(trend: list[int]) -> int:
+    older, newer = sum(trend[: len(trend) // 2]), sum(trend[len(trend) // 2 :])
+    return round(1000 * (newer - older) / math.sqrt(max(1, older + newer)))
+
+
+async def test_what_no_event_has_is_neither_listed_nor_counted(reader: Reader, mended: World) -> None:
+    events = mended.found("", NOW_MS // DAY_MS * DAY_MS - 14 * DAY_MS, None)
+    tags = (await reader.project_tags(mended.project)).tags
+    assert {facet.key for facet in tags} == {key for event in events for key in event.view.tags}
+    features = next(facet for facet in tags if facet.key == "feature")
+    counted = Counter(event.view.tags["feature"] for event in events)
+    assert (features.distinct, {one.value: one.events for one in features.values}) == (3, counted)
+    values = (await reader.tag_values(mended.project, "feature", "ch")).values
+    assert [(one.value, one.events) for one in values] == [("checkout", counted["checkout"])]
+    assert (await reader.keys(mended.project, "spo")).keys == []
+    assert (await reader.field_values(mended.project, "release", "shop@9")).values == []
+
+
+async def test_releases_without_an_event_are_left_out_of_every_page(reader: Reader, mended: World) -> None:
+    wanted = Counter(event.view.release for event in mended.events)
+    found: dict[str, int] = {}
+    cursor = None
+    while True:
+        page = await reader.releases(mended.project, limit=1, cursor=cursor)
+        found |= {one.release: one.events for one in page.releases}
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert found == wanted
+
+
+async def test_a_series_has_what_happened(reader: Reader, mended: World) -> None:
+    series = await reader.project_stats(mended.project, interval="day", start=NOW_MS - 9 * DAY_MS)
+    assert sum(point.events for point in series.series) == len(mended.found("", NOW_MS - 9 * DAY_MS, None))
