@@ -24,6 +24,8 @@ from storage.reader import Reader
 
 BAD_SETTING_STATUS = 2
 NOT_STARTED_STATUS = 3
+_CHANGE_SECONDS = 2.0
+"""A person waits: not confirmed by then, a change of a project is answered 503, as one of an issue is."""
 
 
 @click.command("dashboard")
@@ -71,7 +73,7 @@ async def serve(settings: DashboardSettings) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    projects = ProjectStore(settings)
+    projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
     reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
     runner = build_runner(
         build_app(settings, Parts(reader, projects, changes=IssueChanges(reader, Commands(settings))))

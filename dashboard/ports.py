@@ -41,7 +41,7 @@ class Projects(Protocol):
         ...
 
     async def write(self, project: Project) -> Project:
-        """Write a record; returns once it was read back. Raises ProjectsUnavailable."""
+        """Write a new record; returns once it was read back, or what the same request has made before. Raises ProjectsUnavailable."""
         ...
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:

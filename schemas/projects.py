@@ -13,11 +13,15 @@ DEFAULT_RETENTION_DAYS = 90
 
 
 class Token(Struct, frozen=True, rename="camel"):
-    """A project token. It is public by design (protocol, section 5): it travels in client builds."""
+    """A project token. It is public by design (protocol, section 5): it travels in client builds.
+
+    `made_for` tells the request that it was made for, where that can be asked again: it must make no second one.
+    """
 
     token: str
     created_at: str
     revoked_at: str | None = None
+    made_for: str = ""
 
 
 class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -65,9 +65,11 @@ def create(
     retention_days: int | None = None,
     lenient_sdks: Iterable[str] = (),
     now_ms: int,
+    made_for: str = "",
 ) -> Project:
-    """A new project with one token. Raises BadChange."""
-    fresh = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(_token(now_ms),))
+    """A new project with one token. Raises BadChange. `made_for` names the request, where it may be asked again."""
+    token = _token(now_ms, made_for)
+    fresh = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(token,))
     changes = ProjectChanges(
         name=name,
         rate_limit_per_minute=DEFAULT_RATE_LIMIT if rate_limit is None else rate_limit,
@@ -90,11 +92,20 @@ def update(project: Project, changes: ProjectChanges) -> Project:
     return changed
 
 
-def add_token(project: Project, now_ms: int) -> tuple[Project, Token]:
-    """The project with one more token, and that token. Raises BadChange when it has too many."""
+def made_before(projects: Iterable[Project], project: Project) -> Project | None:
+    """The project that the request for a new one has made already, if it has."""
+    asked = {token.made_for for token in project.tokens} - {""}
+    return next((known for known in projects if any(token.made_for in asked for token in known.tokens)), None)
+
+
+def add_token(project: Project, now_ms: int, made_for: str = "") -> tuple[Project, Token]:
+    """The project with one more token, and that token; the same token for the same request. Raises BadChange when it has too many."""
+    for known in project.tokens:
+        if made_for and known.made_for == made_for:
+            return project, known
     if len(project.tokens) >= MAX_TOKENS:
         raise BadChange([Detail("tokens", f"at most {MAX_TOKENS} tokens per project")])
-    token = _token(now_ms)
+    token = _token(now_ms, made_for)
     return msgspec.structs.replace(project, tokens=(*project.tokens, token)), token
 
 
@@ -180,8 +191,8 @@ def _with_views(project: Project, views: tuple[SavedView, ...], new: SavedView) 
     return msgspec.structs.replace(project, saved_views=views)
 
 
-def _token(now_ms: int) -> Token:
-    return Token(token=encode_token(uuid7(now_ms)), created_at=iso(now_ms))
+def _token(now_ms: int, made_for: str) -> Token:
+    return Token(token=encode_token(uuid7(now_ms)), created_at=iso(now_ms), made_for=made_for)
 
 
 def _violations(project: Project) -> list[Detail]:

@@ -14,6 +14,7 @@ from schemas.kafka import calm, client_options, follow_projects, name_of
 from schemas.projects import Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
+from storage.project_edits import made_before
 
 log = logging.getLogger(__name__)
 
@@ -79,9 +80,9 @@ class ProjectStore:
         return self._registry.get(number)
 
     async def write(self, project: Project) -> Project:
-        """Write the record; returns once it was read back. Raises ProjectsUnavailable."""
+        """Write a new record; returns once it was read back, or what the same request has made before. Raises ProjectsUnavailable."""
         async with self._writing:
-            return await self._within_deadline(project)
+            return made_before(self._registry, project) or await self._within_deadline(project)
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
         """Apply `change` to the newest known record and write it; None when there is no such project.

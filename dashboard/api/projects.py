@@ -1,6 +1,7 @@
 """Projects and their tokens: read, created and changed."""
 
-from typing import Annotated
+import hashlib
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -92,9 +93,18 @@ async def _create(call: Call[Nothing, NewProject]) -> ProjectWithToken:
         retention_days=body.retention_days,
         lenient_sdks=body.lenient_sdks,
         now_ms=parts.now_ms(),
+        made_for=_made_for(call),
     )
-    await parts.projects.write(project)
-    return _view_with(project, project.tokens[0])
+    written = await parts.projects.write(project)
+    return _view_with(written, written.tokens[0])
+
+
+def _made_for(call: Call[Nothing, Any], *of: str) -> str:
+    """What is equal for equal requests of one person under one `Idempotency-Key`; empty without one."""
+    if not call.key:
+        return ""
+    asked = msgspec.json.encode((call.by, call.key, of, call.body))
+    return hashlib.sha256(asked).hexdigest()[:32]
 
 
 async def _get(call: Call[Nothing, Nothing]) -> ProjectView:
@@ -107,11 +117,11 @@ async def _update(call: Call[Nothing, ProjectChanges]) -> ProjectView:
 
 
 async def _add_token(call: Call[Nothing, Nothing]) -> ProjectWithToken:
-    parts = call.state.parts
+    parts, made_for = call.state.parts, _made_for(call, call.project().id)
     made: list[Token] = []
 
     def change(old: Project) -> Project:
-        changed, token = add_token(old, parts.now_ms())
+        changed, token = add_token(old, parts.now_ms(), made_for)
         made.append(token)
         return changed
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from schemas.projects import Project
+from storage.project_edits import made_before
 
 
 class MemoryProjects:
@@ -21,11 +22,14 @@ class MemoryProjects:
         return self._projects.get(number)
 
     async def write(self, project: Project) -> Project:
-        """Keep a record."""
-        self._projects[project.number] = project
-        return project
+        """Keep a new record, or find what the same request has made before."""
+        return made_before(self._projects.values(), project) or self._keep(project)
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
         """Change a record; None when there is none."""
         project = self._projects.get(number)
-        return None if project is None else await self.write(change(project))
+        return None if project is None else self._keep(change(project))
+
+    def _keep(self, project: Project) -> Project:
+        self._projects[project.number] = project
+        return project

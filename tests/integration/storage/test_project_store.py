@@ -33,6 +33,14 @@ async def test_a_written_project_is_known_when_write_returns(settings: KafkaSett
         assert store.all() == [project]
 
 
+async def test_project_asked_for_again_is_the_one_that_was_made(settings: KafkaSettings) -> None:
+    async with ProjectStore(settings) as store:
+        made = await store.write(create("shop", now_ms=NOW, made_for="k"))
+    async with ProjectStore(settings) as store:
+        assert await store.write(create("shop", now_ms=NOW, made_for="k")) == made
+        assert store.all() == [made]
+
+
 async def test_another_process_finds_what_was_written(settings: KafkaSettings) -> None:
     project = create("shop", now_ms=NOW)
     async with ProjectStore(settings) as store:

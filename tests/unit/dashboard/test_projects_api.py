@@ -59,6 +59,24 @@ async def test_token_is_made_and_revoked(site: Site) -> None:
     assert revoked[site.project.tokens[0].token] is None
 
 
+async def test_creation_asked_for_again_under_its_key_is_made_once(site: Site) -> None:
+    async def ask(path: str, key: str, **body: object) -> Any:
+        status, made = await site.api("POST", path, json=body or None, headers={"Idempotency-Key": key})
+        assert status == 201
+        return made
+
+    first = await ask("/projects", "k", name="till")
+    assert await ask("/projects", "k", name="till") == first
+    assert (await ask("/projects", "k", name="stock"))["id"] != first["id"]
+    assert (await ask("/projects", "other", name="till"))["id"] != first["id"]
+    tokens = f"/projects/{first['id']}/tokens"
+    second = await ask(tokens, "k")
+    assert await ask(tokens, "k") == second
+    assert len((await ask(tokens, "other"))["tokens"]) == 3
+    _, listed = await site.api("GET", "/projects")
+    assert sum(project["name"] == "till" for project in listed["projects"]) == 2
+
+
 async def test_unknown_token_is_not_found(site: Site) -> None:
     status, _ = await site.api("DELETE", f"/projects/{site.project.id}/tokens/svc_pk_unknown")
     assert status == 404
