@@ -11,7 +11,7 @@ from edge.admit import LENIENT, STRICT, Refused, Rules
 from edge.auth import authenticate
 from edge.body import BodyReader
 from edge.faults import Fault
-from edge.headers import Head, read_headers
+from edge.headers import Head, named_sdk, read_headers
 from edge.intake import Intake
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes, Refusal
@@ -85,7 +85,7 @@ class Ingest(Struct, frozen=True):
             return authenticate(request.headers.get("Authorization"), self.projects)
         except Fault as fault:
             outcome = "unauthorized" if fault.error is WireError.UNAUTHORIZED else "unavailable"
-            self.metrics.count("", request.headers.get("Svc-Sdk", ""), outcome, fault.reason)
+            self.metrics.count("", named_sdk(request.headers), outcome, fault.reason)
             raise
 
     async def _open(self, request: web.BaseRequest, token: str, project: Project) -> tuple[Head, bytes]:
@@ -98,7 +98,7 @@ class Ingest(Struct, frozen=True):
         return head, body
 
     def _count_refusal(self, project: Project, request: web.BaseRequest, fault: Fault) -> None:
-        sdk = request.headers.get("Svc-Sdk", "")[:200]
+        sdk = named_sdk(request.headers)
         outcome = _OUTCOMES.get(fault.error)
         if outcome is None:
             self.metrics.count(project.id, sdk, "unavailable", fault.reason)

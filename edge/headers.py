@@ -11,6 +11,8 @@ from edge.faults import Fault
 from schemas.errors import Detail, WireError
 
 LONGEST_SDK: Final = 200
+_LONGEST_TYPE: Final = 200
+"""A longer `Content-Type` is read anew each time: what is kept must not grow with what strangers send."""
 _SDK: Final = re.compile(r"[!-~]+/[!-.0-~]+").fullmatch
 
 
@@ -23,7 +25,17 @@ class Head(Struct, frozen=True):
 
 def read_headers(headers: Mapping[str, str]) -> Head:
     """Check the headers. Raises Fault with the name of each faulty one as its field (contract, section 2, point 4)."""
-    return _read(headers.get("Svc-Sdk"), headers.get("Content-Type"), headers.get("Content-Encoding"))
+    content_type = headers.get("Content-Type")
+    read = _read if content_type is None or len(content_type) <= _LONGEST_TYPE else _read.__wrapped__
+    return read(headers.get("Svc-Sdk"), content_type, headers.get("Content-Encoding"))
+
+
+def named_sdk(headers: Mapping[str, str]) -> str:
+    """What a request that may be refused calls its SDK, as text that can be counted and sent on; "" where it doesn't.
+
+    Header bytes that aren't UTF-8 reach us as lone surrogates, which neither JSON nor Prometheus' text can carry.
+    """
+    return headers.get("Svc-Sdk", "")[:LONGEST_SDK].encode("utf-8", "replace").decode()
 
 
 # A fleet sends few combinations, and reading one costs as much as finding its route. Faults are raised, so never kept.

@@ -28,16 +28,25 @@ Refusal = Literal["invalid", "tooLarge", "rateLimited"]
 _FLUSH_SECONDS: Final = 5.0
 _MINUTE_MS: Final = 60_000
 _MOST_UNSENT: Final = 20_000
+_UNFIT: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What msgspec raises where a value can't be written as JSON, or bytes aren't what was written."""
 _decode_saved: Final = msgspec.json.Decoder(list[Outcome]).decode
 
 
 class Outcomes:
     """Gathers counts by minute and sends them every few seconds; what can't be sent is kept, at the end in a file."""
 
-    def __init__(self, sink: Sink, saved: Path, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        saved: Path,
+        now: Callable[[], float] = time.time,
+        flush_seconds: float = _FLUSH_SECONDS,
+    ) -> None:
         self._sink = sink
         self._saved = saved
         self._now = now
+        self._flush_seconds = flush_seconds
         self._counts: Counter[tuple[str, int, str, Refusal, str]] = Counter()
         self._unsent: list[Outcome] = []
         self._source = str(uuid7())
@@ -53,7 +62,7 @@ class Outcomes:
         """Send every few seconds until cancelled."""
         self.load()
         while True:
-            await asyncio.sleep(_FLUSH_SECONDS)
+            await asyncio.sleep(self._flush_seconds)
             await self.flush()
 
     async def flush(self) -> None:
@@ -79,7 +88,9 @@ class Outcomes:
         try:
             while self._sink.up and self._unsent:
                 record = self._unsent[0]
-                await self._sink.send(Topic.OUTCOMES, encode_json(record), key=record.project_id.encode())
+                value = _encoded(record)
+                if value is not None:
+                    await self._sink.send(Topic.OUTCOMES, value, key=record.project_id.encode())
                 self._unsent.pop(0)
         except Unavailable:
             log.debug("%d outcome records wait", len(self._unsent))
@@ -87,14 +98,24 @@ class Outcomes:
     async def stop(self) -> None:
         """Send what is left, or keep it in the file for the next start."""
         await self.flush()
-        if self._unsent:
-            self._saved.write_bytes(encode_json(self._unsent))
+        kept = [value for record in self._unsent if (value := _encoded(record)) is not None]
+        if kept:
+            self._saved.write_bytes(b"[" + b",".join(kept) + b"]")
 
     def load(self) -> None:
         """Take over what the last process could not send."""
         if self._saved.exists():
             try:
                 self._unsent.extend(_decode_saved(self._saved.read_bytes()))
-            except msgspec.DecodeError as error:
+            except (*_UNFIT, OSError) as error:
                 log.warning("%s is damaged and passed over: %s", self._saved, error)
             self._saved.unlink()
+
+
+def _encoded(record: Outcome) -> bytes | None:
+    """The record's JSON; None, and a word in the log, where it has none: one count must not cost all the others."""
+    try:
+        return encode_json(record)
+    except _UNFIT as error:
+        log.warning("an outcome record can't be written and is given up: %s", error)
+        return None

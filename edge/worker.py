@@ -100,16 +100,27 @@ class Worker:
         """Say that nothing more is wanted, finish what is in flight, hand everything over."""
         self.health.set("accepting", False, "stopping")
         await asyncio.sleep(self._settings.edge_drain_seconds)
-        await self._runner.cleanup()
-        await self._chunker.stop()
+        for step in (
+            self._runner.cleanup,
+            self._chunker.stop,
+            self._end_tasks,
+            self._outcomes.stop,
+            self._sink.stop,
+            self._spool.stop,
+            self._limiter.close,
+        ):
+            # What was accepted has to reach Kafka or the disk: no step may cost those after it.
+            try:
+                await step()
+            except Exception:
+                log.exception("a step of stopping failed")
+                self.failed = True
+        self._slot.release()
+
+    async def _end_tasks(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._outcomes.stop()
-        await self._sink.stop()
-        await self._spool.stop()
-        await self._limiter.close()
-        self._slot.release()
 
     async def _settle(self) -> None:
         """Wait until ready, for a moment: a worker beside others must not refuse what they would take.

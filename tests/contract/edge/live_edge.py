@@ -46,7 +46,7 @@ class LiveEdge:
         self.chunker = Chunker(Delivery(self.sink, self.spool).deliver, ChunkLimits(linger_ms=1))
         self.projects = ProjectDirectory(folder / "projects.json")
         self.metrics = Metrics()
-        self.outcomes = Outcomes(self.sink, folder / "outcomes.json")
+        self.outcomes = Outcomes(self.sink, folder / "outcomes.json", flush_seconds=0.05)
         self.limiter = SharedWindow(folder / "rate-limit")
         self.health = Health()
         self.bodies = BodyReader(body_timeout)

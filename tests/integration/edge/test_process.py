@@ -163,6 +163,20 @@ async def test_refusals_become_outcome_records_of_their_project(place: Place, tm
     }
 
 
+async def test_sdk_that_is_not_utf8_is_counted_and_the_edge_lives(place: Place, tmp_path: Path) -> None:
+    async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge:
+        reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        lines = [f"{name}: {value}" for name, value in headers(place.project, "BAD").items()]
+        head = "\r\n".join(["POST /v1/events HTTP/1.1", "Host: x", "Content-Length: 2", *lines, "", "{}"])
+        writer.write(head.encode().replace(b"BAD", b"a\xff/1"))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+        writer.close()
+        edge.signal(signal.SIGTERM)
+        assert await edge.wait() == 0
+    found = [decode_outcome(each.value) for each in await records(place.bootstrap, place.prefix + "outcomes")]
+    assert [(each.sdk, each.reason, each.count) for each in found] == [("a?/1", "headers", 1)]
+
+
 async def test_log_is_json_without_tokens_or_tracebacks(place: Place, tmp_path: Path) -> None:
     async with (
         running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from edge.metrics import Distinct, Metrics
 from edge.outcomes import Outcomes
 from edge.sink import MemorySink
@@ -103,4 +105,29 @@ async def test_outcomes_that_could_not_be_sent_are_sent_by_the_next_process(tmp_
     second.load()
     await second.flush()
     assert len(sent(sink)) == 1
+    assert not (tmp_path / "saved").exists()
+
+
+async def test_record_that_cannot_be_written_costs_itself_alone(tmp_path: Path) -> None:
+    sink = MemorySink()
+    outcomes = Outcomes(sink, tmp_path / "saved")
+    for sdk in ("a/1", "\udcff/1", "b/1"):
+        outcomes.count("1", sdk, "invalid", "schema")
+    await outcomes.flush()
+    assert [outcome.sdk for outcome in sent(sink)] == ["a/1", "b/1"]
+    sink.up = False
+    for sdk in ("a/1", "\udcff/1", "b/1"):
+        outcomes.count("1", sdk, "invalid", "schema")
+    await outcomes.stop()
+    sink.up = True
+    second = Outcomes(sink, tmp_path / "saved")
+    second.load()
+    await second.flush()
+    assert [outcome.sdk for outcome in sent(sink)] == ["a/1", "b/1"] * 2
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"[", b"[" * 5000, b'[{"sdk":"\xff"}]', b"{}"])
+async def test_damaged_file_of_counts_is_passed_over(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "saved").write_bytes(content)
+    Outcomes(MemorySink(), tmp_path / "saved").load()
     assert not (tmp_path / "saved").exists()
