@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
-from edge.spool import SUFFIX, adopt
+from edge.segments import adopt, found_in
 
 
 class Slot:
@@ -24,11 +24,10 @@ class Slot:
     def adopt_orphans(self) -> None:
         """Take over the segments of folders that no process holds: workers that were and are no more."""
         for directory in _neighbours(self.directory):
-            segments = list(directory.glob(f"*{SUFFIX}"))
-            lock = _locked(directory) if segments else None
+            lock = _locked(directory) if found_in(directory) else None
             if lock is not None:
                 with lock:
-                    adopt(list(directory.glob(f"*{SUFFIX}")), self.directory)
+                    adopt(found_in(directory), self.directory)
 
     def release(self) -> None:
         """Let another process have the folder."""

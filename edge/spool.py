@@ -1,27 +1,30 @@
 """The edge's own disk spool: accepted events wait here, fsynced, while Kafka is away (contract, section 2, point 9).
 
-A segment file is a run of frames: length and CRC-32 of the record, four bytes each, big-endian, then the record. Only
-finished frames were ever answered for, so a torn one at the end of a segment is left out on reading. A segment is written by
-one process once and never opened for writing again; it is removed when Kafka has all of it.
+A segment (`edge.segments`) is written by one process once and never opened for writing again; it is removed when Kafka has
+all of it.
 """
 
 import asyncio
 import logging
 import os
-import struct
 import time
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Final
+from tempfile import TemporaryFile
+from typing import Final
+
+from edge import segments
 
 log = logging.getLogger(__name__)
 
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
-SUFFIX: Final = ".spool"
-_FRAME: Final = struct.Struct(">II")
+_LOOK_SECONDS: Final = 1.0
+"""How often a disk that refused is tried: while readyz fails nobody else brings a record that would tell."""
+_LEAST_TRIED: Final = 4096
+_MOST_TRIED: Final = 1024 * 1024
 
 
 class SpoolFull(Exception):
@@ -46,16 +49,21 @@ class Spool:
         self._max_bytes = max_bytes
         self._max_age_seconds = max_age_seconds
         self._now = now
-        self._sealed: list[Path] = sorted(directory.glob(f"*{SUFFIX}"))
-        self._sequence = max((_sequence(path) for path in self._sealed), default=0)
-        self._current: BinaryIO | None = None
-        self._current_path: Path | None = None
+        self._sealed = segments.found_in(directory)
+        self._sizes = {path: path.stat().st_size for path in self._sealed}
+        self._sequence = max(map(segments.sequence, self._sealed), default=0)
+        self._current: FileIO | None = None
+        self._current_path = directory
+        self._current_size = 0
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._committer: asyncio.Task[None] | None = None
+        self._looker: asyncio.Task[None] | None = None
         # One thread: writing, sealing and removing never overlap.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
-        self.size = sum(path.stat().st_size for path in self._sealed)
+        self.size = sum(self._sizes.values())
+        self.set_aside_segments = 0
         self._refusing = False
+        self._disk_owes = 0
         self.filled = asyncio.Event()
         if self._sealed:
             self.filled.set()
@@ -63,21 +71,21 @@ class Spool:
     @property
     def age_seconds(self) -> float:
         """Age of the oldest segment; 0 when the spool is empty."""
-        oldest = self._sealed[0] if self._sealed else self._current_path
-        return max(0.0, self._now() - _created(oldest)) if oldest else 0.0
+        oldest = self._sealed[0] if self._sealed else self._current_path if self._current else None
+        return max(0.0, self._now() - segments.created(oldest)) if oldest else 0.0
 
     @property
     def full(self) -> bool:
-        """Whether records are refused: one was since room was last made, or the next would be."""
-        return self._refusing or self.size >= self._max_bytes or self._too_old
+        """Whether records are refused: one was since room was last made or the disk last took one, or the next would be."""
+        return self._refusing or self._disk_owes > 0 or self.size >= self._max_bytes or self._too_old
 
     @property
     def _too_old(self) -> bool:
         return self.age_seconds > self._max_age_seconds
 
     async def append(self, record: bytes) -> None:
-        """Return when the record is on the disk. Raises SpoolFull. Many callers share one fsync."""
-        frame = _FRAME.pack(len(record), zlib.crc32(record)) + record
+        """Return when the record, which is not empty, is on the disk. Raises SpoolFull. Many callers share one fsync."""
+        frame = segments.frame(record)
         if self._too_old or self.size + len(frame) > self._max_bytes:
             self._refusing = True
             raise SpoolFull(f"{self.size} bytes, oldest {self.age_seconds:.0f} s")
@@ -95,113 +103,124 @@ class Spool:
         return self._sealed[0] if self._sealed else None
 
     async def remove(self, segment: Path) -> None:
-        """Forget a segment whose records are all safe elsewhere."""
-        loop = asyncio.get_running_loop()
-        freed = await loop.run_in_executor(self._thread, self._unlink, segment)
-        self._sealed.remove(segment)
-        self.size -= freed
-        self._refusing = False
-        if not self._sealed and self._current is None:
-            self.filled.clear()
+        """Forget a segment whose records are all safe elsewhere.
+
+        One that the disk doesn't let go of comes again after the next start; its events are dropped downstream by their ids.
+        """
+        await self._forget(segment, segment.unlink)
+
+    async def set_aside(self, segment: Path) -> None:
+        """Keep a segment that can't be read whole under another name, so that those behind it get their turn."""
+        self.set_aside_segments += 1
+        kept = segment.with_name(segment.name + segments.DAMAGED)
+        await self._forget(segment, lambda: segment.rename(kept))
 
     async def stop(self) -> None:
         """Finish what is being written and close."""
         while self._committer is not None:
             await asyncio.wait([self._committer])
+        if self._looker is not None:
+            self._looker.cancel()
+            await asyncio.wait([self._looker])
         await asyncio.get_running_loop().run_in_executor(self._thread, self._seal)
         self._thread.shutdown()
+
+    async def _forget(self, segment: Path, let_go: Callable[[], object]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._thread, let_go)
+            await loop.run_in_executor(self._thread, segments.sync_directory, self.directory)
+        except OSError:
+            log.exception("%s can't be taken out of the spool's folder", segment.name)
+        self._sealed.remove(segment)
+        self.size -= self._sizes.pop(segment)
+        self._refusing = False
+        if not self._sealed and self._current is None:
+            self.filled.clear()
 
     async def _commit(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
             waiting, self._waiting = self._waiting, []
-            frames = [frame for frame, _ in waiting]
+            data = b"".join([frame for frame, _ in waiting])
             try:
-                await loop.run_in_executor(self._thread, self._write, frames)
+                await loop.run_in_executor(self._thread, self._write, data)
             except OSError as error:
-                log.warning("the spool can't be written: %s", error)
-                self.size -= sum(map(len, frames))
+                self.size -= len(data)
+                self._disk_refused(error, len(data))
                 for _, done in waiting:
                     done.set_exception(SpoolFull(str(error)))
                     done.exception()
             else:
+                self._disk_owes = 0
                 self.filled.set()
                 for _, done in waiting:
                     done.set_result(None)
         self._committer = None
 
-    def _write(self, frames: list[bytes]) -> None:
-        if self._current is not None and self._current.tell() >= SEGMENT_BYTES:
+    def _disk_refused(self, error: OSError, size: int) -> None:
+        if not self._disk_owes:
+            log.warning("the spool can't be written: %s", error)
+        self._disk_owes = min(max(size, _LEAST_TRIED), _MOST_TRIED)
+        if self._looker is None:
+            self._looker = asyncio.create_task(self._look_for_room())
+
+    async def _look_for_room(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._disk_owes:
+            await asyncio.sleep(_LOOK_SECONDS)
+            with suppress(OSError):
+                await loop.run_in_executor(self._thread, self._try, self._disk_owes)
+                self._disk_owes = 0
+        log.warning("the spool can be written again")
+        self._looker = None
+
+    def _try(self, size: int) -> None:
+        with TemporaryFile(dir=self.directory, buffering=0) as file:
+            # Random: a file system that compresses would find room for zeros on any disk.
+            segments.write_all(file, os.urandom(size))
+            os.fsync(file.fileno())
+
+    def _write(self, data: bytes) -> None:
+        if self._current_size >= SEGMENT_BYTES:
             self._seal()
-        file = self._current or self._new_segment()
-        start = file.tell()
         try:
-            file.write(b"".join(frames))
-            file.flush()
+            file = self._current or self._new_segment()
+            segments.write_all(file, data)
             os.fsync(file.fileno())
         except OSError:
-            # What was promised stays, what wasn't goes; the next record gets a fresh segment.
-            with suppress(OSError):
-                os.ftruncate(file.fileno(), start)
-            self._seal()
+            self._take_back()
             raise
+        self._current_size += len(data)
 
-    def _new_segment(self) -> BinaryIO:
+    def _new_segment(self) -> FileIO:
         self._sequence += 1
-        path = self.directory / f"{self._sequence:012d}-{int(self._now() * 1000):013d}{SUFFIX}"
-        file = path.open("xb")
-        _sync_directory(self.directory)
-        self._current, self._current_path = file, path
+        self._current_path = self.directory / segments.name(self._sequence, self._now())
+        # Unbuffered: a buffer would be written on closing, behind what was taken back.
+        self._current = file = FileIO(self._current_path, "x")
+        segments.sync_directory(self.directory)
         return file
 
+    def _take_back(self) -> None:
+        """What was promised stays, what wasn't goes; the next record gets a fresh segment."""
+        if self._current is None:
+            return
+        with suppress(OSError):
+            os.ftruncate(self._current.fileno(), self._current_size)
+        if self._current_size:
+            self._seal()
+            return
+        # A disk that refuses for hours must not be given a file with each try.
+        with suppress(OSError):
+            self._current_path.unlink()
+        with suppress(OSError):
+            self._current.close()
+        self._current = None
+
     def _seal(self) -> None:
-        if self._current is not None and self._current_path is not None:
+        if self._current is not None:
             with suppress(OSError):
                 self._current.close()
+            self._sizes[self._current_path] = self._current_size
             self._sealed.append(self._current_path)
-            self._current = self._current_path = None
-
-    def _unlink(self, segment: Path) -> int:
-        size = segment.stat().st_size
-        segment.unlink()
-        _sync_directory(self.directory)
-        return size
-
-
-def records(segment: Path) -> Iterator[bytes]:
-    """The records of a segment in the order in which they came, up to a torn one at its end."""
-    data = segment.read_bytes()
-    place = 0
-    while place + _FRAME.size <= len(data):
-        length, checksum = _FRAME.unpack_from(data, place)
-        record = data[place + _FRAME.size : place + _FRAME.size + length]
-        if len(record) < length or zlib.crc32(record) != checksum:
-            break
-        yield record
-        place += _FRAME.size + length
-    if place < len(data):
-        log.warning("%s: %d bytes at its end were never finished", segment.name, len(data) - place)
-
-
-def adopt(segments: list[Path], directory: Path) -> None:
-    """Move segments that another process left into `directory`, behind its own."""
-    own = [_sequence(path) for path in directory.glob(f"*{SUFFIX}")]
-    for sequence, segment in enumerate(sorted(segments, key=_created), max(own, default=0) + 1):
-        segment.rename(directory / f"{sequence:012d}-{segment.name.split('-')[1]}")
-    _sync_directory(directory)
-
-
-def _sequence(segment: Path) -> int:
-    return int(segment.name.split("-")[0])
-
-
-def _created(segment: Path) -> float:
-    return int(segment.name.removesuffix(SUFFIX).split("-")[1]) / 1000
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            self._current, self._current_size = None, 0

@@ -11,7 +11,7 @@ from edge.delivery import Delivery
 from edge.drain import drain_forever, packs
 from edge.sink import MemorySink, Unavailable
 from edge.spool import Spool, SpoolFull
-from schemas.chunks import decode_chunk, encode_chunk
+from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
 from schemas.topics import Topic
 from tests.eventually import eventually
@@ -122,9 +122,9 @@ async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: 
 
 def test_spooled_records_are_packed_in_order_up_to_a_bound() -> None:
     given = events(1050)
-    spooled = [encode_chunk(given[place : place + 7]) for place in range(0, 1050, 7)]
+    spooled = [given[place : place + 7] for place in range(0, 1050, 7)]
     packed = list(packs(spooled))
     assert [event for pack in packed for event in pack] == given
     assert [len(pack) for pack in packed] == [406, 406, 238]
-    large = [encode_chunk([(1, b"0" * 16, 0, "a/1", bytes(700_000))]) for _ in range(5)]
+    large: list[list[EventTuple]] = [[(1, b"0" * 16, 0, "a/1", bytes(700_000))] for _ in range(5)]
     assert [len(pack) for pack in packs(large)] == [2, 2, 1]

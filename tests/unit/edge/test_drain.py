@@ -1,0 +1,165 @@
+"""The way out of the spool: a record that can't be read is kept, and holds up nothing behind it."""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edge import segments
+from edge.chunker import EventTuple
+from edge.delivery import Delivery
+from edge.drain import drain_forever, open_segment
+from edge.sink import MemorySink
+from edge.spool import Spool
+from schemas.chunks import decode_chunk, encode_chunk
+from schemas.ids import uuid7
+from tests.eventually import eventually
+
+FIRST = segments.name(1, 1.0)
+SECOND = segments.name(2, 2.0)
+
+
+def event() -> EventTuple:
+    return 7, uuid7().bytes, 5, "a/1", b"payload"
+
+
+def written(directory: Path, name: str, *records: bytes, tail: bytes = b"") -> Path:
+    path = directory / name
+    path.write_bytes(b"".join(map(segments.frame, records)) + tail)
+    return path
+
+
+@asynccontextmanager
+async def draining(directory: Path) -> AsyncIterator[tuple[Spool, MemorySink]]:
+    """A spool of what stands in the folder, drained until it is empty."""
+    spool, sink = Spool(directory, 1 << 30, 1e12), MemorySink(1)
+    task = asyncio.create_task(drain_forever(spool, sink, Delivery(sink, spool)))
+    try:
+        await eventually(lambda: task.done() or not spool.filled.is_set(), 60)
+        assert not task.done(), task.exception()
+        yield spool, sink
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await spool.stop()
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def ids(sink: MemorySink) -> list[bytes]:
+    return [event.id for record in sink.records for event in decode_chunk(record.value)]
+
+
+@pytest.mark.parametrize("zeros", [8, 9, 4096])
+async def test_zeros_behind_the_last_record_do_not_stop_the_drain(tmp_path: Path, zeros: int) -> None:
+    one, two = event(), event()
+    written(tmp_path, FIRST, encode_chunk([one]), tail=bytes(zeros))
+    written(tmp_path, SECOND, encode_chunk([two]))
+    async with draining(tmp_path) as (spool, sink):
+        assert ids(sink) == [one[1], two[1]]
+        assert (spool.size, spool.set_aside_segments) == (0, 0)
+        assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [b"\x00", b"no chunk", encode_chunk([[1, 2, 3]]), encode_chunk([(7, b"short", 5, "a/1", b"payload")])],
+)
+async def test_record_that_is_no_chunk_is_kept_and_holds_up_nothing(
+    tmp_path: Path, unreadable: bytes
+) -> None:
+    one, two, three = event(), event(), event()
+    path = written(tmp_path, FIRST, encode_chunk([one]), unreadable, encode_chunk([two]))
+    content = path.read_bytes()
+    written(tmp_path, SECOND, encode_chunk([three]))
+    async with draining(tmp_path) as (spool, sink):
+        assert ids(sink) == [one[1], two[1], three[1]]
+        assert (spool.size, spool.set_aside_segments) == (0, 1)
+        assert names(tmp_path) == [FIRST + ".damaged"]
+        assert (tmp_path / (FIRST + ".damaged")).read_bytes() == content
+    # The next start leaves it where it is.
+    async with draining(tmp_path) as (spool, sink):
+        assert (sink.records, spool.size) == ([], 0)
+
+
+async def test_record_whose_checksum_fails_is_kept_and_those_behind_it_are_sent(tmp_path: Path) -> None:
+    one, two = event(), event()
+    chunk = encode_chunk([event()])
+    bad = len(chunk).to_bytes(4, "big") + (zlib.crc32(chunk) ^ 1).to_bytes(4, "big") + chunk
+    written(tmp_path, FIRST, encode_chunk([one]), tail=bad + segments.frame(encode_chunk([two])))
+    async with draining(tmp_path) as (spool, sink):
+        assert ids(sink) == [one[1], two[1]]
+        assert spool.set_aside_segments == 1
+        assert (tmp_path / (FIRST + ".damaged")).exists()
+
+
+async def test_segment_that_can_not_be_read_at_all_is_set_aside(tmp_path: Path) -> None:
+    (tmp_path / FIRST).mkdir()
+    two = event()
+    written(tmp_path, SECOND, encode_chunk([two]))
+    async with draining(tmp_path) as (spool, sink):
+        assert ids(sink) == [two[1]]
+        assert (spool.size, spool.set_aside_segments) == (0, 1)
+
+
+async def test_segment_that_somebody_removed_is_passed_over(tmp_path: Path) -> None:
+    gone = written(tmp_path, FIRST, encode_chunk([event()]))
+    two = event()
+    written(tmp_path, SECOND, encode_chunk([two]))
+    spool, sink = Spool(tmp_path, 1 << 30, 1e12), MemorySink(1)
+    gone.unlink()
+    task = asyncio.create_task(drain_forever(spool, sink, Delivery(sink, spool)))
+    await eventually(lambda: task.done() or not spool.filled.is_set(), 60)
+    assert not task.done()
+    assert ids(sink) == [two[1]]
+    assert spool.size == 0
+    task.cancel()
+    await asyncio.wait([task])
+    await spool.stop()
+
+
+pieces = st.binary(max_size=40) | st.binary(min_size=1, max_size=40).map(segments.frame)
+chunks = st.lists(
+    st.tuples(
+        st.integers(0, 9),
+        st.binary(max_size=20),
+        st.integers(0, 9),
+        st.text(max_size=3),
+        st.binary(max_size=9),
+    )
+)
+framed_chunks = chunks.map(encode_chunk).map(segments.frame)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(pieces | framed_chunks | st.integers(1, 30).map(bytes), max_size=6))
+def test_any_bytes_can_be_opened_as_a_segment(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
+) -> None:
+    path = tmp_path_factory.mktemp("segment") / FIRST
+    path.write_bytes(b"".join(parts))
+    opened = open_segment(path)
+    assert all(len(event[1]) == 16 for chunk in opened.chunks for event in chunk)
+
+
+@settings(max_examples=25, deadline=None)
+@given(parts=st.lists(pieces | framed_chunks | st.integers(1, 30).map(bytes), max_size=6))
+def test_any_bytes_can_be_drained(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]) -> None:
+    directory = tmp_path_factory.mktemp("spool")
+    (directory / FIRST).write_bytes(b"".join(parts))
+    last = event()
+    written(directory, SECOND, encode_chunk([last]))
+
+    async def run() -> None:
+        async with draining(directory) as (spool, sink):
+            assert ids(sink)[-1] == last[1]
+            assert spool.size == 0
+
+    asyncio.run(run())
