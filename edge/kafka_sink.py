@@ -7,6 +7,7 @@ makes new producers until one starts and every partition has a leader (measureme
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -29,11 +30,20 @@ _HEADERS: Final = {Topic.EVENTS: [(FORMAT_HEADER, EVENTS_FORMAT)]}
 
 
 class KafkaSink:
-    """Sends to Kafka with acks=all; every send ends within `deadline` seconds."""
+    """Sends to Kafka with acks=all; every send ends within `deadline` seconds.
 
-    def __init__(self, settings: KafkaSettings, deadline: float) -> None:
+    `ended` hears of a fault that ended the probe: without one nothing is sent any more.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        deadline: float,
+        ended: Callable[[BaseException], None] | None = None,
+    ) -> None:
         self._settings = settings
         self._deadline = deadline
+        self._ended = ended
         self._names = {topic: name_of(settings, topic) for topic in _TOPICS}
         self._producer: AIOKafkaProducer | None = None
         self._requests: set[asyncio.Task[Any]] = set()
@@ -51,7 +61,7 @@ class KafkaSink:
 
     async def start(self) -> None:
         """Begin to connect; `up` says when it has."""
-        self._probe = asyncio.create_task(self._connect())
+        self._begin()
 
     async def send(
         self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
@@ -82,8 +92,7 @@ class KafkaSink:
         """Flush for up to one deadline and close; aiokafka's own stop waits for ever while the broker is away."""
         if self._probe:
             self._probe.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._probe
+            await asyncio.wait([self._probe])
         producer, self._producer = self._producer, None
         if producer is not None:
             with suppress(TimeoutError, KafkaError):
@@ -105,14 +114,29 @@ class KafkaSink:
         closing = asyncio.create_task(self._abandon(producer))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
+        self._begin()
+
+    def _begin(self) -> None:
         self._probe = asyncio.create_task(self._connect())
+        self._probe.add_done_callback(self._probed)
+
+    def _probed(self, probe: asyncio.Task[None]) -> None:
+        fault = None if probe.cancelled() else probe.exception()
+        if fault is None:
+            return
+        if self._ended is None:
+            log.critical("Kafka is not tried again", exc_info=fault)
+        else:
+            self._ended(fault)
 
     async def _connect(self) -> None:
         pause = _FIRST_PAUSE_SECONDS
         while True:
-            producer = self._new_producer()
+            producer = None
             try:
                 async with asyncio.timeout(_CONNECT_SECONDS):
+                    # Reads the file of the CA, which may be gone for a moment.
+                    producer = self._new_producer()
                     await producer.start()
                     self.partitions = await self._led_partitions(producer)
             except (TimeoutError, KafkaError, OSError) as error:
@@ -122,11 +146,13 @@ class KafkaSink:
                     str(error) or type(error).__name__,
                 )
                 self.tried = True
-                await self._abandon(producer)
+                if producer is not None:
+                    await self._abandon(producer)
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
-            except asyncio.CancelledError:
-                await self._abandon(producer)
+            except BaseException:
+                if producer is not None:
+                    await self._abandon(producer)
                 raise
             else:
                 if self.drops:

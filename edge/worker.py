@@ -64,7 +64,7 @@ class Worker:
             settings.spool_max_bytes // settings.edge_workers,
             settings.spool_max_age_hours * 3600,
         )
-        self._sink = KafkaSink(settings, settings.edge_send_deadline_seconds)
+        self._sink = KafkaSink(settings, settings.edge_send_deadline_seconds, self._fail)
         self._delivery = Delivery(self._sink, self._spool)
         limits = ChunkLimits(settings.edge_chunk_events, settings.edge_chunk_bytes, settings.edge_linger_ms)
         self._chunker = Chunker(self._delivery.deliver, limits)
@@ -140,9 +140,12 @@ class Worker:
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A part that runs for ever has ended: only a fault does that, and a fresh process mends more than a lame one."""
         if not task.cancelled():
-            log.critical("a part of the edge failed", exc_info=task.exception())
-            self.failed = True
-            signal.raise_signal(signal.SIGTERM)
+            self._fail(task.exception())
+
+    def _fail(self, fault: BaseException | None) -> None:
+        log.critical("a part of the edge failed", exc_info=fault)
+        self.failed = True
+        signal.raise_signal(signal.SIGTERM)
 
     def _rate_limiter(self) -> RateLimiter:
         local = SharedWindow(self._root / "rate-limit")

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -18,6 +19,9 @@ log = logging.getLogger(__name__)
 
 METADATA_PAUSE_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
+_LOOK_SECONDS: Final = 3.0
+"""Between two questions where a followed topic ends: what was read says nothing while nobody writes, or nobody answers."""
+_ANSWER_SECONDS: Final = 5.0
 
 
 def name_of(settings: KafkaSettings, topic: Topic) -> str:
@@ -74,52 +78,57 @@ class TopicFollower:
         self._settings = settings
         self._topic = name_of(settings, topic)
         self._apply = apply
-        self._consumer: AIOKafkaConsumer | None = None
         self._applied: dict[TopicPartition, int] = {}
         self._changed = asyncio.Condition()
+        self._current_at: float | None = None
         self.loaded = asyncio.Event()
+
+    @property
+    def age(self) -> float:
+        """Seconds since everything in the topic was known to have been applied; infinite before the first time."""
+        return float("inf") if self._current_at is None else time.monotonic() - self._current_at
 
     async def run(self) -> None:
         """Follow until cancelled."""
         attempt = 0
         while True:
-            consumer = AIOKafkaConsumer(
-                **client_options(self._settings),
-                enable_auto_commit=False,
-                auto_offset_reset="earliest",
-                max_partition_fetch_bytes=MAX_RECORD_BYTES,
-                fetch_max_wait_ms=500,
-            )
-            calm(consumer._client)
             try:
-                await consumer.start()
-                self._consumer = consumer
-                attempt = 0
-                await self._follow(consumer)
+                async with AsyncExitStack() as stack:
+                    consumer = self._new_consumer()
+                    stack.push_async_callback(_stop, consumer)
+                    await consumer.start()
+                    attempt = 0
+                    await self._follow(consumer)
             except (KafkaError, OSError) as error:
                 log.warning("can't follow %s: %s", self._topic, error)
                 await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
                 attempt += 1
-            finally:
-                self._consumer = None
-                with suppress(KafkaError, OSError):
-                    await consumer.stop()
+
+    def _new_consumer(self) -> AIOKafkaConsumer:
+        consumer = AIOKafkaConsumer(
+            **client_options(self._settings),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=MAX_RECORD_BYTES,
+            fetch_max_wait_ms=500,
+        )
+        calm(consumer._client)
+        return consumer
 
     async def _follow(self, consumer: AIOKafkaConsumer) -> None:
         partitions = [TopicPartition(self._topic, p) for p in await self._partitions(consumer)]
         consumer.assign(partitions)
         for partition in partitions:
             consumer.seek(partition, self._applied.get(partition, 0))
-        await self._check_loaded(consumer, partitions)
         while True:
+            if self.age > _LOOK_SECONDS:
+                await self._look(consumer, partitions)
             for partition, records in (await consumer.getmany(timeout_ms=500)).items():
                 for record in records:
                     self._apply_one(record.key, record.value)
                 self._applied[partition] = records[-1].offset + 1
             async with self._changed:
                 self._changed.notify_all()
-            if not self.loaded.is_set():
-                await self._check_loaded(consumer, partitions)
 
     async def _partitions(self, consumer: AIOKafkaConsumer) -> list[int]:
         while True:
@@ -132,11 +141,18 @@ class TopicFollower:
             log.warning("topic %s is missing: run `svc migrate`", self._topic)
             await asyncio.sleep(1.0)
 
-    async def _check_loaded(self, consumer: AIOKafkaConsumer, partitions: list[TopicPartition]) -> None:
-        ends = await consumer.end_offsets(partitions)
-        # The position, not the last record seen: compaction and markers leave offsets without a record.
-        positions = [await consumer.position(p) >= end for p, end in ends.items()]
+    async def _look(self, consumer: AIOKafkaConsumer, partitions: list[TopicPartition]) -> None:
+        """Ask where the topic ends: only an answer tells that no news are no news."""
+        asked = time.monotonic()
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                ends = await consumer.end_offsets(partitions)
+                # The position, not the last record seen: compaction and markers leave offsets without a record.
+                positions = [await consumer.position(p) >= end for p, end in ends.items()]
+        except TimeoutError:
+            return
         if all(positions):
+            self._current_at = asked
             self.loaded.set()
 
     def _apply_one(self, key: bytes | None, value: bytes | None) -> None:
@@ -150,6 +166,11 @@ class TopicFollower:
         place = TopicPartition(self._topic, partition)
         async with self._changed:
             await self._changed.wait_for(lambda: self._applied.get(place, 0) > offset)
+
+
+async def _stop(consumer: AIOKafkaConsumer) -> None:
+    with suppress(KafkaError, OSError):
+        await consumer.stop()
 
 
 def follow_projects(settings: KafkaSettings, registry: ProjectRegistry) -> TopicFollower:

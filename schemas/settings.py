@@ -3,12 +3,15 @@
 `SVC_X` sets the field `x`; `SVC_X_FILE` names a file that holds the value and must exist. Units stand in the names.
 """
 
+import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
+
+from schemas.addresses import is_address
 
 PREFIX: Final = "SVC_"
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -306,10 +309,13 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
         if name in given:
             values[field] = _convert(struct, field, name, given[name])
     try:
-        return struct(**values)
+        settings = struct(**values)
     except TypeError:
         missing = next(f for f in _required(struct) if f not in values)
         raise BadSetting(f"{PREFIX}{missing.upper()} is required") from None
+    if isinstance(settings, KafkaSettings):
+        check_kafka(settings)
+    return settings
 
 
 def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -338,6 +344,19 @@ def _convert(struct: type[Struct], field: str, name: str, text: str) -> object:
         return msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError as error:
         raise BadSetting(f"{name}: {str(error).split(' - at')[0]}") from None
+
+
+def check_kafka(settings: KafkaSettings) -> None:
+    """Raises BadSetting for what would fail each time a client is made: an address of no form, a CA file that can't be used."""
+    for address in settings.kafka_bootstrap.split(",") if settings.kafka_bootstrap else ():
+        if not is_address(address.strip()):
+            raise BadSetting(f"SVC_KAFKA_BOOTSTRAP: {address.strip()!r} is not host:port")
+    if settings.kafka_ca_file and settings.kafka_security_protocol.endswith("SSL"):
+        try:
+            ssl.create_default_context(cafile=settings.kafka_ca_file)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise BadSetting(f"SVC_KAFKA_CA_FILE: can't use {settings.kafka_ca_file}: {why}") from None
 
 
 def redacted(settings: Struct) -> dict[str, object]:

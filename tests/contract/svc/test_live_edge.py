@@ -153,7 +153,7 @@ async def test_server_without_room_is_tried_again(edge: LiveEdge) -> None:
         slept.append(seconds)
         edge.projects.set_current()
 
-    edge.projects.current = False
+    edge.projects._read = False
     edge.projects._shown = type(edge.projects._shown)()
     uploader = Uploader(edge.url, token(edge), SDK)
     delivery = await asyncio.to_thread(deliver, uploader, [json.dumps(captured()).encode()], sleep)

@@ -1,18 +1,23 @@
 """Following a compacted topic on a real broker."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from local.kafka import LocalKafka
 from schemas.ids import new_token
 from schemas.kafka import METADATA_PAUSE_SECONDS, TopicFollower, calm, follow_projects
 from schemas.projects import Project, ProjectRegistry, Token, encode_project
 from schemas.settings import EdgeSettings
 from schemas.topics import Topic
 from tests.eventually import eventually
+from tests.servers import CACHE
 from tests.topics import create_topics
 
 WHEN = "2026-01-01T00:00:00.000Z"
@@ -63,6 +68,33 @@ async def test_an_empty_topic_is_loaded(settings: EdgeSettings, running: list[as
     follower = follow_projects(settings, ProjectRegistry())
     running.append(asyncio.create_task(follower.run()))
     await asyncio.wait_for(follower.loaded.wait(), 30)
+
+
+async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_frozen(
+    tmp_path: Path, running: list[asyncio.Task[None]]
+) -> None:
+    kafka = LocalKafka(tmp_path / "kafka", CACHE)
+    await asyncio.to_thread(kafka.start, 120)
+    try:
+        await create_topics(kafka.bootstrap, "age.")
+        follower = follow_projects(
+            EdgeSettings(kafka_bootstrap=kafka.bootstrap, topic_prefix="age."), ProjectRegistry()
+        )
+        assert follower.age == float("inf")
+        running.append(asyncio.create_task(follower.run()))
+        await asyncio.wait_for(follower.loaded.wait(), 60)
+        # The topic stays empty: what grows young again does so by the broker's answers alone.
+        await eventually(lambda: follower.age > 1, 60)
+        await eventually(lambda: follower.age < 1, 60)
+        assert kafka.pid is not None
+        os.kill(kafka.pid, signal.SIGSTOP)
+        try:
+            await eventually(lambda: follower.age > 10, 60)
+        finally:
+            os.kill(kafka.pid, signal.SIGCONT)
+        await eventually(lambda: follower.age < 10, 60)
+    finally:
+        await asyncio.to_thread(kafka.stop)
 
 
 async def test_a_bad_record_is_passed_over(

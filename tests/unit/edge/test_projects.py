@@ -41,6 +41,24 @@ def test_nothing_is_known_until_the_topic_has_been_read(tmp_path: Path) -> None:
     assert fault(new_token(), directory) is WireError.UNAUTHORIZED
 
 
+def test_token_that_may_be_newer_than_what_is_known_is_not_unauthorized(tmp_path: Path) -> None:
+    """Kafka has been away for a while: whoever made a token meanwhile must not have its events refused for good."""
+    directory = ProjectDirectory(tmp_path / "p.json")
+    directory.set_current()
+    known, age = put(directory, project()), 0.0
+    directory.age = lambda: age
+    for age, answer in (
+        (9.0, WireError.UNAUTHORIZED),
+        (11.0, WireError.UNAVAILABLE),
+        (1.0, WireError.UNAUTHORIZED),
+    ):
+        assert fault(new_token(), directory) is answer
+        assert fault("svc_pk_x", directory) is WireError.UNAUTHORIZED
+        assert authenticate(f"Bearer {known}", directory)[1].id == "1"
+        assert directory.health().ok
+        assert ("11 s ago" in directory.health().detail) == (age > 10)
+
+
 def test_malformed_token_is_unauthorized_whether_anything_is_known_or_not(tmp_path: Path) -> None:
     directory = ProjectDirectory(tmp_path / "p.json")
     assert fault("svc_pk_x", directory) is WireError.UNAUTHORIZED

@@ -73,3 +73,31 @@ def test_every_variable_has_a_description() -> None:
 def test_each_topic_can_be_named_whole() -> None:
     loaded = settings.load(settings.EdgeSettings, {"SVC_TOPIC_DEAD_LETTERS": "ops.bad"})
     assert loaded.topic_overrides["dead-letters"] == "ops.bad"
+
+
+@pytest.mark.parametrize(
+    "text", ["k:9092", "k", "a.example:1,b_2:65535", " a:1 , b:2", "[::1]:9092", "10.0.0.1:9092"]
+)
+def test_brokers_are_named_by_host_and_port(text: str) -> None:
+    loaded = settings.load(settings.EdgeSettings, {"SVC_KAFKA_BOOTSTRAP": text})
+    assert loaded.kafka_bootstrap == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["localhost:abc", "a:", ":9092", "a:0", "a:65536", "a:1,", "kafka://a:1", "a b:1", "x" * 64 + ":1"],
+)
+def test_broker_that_can_never_be_reached_is_named(text: str) -> None:
+    for struct in (settings.EdgeSettings, settings.ProcessorsSettings, settings.WriterSettings):
+        with pytest.raises(settings.BadSetting, match=r"^SVC_KAFKA_BOOTSTRAP: '.*' is not host:port$"):
+            settings.load(struct, {"SVC_KAFKA_BOOTSTRAP": text})
+
+
+def test_ca_file_that_cannot_be_used_is_named_where_it_would_be(tmp_path: Path) -> None:
+    missing, wrong = tmp_path / "missing.pem", tmp_path / "wrong.pem"
+    wrong.write_text("no certificate")
+    for path in (missing, wrong, tmp_path):
+        environ = {"SVC_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SVC_KAFKA_CA_FILE": str(path)}
+        with pytest.raises(settings.BadSetting, match=f"^SVC_KAFKA_CA_FILE: can't use {path}: ."):
+            settings.load(settings.EdgeSettings, environ)
+        settings.load(settings.EdgeSettings, environ | {"SVC_KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"})
