@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from dashboard.memory.paging import issue_page
 from dashboard.memory.shapes import facets, find, rank, similar, values, within
 from dashboard.memory.stored import StoredEvent, issue_answer, issue_view, store, users_of
 from schemas.ids import hex64, parse_hex64
@@ -106,17 +107,7 @@ class MemoryReader:
         ranked = sorted(
             ((rank(issue, sort), issue) for issue in answers), key=lambda pair: pair[0], reverse=True
         )
-        rest = [
-            (key, issue)
-            for (key, name), issue in ranked
-            if after is None or (key, name) < (after.key, after.issue)
-        ]
-        page = rest[:limit]
-        more = None
-        if len(rest) > limit:
-            key, last = page[-1]
-            more = write_cursor(IssueCursor(sort, span.start, span.end, self.now_ms(), key, last.id))
-        return IssuePage([issue for _, issue in page], more)
+        return issue_page(ranked, sort, limit, after, span, self.now_ms())
 
     async def issue(
         self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None

@@ -4,7 +4,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,16 +22,16 @@ Hex64 = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 Hex128 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
-MARK = 0xFFFF_FFFF
-MAX_GIVEN = 800
-"""Issues that a cursor remembers: more would not fit into a URL."""
+MAX_GIVEN: Final = 500
+"""Issues that a cursor remembers: more would not fit into what proxies take as an address."""
+_NUMBER: Final = struct.Struct(">Q")
 
 
 class IssueCursor(Struct, array_like=True, frozen=True):
     """The order, the range as the first page saw it (Unix ms), and the lowest key and id that were given.
 
-    An issue can climb above that place before it was given. Hence `given`: the last four bytes of each issue that was. What is
-    above and not among them is given next. After more than `MAX_GIVEN` a list goes on by key and id alone, and `given` is None.
+    An issue can climb above that place before it was given, and sink below it after. Hence `given`: the eight bytes of each issue
+    that was. What isn't among them is given next. After more than `MAX_GIVEN` a list goes on by key and id alone, and `given` is None.
     """
 
     sort: Sort
@@ -40,14 +40,14 @@ class IssueCursor(Struct, array_like=True, frozen=True):
     now_ms: Ms
     key: Key
     issue: Hex64
-    given: Annotated[bytes, Meta(max_length=4 * MAX_GIVEN)] | None = None
+    given: Annotated[bytes, Meta(max_length=_NUMBER.size * MAX_GIVEN)] | None = None
 
     @property
-    def marks(self) -> list[int] | None:
-        """The last four bytes of each issue that was given, as numbers, while they are known."""
-        if self.given is None or len(self.given) % 4:
+    def issues(self) -> list[int] | None:
+        """The issues that were given, while they are known."""
+        if self.given is None or len(self.given) % _NUMBER.size:
             return None
-        return [mark for (mark,) in struct.iter_unpack(">I", self.given)]
+        return [issue for (issue,) in _NUMBER.iter_unpack(self.given)]
 
     def after(self, key: int, issues: Sequence[int]) -> "IssueCursor":
         """The cursor after one more page; `key` is that of its last issue."""
@@ -61,9 +61,9 @@ def first_cursor(sort: Sort, span: Range, now_ms: int, key: int, issues: Sequenc
 
 
 def _remembered(given: bytes | None, issues: Sequence[int]) -> bytes | None:
-    if given is None or len(given) // 4 + len(issues) > MAX_GIVEN:
+    if given is None or len(given) // _NUMBER.size + len(issues) > MAX_GIVEN:
         return None
-    return given + b"".join(struct.pack(">I", issue & MARK) for issue in issues)
+    return given + b"".join(map(_NUMBER.pack, issues))
 
 
 class EventCursor(Struct, array_like=True, frozen=True):

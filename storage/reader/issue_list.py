@@ -7,7 +7,7 @@ from schemas.ids import parse_hex64
 from storage.query.parameters import Sql
 from storage.reader.answers import Sort
 from storage.reader.counts import UNIT_MS, USERS_MERGED, by_bucket, by_fingerprint
-from storage.reader.cursors import MARK, IssueCursor
+from storage.reader.cursors import IssueCursor
 from storage.reader.figures import FIGURES, by_event
 from storage.reader.issue_rows import COLUMNS
 from storage.reader.question import Question, Statement
@@ -120,12 +120,11 @@ def _middle(statement: Statement) -> str:
 
 
 def _after(statement: Statement, cursor: IssueCursor | None) -> str:
+    """The condition that an issue wasn't given yet: by name while the cursor knows all that were, since keys climb and fall."""
     if cursor is None:
         return "1"
+    if cursor.issues is not None:
+        return f"issue_id NOT IN {statement.numbers(cursor.issues)}"
     key = statement.parameters.add(cursor.key, "Int64")
     issue = statement.parameters.add(parse_hex64(cursor.issue), "UInt64")
-    below = f"key < {key} OR (key = {key} AND issue_id < {issue})"
-    if cursor.marks is None:
-        return f"({below})"
-    given = statement.parameters.add(cursor.marks, "Array(UInt32)")
-    return f"({below} OR NOT has({given}, toUInt32(bitAnd(issue_id, {MARK}))))"
+    return f"(key < {key} OR (key = {key} AND issue_id < {issue}))"

@@ -5,6 +5,7 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
+from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id
 from schemas.times import from_ms, iso
@@ -256,6 +257,41 @@ def climb(database: Client, world: World, issue: int) -> None:
         "INSERT INTO issues SELECT * REPLACE (last_seen + INTERVAL 1 DAY AS last_seen, version + 1 AS version)"
         " FROM issues FINAL WHERE issue_id = {issue:UInt64}",
         parameters={"issue": issue},
+    )
+
+
+@pytest.mark.parametrize("sort", ["firstSeen", "lastSeen", "trend"])
+@pytest.mark.parametrize("query", ["", "environment:[prod, staging]", "feature:[cart, checkout, search]"])
+async def test_an_issue_that_was_given_and_sinks_does_not_come_again(
+    reader: Reader, database: Client, project: int, query: str, sort: Sort
+) -> None:
+    world = make(project, seed=3, many=120)
+    insert(database, world)
+    expected = world.order(query, *asked(None, None), "events")
+    ids: list[str] = []
+    cursor = None
+    # Whatever came again would come again for ever.
+    while len(ids) <= len(expected):
+        page = await reader.issues(project, query, sort=sort, limit=4, cursor=cursor)
+        ids += [issue.id for issue in page.issues]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+        for issue in page.issues:
+            sink(database, world, int(issue.id, 16))
+    assert sorted(ids) == sorted(expected)
+
+
+def sink(database: Client, world: World, issue: int) -> None:
+    """Late events, of the older half of the trend: the issue began earlier. An unmerge took its newest ones away."""
+    happened = world.by_issue(world.events)[issue][0]
+    late = replace(happened, view=replace(happened.view, timestamp=NOW_MS - 13 * DAY_MS))
+    insert_events(database, world.project, [late] * 100)
+    database.command(
+        "INSERT INTO issues SELECT * REPLACE (first_seen - INTERVAL 30 DAY AS first_seen,"
+        " greatest(last_seen - INTERVAL 30 DAY, fromUnixTimestamp64Milli({least:Int64}, 'UTC')) AS last_seen, version + 1 AS version)"
+        " FROM issues FINAL WHERE issue_id = {issue:UInt64}",
+        parameters={"issue": issue, "least": NOW_MS - 13 * DAY_MS},
     )
 
 
