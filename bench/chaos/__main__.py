@@ -8,27 +8,29 @@ import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
+from msgspec import Struct
 from rich.console import Console
 
 from bench.chaos import proof
-from bench.chaos.disorder import Disorder
+from bench.chaos.fleet import Fleet, colleagues
+from bench.chaos.groups import Group, Groups
 from bench.chaos.load import Load
+from bench.chaos.trouble import Trouble
 from local.batches import batches, read_lines
 from local.ports import free_port
-from local.probes import is_ready
 from local.projects import create_project
 from local.sample_events import FILE, load_samples
 from local.sender import Report, Sender
 from local.stack import Stack
-from local.supervisor import Child, Supervisor
-from schemas.settings import MigrateSettings, load
+from local.supervisor import Supervisor
+from schemas.kafka import name_of
+from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings, load
+from schemas.topics import Topic
 
 PORTS = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
 SLICE = 5_000
@@ -40,7 +42,14 @@ REST_SECONDS = 180
 @click.option("--repeats", default=0.2, show_default=True, help="Part of them that repeats an id.")
 @click.option("--kills", default=30, show_default=True, help="Processes killed with -9.")
 @click.option("--broker-restarts", default=2, show_default=True)
-@click.option("--workers", default=2, show_default=True, help="Processors, from the start.")
+@click.option("--workers", default=1, show_default=True, help="Processors, and writers, at the start.")
+@click.option("--most-workers", default=3, show_default=True, help="Processors, and writers, at most.")
+@click.option(
+    "--scalings",
+    default=4,
+    show_default=True,
+    help="Changes of their number, of processors and of writers each.",
+)
 @click.option("--seed", type=int, help="Repeats a run's choices; random when left out.")
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
@@ -56,10 +65,20 @@ def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
     console.print(f"seed {chosen}")
     # Deaths are the point here; the supervisor need not tell of each.
     logging.getLogger("local").setLevel(logging.ERROR)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="chaos-") as made:
-        ok = asyncio.run(run(console, chosen, data_dir or Path(made), **options))
-    console.print(f"seed {chosen}: " + ("[green]exact[/]" if ok else "[red]NOT exact[/]"))
-    sys.exit(0 if ok else 1)
+        result = asyncio.run(run(console, chosen, data_dir or Path(made), **options))
+    console.print(
+        f"seed {chosen}: {'[green]exact[/]' if result.exact else '[red]NOT exact[/]'}, {result.disorder}"
+    )
+    sys.exit(0 if result.exact else 1)
+
+
+class Result(Struct, frozen=True):
+    """Whether every claim held, and what had gone wrong until then."""
+
+    exact: bool
+    disorder: str
 
 
 async def run(
@@ -72,45 +91,61 @@ async def run(
     kills: int,
     broker_restarts: int,
     workers: int,
+    most_workers: int,
+    scalings: int,
     data: Path,
     cache: Path,
-) -> bool:
-    """One run on its own servers; whether every claim held."""
+) -> Result:
+    """One run on its own servers."""
     stack = prepare(data_dir, cache)
-    supervisor = Supervisor([*stack.children(), *(_more_processors(stack, n) for n in range(2, workers + 1))])
+    fleets = _fleets(stack, most_workers)
+    supervisor = Supervisor([child for child in stack.children() if child.name not in fleets])
     async with AsyncExitStack() as cleanup:
         cleanup.push_async_callback(supervisor.stop)
         await supervisor.start()
+        for fleet in fleets.values():
+            cleanup.push_async_callback(fleet.stop)
+        await asyncio.gather(
+            *(fleet.add(name).ready() for fleet in fleets.values() for name in fleet.absent[:workers])
+        )
         settings = load(MigrateSettings, stack.environ)
         tokens = [
             (await create_project(settings, f"chaos {n}", rate_limit=1_000_000)).token for n in range(3)
         ]
         samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
         loads = [Load(samples, seed + n, repeats) for n in range(len(tokens))]
-        disorder = Disorder(supervisor, seed, kills, broker_restarts, console)
-        killing = asyncio.create_task(disorder.run())
+        trouble = Trouble(
+            supervisor,
+            fleets,
+            _groups(stack),
+            seed,
+            kills,
+            broker_restarts,
+            (workers, most_workers, scalings),
+            console,
+        )
+        going = asyncio.create_task(trouble.run())
         began = time.monotonic()
         reports = await asyncio.gather(
             *(
-                _send(stack.ingest_url, t, one, events // len(tokens), disorder)
+                _send(stack.ingest_url, t, one, events // len(tokens), going)
                 for t, one in zip(tokens, loads, strict=True)
             )
         )
-        await killing
+        await going
         accepted = sum(r.accepted for r in reports)
         seconds = time.monotonic() - began
         console.print(
             f"{accepted} events answered 202 in {seconds:.0f} s, {sum(one.repeated for one in loads)} of them repeats, "
-            f"{sum(r.retries for r in reports)} batches tried again, {disorder.done.total()} deaths"
+            f"{sum(r.retries for r in reports)} batches tried again; {trouble.told}"
         )
         refused = [p for r in reports for p in r.problems]
         if refused:
             console.print(f"[red]refused:[/] {refused}")
         ids = {i for one in loads for i in one.ids}
-        held = await _proved(console, settings.clickhouse_url, ids, accepted)
-        restarts = {name: status.restarts for name, status in supervisor.statuses.items() if status.restarts}
-        console.print(f"restarts {restarts}")
-        return held and not refused
+        held = await _proved(console, settings.clickhouse_url, ids, accepted, trouble.claims())
+        console.print(f"restarts {trouble.restarts}")
+        return Result(held and not refused, trouble.told)
 
 
 def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
@@ -123,31 +158,36 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
     return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS} | given)
 
 
-def _more_processors(stack: Stack, number: int) -> Child:
-    first = next(c for c in stack.children() if c.name == "processors")
-    port = free_port()
-    env = stack.environ | {
-        "SVC_PROCESSORS_WORKER": str(number),
-        "SVC_PROCESSORS_HEALTH_PORT": str(port),
+def _fleets(stack: Stack, most: int) -> dict[str, Fleet]:
+    """Processors and writers, up to `most` of each."""
+    first = {child.name: child for child in stack.children()}
+    return {
+        kind: Fleet(
+            kind,
+            colleagues(first[kind], most, f"SVC_{prefix}_WORKER", f"SVC_{prefix}_HEALTH_PORT"),
+        )
+        for kind, prefix in (("processors", "PROCESSORS"), ("writer", "WRITER"))
     }
-    return replace(
-        first,
-        name=f"processors{number}",
-        log=first.log.with_name(f"processors{number}.log"),
-        env=env,
-        ready=partial(is_ready, f"http://127.0.0.1:{port}"),
-    )
 
 
-async def _send(url: str, token: str, load: Load, events: int, disorder: Disorder) -> Report:
-    """Send at least `events`, and on until the disorder is over: each death shall meet a backlog."""
+def _groups(stack: Stack) -> Groups:
+    processors, writer = load(ProcessorsSettings, stack.environ), load(WriterSettings, stack.environ)
+    groups = {
+        "processors": Group(processors.processors_app, name_of(processors, Topic.EVENTS)),
+        "writer": Group(writer.writer_group, name_of(writer, Topic.GROUPED)),
+    }
+    return Groups(processors, groups)
+
+
+async def _send(url: str, token: str, load: Load, events: int, going: asyncio.Task[None]) -> Report:
+    """Send at least `events`, and on until the trouble is over: each death shall meet a backlog."""
     sender = Sender(url, token, sdk="chaos/1", retry_for=600)
-    while sender.report.events < events or not disorder.over:
+    while sender.report.events < events or not going.done():
         await sender.send(batches(load.events(min(SLICE, max(500, events)))))
     return sender.report
 
 
-async def _proved(console: Console, url: str, ids: set[Any], accepted: int) -> bool:
+async def _proved(console: Console, url: str, ids: set[Any], accepted: int, more: list[proof.Claim]) -> bool:
     began, last, moved = time.monotonic(), -1, time.monotonic()
     store: proof.Store | None = None
     while time.monotonic() - moved < REST_SECONDS:
@@ -170,10 +210,10 @@ async def _proved(console: Console, url: str, ids: set[Any], accepted: int) -> b
         return False
     found = await asyncio.to_thread(proof.claims, store, ids, accepted)
     store.close()
-    for claim in found:
+    for claim in (*found, *more):
         mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
         console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
-    return all(claim.holds for claim in found)
+    return all(claim.holds for claim in (*found, *more))
 
 
 if __name__ == "__main__":

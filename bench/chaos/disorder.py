@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: processes killed at random moments, the broker restarted, workers added and taken away."""
+"""What goes wrong on purpose: processes killed at random moments, the broker restarted."""
 
 import asyncio
 import os
@@ -6,62 +6,91 @@ import random
 import signal
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 
 from rich.console import Console
 
-from local.supervisor import Supervisor
+from local.supervisor import Status
 
 VICTIMS = ("edge", "processors", "processors", "writer", "writer", "clickhouse")
-"""Who is killed how often, relative to each other; workers beyond the first count as processors."""
+"""Who is killed how often, relative to each other; a kind with several workers loses any of them."""
 QUIET_SECONDS = (0.3, 3.0)
 AGAIN = 0.25
 """How often one that has just come back dies at once again: what the first death left undone is being done then."""
 AGAIN_SECONDS = (0.0, 0.5)
+_LOOK_SECONDS = 0.05
 
 
 class Disorder:
-    """Kills `kills` processes and restarts the broker `broker_restarts` times while `going` says so."""
+    """Kills `kills` processes and restarts the broker `broker_restarts` times.
+
+    `statuses` tells of all processes there are, by name: a kind, and a number behind it where there are several.
+    """
 
     def __init__(
-        self, supervisor: Supervisor, seed: int, kills: int, broker_restarts: int, console: Console
+        self,
+        statuses: Callable[[], Mapping[str, Status]],
+        luck: random.Random,
+        kills: int,
+        broker_restarts: int,
+        console: Console,
     ) -> None:
-        self._supervisor = supervisor
-        self._random = random.Random(seed)
-        self._plan = self._random.choices(VICTIMS, k=kills) + ["kafka"] * broker_restarts
-        self._random.shuffle(self._plan)
+        self._statuses = statuses
+        self._random = luck
+        self.plan = self._random.choices(VICTIMS, k=kills) + ["kafka"] * broker_restarts
+        """Whose turn it is, in order."""
+        self._random.shuffle(self.plan)
         self._console = console
         self._began = time.monotonic()
         self.done: Counter[str] = Counter()
-        self.over = False
-        """Whether everything planned has happened."""
+        """Deaths by name; those at once after another are not in the plan."""
+        self.planned_done = 0
 
     async def run(self) -> None:
         """Carry the plan out, each death at a random moment after the last."""
-        for kind in self._plan:
+        for kind in self.plan:
             await asyncio.sleep(self._random.uniform(*QUIET_SECONDS))
-            name = self._random.choice([n for n in self._supervisor.statuses if n.rstrip("23") == kind])
-            # A child that is on its way up is a victim like any other; one that isn't there is waited for.
-            pid = await self._pid(name, "ready", "starting")
-            number = signal.SIGTERM if kind == "kafka" and self._random.random() < 0.5 else signal.SIGKILL
-            self._kill(name, pid, number)
+            # As many draws for each death, whoever there is: so a seed repeats its choices.
+            which, asked = self._random.random(), self._random.random() < 0.5
             again, wait = self._random.random() < AGAIN, self._random.uniform(*AGAIN_SECONDS)
+            name, pid = await self._end(
+                kind, which, signal.SIGTERM if kind == "kafka" and asked else signal.SIGKILL
+            )
+            self.planned_done += 1
             if again and kind in {"processors", "writer"}:
-                pid = await self._pid(name, "ready", other=pid)
+                await self._end_again(name, pid, wait)
+
+    async def _end(self, kind: str, which: float, how: signal.Signals) -> tuple[str, int]:
+        """End one of the kind; where none is there or on its way up, it is waited for."""
+        while True:
+            names = [name for name in self._statuses() if name.rstrip("0123456789") == kind]
+            if names:
+                name = names[int(which * len(names))]
+                pid = self._pid(name, "ready", "starting")
+                if pid is not None and self._kill(name, pid, how):
+                    return name, pid
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _end_again(self, name: str, former: int, wait: float) -> None:
+        """Kill the successor of a process that was killed, unless the worker is taken away meanwhile."""
+        while name in self._statuses():
+            pid = self._pid(name, "ready")
+            if pid not in {None, former}:
                 await asyncio.sleep(wait)
                 self._kill(name, pid, signal.SIGKILL)
-        self.over = True
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
 
-    def _kill(self, name: str, pid: int, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+    def _pid(self, name: str, *states: str) -> int | None:
+        """The process of a child that is in one of the states."""
+        status = self._statuses()[name]
+        return status.pid if status.state in states else None
+
+    def _kill(self, name: str, pid: int, how: signal.Signals) -> bool:
+        try:
+            os.kill(pid, how)
+        except ProcessLookupError:
+            return False
         self.done[name] += 1
-        self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {number.name:8} {name}")
-
-    async def _pid(self, name: str, *states: str, other: int = 0) -> int:
-        """The process of a child that is in one of the states and is not the `other`."""
-        while True:
-            status = self._supervisor.statuses[name]
-            if status.pid is not None and status.pid != other and status.state in states:
-                return status.pid
-            await asyncio.sleep(0.05)
+        self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {how.name:8} {name}")
+        return True

@@ -1,13 +1,22 @@
 """What must hold when everything has come to rest; each line names a claim and what was found."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import clickhouse_connect
 from msgspec import Struct
 
-ROLLUPS = ("issue_day", "issue_day_er", "issue_hour", "project_hour")
+from storage.reconcile import BOUNDED, compare
+from storage.rollups import ROLLUPS, Rollup
+
+_OF_EVENTS = {
+    "first": "min(ts)",
+    "last": "max(ts)",
+    "users": "uniqCombinedIf(12)(user_hash, user_hash != 0)",
+}
+_OF_ROLLUP = {"first": "min(first)", "last": "max(last)", "users": "uniqCombinedMerge(12)(users)"}
 
 
 class Claim(Struct, frozen=True):
@@ -31,7 +40,11 @@ class Store:
 
     def number(self, sql: str) -> int:
         """The one number that a query gives."""
-        return int(self._client.query(sql).result_rows[0][0] or 0)
+        return int(self._client.query(sql, settings=dict(BOUNDED)).result_rows[0][0] or 0)
+
+    def reconciled(self) -> int:
+        """Differences that `svc reconcile` finds, by project and day."""
+        return len(compare(self._client, datetime.now(UTC).date()).differences)
 
     def ids(self) -> set[UUID]:
         """Every stored event's id."""
@@ -72,14 +85,14 @@ def claims(store: Store, sent: Iterable[UUID], accepted: int) -> list[Claim]:
         Claim("distinct ids in events", n, len(have)),
         Claim("payloads", n, store.number("SELECT count() FROM payloads")),
         Claim("distinct ids of payloads", n, store.number("SELECT uniqExact(project_id, id) FROM payloads")),
-        *(Claim(f"events in {table}", n, store.number(f"SELECT sum(n) FROM {table}")) for table in ROLLUPS),
-        Claim(
-            "tags in tag_day",
-            store.number("SELECT sum(length(tags)) FROM events"),
-            store.number("SELECT sum(n) FROM tag_day"),
-        ),
+        *rollup_claims(store),
         Claim("events that issues have counted", n, folded(store)),
-        Claim("issues whose count differs from their rows", 0, store.number(_DIFFERING)),
+        Claim(
+            "issues whose count differs from the distinct ids of their fingerprints",
+            0,
+            store.number(_DIFFERING),
+        ),
+        Claim("events without an issue", 0, store.number(_UNGROUPED)),
     ]
     outcomes = dict(store.rows("SELECT outcome, sum(count) FROM outcomes FINAL GROUP BY outcome"))
     got = {name: int(outcomes.get(name, 0)) for name in ("accepted", "duplicate", "deadLettered")}
@@ -91,16 +104,54 @@ def claims(store: Store, sent: Iterable[UUID], accepted: int) -> list[Claim]:
             n + got["duplicate"] + got["deadLettered"],
         ),
         Claim("dead letters", 0, got["deadLettered"]),
+        Claim("differences by project and day that reconciling finds", 0, store.reconciled()),
         # A batch is sent again when its answer was lost, so the outcome can only be greater.
         Claim("answered 202 beyond the outcome accepted", 0, max(0, accepted - got["accepted"])),
     ]
 
 
+def rollup_claims(store: Store) -> Iterator[Claim]:
+    """Every rollup holds what `events` holds, altogether and for each of its keys."""
+    for rollup in ROLLUPS:
+        there = "sum(length(tags))" if rollup.tags else "count()"
+        expected, found = (f"SELECT {there} FROM events", f"SELECT sum(n) FROM {rollup.table}")
+        yield Claim(f"events in {rollup.table}", store.number(expected), store.number(found))
+        yield Claim(
+            f"keys of {rollup.table} that differ from events", 0, store.number(_keys_differing(rollup))
+        )
+
+
+def _keys_differing(rollup: Rollup) -> str:
+    """A query for the number of keys whose count, first, last or users is not that of their events."""
+    keys = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys)
+    unfolded = "ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v" if rollup.tags else ""
+    there = ", ".join(["count()", *(_OF_EVENTS[state] for state in rollup.states)])
+    here = ", ".join(["sum(n)", *(_OF_ROLLUP[state] for state in rollup.states)])
+    return f"""
+        SELECT count()
+        FROM (SELECT {keys}, tuple({there}) AS wanted FROM events {unfolded} GROUP BY {rollup.names}) AS e
+        FULL OUTER JOIN
+            (SELECT {rollup.names}, tuple({here}) AS found FROM {rollup.table} GROUP BY {rollup.names}) AS r
+            USING ({rollup.names})
+        WHERE wanted != found"""
+
+
 _DIFFERING = """
 SELECT count() FROM
-  (SELECT project_id, fingerprint, count() AS n FROM events GROUP BY project_id, fingerprint) AS e
-  FULL JOIN
-  (SELECT project_id, arrayJoin(fingerprints) AS fingerprint, events AS n FROM issues FINAL) AS i
-  USING (project_id, fingerprint)
-WHERE e.n != i.n
+(
+    SELECT project_id, issue_id, any(i.counted) AS counted, sum(e.n) AS stored
+    FROM
+        (SELECT project_id, issue_id, events AS counted, arrayJoin(fingerprints) AS fingerprint
+         FROM issues FINAL WHERE deleted = 0 AND merged_into = 0) AS i
+        LEFT JOIN
+        (SELECT project_id, fingerprint, uniqExact(id) AS n FROM events GROUP BY project_id, fingerprint) AS e
+        USING (project_id, fingerprint)
+    GROUP BY project_id, issue_id
+)
+WHERE counted != stored
+"""
+_UNGROUPED = """
+SELECT count() FROM events
+WHERE (project_id, fingerprint) NOT IN
+    (SELECT project_id, arrayJoin(fingerprints) FROM issues FINAL WHERE deleted = 0 AND merged_into = 0)
 """

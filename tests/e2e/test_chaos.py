@@ -14,7 +14,7 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
     seed = random.SystemRandom().randrange(1 << 31)
     console = Console(soft_wrap=True)
     console.print(f"seed {seed}")
-    exact = await run(
+    result = await run(
         console,
         seed,
         tmp_path,
@@ -22,8 +22,10 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
         repeats=0.2,
         kills=6,
         broker_restarts=1,
-        workers=2,
+        workers=1,
+        most_workers=3,
+        scalings=2,
         data=FILE,
         cache=CACHE,
     )
-    assert exact
+    assert result.exact

@@ -1,0 +1,96 @@
+"""Who holds which partitions, as the broker tells it: the witness that workers really came, went and shared anew."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Set
+from contextlib import suppress
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+from aiokafka.errors import KafkaError
+from msgspec import Struct
+
+from schemas.kafka import calm, client_options
+from schemas.settings import KafkaSettings
+
+LOOK_SECONDS = 0.3
+ANSWER_SECONDS = 5.0
+_UUID_LENGTH = 36
+
+Held = Mapping[str, Set[int]]
+"""Static members by the name of the worker, each with its partitions."""
+
+
+class Group(Struct, frozen=True):
+    """A consumer group and the topic whose partitions its members share."""
+
+    name: str
+    topic: str
+
+    def worker(self, member: str) -> str:
+        """The worker's name in a static member's id, `{group}-{worker}-{uuid}`."""
+        return member[len(self.name) + 1 : -_UUID_LENGTH - 1]
+
+
+def shares(group: Group, description: Any) -> Held | None:
+    """Who holds what by a broker's description of the group; None while it is not settled."""
+    error, _, state, _, _, members = description[:6]
+    if error or state != "Stable":
+        return None
+    found = {group.worker(member): _partitions(group.topic, share) for member, _, _, _, share in members}
+    return found if all(found.values()) else None
+
+
+def _partitions(topic: str, share: bytes) -> Set[int]:
+    if not share:
+        return frozenset()
+    assignment = ConsumerProtocolMemberAssignment.decode(share).assignment
+    return frozenset(
+        partition for name, partitions in assignment if name == topic for partition in partitions
+    )
+
+
+class Groups:
+    """Looks at groups again and again; `rebalances` how often another share-out was seen."""
+
+    def __init__(self, settings: KafkaSettings, groups: Mapping[str, Group]) -> None:
+        self._settings = settings
+        self._groups = groups
+        self._last: dict[str, Held] = {}
+        self._now: dict[str, Held | None] = dict.fromkeys(groups)
+        self.rebalances: Counter[str] = Counter()
+
+    def held(self, kind: str) -> Held | None:
+        """Who holds what now; None while that is changing, or unknown."""
+        return self._now[kind]
+
+    async def run(self) -> None:
+        """Look until cancelled; a broker that is away is asked again."""
+        while True:
+            admin = AIOKafkaAdminClient(**client_options(self._settings))
+            calm(admin._client)
+            try:
+                await asyncio.wait_for(admin.start(), ANSWER_SECONDS)
+                while True:
+                    await asyncio.wait_for(self._look(admin), ANSWER_SECONDS)
+                    await asyncio.sleep(LOOK_SECONDS)
+            except (KafkaError, OSError, TimeoutError):
+                self._now = dict.fromkeys(self._groups)
+                await asyncio.sleep(LOOK_SECONDS)
+            finally:
+                with suppress(KafkaError, OSError):
+                    await admin.close()
+
+    async def _look(self, admin: AIOKafkaAdminClient) -> None:
+        for kind, group in self._groups.items():
+            (answer,) = await admin.describe_consumer_groups([group.name])
+            self._see(kind, shares(group, answer.groups[0]))
+
+    def _see(self, kind: str, seen: Held | None) -> None:
+        self._now[kind] = seen
+        if seen is None:
+            return
+        if kind in self._last and self._last[kind] != seen:
+            self.rebalances[kind] += 1
+        self._last[kind] = seen

@@ -1,0 +1,95 @@
+"""Everything that happens to a run at once: deaths, and both kinds of worker growing more and fewer."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+
+from rich.console import Console
+
+from bench.chaos.disorder import Disorder
+from bench.chaos.fleet import Fleet
+from bench.chaos.groups import Groups
+from bench.chaos.proof import Claim
+from bench.chaos.scaling import Scaling, sizes
+from local.supervisor import Status, Supervisor
+
+
+class Trouble:
+    """Deaths and changes of size side by side, each with luck of its own from the seed, so that neither disturbs the other's choices.
+
+    `scale` is how many workers of a kind there are at first and at most, and how often that changes.
+    """
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        fleets: Mapping[str, Fleet],
+        groups: Groups,
+        seed: int,
+        kills: int,
+        broker_restarts: int,
+        scale: tuple[int, int, int],
+        console: Console,
+    ) -> None:
+        self._supervisor = supervisor
+        self._fleets = fleets
+        self._groups = groups
+        self._disorder = Disorder(self._statuses, random.Random(seed), kills, broker_restarts, console)
+        self._scalings: list[Scaling] = []
+        for kind, fleet in fleets.items():
+            luck = random.Random(f"{seed} {kind}")
+            plan = sizes(luck, *scale)
+            console.print(f"{kind}: {' → '.join(map(str, plan))}")
+            self._scalings.append(Scaling(fleet, plan, luck, partial(groups.held, kind), console))
+
+    async def run(self) -> None:
+        """Until all of it has happened."""
+        looking = asyncio.create_task(self._groups.run())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._disorder.run())
+                for scaling in self._scalings:
+                    tasks.create_task(scaling.run())
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+
+    @property
+    def told(self) -> str:
+        """What has happened, in one line."""
+        deaths = Counter[str]()
+        for name, count in self._disorder.done.items():
+            deaths[name.rstrip("0123456789")] += count
+        each = ", ".join(f"{kind} {count}" for kind, count in sorted(deaths.items()))
+        changes = sum(scaling.done for scaling in self._scalings)
+        shares = ", ".join(f"{kind} {self._groups.rebalances[kind]}" for kind in self._fleets)
+        killed = [name for fleet in self._fleets.values() for name in fleet.unwilling]
+        late = f", killed after a SIGTERM: {', '.join(killed)}" if killed else ""
+        return f"{deaths.total()} deaths ({each}), {changes} scalings, rebalances: {shares}{late}"
+
+    @property
+    def restarts(self) -> dict[str, int]:
+        """How often each was started again."""
+        servers = {
+            name: status.restarts for name, status in self._supervisor.statuses.items() if status.restarts
+        }
+        return servers | {kind: fleet.restarts for kind, fleet in self._fleets.items()}
+
+    def claims(self) -> list[Claim]:
+        """What was planned has happened."""
+        planned = sum(scaling.planned for scaling in self._scalings)
+        return [
+            Claim("deaths that were planned", len(self._disorder.plan), self._disorder.planned_done),
+            Claim(
+                "changes of the number of workers", planned, sum(scaling.done for scaling in self._scalings)
+            ),
+        ]
+
+    def _statuses(self) -> Mapping[str, Status]:
+        return dict(self._supervisor.statuses) | {
+            name: status for fleet in self._fleets.values() for name, status in fleet.statuses.items()
+        }
