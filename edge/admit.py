@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 from msgspec import Raw, Struct
 
-from edge import repair, violations
+from edge import nesting, repair, violations
 from schemas.errors import Detail
 from schemas.event import Batch, Event, LenientError, LenientEvent
 from schemas.event import Error as StrictError
@@ -91,10 +91,7 @@ def split_batch(body: bytes) -> list[Raw] | None:
 def open_batch_slowly(body: bytes) -> list[Raw]:
     """The second half of `open_batch`: mends what may be mended, and says what is wrong. Raises Refused."""
     mended = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
-    try:
-        wrapper = _decode_wrapper(mended)
-    except MALFORMED as error:
-        _refuse_json(mended, error)
+    wrapper, aside = _open_wrapper(mended)
     events_text = wrapper.get("events")
     if events_text is None or bytes(events_text) == b"null":
         raise Refused([Detail("events", "required")])
@@ -104,7 +101,20 @@ def open_batch_slowly(body: bytes) -> list[Raw]:
         raise Refused([Detail("events", "expected an array")]) from None
     if len(events) > Limit.EVENTS_PER_BATCH.maximum:
         raise Refused([Detail("events", Limit.EVENTS_PER_BATCH.sentence)])
-    return events
+    return [Raw(aside.get(bytes(event), event)) for event in events] if aside else events
+
+
+def _open_wrapper(body: bytes) -> tuple[dict[str, Raw], dict[bytes, bytes]]:
+    """The fields of a wrapper, and what was set aside in them because it is too deep to be read with the others."""
+    aside: dict[bytes, bytes] = {}
+    try:
+        try:
+            return _decode_wrapper(body), aside
+        except RecursionError:
+            body, aside = nesting.set_aside(body)
+            return _decode_wrapper(body), aside
+    except MALFORMED as error:
+        _refuse_json(body, error)
 
 
 def _admit_slowly(event: bytes, rules: Rules) -> tuple[str, bytes]:

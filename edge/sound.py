@@ -27,6 +27,8 @@ _ALIKE: Final = len('{"id":"019')
 _ID_LENGTH: Final = 36
 _DASHES: Final = (8, 13, 18, 23)
 _DIGITS: Final = b"0123456789abcdef"
+_USUAL_LENGTH: Final = 200
+"""A longer release is looked at anew each time: what is kept must not grow with what strangers send."""
 _zone: Final = attrgetter("timestamp.tzinfo")
 _find_release: Final = re.compile(RELEASE_PATTERN).search
 
@@ -95,9 +97,13 @@ def are_lower_uuid7s(ids: Sequence[str]) -> bool:
     )
 
 
+def _is_release(text: str) -> bool:
+    return _is_usual_release(text) if len(text) <= _USUAL_LENGTH else _find_release(text) is not None
+
+
 # A fleet has few releases at a time.
 @lru_cache(maxsize=1000)
-def _is_release(text: str) -> bool:
+def _is_usual_release(text: str) -> bool:
     return _find_release(text) is not None
 
 

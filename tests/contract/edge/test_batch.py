@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.contract.edge.live_edge import LiveEdge
-from tests.edge_events import event
+from tests.edge_events import encoded, event
 
 BATCH = "/v1/events:batch"
 
@@ -75,7 +75,7 @@ async def test_lone_surrogate_of_one_event_doesn_t_cost_the_others(edge: LiveEdg
         (b'{"events":[' + b"{}," * 100 + b"{}]}", "events"),
         (b'{"events":[{},]}', "body"),
         (b'{"events":[{"a":\xff}]}', "body"),
-        (b'{"events":[' + b"[" * 5000 + b"]" * 5000 + b"]}", "body"),
+        (b'{"events":[' + b"[" * 5000 + b"]" * 5000 + b"}", "body"),
         (b'{"events":[NaN]}', "body"),
     ],
 )
@@ -83,6 +83,22 @@ async def test_bad_wrapper_is_400_with_its_field(edge: LiveEdge, body: bytes, fi
     answer = await edge.post(body, BATCH)
     assert (answer.status, answer.fields) == (400, [field])
     assert edge.stored() == []
+
+
+@pytest.mark.parametrize("depth", [990, 5000, 400_000])
+async def test_event_that_is_nested_too_deeply_costs_itself(edge: LiveEdge, depth: int) -> None:
+    deep = encoded()[:-1] + b',"extra":' + b"[" * depth + b"]" * depth + b"}"
+    answer = await edge.post(b'{"events":[' + b", ".join([encoded(), deep, encoded()]) + b"]}", BATCH)
+    assert answer.status == 202
+    assert (answer.json["accepted"], answer.json["rejected"]) == (2, 1)
+    assert answer.json["errors"] == [
+        {
+            "index": 1,
+            "error": "validationFailed",
+            "details": [{"field": "body", "message": "JSON is nested too deeply"}],
+        }
+    ]
+    assert len(edge.stored()) == 2
 
 
 async def test_more_than_100_events_names_the_limit(edge: LiveEdge) -> None:

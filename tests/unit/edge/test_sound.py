@@ -16,6 +16,7 @@ from edge.turns import Turns
 from schemas.event import UUID7_PATTERN
 from schemas.ids import uuid7
 from tests.edge_events import encoded, event
+from tests.unit.edge.kept import kept_bytes
 from tests.unit.edge.test_admit import EVENTS, mutations
 
 Verdict = tuple[list[tuple[str, bytes]], Any]
@@ -142,6 +143,14 @@ def test_offset_of_zero_and_other_writings_are_sound() -> None:
     admitted, rejected = verdict(body)
     assert [text for _, text in admitted] == compact
     assert rejected == []
+
+
+def test_long_releases_are_not_kept() -> None:
+    def body(number: int) -> bytes:
+        return wrapped(unescaped(release=f"a@1+{number}" + "x" * 50_000 + "\N{GRINNING FACE}"))
+
+    assert goes_short(body(0))
+    assert kept_bytes(lambda number: goes_short(body(number))) < 1 << 20
 
 
 def test_causes_one_deeper_than_the_limit_go_the_long_way() -> None:
