@@ -17,7 +17,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from local.console import need_kafka, settings_of
-from local.rebuild_stored import Need, issues, seen, write
+from local.rebuild_stored import Need, folded, issues, no_issues, position_records, seen, write
 from local.workspace import Workspace
 from schemas.kafka import calm, client_options, name_of
 from schemas.settings import ProcessorsSettings, WriterSettings
@@ -25,7 +25,6 @@ from schemas.topics import Topic
 from storage.client import ClickHouseError
 
 NOTICED_SECONDS: Final = 15.0
-TABLES: Final = {"issues": Topic.ISSUES, "seen": Topic.SEEN}
 LOGS: Final = {"issues": Topic.ISSUE_DELTAS, "seen": Topic.EVENTS}
 
 
@@ -106,23 +105,39 @@ async def _run(need: Need, tables: Iterable[str], source: str | None) -> None:
         stored = source == "clickhouse"
         if source is None:
             stored = not await _is_whole(need.processors, LOGS[table])
-        if not stored:
-            deleted = await empty(need.processors, TABLES[table])
-            click.echo(f"{table}: {deleted} records removed; it is built again when the processors start")
-            continue
-        if not need.writer.clickhouse_url:
+        if stored and not need.writer.clickhouse_url:
             raise click.ClickException(
                 "older records of the log have expired: set SVC_CLICKHOUSE_URL, or say --from topics to go without them"
             )
         await none_working(need.processors)
-        messages = await (issues if table == "issues" else seen)(need)
-        deleted = await empty(need.processors, TABLES[table])
-        written = await write(need.processors, TABLES[table], messages)
-        click.echo(f"{table}: {deleted} records removed, {written} written from what ClickHouse has stored")
+        deleted, written = await (_issues if table == "issues" else _seen)(need, stored=stored)
+        told = f"{written} written from what ClickHouse has stored"
+        click.echo(
+            f"{table}: {deleted} records removed"
+            + (f", {told}" if stored else "; it is built again when the processors start")
+        )
+
+
+async def _issues(need: Need, *, stored: bool) -> tuple[int, int]:
+    """Records removed and written. The positions come last: until they are there, the processors miss what is missing."""
+    made = await (issues(need) if stored else no_issues(need.processors))
+    deleted = await empty(need.processors, Topic.ISSUES)
+    written = await write(need.processors, Topic.ISSUES, made.records)
+    await write(need.processors, Topic.SEEN, made.positions)
+    return deleted, written
+
+
+async def _seen(need: Need, *, stored: bool) -> tuple[int, int]:
+    """Records removed and written. Positions in `issue-deltas` are no ids, and stay."""
+    entries = await seen(need) if stored else []
+    positions = position_records(await folded(need.processors))
+    deleted = await empty(need.processors, Topic.SEEN)
+    await write(need.processors, Topic.SEEN, positions)
+    return deleted, await write(need.processors, Topic.SEEN, entries)
 
 
 @click.command()
-@click.argument("table", type=click.Choice([*sorted(TABLES), "all"]))
+@click.argument("table", type=click.Choice([*sorted(LOGS), "all"]))
 @click.option(
     "--from",
     "source",
@@ -140,7 +155,7 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
     need_kafka(need.processors.kafka_bootstrap)
     try:
-        asyncio.run(_run(need, TABLES if table == "all" else [table], source))
+        asyncio.run(_run(need, LOGS if table == "all" else [table], source))
     except KafkaError as error:
         raise click.ClickException(f"Kafka at {need.processors.kafka_bootstrap}: {error}") from None
     except ClickHouseError as error:

@@ -4,9 +4,9 @@ The processors must be stopped and the writer must have read everything: then Cl
 positions, no less and no more, and counting can go on from there.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -18,9 +18,9 @@ from local.rebuild_issues import Covered, Sources, rebuilt
 from local.rebuild_seen import Ids, entries
 from processors.dedupe import DAY_MS
 from processors.forms import decode_event, grouping_event
-from processors.seen import decode_position, deltas_key
+from processors.seen import DeltasPosition, decode_position, deltas_key, encode
 from schemas.chunks import SOURCE_HEADER
-from schemas.issues import encode_json
+from schemas.issues import IssueRecord, encode_json
 from schemas.kafka import calm, client_options, name_of
 from schemas.payload import BadPayload, decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
@@ -45,8 +45,15 @@ class Need(Struct, frozen=True):
     writer: WriterSettings
 
 
-async def issues(need: Need) -> list[Message]:
-    """The records of the topic `issues`. Raises ClickException where ClickHouse isn't whole, KafkaError and ClickHouseError."""
+class Issues(NamedTuple):
+    """Records of the topic `issues`, and of the topic `seen` the positions in `issue-deltas` that go with them."""
+
+    records: list[Message]
+    positions: list[Message]
+
+
+async def issues(need: Need) -> Issues:
+    """The issues. Raises ClickException where ClickHouse isn't whole, KafkaError and ClickHouseError."""
     covered = await _covered(need)
     client = open_client(need.writer.clickhouse_url)
     try:
@@ -61,11 +68,49 @@ async def issues(need: Need) -> list[Message]:
     finally:
         client.close()
     partitions = len(covered.events)
-    return [(int(one.id, 16) % partitions, one.id.encode(), encode_json(one)) for one in made]
+    records = [(int(one.id, 16) % partitions, one.id.encode(), encode_json(one)) for one in made]
+    return Issues(records, _positions(covered.deltas, made))
+
+
+async def no_issues(settings: ProcessorsSettings) -> Issues:
+    """Nothing, and positions by which all that `issue-deltas` still holds is folded, however little it is. Raises KafkaError."""
+    places = await _places(settings, name_of(settings, Topic.ISSUE_DELTAS))
+    return Issues([], _positions({place.partition: -1 for place in places}, []))
+
+
+async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
+    """Up to where each partition of `issue-deltas` is folded, as the topic `seen` has it. Raises KafkaError."""
+    found: dict[int, DeltasPosition] = {}
+    table = await _places(settings, name_of(settings, Topic.SEEN))
+    async with _reader(settings) as consumer:
+        ends = await consumer.end_offsets(table)
+        consumer.assign(table)
+        await consumer.seek_to_beginning(*table)
+        while any([await consumer.position(place) < ends[place] for place in table]):
+            for place, records in (await consumer.getmany(timeout_ms=500)).items():
+                for record in records:
+                    if record.key == deltas_key(place.partition) and record.value:
+                        found[place.partition] = decode_position(record.value)
+    return found
+
+
+def position_records(positions: Mapping[int, DeltasPosition]) -> list[Message]:
+    """Positions as records of the topic `seen`."""
+    return [(p, deltas_key(p), encode(position)) for p, position in positions.items()]
+
+
+def _positions(deltas: Mapping[int, int], made: Iterable[IssueRecord]) -> list[Message]:
+    """Positions with the sums of these issues: those of before would find some missing, or take missing ones for there."""
+    sums = dict.fromkeys(deltas, (0, 0))
+    for one in made:
+        partition = int(one.id, 16) % len(deltas)
+        issues, versions = sums[partition]
+        sums[partition] = (issues + 1, versions + one.version)
+    return position_records({p: DeltasPosition(deltas[p], *sums[p]) for p in deltas})
 
 
 async def seen(need: Need) -> list[Message]:
-    """The records of the topic `seen`. Raises like `issues`."""
+    """The entries of the topic `seen`. Raises like `issues`."""
     covered = await _covered(need)
     client = open_client(need.writer.clickhouse_url)
     try:
@@ -120,7 +165,7 @@ async def _covered(need: Need) -> Covered:
         )
     async with _reader(need.processors) as consumer:
         events = await _sources(need, consumer)
-        return Covered(events, await _deltas(need, consumer, list(events)))
+    return Covered(events, await _deltas(need, list(events)))
 
 
 async def _sources(need: Need, consumer: AIOKafkaConsumer) -> dict[int, int]:
@@ -152,22 +197,13 @@ async def _last_source(consumer: AIOKafkaConsumer, place: TopicPartition, end: i
     return int(dict(record.headers)[SOURCE_HEADER].partition(b"/")[2])
 
 
-async def _deltas(need: Need, consumer: AIOKafkaConsumer, partitions: list[int]) -> dict[int, int]:
+async def _deltas(need: Need, partitions: list[int]) -> dict[int, int]:
     """The last offset of `issue-deltas` that the processors have folded: by their own record, else by what they committed."""
     topic = name_of(need.processors, Topic.ISSUE_DELTAS)
     places = [TopicPartition(topic, p) for p in partitions]
     committed = await _commits(need.processors, need.processors.processors_app, places)
     found = {place.partition: max(-1, committed[place][0] - 1) for place in places}
-    table = [TopicPartition(name_of(need.processors, Topic.SEEN), p) for p in partitions]
-    ends = await consumer.end_offsets(table)
-    consumer.assign(table)
-    await consumer.seek_to_beginning(*table)
-    while any([await consumer.position(place) < ends[place] for place in table]):
-        for place, records in (await consumer.getmany(timeout_ms=500)).items():
-            for record in records:
-                if record.key == deltas_key(place.partition) and record.value:
-                    found[place.partition] = decode_position(record.value).offset
-    return found
+    return found | {p: position.offset for p, position in (await folded(need.processors)).items()}
 
 
 async def _commits(

@@ -30,6 +30,10 @@ HOT = 10_000
 """Issues whose folds are kept between takes, all partitions together."""
 
 
+class IssuesLost(Exception):
+    """Issues are missing, and the log doesn't reach back to their beginning: what is left of it would count too few."""
+
+
 class _Versioned(Struct, gc=False):
     """As much of an issue's record as a recovery adds up."""
 
@@ -80,14 +84,21 @@ class AggregatorWorker:
     def restore(self, partition: int, log_start: int) -> bool:
         """Take up a partition from its recovered tables.
 
-        False where issues are missing (their topic was emptied or trimmed, or an old state was written late): then all that
-        is left of the log is folded again, which changes nothing in the issues that are whole.
+        False where issues are missing (their topic was emptied or trimmed) or an old state was written late: then the log is
+        folded again from its start, which changes nothing in the issues that are whole. A late state is seconds old, so the
+        log holds what came since; missing issues may be older than it: raises IssuesLost, with nothing taken up.
         """
         part = self._issues.part(partition)
         versions = sum(_decode_version(value).version for value in part.values())
         recorded = self._seen.part(partition).get(deltas_key(partition))
         position = decode_position(recorded) if recorded else None
         whole = position is None or (len(part) >= position.issues and versions >= position.versions)
+        # Each table has lost its share of a partition in which something was done before.
+        unknown = position is None and not part
+        if log_start and (unknown or (position is not None and len(part) < position.issues)):
+            held = f"{self._names.issues}/{partition} holds {len(part)} of {position.issues if position else '?'} issues"
+            log = f"{self._names.deltas}/{partition} begins at {log_start}"
+            raise IssuesLost(f"{held}, and {log}: `svc rebuild issues` builds them again")
         next_offset = log_start
         if position is not None and whole:
             next_offset = max(log_start, position.offset + 1)

@@ -60,7 +60,7 @@ class Recovery:
         await self._gate.close(seconds)
 
     async def restore(self, consumer: Any, partitions: set[int]) -> None:
-        """Take up new partitions. Raises LogTooShort."""
+        """Take up new partitions. Raises LogTooShort, and IssuesLost."""
         fresh = sorted(partitions - self._grouper.partitions)
         sources = [TP(topic, p) for p in fresh for topic in (self._names.events, self._names.deltas)]
         starts = await consumer.earliest_offsets(*sources)
@@ -72,7 +72,7 @@ class Recovery:
             await asyncio.sleep(0)
             if not self._aggregator.restore(partition, starts[deltas] or 0):
                 log.warning(
-                    "issues of partition %d are missing: folding again from the log's start", partition
+                    "issues of partition %d are not whole: folding again from the log's start", partition
                 )
             for tp, due in self.places({events, deltas}).items():
                 if due > (ends[tp] or 0):

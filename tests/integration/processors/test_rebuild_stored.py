@@ -228,6 +228,30 @@ async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipel
     assert len(found) == len(feed.ids) + 1
 
 
+async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the_command_that_is_named(
+    pipeline: Pipeline, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=24, kinds=12, now_ms=now_ms() - 10_000_000)
+    topic = f"{pipeline.prefix}events"
+    await produce(pipeline.bootstrap, topic, backlog(feed, 20, 20))
+    worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
+    with ended(writer):
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+        assert worker.stop() == 0
+        await pipeline.expire("issues", "issue-deltas")
+        await produce(pipeline.bootstrap, topic, backlog(feed, 20, 20))
+        worker.start()
+        assert worker.wait() == 1
+        assert "`svc rebuild issues` builds them again" in worker.log.read_text()
+        done = await pipeline.rebuild("issues")
+        assert done.exit_code == 0, done.output
+        worker.start()
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+        await counts_are_exact(pipeline, feed)
+
+
 async def test_nothing_is_emptied_while_the_writer_has_something_left(
     pipeline: Pipeline, start: Start
 ) -> None:

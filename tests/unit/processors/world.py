@@ -13,6 +13,7 @@ from processors.forward import Forwarder, Written
 from processors.identity import issue_of
 from processors.metrics import Metrics
 from processors.names import Names
+from processors.seen import DeltasPosition, deltas_key, encode
 from processors.tables import BatchTable
 from processors.take import Source
 from schemas.deadletters import from_headers
@@ -107,7 +108,7 @@ class World:
         self._ids = itertools.count()
         self._worker = self._started()
 
-    def _started(self, *, whole: bool = True) -> AggregatorWorker:
+    def _started(self, *, whole: bool = True, begins: int = 0) -> AggregatorWorker:
         # As a recovery does: tables are what their topics say.
         tables = {}
         for name in ("issues", "seen"):
@@ -124,7 +125,9 @@ class World:
             Metrics(CollectorRegistry()),
         )
         for partition in range(NAMES.partitions):
-            assert worker.restore(partition, 0) or not whole
+            # What has expired of the log stays in its list; a broker would not deliver it.
+            start = min(begins, len(self.memory.topics.get(("deltas", partition), [])))
+            assert worker.restore(partition, start) or not whole
         return worker
 
     def restart(self) -> None:
@@ -132,11 +135,19 @@ class World:
         self.memory.crash_in = None
         self._worker = self._started()
 
-    def lose(self) -> None:
-        """The topic of issues is emptied, and a new process takes over."""
-        for place in [place for place in self.memory.topics if place[0] == "issues"]:
+    def lose(self, *tables: str, begins: int = 0) -> None:
+        """Topics are emptied (without names that of issues), and a new process takes over; logs begin at an offset."""
+        for place in [place for place in self.memory.topics if place[0] in (tables or ("issues",))]:
             del self.memory.topics[place]
-        self._worker = self._started(whole=False)
+        self.resume(begins)
+
+    def resume(self, begins: int = 0) -> None:
+        """A new process takes over tables that aren't whole; logs begin at an offset."""
+        self._worker = self._started(whole=False, begins=begins)
+
+    def note(self, partition: int, position: DeltasPosition) -> None:
+        """Write a position, as `svc rebuild` does."""
+        self.memory.append("seen", partition, [Message(deltas_key(partition), encode(position))])
 
     async def work(self, most: int = 1000) -> bool:
         """Let each partition take up to `most` records; whether there were any. Raises Crash."""
