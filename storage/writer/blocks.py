@@ -66,7 +66,7 @@ class Block:
     """Rows of consecutive records of some partitions; `repeats` counts the records that were dropped.
 
     `seen` holds the last source position of each partition that has a record here, `oldest_ms` the first receipt of an event.
-    `by_id` says that some rows came from the dead letters: they may be stored already, so that only their ids decide.
+    `by_id` says that some rows may be stored already, so that their ids decide: from the dead letters, or read again.
     """
 
     def __init__(self, retention: Retention) -> None:
@@ -90,19 +90,24 @@ class Block:
         """The plan of what the block holds now."""
         return Plan(ranges=tuple(sorted(self._ranges.values())), at_ms=at_ms)
 
-    def feed(self, record: Record, seen: int) -> int:
-        """Take one record, given the last source position of its partition; returns the new one, kept in `seen` too."""
-        self.seen[record.partition] = self._feed(record, seen)
+    def feed(self, record: Record, seen: int, again: int = -1) -> int:
+        """Take one record, given the last source position of its partition; returns the new one, kept in `seen` too.
+
+        Records before the offset `again` may be stored already.
+        """
+        self.seen[record.partition] = self._feed(record, seen, again)
         return self.seen[record.partition]
 
-    def _feed(self, record: Record, seen: int) -> int:
+    def _feed(self, record: Record, seen: int, again: int) -> int:
         known = self._ranges.get(record.partition)
         self._ranges[record.partition] = Range(
             partition=record.partition,
             first=known.first if known else record.offset,
             last=record.offset,
             seen=known.seen if known else seen,
+            again=known.again if known else again,
         )
+        self.by_id |= record.offset < again
         self.records += 1
         try:
             chunk = decode_grouped(record.value or b"")

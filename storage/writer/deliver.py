@@ -21,6 +21,7 @@ from storage.writer.plan import Plan
 log = logging.getLogger(__name__)
 
 TABLE: Final = "ingest"
+_ANY: Final = "SELECT 1 FROM events LIMIT 1"
 _CLOCK_SECONDS: Final = 2
 """`uptime()` counts whole seconds."""
 
@@ -100,6 +101,10 @@ class Delivery:
             else:
                 await self._insert(block, rows, renew, before=True)
         await self._letters.send(self._topic, block.refused, block.put_back)
+
+    async def has_rows(self) -> bool:
+        """Whether any event is stored."""
+        return await self._inserter.run(lambda client: bool(client.query(_ANY).result_rows))
 
     async def _is_moved(self, rows: pa.Table, renew: Renewer) -> bool:
         """Whether rows are there under another retention: a token holds for each time partition alone, which that has made another."""

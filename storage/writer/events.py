@@ -12,8 +12,8 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from schemas.health import Health
 from schemas.payload import MissingDictionary
 from storage.writer.blocks import Block, Retention
-from storage.writer.commit import CommitStalled
 from storage.writer.deliver import Delivery, Renewer
+from storage.writer.lag import show_lag
 from storage.writer.metrics import WriterMetrics
 from storage.writer.pace import Last, Pace
 from storage.writer.plan import MAX_RANGES, Done, Plan
@@ -26,6 +26,9 @@ _READ_SECONDS: Final = 0.05
 _RESTART_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
 _DICTIONARY_SECONDS: Final = 3.0
+_LOOK_SECONDS: Final = 5.0
+_JOIN_SECONDS: Final = 60.0
+"""Longer than a session and a rebalance together."""
 
 
 class Outdated(Exception):
@@ -55,22 +58,51 @@ class EventsWriter:
         self._stopping = asyncio.Event()
         self._session: asyncio.Task[None] | None = None
         self._seen: dict[int, int] = {}
-        self._positions: dict[int, int] = {}
+        self._again: dict[int, int] = {}
+        self._written: dict[int, int] = {}
+        self._joining_since = 0.0
 
     async def run(self) -> None:
         """Write until stopped. Raises what is not a matter of waiting."""
-        self._health.set("grouped", ok=False, detail="joining the group")
         await self._join()
+        lag = asyncio.create_task(show_lag(self._source, self._written, self._metrics))
         try:
             while not self._stopping.is_set():
-                await self._given.wait()
-                self._session = asyncio.create_task(self._write())
-                await self._end_of(self._session)
+                if await self._is_given():
+                    self._session = asyncio.create_task(self._write())
+                    await self._end_of(self._session)
         finally:
+            lag.cancel()
             await self._revoked()
             await self._source.stop()
 
+    async def _is_given(self) -> bool:
+        """Wait for partitions; False after a while, once a client has been replaced that doesn't get any."""
+        try:
+            await asyncio.wait_for(self._given.wait(), _LOOK_SECONDS)
+        except TimeoutError:
+            joining = time.monotonic() - self._joining_since if self._joining_since else 0.0
+            try:
+                self._source.check()
+            except KafkaError as error:
+                await self._replace(f"the group is left: {error}")
+            else:
+                if joining > _JOIN_SECONDS:
+                    await self._replace(f"the group has given nothing for {joining:.0f} s")
+            return False
+        return True
+
+    async def _replace(self, why: str) -> None:
+        """Another client: some faults of one never end."""
+        self._health.set("grouped", ok=False, detail=f"Kafka: {why}")
+        log.warning("the events' client is replaced: %s", why)
+        self._given.clear()
+        await self._source.stop()
+        await asyncio.sleep(_RESTART_SECONDS)
+        await self._join()
+
     async def _join(self) -> None:
+        self._begin_to_join()
         while not self._stopping.is_set():
             try:
                 await self._source.start(Listener(self._revoked, self._take_over))
@@ -98,13 +130,8 @@ class EventsWriter:
         if isinstance(error, (CommitFailedError, IllegalStateError, Outdated)):
             log.info("the group has changed: reading its plans again")
         elif isinstance(error, (KafkaError, OSError)):
-            self._health.set("grouped", ok=False, detail=f"Kafka: {error}")
-            log.warning("the events' session ends: %s", error)
-            if isinstance(error, CommitStalled):
-                self._given.clear()
-                await self._source.stop()
-                await self._join()
-                return
+            await self._replace(str(error) or type(error).__name__)
+            return
         elif isinstance(error, MissingDictionary):
             # Sound events that can't be read yet: whoever supplies the file finds them where they are.
             self._health.set("grouped", ok=False, detail=str(error))
@@ -118,12 +145,20 @@ class EventsWriter:
     async def _revoked(self) -> None:
         # Before the group is joined again nothing may be committed any more: the commit would carry the next generation.
         self._given.clear()
+        self._written.clear()
+        if not self._stopping.is_set():
+            self._begin_to_join()
         if self._session is not None and not self._session.done():
             self._session.cancel()
             await asyncio.wait([self._session])
 
+    def _begin_to_join(self) -> None:
+        self._joining_since = time.monotonic()
+        self._health.set("grouped", ok=False, detail="joining the group")
+
     async def _take_over(self, partitions: set[int]) -> None:
         self._assigned = partitions
+        self._joining_since = 0.0
         log.info("writing partitions %s", sorted(partitions))
         if partitions:
             self._given.set()
@@ -164,23 +199,20 @@ class EventsWriter:
             block = gathered.block_of(partition)
             seen, repeats = self._seen[partition], block.repeats
             for record in records:
-                seen = block.feed(record, seen)
+                seen = block.feed(record, seen, self._again[partition])
             self._seen[partition] = seen
-            self._positions[partition] = records[-1].offset + 1
             self._metrics.repeats.inc(block.repeats - repeats)
-            lag = self._source.lag(partition, self._positions[partition])
-            if lag is not None:
-                self._metrics.lag.labels(self._source.topic, partition).set(lag)
 
     async def _flush(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             plan = block.plan(time.time_ns() // 1_000_000)
-            ends = {r.partition: (r.last + 1, Done(block.seen[r.partition])) for r in plan.ranges}
+            ends = plan.ends(block.seen)
             if len(block) or block.refused or block.put_back:
                 commit = self._committer({r.partition: r.first for r in plan.ranges})
                 await commit(plan)
                 await self._delivery.deliver(block, Renewer(plan, commit))
             await self._source.commit(ends)
+            self._written |= {partition: offset for partition, (offset, _) in ends.items()}
 
     def _committer(self, offsets: Mapping[int, int]) -> Callable[[Plan], Awaitable[None]]:
         """Commits a plan at the first records of a block."""
@@ -200,8 +232,8 @@ class EventsWriter:
             log.info("repeating a planned block of %d rows", len(block), extra={"token": plan.token("")})
             mine = {p: at.offset for p, at in committed.items() if at.state == plan}
             await self._delivery.repeat(block, Renewer(plan, self._committer(mine)))
-            ends = {r.partition: r.last + 1 for r in plan.ranges}
-            await self._source.commit({p: (ends[p], Done(block.seen[p])) for p in mine})
+            ends = plan.ends(block.seen)
+            await self._source.commit({p: ends[p] for p in mine})
         committed = await self._source.committed(partitions)
         for partition, (begin, end) in (await self._source.bounds(partitions)).items():
             at = committed.get(partition, Committed(begin, Done()))
@@ -213,16 +245,20 @@ class EventsWriter:
                     "%s/%d ends before what was written: it was made anew", self._source.topic, partition
                 )
                 at, state = Committed(begin, Done()), Done()
-            self._seen[partition] = state.seen
-            self._positions[partition] = max(at.offset, begin)
-            self._source.seek(partition, self._positions[partition])
+            if state == Done() and await self._delivery.has_rows():
+                # The group's offsets were reset, or expired: what stands in the topic may be stored already.
+                state = Done(again=end)
+                log.info("%s/%d is read by ids up to %d", self._source.topic, partition, end)
+            self._seen[partition], self._again[partition] = state.seen, state.again
+            self._written[partition] = max(at.offset, begin)
+            self._source.seek(partition, self._written[partition])
 
     async def _planned(self, plan: Plan) -> Block:
         block = Block(self._retention)
         for span in plan.ranges:
             seen = span.seen
             async for record in self._source.range(span.partition, span.first, span.last):
-                seen = block.feed(record, seen)
+                seen = block.feed(record, seen, span.again)
             block.seen[span.partition] = seen
         return block
 

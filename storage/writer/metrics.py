@@ -56,7 +56,7 @@ class WriterMetrics:
             "svc_writer_dead_letters", "Records and events set aside.", ["topic"], registry=registry
         )
         self.lag = Gauge(
-            "svc_writer_lag_records", "Records not read yet.", ["topic", "partition"], registry=registry
+            "svc_writer_lag_records", "Records not written yet.", ["topic", "partition"], registry=registry
         )
         self.dropped_partitions = Counter(
             "svc_writer_dropped_partitions", "Partitions past their retention.", ["table"], registry=registry

@@ -5,24 +5,36 @@ past its last record. Whoever owns one of the partitions next reads from that wh
 the same token. The ranges of all partitions stand in each, so that a block can be repeated by the owner of any of them.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
 MAX_RANGES: Final = 64
-"""Partitions in one block: the broker keeps 4,096 bytes of metadata, a range takes up to 40."""
+"""Partitions in one block: the broker keeps 4,096 bytes of metadata, a range takes up to 60."""
 _PLAN: Final = "plan1"
 _DIRECT: Final = "direct1"
 _DONE: Final = "done1"
 
 
+class Done(Struct, frozen=True):
+    """Nothing under way; `seen` is the last source position taken, -1 for none; `again` as of a range."""
+
+    seen: int = -1
+    again: int = -1
+
+
 class Range(Struct, frozen=True, order=True):
-    """Records `first` to `last` of a partition; `seen` is the last source position taken before them, -1 for none."""
+    """Records `first` to `last` of a partition; `seen` is the last source position taken before them, -1 for none.
+
+    `again` is the offset up to which records may be stored already, -1 where none is.
+    """
 
     partition: int
     first: int
     last: int
     seen: int
+    again: int = -1
 
 
 class Plan(Struct, frozen=True):
@@ -40,18 +52,24 @@ class Plan(Struct, frozen=True):
         spans = ",".join(f"{r.partition}:{r.first}-{r.last}" for r in self.ranges)
         return f"{topic}/{spans}"
 
-
-class Done(Struct, frozen=True):
-    """Nothing under way; `seen` is the last source position taken, -1 for none."""
-
-    seen: int = -1
+    def ends(self, seen: Mapping[int, int]) -> dict[int, tuple[int, Done]]:
+        """Once it is written: of each partition the next offset, and what is known there, given the last source positions taken."""
+        return {
+            r.partition: (
+                r.last + 1,
+                Done(seen[r.partition], r.again if r.again > r.last + 1 else -1),
+            )
+            for r in self.ranges
+        }
 
 
 def encode(state: Plan | Done) -> str:
     """The metadata of an offset commit."""
     if isinstance(state, Done):
-        return f"{_DONE} {state.seen}"
-    ranges = ",".join(f"{r.partition}:{r.first}:{r.last - r.first}:{r.seen}" for r in state.ranges)
+        return f"{_DONE} {state.seen}{_told(' ', state.again)}"
+    ranges = ",".join(
+        f"{r.partition}:{r.first}:{r.last - r.first}:{r.seen}{_told(':', r.again)}" for r in state.ranges
+    )
     return f"{_DIRECT if state.direct else _PLAN} {state.at_ms} {ranges}"
 
 
@@ -64,12 +82,16 @@ def decode(text: str) -> Plan | Done:
             spans = tuple(_range(part) for part in ranges.split(","))
             return Plan(ranges=spans, at_ms=int(at_ms), direct=kind == _DIRECT)
         if kind == _DONE:
-            return Done(int(rest))
+            return Done(*map(int, rest.split(" ", 1)))
     except ValueError:
         pass
     return Done()
 
 
+def _told(mark: str, again: int) -> str:
+    return "" if again < 0 else f"{mark}{again}"
+
+
 def _range(text: str) -> Range:
-    partition, first, more, seen = (int(number) for number in text.split(":"))
-    return Range(partition=partition, first=first, last=first + more, seen=seen)
+    partition, first, more, seen, *again = (int(number) for number in text.split(":"))
+    return Range(partition, first, first + more, seen, *again)

@@ -111,10 +111,9 @@ class GroupedSource:
         ends = await self._consumer.end_offsets(places)
         return {place.partition: (begins[place], ends[place]) for place in places}
 
-    def lag(self, partition: int, position: int) -> int | None:
-        """Records after a position, as far as the last answer of the broker tells."""
-        highwater = self._consumer.highwater(TopicPartition(self.topic, partition))
-        return None if highwater is None else max(0, highwater - position)
+    def check(self) -> None:
+        """Raises what ended the client's part in the group, if anything has: its own reads would say so, but nothing is read meanwhile."""
+        self._consumer._coordinator.check_errors()
 
     async def commit(self, states: Mapping[int, tuple[int, Plan | Done]]) -> None:
         """Commit offset and state of partitions.

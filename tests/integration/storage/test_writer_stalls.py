@@ -1,8 +1,9 @@
-"""A group's client that neither commits nor says why is replaced, and its block is written once."""
+"""A group's client that doesn't get on is replaced, and its block is written once."""
 
 import asyncio
 from typing import Any
 
+from aiokafka.errors import GroupAuthorizationFailedError
 from prometheus_client import CollectorRegistry
 
 from schemas.health import Health
@@ -42,10 +43,27 @@ class Stalling(GroupedSource):
         self._consumer.commit = stalling
 
 
-async def _written(stage: Stage, from_commit: int) -> int:
+class Failing(GroupedSource):
+    """Every read of its first client raises, as with a heartbeat that ended for good."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.settings)
+        self.starts = 0
+
+    async def start(self, listener: Listener) -> None:
+        await super().start(listener)
+        self.starts += 1
+        if self.starts == 1:
+            self._consumer._coordinator.check_errors = self._fail
+
+    def _fail(self) -> None:
+        raise GroupAuthorizationFailedError("writer")
+
+
+async def _written(stage: Stage, source: Stalling | Failing) -> int:
     health, metrics = Health(), WriterMetrics(CollectorRegistry())
     pace = Pace(block_rows=2_000, block_bytes=1 << 26, quiet_seconds=0.1, wait_seconds=0.3)
-    source, letters = Stalling(stage, from_commit), Letters(stage.settings, metrics)
+    letters = Letters(stage.settings, metrics)
     inserter = Inserter(stage.settings.clickhouse_url, "events", health, metrics)
     delivery = Delivery(inserter, letters, source.topic, metrics)
     writer = EventsWriter(source, delivery, RegistryRetention(ProjectRegistry()), pace, health, metrics)
@@ -61,8 +79,12 @@ async def _written(stage: Stage, from_commit: int) -> int:
 
 
 async def test_a_plan_that_is_never_taken_is_made_again_by_a_new_client(stage: Stage) -> None:
-    assert await _written(stage, 0) == 2
+    assert await _written(stage, Stalling(stage, 0)) == 2
 
 
 async def test_a_block_whose_end_is_never_committed_is_there_once(stage: Stage) -> None:
-    assert await _written(stage, 1) == 2
+    assert await _written(stage, Stalling(stage, 1)) == 2
+
+
+async def test_a_client_whose_every_read_fails_is_replaced(stage: Stage) -> None:
+    assert await _written(stage, Failing(stage)) == 2

@@ -1,10 +1,12 @@
 import asyncio
 import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka.structs import OffsetAndMetadata
 
 from local.clickhouse import LocalClickHouse
 from schemas.chunks import decode_chunk, decode_grouped
@@ -12,6 +14,7 @@ from schemas.deadletters import from_headers
 from schemas.payload import decompress
 from schemas.projects import Project, encode_project
 from storage.client import scalar
+from storage.writer.plan import Plan, Range, encode
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
     Stage,
@@ -147,12 +150,56 @@ async def test_a_block_repeated_under_another_retention_is_not_counted_again(sta
         assert await whole(stage) == exactly(stage.total)
 
 
+async def test_a_group_that_is_reset_to_the_beginning_stores_nothing_twice(stage: Stage) -> None:
+    await stage.produce(30, repeat=3)
+    first = stage.writer()
+    with ended(first):
+        await whole(stage)
+        first.stop()
+    await commit_again(stage, lambda _ends: "")
+    await stage.produce(10)
+    # One that is killed on its way knows what it was about.
+    second = stage.writer("1", SVC_WRITER_BLOCK_ROWS="20")
+    with ended(second):
+        await eventually(lambda: 'table="events"' in second.get("metrics")[1])
+        second.kill()
+    third = stage.writer("1")
+    with ended(third):
+        assert await whole(stage) == exactly(stage.total)
+
+
+async def test_the_lag_grows_while_nothing_is_written(stage: Stage) -> None:
+    client = stage.client()
+    await stage.produce(8)
+    writer = stage.writer()
+    with ended(writer):
+        await whole(stage)
+        client.command("RENAME TABLE ingest TO aside")
+        await stage.produce(8, events=200)
+        await eventually(lambda: lag(writer, stage.topic) > 0)
+        client.command("RENAME TABLE aside TO ingest")
+        assert await whole(stage) == exactly(stage.total)
+        await eventually(lambda: lag(writer, stage.topic) == 0)
+    client.close()
+
+
+def lag(writer: Writer, topic: str) -> float:
+    """Records of all partitions that the writer says it has not written."""
+    shown = re.findall(r"svc_writer_lag_records\{(.*)\} ([0-9.e+]+)", writer.get("metrics")[1])
+    return sum(float(count) for labels, count in shown if f'topic="{topic}"' in labels)
+
+
 async def plan_again(stage: Stage, at_ms: int = 1) -> None:
     """Commit everything that is in the topic as one block under way, as a writer does that is killed before it commits the end."""
-    from aiokafka import TopicPartition
-    from aiokafka.structs import OffsetAndMetadata
 
-    from storage.writer.plan import Plan, Range, encode
+    def plan(ends: Mapping[int, int]) -> str:
+        return encode(Plan(tuple(Range(p, 0, end - 1, -1) for p, end in ends.items()), at_ms))
+
+    await commit_again(stage, plan)
+
+
+async def commit_again(stage: Stage, metadata: Callable[[Mapping[int, int]], str]) -> None:
+    """Commit the beginning of each partition that has records, with what `metadata` makes of their ends."""
 
     consumer = AIOKafkaConsumer(
         bootstrap_servers=stage.settings.kafka_bootstrap,
@@ -164,12 +211,12 @@ async def plan_again(stage: Stage, at_ms: int = 1) -> None:
         places = [TopicPartition(stage.topic, p) for p in range(stage.settings.topic_partitions)]
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
-        plan = Plan(tuple(Range(p.partition, 0, ends[p] - 1, -1) for p in places if ends[p]), at_ms)
+        text = metadata({p.partition: ends[p] for p in places if ends[p]})
 
         async def committed() -> bool:
             # The group's last member must be gone before another may commit.
             try:
-                await consumer.commit({p: OffsetAndMetadata(0, encode(plan)) for p in places if ends[p]})
+                await consumer.commit({p: OffsetAndMetadata(0, text) for p in places if ends[p]})
             except Exception:  # noqa: BLE001 - any refusal of the broker is waited out
                 return False
             return True

@@ -92,6 +92,14 @@ def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_count
     assert (len(again), again.by_id, again.put_back) == (2, True, [])
 
 
+def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
+    old, new = Block(Ninety()), Block(Ninety())
+    old.feed(Record(4, chunk(1, [FRAME])), -1, again=5)
+    new.feed(Record(5, chunk(2, [FRAME])), 1, again=5)
+    assert (old.by_id, new.by_id) == (True, False)
+    assert old.plan(1).ranges == (Range(0, 4, 4, -1, 5),)
+
+
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
     block = Block(Ninety())
     assert feed(block, [Record(0, b"\xc1"), Record(1, None)], seen=4) == 4

@@ -5,10 +5,11 @@ from storage.writer.plan import MAX_RANGES, Done, Plan, Range, decode, encode
 
 offsets = st.integers(0, 10**12)
 ranges = st.builds(
-    lambda partition, first, more, seen: Range(partition, first, first + more, seen),
+    lambda partition, first, more, seen, again: Range(partition, first, first + more, seen, again),
     st.integers(0, 255),
     offsets,
     st.integers(0, 10**6),
+    st.integers(-1, 10**12),
     st.integers(-1, 10**12),
 )
 plans = st.builds(
@@ -19,7 +20,7 @@ plans = st.builds(
 )
 
 
-@given(st.one_of(plans, st.builds(Done, st.integers(-1, 2**60))))
+@given(st.one_of(plans, st.builds(Done, st.integers(-1, 2**60), st.integers(-1, 2**60))))
 def test_metadata_round_trips_and_fits_into_a_commit(state: Plan | Done) -> None:
     assert decode(encode(state)) == state
     assert len(encode(state)) < 4096
@@ -37,3 +38,12 @@ def test_tokens_are_equal_only_for_equal_records(one: Plan, other: Plan) -> None
         return [(r.partition, r.first, r.last) for r in plan.ranges]
 
     assert (one.token("grouped") == other.token("grouped")) == (records(one) == records(other))
+
+
+@given(plans)
+def test_what_may_be_stored_already_is_known_until_it_has_been_passed(plan: Plan) -> None:
+    ends = plan.ends({r.partition: 5 for r in plan.ranges})
+    for span in plan.ranges:
+        offset, done = ends[span.partition]
+        assert offset == span.last + 1
+        assert done == Done(5, span.again if span.again > offset else -1)
