@@ -1,0 +1,78 @@
+"""What a seed makes of a run, and what a broker's description of a group tells of its members."""
+
+import random
+import uuid
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from bench.chaos.disorder import VICTIMS, Disorder
+from bench.chaos.groups import Group, shares
+from bench.chaos.scaling import sizes
+
+GROUP = Group("svc-processors", "svc.events")
+
+
+@given(st.integers(), st.integers(2, 6), st.integers(0, 12), st.data())
+def test_workers_are_added_and_taken_away_in_turn(
+    seed: int, most: int, changes: int, data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(1, most))
+    plan = sizes(random.Random(seed), first, most, changes)
+    assert plan[0] == first
+    assert len(plan) == changes + 1
+    assert all(1 <= size <= most for size in plan)
+    steps = [after > before for before, after in pairwise(plan)]
+    assert all(a != b for a, b in pairwise(steps))
+    assert all(after != before for before, after in pairwise(plan))
+    assert plan == sizes(random.Random(seed), first, most, changes)
+
+
+def test_one_worker_at_most_leaves_no_room_for_changes() -> None:
+    assert sizes(random.Random(1), 1, 1, 0) == [1]
+    with pytest.raises(ValueError, match="one is the most"):
+        sizes(random.Random(1), 1, 1, 1)
+
+
+def test_a_seed_repeats_who_dies_in_which_order() -> None:
+    def plan(seed: int) -> list[str]:
+        return Disorder(dict, random.Random(seed), 30, 2, Console()).plan
+
+    assert plan(7) == plan(7) != plan(8)
+    assert plan(7).count("kafka") == 2
+    assert len(plan(7)) == 32
+    assert set(plan(7)) <= {*VICTIMS, "kafka"}
+
+
+def member(worker: str, *partitions: int, topic: str = "svc.events") -> tuple[str, str, str, bytes, bytes]:
+    assignment = [(topic, list(partitions)), ("svc.issue-deltas", [0, 1, 2, 3])]
+    share = ConsumerProtocolMemberAssignment(0, assignment, b"").encode()
+    return f"svc-processors-{worker}-{uuid.uuid4()}", "client", "/127.0.0.1", b"", share
+
+
+def description(*members: Any, state: str = "Stable", error: int = 0) -> tuple[Any, ...]:
+    return error, GROUP.name, state, "consumer", "faust", list(members)
+
+
+def test_shares_are_those_of_the_topic_by_the_name_of_the_worker() -> None:
+    seen = shares(GROUP, description(member("0", 3, 1), member("eu-west-2", 0, 2)))
+    assert seen == {"0": {1, 3}, "eu-west-2": {0, 2}}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        description(member("0", 0, 1), state="PreparingRebalance"),
+        description(member("0", 0, 1), error=15),
+        description(member("0", 0, 1), member("2")),
+        description(member("0", 0, 1), (*member("2", 3)[:4], b"")),
+    ],
+    ids=["rebalancing", "coordinator away", "nothing for one", "not yet told its share"],
+)
+def test_a_group_that_is_not_settled_has_no_shares(told: tuple[Any, ...]) -> None:
+    assert shares(GROUP, told) is None
