@@ -2,10 +2,13 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import click
 import msgspec
+from aiokafka.errors import KafkaError
 from rich.console import Console
 
 from local.workspace import Workspace
@@ -36,6 +39,15 @@ def need_kafka(bootstrap: str) -> None:
             "svc: no Kafka: start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP", err=True
         )
         sys.exit(BAD_SETTING_STATUS)
+
+
+@contextmanager
+def kafka_told(bootstrap: str) -> Iterator[None]:
+    """Tell of Kafka that doesn't answer, or of what it refuses, in one line, with status 1."""
+    try:
+        yield
+    except (KafkaError, OSError) as error:
+        raise click.ClickException(f"Kafka at {bootstrap}: {error}") from None
 
 
 def print_json(value: object) -> None:

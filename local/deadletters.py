@@ -1,7 +1,7 @@
 """`svc dead-letters`: what was set aside and why, and putting it back once its cause is mended.
 
-How far letters have been put back is the committed offset of a consumer group: a letter is put back at least once, and what
-reads it goes by the event's id.
+How far letters have been put back is the committed offset of a consumer group, and a mark among the letters, since an offset expires
+before they do. A letter is put back at least once, and what reads it goes by the event's id.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from typing import Any, Final
 import click
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 
-from local.console import need_kafka, print_json, settings_of
+from local.console import kafka_told, need_kafka, print_json, settings_of
 from local.workspace import Workspace
-from schemas.deadletters import DeadLetter, from_headers
+from schemas.deadletters import DeadLetter, from_headers, put_back_before, put_back_mark
 from schemas.kafka import calm, client_options, name_of
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
@@ -33,8 +33,8 @@ async def _reader(settings: KafkaSettings) -> AsyncIterator[tuple[AIOKafkaConsum
         max_partition_fetch_bytes=MAX_RECORD_BYTES,
     )
     calm(consumer._client)
-    await consumer.start()
     try:
+        await consumer.start()
         place = TopicPartition(name_of(settings, Topic.DEAD_LETTERS), 0)
         consumer.assign([place])
         yield consumer, place
@@ -46,21 +46,36 @@ async def _letters(
     consumer: AIOKafkaConsumer, place: TopicPartition, *, everything: bool
 ) -> AsyncIterator[Letter]:
     """Letters up to the present end: all, or those that have not been put back."""
-    begin = 0 if everything else await consumer.committed(place) or 0
-    first, end = (
-        (await consumer.beginning_offsets([place]))[place],
-        (await consumer.end_offsets([place]))[place],
-    )
-    consumer.seek(place, max(begin, first))
+    first = (await consumer.beginning_offsets([place]))[place]
+    begin = first if everything else await _put_back_before(consumer, place, first)
+    async for record in _records(consumer, place, begin):
+        if put_back_before(record.headers) is not None:
+            continue
+        try:
+            letter, headers = from_headers(record.headers)
+        except ValueError as error:
+            click.echo(f"{record.topic}/{record.partition}/{record.offset}: {error}", err=True)
+            continue
+        yield letter, headers, record
+
+
+async def _put_back_before(consumer: AIOKafkaConsumer, place: TopicPartition, first: int) -> int:
+    found = max(first, await consumer.committed(place) or 0)
+    async for record in _records(consumer, place, found):
+        found = max(found, put_back_before(record.headers) or 0)
+    return found
+
+
+async def _records(
+    consumer: AIOKafkaConsumer, place: TopicPartition, begin: int
+) -> AsyncIterator["ConsumerRecord[bytes, bytes]"]:
+    """The records from an offset on, up to the present end."""
+    end = (await consumer.end_offsets([place]))[place]
+    consumer.seek(place, begin)
     while await consumer.position(place) < end:
         for records in (await consumer.getmany(timeout_ms=500)).values():
             for record in records:
-                try:
-                    letter, headers = from_headers(record.headers)
-                except ValueError as error:
-                    click.echo(f"{record.topic}/{record.partition}/{record.offset}: {error}", err=True)
-                    continue
-                yield letter, headers, record
+                yield record
 
 
 async def show(settings: KafkaSettings, add: Callable[[Letter], None], *, everything: bool) -> None:
@@ -71,25 +86,32 @@ async def show(settings: KafkaSettings, add: Callable[[Letter], None], *, everyt
 
 
 async def put_back(settings: KafkaSettings, limit: int | None) -> int:
-    """Write letters to where they came from, in order; returns how many. What was written is not put back again."""
-    done = 0
-    producer = AIOKafkaProducer(
-        **client_options(settings), acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES
-    )
-    calm(producer.client)
+    """Write letters to where they came from, in order; returns how many. What was written is not put back again. Raises KafkaError."""
+    done = after = 0
     async with _reader(settings) as (consumer, place):
-        await producer.start()
+        producer = AIOKafkaProducer(
+            **client_options(settings), acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES
+        )
+        calm(producer.client)
         try:
+            await producer.start()
             async for letter, headers, record in _letters(consumer, place, everything=False):
                 if limit is not None and done >= limit:
                     break
                 await producer.send_and_wait(
                     letter.topic, record.value, record.key, partition=letter.partition, headers=headers
                 )
-                await consumer.commit({place: record.offset + 1})
+                after = record.offset + 1
+                await consumer.commit({place: after})
                 done += 1
         finally:
-            await producer.stop()
+            try:
+                if after:
+                    await producer.send_and_wait(
+                        place.topic, b"", partition=place.partition, headers=put_back_mark(after)
+                    )
+            finally:
+                await producer.stop()
     return done
 
 
@@ -126,7 +148,8 @@ def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
     """List what was set aside, from where, and why."""
     found: list[dict[str, Any]] = []
     settings = _settings(workspace)
-    asyncio.run(show(settings, lambda letter: found.append(_row(letter)), everything=everything))
+    with kafka_told(settings.kafka_bootstrap):
+        asyncio.run(show(settings, lambda letter: found.append(_row(letter)), everything=everything))
     if as_json:
         print_json({"deadLetters": found})
         return
@@ -142,5 +165,7 @@ def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
 @click.pass_obj
 def replay(workspace: Workspace, limit: int | None) -> None:
     """Put back what was set aside and has not been put back yet, oldest first."""
-    done = asyncio.run(put_back(_settings(workspace), limit))
+    settings = _settings(workspace)
+    with kafka_told(settings.kafka_bootstrap):
+        done = asyncio.run(put_back(settings, limit))
     click.echo(f"{done} put back")

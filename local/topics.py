@@ -11,7 +11,7 @@ import click
 import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from local.console import need_kafka, settings_of
+from local.console import kafka_told, need_kafka, settings_of
 from local.workspace import Workspace
 from schemas import chunks, deadletters, increments, payload
 from schemas.ids import hex64, issue_id
@@ -41,6 +41,10 @@ def lines(topic: Topic, record: ConsumerRecord[bytes, bytes]) -> Iterator[dict[s
             yield place | _event(event)
     elif topic is Topic.GROUPED:
         yield from _grouped(place, chunks.decode_grouped(record.value or b""))
+    elif (
+        topic is Topic.DEAD_LETTERS and (put_back := deadletters.put_back_before(record.headers)) is not None
+    ):
+        yield place | {"putBackBefore": put_back}
     elif topic is Topic.DEAD_LETTERS:
         letter, _ = deadletters.from_headers(record.headers)
         yield place | {"deadLetter": msgspec.to_builtins(letter), "bytes": len(record.value or b"")}
@@ -113,9 +117,9 @@ async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, 
         max_partition_fetch_bytes=MAX_RECORD_BYTES,
     )
     calm(consumer._client)
-    await consumer.start()
     bad = 0
     try:
+        await consumer.start()
         name = name_of(settings, topic)
         partitions = [
             TopicPartition(name, p)
@@ -190,5 +194,7 @@ def cat(workspace: Workspace, name: str, since: str | None, project: str | None)
         raise click.BadParameter(
             "an ISO 8601 time with an offset, or an age such as 15m, 2h, 7d", param_hint="--from"
         ) from None
-    if asyncio.run(print_topic(settings, topic, begin, project)):
+    with kafka_told(settings.kafka_bootstrap):
+        bad = asyncio.run(print_topic(settings, topic, begin, project))
+    if bad:
         sys.exit(1)

@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 _PREFIX: Final = "dead-letter-"
+_PUT_BACK: Final = _PREFIX + "put-back"
 
 
 class DeadLetter(Struct, frozen=True):
@@ -47,3 +48,17 @@ def from_headers(headers: Iterable[tuple[str, bytes]]) -> tuple[DeadLetter, list
     except KeyError as error:
         raise ValueError(f"not a dead letter: no header {_PREFIX}{error.args[0]}") from None
     return letter, original
+
+
+def put_back_mark(offset: int) -> list[tuple[str, bytes]]:
+    """Headers of an empty record which says that all letters before `offset` have been put back.
+
+    It stands among the letters, so that it is there as long as they are: a group's offset expires sooner.
+    """
+    return [(_PUT_BACK, str(offset).encode())]
+
+
+def put_back_before(headers: Iterable[tuple[str, bytes]]) -> int | None:
+    """What `put_back_mark` wrote; None for a letter."""
+    value = next((value for name, value in headers if name == _PUT_BACK), b"")
+    return int(value) if value.isdigit() else None
