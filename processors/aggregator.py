@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from processors.changes import BadCommand, Changes
-from processors.deadletter import PARTITION, DeadLetterLimit, letters
+from processors.deadletter import LIMIT, PARTITION, DeadLetterLimit, letters
 from processors.decided import BadEvent, Message
 from processors.fold import Fold, created
 from processors.forward import Forwarder, Written
@@ -57,14 +57,21 @@ class AggregatorWorker:
     """Handles takes of `issue-deltas`. One at a time: the caller sees to that."""
 
     def __init__(
-        self, names: Names, issues: BatchTable, seen: BatchTable, forwarder: Forwarder, metrics: Metrics
+        self,
+        names: Names,
+        issues: BatchTable,
+        seen: BatchTable,
+        forwarder: Forwarder,
+        metrics: Metrics,
+        *,
+        bad_limit: int = LIMIT,
     ) -> None:
         self._names = names
         self._issues = issues
         self._seen = seen
         self._forwarder = forwarder
         self._metrics = metrics
-        self._limit = DeadLetterLimit()
+        self._limit = DeadLetterLimit(limit=bad_limit)
         self._states: dict[int, DeltasState] = {}
 
     @property

@@ -77,8 +77,11 @@ class Processors:
             metrics,
             days=settings.dedupe_days,
             each=settings.grouped_events,
+            bad_limit=settings.processors_bad_limit,
         )
-        self.aggregator = AggregatorWorker(names, issues, seen, self.forwarder, metrics)
+        self.aggregator = AggregatorWorker(
+            names, issues, seen, self.forwarder, metrics, bad_limit=settings.processors_bad_limit
+        )
         self.recovery = Recovery(
             names, self.grouper, self.aggregator, self.gate, metrics, lambda: seen.read + issues.read
         )

@@ -46,6 +46,11 @@ class Entries:
             key = entry_key(self._partition, entry.first, entry.last)
             self._small.append(Known(entry.first, entry.last, entry.watermark_ms // DAY_MS, key))
 
+    @property
+    def newest(self) -> bytes | None:
+        """Key of the last entry, where it has not been merged."""
+        return self._small[-1].key if self._small else None
+
     def due(self, oldest_day: int) -> bool:
         """Whether there is enough to tidy."""
         return len(self._small) > MERGE_AT or any(known.day < oldest_day for known in self._blocks[:1])
@@ -58,7 +63,8 @@ class Entries:
         yield from self._expire(oldest_day)
         last = self._small[-1].last if self._small else -1
         take = next((k for k in self._small if k.last == last), None)
-        ready = [known for known in self._small if take is not None and known.last < _take_of(part, take)]
+        until = 0 if take is None else min(take.first, _take_of(part, take))
+        ready = [known for known in self._small if known.last < until]
         if len(ready) < MERGE_AT:
             return
         merged = [self._merge(part, group) for group in _groups(part, ready)]

@@ -6,12 +6,14 @@ What a crash leaves undone is done again from the records: at most the last take
 import asyncio
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from processors.bundles import bundles
-from processors.deadletter import PARTITION, DeadLetterLimit, letters
+from processors.deadletter import LIMIT, PARTITION, WINDOW, DeadLetterLimit, TooManyBad, letters
 from processors.decided import Emission, GroupedEvent, Message
 from processors.dedupe import Dedupe, resumption
 from processors.entries import Entries
@@ -21,7 +23,7 @@ from processors.grouping import Grouper
 from processors.metrics import Metrics
 from processors.names import Names
 from processors.positions import Gap
-from processors.seen import decode_entry, decode_horizon, encode, entry_key, horizon_key, is_entry
+from processors.seen import SeenEntry, decode_entry, decode_horizon, encode, entry_key, horizon_key, is_entry
 from processors.tables import BatchTable
 from processors.take import PartitionState, Source, due, process
 from schemas.ids import hex64, issue_id
@@ -45,6 +47,7 @@ class GrouperWorker:
         *,
         days: int,
         each: bool,
+        bad_limit: int = LIMIT,
     ) -> None:
         self._names = names
         self._seen = seen
@@ -53,7 +56,7 @@ class GrouperWorker:
         self._metrics = metrics
         self._days = days
         self._each = each
-        self._limit = DeadLetterLimit()
+        self._limit = DeadLetterLimit(limit=bad_limit)
         self._states: dict[int, PartitionState] = {}
         self._entries: dict[int, Entries] = {}
 
@@ -87,6 +90,7 @@ class GrouperWorker:
         next_offset = log_start if resumed.next_offset is None else resumed.next_offset
         self._states[partition] = PartitionState(partition, dedupe, next_offset, resumed.decided)
         self._entries[partition] = Entries(partition, entries)
+        self._limit.recall(_latest(entries.values()))
         self._measure(partition)
         return len(dedupe)
 
@@ -95,7 +99,14 @@ class GrouperWorker:
 
         Raises Gap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
         """
-        emissions = [self._process(self._states[p], sources) for p, sources in by_partition.items()]
+        forwarded = [p for p in by_partition if not self._states[p].decided]
+        try:
+            emissions = [self._process(self._states[p], sources) for p, sources in by_partition.items()]
+        except TooManyBad:
+            # Started again in vain, and again, the worker must not send the last take's letters each time.
+            for partition in forwarded:
+                await self._settle(partition)
+            raise
         await asyncio.gather(*(self._record(emission) for emission in emissions))
         begun = [written for emission in emissions for written in await self._forward(emission)]
         begun += await self._forward_increments(emissions)
@@ -114,11 +125,13 @@ class GrouperWorker:
             raise
         self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
         emission = Emission(state.partition, each=self._each)
-        again = len(state.decided)
+        known = frozenset(state.decided)
         process(state, fresh, self._grouper, emission)
-        self._metrics.forwarded_again.inc(again - len(state.decided))
-        bad = len({event.offset for event in emission.bad})
-        self._limit.note(len(fresh) - bad, bad)
+        again = len(known) - len(state.decided)
+        self._metrics.forwarded_again.inc(again)
+        # What was decided before has been recalled.
+        bad = len({event.offset for event in emission.bad} - known)
+        self._limit.note(len(fresh) - again - bad, bad)
         emission.records = len(fresh)
         self._metrics.rules_failed.set(self._grouper.failed_rules)
         return emission
@@ -173,11 +186,26 @@ class GrouperWorker:
         for changes in entries.tidy(part, state.dedupe.oldest_day):
             await self._seen.write(partition, changes)
 
+    async def _settle(self, partition: int) -> None:
+        """Note that all entries are forwarded. Takes are handled one after the other, so they are unless the last is due again."""
+        key = self._entries[partition].newest
+        if key is not None:
+            entry = decode_entry(self._seen.part(partition)[key])
+            settled = replace(entry, take=entry.last + 1)
+            await self._seen.write(partition, [(key, encode(settled))])
+
     def _measure(self, partition: int) -> None:
         dedupe, label = self._states[partition].dedupe, str(partition)
         self._metrics.ids.labels(label).set(len(dedupe))
         self._metrics.id_bytes.labels(label).set(dedupe.size)
         self._metrics.table_entries.labels("seen", label).set(len(self._seen.part(partition)))
+
+
+def _latest(entries: Iterable[SeenEntry]) -> list[tuple[int, bool]]:
+    """The last records of a partition, as the limit recalls them."""
+    ordered = sorted(entries, key=lambda entry: entry.last, reverse=True)
+    latest = ((entry.watermark_ms, r.is_bad) for entry in ordered for r in reversed(entry.records))
+    return list(islice(latest, WINDOW))
 
 
 def _public(grouped: GroupedEvent) -> Message:

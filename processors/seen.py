@@ -32,12 +32,18 @@ class SeenRecord(Struct, array_like=True, frozen=True, gc=False):
         """The positions that are new."""
         return list(range(self.total)) if self.new is None else self.new
 
+    @property
+    def is_bad(self) -> bool:
+        """Whether it, or an event of it, was set aside: a chunk without events is none."""
+        return bool(self.dead) or not (self.total or self.keys)
+
 
 class SeenEntry(Struct, array_like=True, frozen=True):
     """Consecutive records of one partition of `events`, decided together.
 
     `watermark_ms` is the log's clock after them: the greatest record timestamp so far; all of an entry lies in one of its
-    days. `take` is the first offset that was handled together with these, in this entry or one before it. `merged` entries are
+    days. `take` is the first offset that was handled together with these, in this entry or one before it, or the one after them
+    once all of them is known to be forwarded. `merged` entries are
     old: all that is in them has been forwarded.
     """
 

@@ -167,6 +167,14 @@ class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
     processors_fold_seconds: Annotated[
         Seconds, Meta(description="longest wait before increments are folded into issues")
     ] = 0.1
+    processors_bad_limit: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=200,
+            description="bad ones of the last 200 records at which a worker stops instead of setting them aside; 0: never",
+        ),
+    ] = 100
     processors_standbys: Annotated[
         int,
         Meta(

@@ -86,6 +86,18 @@ class MemoryTable:
         self._topic = topic
         self.parts: dict[int, dict[bytes, bytes]] = {}
 
+    def recover(self) -> None:
+        """Take over what the topic says, as a recovery does."""
+        for (topic, partition), messages in self._memory.topics.items():
+            kept: dict[bytes, bytes] = {}
+            for message in messages if topic == self._topic else []:
+                key = message.key or b""
+                kept.pop(key, None)
+                if message.value is not None:
+                    kept[key] = message.value
+            if topic == self._topic:
+                self.parts[partition] = kept
+
     def part(self, partition: int) -> Mapping[bytes, bytes]:
         """What is stored of one partition."""
         return self.parts.setdefault(partition, {})
@@ -96,7 +108,12 @@ class MemoryTable:
         if not changes:
             return
         self._memory.append(self._topic, partition, [Message(key, value) for key, value in changes])
-        self.parts.setdefault(partition, {}).update({k: v for k, v in changes if v is not None})
+        part = self.parts.setdefault(partition, {})
+        for key, value in changes:
+            if value is None:
+                part.pop(key, None)
+            else:
+                part[key] = value
 
 
 class World:
@@ -109,14 +126,10 @@ class World:
         self._worker = self._started()
 
     def _started(self, *, whole: bool = True, begins: int = 0) -> AggregatorWorker:
-        # As a recovery does: tables are what their topics say.
         tables = {}
         for name in ("issues", "seen"):
             table = tables[name] = MemoryTable(self.memory, name)
-            for (topic, partition), messages in self.memory.topics.items():
-                if topic == name:
-                    kept = {m.key: m.value for m in messages if m.key is not None and m.value is not None}
-                    table.parts[partition] = kept
+            table.recover()
         worker = AggregatorWorker(
             NAMES,
             cast(BatchTable, tables["issues"]),

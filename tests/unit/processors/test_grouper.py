@@ -1,0 +1,74 @@
+"""The grouper over logs in memory: what a start knows of those before it."""
+
+import pytest
+
+from processors.deadletter import TooManyBad
+from tests.unit.processors.grouper_world import GrouperWorld
+from tests.unit.processors.made import START, carried
+from tests.unit.processors.world import Crash
+
+BAD = b"\xc1"
+
+
+async def test_bad_records_are_not_set_aside_a_few_more_at_each_start() -> None:
+    world = GrouperWorld()
+    world.send(*[BAD] * 1000)
+    for _ in range(20):
+        await world.start()
+        with pytest.raises(TooManyBad, match="SVC_PROCESSORS_BAD_LIMIT=0"):
+            await world.settle()
+    assert world.letters() == [*range(96)]
+
+
+async def test_a_take_that_was_not_forwarded_is_forwarded_before_the_limit_stops_anything() -> None:
+    world = GrouperWorld()
+    world.send(*[[carried(n)] for n in range(8)], *[BAD] * 300)
+    await world.start()
+    await world.work(4)
+    # The entry is written, and nothing of what follows from it.
+    world.memory.crash_in = 2
+    with pytest.raises(Crash):
+        await world.work(4)
+    for _ in range(3):
+        await world.start()
+        with pytest.raises(TooManyBad):
+            await world.settle(40)
+    assert sum(world.stored().values()) == sum(world.counted().values()) == 8
+
+
+async def test_once_the_cause_is_mended_the_worker_goes_on_where_it_stopped() -> None:
+    world = GrouperWorld()
+    world.send(*[[carried(n)] for n in range(300)])
+    good = list(world.log)
+    world.log = [one._replace(value=BAD) if one.offset >= 20 else one for one in good]
+    await world.start()
+    with pytest.raises(TooManyBad):
+        await world.settle()
+    world.log = good
+    await world.start()
+    await world.settle()
+    again = len(world.letters())
+    assert sum(world.stored().values()) == 300 - again
+    assert world.letters() == list(range(20, 20 + again))
+
+
+async def test_bad_records_of_old_are_forgotten_by_as_many_good_ones() -> None:
+    world = GrouperWorld()
+    world.send(*[BAD] * 90, *[[carried(n)] for n in range(200)], *[BAD] * 90)
+    for _ in range(3):
+        await world.start()
+        await world.work(40)
+    await world.start()
+    await world.settle()
+    assert world.outcomes()["accepted"] == 200
+
+
+async def test_a_start_with_many_bad_records_behind_it_takes_good_ones() -> None:
+    world = GrouperWorld()
+    world.send(*[BAD] * 90)
+    await world.start()
+    await world.settle()
+    world.send(*[[carried(n)] for n in range(5)], ms=START + 1)
+    await world.start()
+    await world.settle()
+    assert sum(world.stored().values()) == 5
