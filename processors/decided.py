@@ -188,7 +188,7 @@ class _Record:
             grouped = GroupedChunk(
                 emission.partition, offset, self.kept, self.grouping_of, self.groupings, self.source.value
             )
-            place = b"%d/%d" % (emission.partition, offset)
+            place = source_place(emission.partition, offset)
             headers = [(FORMAT_HEADER, GROUPED_FORMAT), (SOURCE_HEADER, place)]
             emission.grouped.append(Message(None, encode_grouped(grouped), headers))
             increments = SourceIncrements(emission.partition, offset, self.increments.finish())
@@ -198,6 +198,11 @@ class _Record:
         if self.chunk:
             oldest = min(event.received_ms for event in self.chunk)
             emission.oldest_received_ms = min(emission.oldest_received_ms or oldest, oldest)
+
+
+def source_place(partition: int, offset: int) -> bytes:
+    """A position in `events` as the header `source` has it."""
+    return b"%d/%d" % (partition, offset)
 
 
 def _unpack(fingerprints: bytes) -> tuple[int, ...]:

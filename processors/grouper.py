@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from processors.bundles import bundles
 from processors.deadletter import LIMIT, PARTITION, WINDOW, DeadLetterLimit, TooManyBad, letters
-from processors.decided import Emission, GroupedEvent, Message
+from processors.decided import Emission, GroupedEvent, Message, source_place
 from processors.dedupe import Dedupe, resumption
 from processors.entries import Entries
 from processors.forms import id_text
@@ -26,6 +26,7 @@ from processors.positions import Gap
 from processors.seen import SeenEntry, decode_entry, decode_horizon, encode, entry_key, horizon_key, is_entry
 from processors.tables import BatchTable
 from processors.take import PartitionState, Source, due, process
+from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, issue_id
 from schemas.issues import encode_json
 from schemas.payload import decompress
@@ -149,7 +150,8 @@ class GrouperWorker:
         begin, names, partition = self._forwarder.begin, self._names, emission.partition
         begun = await begin(names.grouped, partition, emission.grouped)
         if emission.each:
-            begun += await begin(names.grouped_events, partition, map(_public, emission.each))
+            each = (_public(partition, grouped) for grouped in emission.each)
+            begun += await begin(names.grouped_events, partition, each)
         for project, outcomes in emission.outcomes.items():
             message = Message(b"%d" % project, encode_json(outcomes))
             begun += await begin(names.outcomes, project % names.partitions, [message])
@@ -208,8 +210,8 @@ def _latest(entries: Iterable[SeenEntry]) -> list[tuple[int, bool]]:
     return list(islice(latest, WINDOW))
 
 
-def _public(grouped: GroupedEvent) -> Message:
-    """One record of `grouped-events` (contract, section 3)."""
+def _public(partition: int, grouped: GroupedEvent) -> Message:
+    """One record of `grouped-events` (contract, section 3), with the position of the chunk that carried it."""
     event, grouping = grouped.event, grouped.grouping
     value = {
         "projectId": str(event.project),
@@ -221,4 +223,5 @@ def _public(grouped: GroupedEvent) -> Message:
         "event": Raw(decompress(event.payload)),
     }
     key = f"{event.project}/{id_text(event.id)}".encode()
-    return Message(key, msgspec.json.encode(value))
+    headers = [(SOURCE_HEADER, source_place(partition, grouped.offset))]
+    return Message(key, msgspec.json.encode(value), headers)

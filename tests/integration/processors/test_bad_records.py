@@ -92,6 +92,10 @@ async def test_each_event_is_a_record_of_its_own_where_that_is_asked_for(
     assert len(events) == len(feed.ids)
     issues = await readback.issues(kafka_bootstrap, prefix + "issues")
     assert {e["issueId"] for e in events} == set(issues)
+    places = {
+        (c.partition, c.offset) for c in await readback.grouped_once(kafka_bootstrap, prefix + "grouped")
+    }
+    assert {dict(r.headers)["source"] for r in records} == {b"%d/%d" % place for place in places}
     assert set(events[0]) == {"projectId", "issueId", "fingerprint", "grouping", "receivedAt", "sdk", "event"}
 
 

@@ -72,3 +72,16 @@ async def test_a_start_with_many_bad_records_behind_it_takes_good_ones() -> None
     await world.start()
     await world.settle()
     assert sum(world.stored().values()) == 5
+
+
+async def test_an_event_of_a_record_of_its_own_has_the_same_source_position_when_it_is_repeated() -> None:
+    world = GrouperWorld(each=True)
+    world.send([carried(1), carried(2, kind=1)], [carried(1)], [carried(3)])
+    await world.start()
+    await world.settle()
+    await world.start()
+    await world.settle()
+    records = world.written("each")
+    places = [dict(record.headers)["source"] for record in records]
+    assert places == [b"1/0", b"1/0", b"1/2"] * 2
+    assert [record.key for record in records[:3]] == [record.key for record in records[3:]]
