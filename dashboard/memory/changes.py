@@ -74,4 +74,6 @@ class MemoryChanges:
     def _tell(self, issue: Issue, kind: str, by: str, data: dict[str, object]) -> None:
         told = self._reader.changes[issue.id]
         at = iso(self._reader.now_ms())
-        told.insert(0, ActivityRow(f"{len(told)}", kind, by, at, msgspec.Raw(msgspec.json.encode(data))))
+        told.insert(
+            0, ActivityRow(f"{len(told):04d}", kind, by, at, msgspec.Raw(msgspec.json.encode(data)), issue.id)
+        )

@@ -8,7 +8,7 @@ import msgspec
 
 from dashboard.memory.paging import issue_page
 from dashboard.memory.shapes import facets, find, rank, similar, values, within
-from dashboard.memory.stored import StoredEvent, issue_answer, issue_view, store, users_of
+from dashboard.memory.stored import StoredEvent, issue_answer, issue_view, parts_of, store, users_of
 from schemas.ids import hex64, parse_hex64
 from schemas.times import iso, parse_iso
 from storage.query.errors import QueryError
@@ -118,10 +118,12 @@ class MemoryReader:
         return self._answer(query, counted, span, self._of_issue(issue))
 
     async def activity(self, issue: str, *, limit: int = 50, cursor: str | None = None) -> ActivityPage:
-        """The changes that were put in; the fake has one page."""
-        self._of_issue(issue)
+        """The changes that were put in, of its parts too; the fake has one page."""
+        events = self._of_issue(issue)
         read_cursor(cursor, EventCursor)
-        return ActivityPage(self.changes[issue][:limit], None)
+        parts = parts_of(events)
+        told = [change for part in sorted(parts) for change in self.changes[part]]
+        return ActivityPage(sorted(told, key=lambda one: (one.at, one.id), reverse=True)[:limit], None)
 
     async def similar(self, issue: str, *, limit: int = 10) -> SimilarIssues:
         """Issues with equal parts; here every part weighs the same."""
@@ -268,8 +270,8 @@ class MemoryReader:
             firsts.setdefault(event.issue, event.view.release)
         regressions = Counter(
             msgspec.json.decode(change.data).get("release")
-            for issue in {event.issue for event in events}
-            for change in self.changes[hex64(issue)]
+            for issue in parts_of(events)
+            for change in self.changes[issue]
             if change.kind == "regressed"
         )
         rows = [
@@ -324,10 +326,12 @@ class MemoryReader:
         return [event for event in self._events if event.project == project]
 
     def _of_issue(self, issue: str) -> list[StoredEvent]:
-        events = [event for event in self._events if event.issue == parse_hex64(issue)]
-        if not events:
+        number = parse_hex64(issue)
+        # A merged one is asked for by its own id, too.
+        whole = next((e.issue for e in self._events if number in (e.issue, e.opened)), None)
+        if whole is None:
             raise NotFound("there is no such issue")
-        return events
+        return [event for event in self._events if event.issue == whole]
 
     def _matching(self, events: list[StoredEvent], query: str, span: Range) -> list[StoredEvent]:
         try:

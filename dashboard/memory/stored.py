@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from schemas.ids import hex64
+from schemas.ids import hex64, issue_id
 from schemas.times import iso
 from storage.query.view import EventView, IssueView, from_event
 from storage.reader.answers import EventDetail, EventRow, GroupingOf, Issue
@@ -30,6 +30,11 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
     def time(self) -> int:
         """The event's time."""
         return self.view.timestamp
+
+    @property
+    def opened(self) -> int:
+        """The issue that its fingerprint opened, which may be merged into `issue` since."""
+        return issue_id(self.project, self.fingerprint)
 
     @property
     def order(self) -> tuple[int, str]:
@@ -106,6 +111,11 @@ def store(
 def _culprit(stack: list[dict[str, Any]]) -> str:
     top = next((frame for frame in stack if frame.get("inApp")), stack[0])
     return " in ".join(filter(None, (top.get("function"), top.get("file"))))
+
+
+def parts_of(events: list[StoredEvent]) -> set[str]:
+    """The issues of the events, and those that are merged into them."""
+    return {hex64(number) for event in events for number in (event.issue, event.opened)}
 
 
 def users_of(events: list[StoredEvent]) -> int:

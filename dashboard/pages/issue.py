@@ -47,7 +47,7 @@ async def show(request: web.Request) -> web.Response:
         event=_read(detail) if detail is not None else None,
         facets=facets,
         figure=events_chart(series),
-        changes=[describe(change) for change in changes.activity],
+        changes=[describe(change, issue.id) for change in changes.activity],
         tag_query=tag_query,
         similar=similar.similar,
         can_change=state.parts.changes is not None,

@@ -25,21 +25,23 @@ _WORDS = {
 
 
 class Change(Struct, frozen=True):
-    """A change: what, by whom, when, and what was said."""
+    """A change: what, by whom, when, what was said, and the merged issue that was changed, where it wasn't this one."""
 
     words: str
     by: str
     at: str
     text: str
+    part: str
 
 
-def describe(row: ActivityRow) -> Change:
-    """A row of the activity as people read it."""
+def describe(row: ActivityRow, issue: str) -> Change:
+    """A row of an issue's activity as people read it."""
     try:
         data: dict[str, Any] = mapping_of(msgspec.json.decode(row.data))
     except msgspec.DecodeError:
         data = {}
-    return Change(_WORDS.get(row.kind, row.kind), row.by, row.at, _text(row.kind, data))
+    part = row.issue_id if row.issue_id != issue else ""
+    return Change(_WORDS.get(row.kind, row.kind), row.by, row.at, _text(row.kind, data), part)
 
 
 def _text(kind: str, data: dict[str, Any]) -> str:

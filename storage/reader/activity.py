@@ -1,19 +1,21 @@
-"""The changes of an issue."""
+"""The changes of issues."""
+
+from collections.abc import Sequence
 
 from storage.query.parameters import Sql
 from storage.reader.cursors import ActivityCursor
 from storage.reader.question import Question
 
 
-def page(question: Question, issue: int, limit: int, cursor: ActivityCursor | None) -> Sql:
-    """Id, kind, author, time (Unix ms) and data of the newest changes, one more than the limit."""
+def page(question: Question, issues: Sequence[int], limit: int, cursor: ActivityCursor | None) -> Sql:
+    """Id, kind, author, time (Unix ms), data and issue of the newest changes of some issues, one more than the limit."""
     statement = question.statement()
     after = ""
     if cursor is not None:
         moment = statement.parameters.moment(cursor.time)
         after = f" AND (at < {moment} OR (at = {moment} AND id < {statement.parameters.add(cursor.id, 'String')}))"
     return statement.ready(
-        "SELECT id, kind, by, toUnixTimestamp64Milli(at), data FROM issue_activity FINAL"
-        f" WHERE {statement.project} AND issue_id = {statement.parameters.add(issue, 'UInt64')}{after}"
+        "SELECT id, kind, by, toUnixTimestamp64Milli(at), data, issue_id FROM issue_activity FINAL"
+        f" WHERE {statement.project} AND issue_id IN {statement.numbers(list(issues))}{after}"
         f" ORDER BY at DESC, id DESC LIMIT {limit + 1:d}"
     )

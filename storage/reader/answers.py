@@ -195,14 +195,15 @@ class Outcomes(Struct, frozen=True):
     outcomes: list[OutcomeCount]
 
 
-class ActivityRow(Struct, frozen=True):
-    """One change of an issue; `data` is as the change wrote it."""
+class ActivityRow(Struct, frozen=True, rename="camel"):
+    """One change; `data` is as the change wrote it, `issue_id` the issue that was changed: this one, or one merged into it."""
 
     id: str
     kind: str
     by: str
     at: str
     data: Raw
+    issue_id: str
 
 
 class ActivityPage(Struct, frozen=True, rename="camel"):

@@ -8,6 +8,8 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
+from schemas.ids import hex64
+from schemas.ids import issue_id as opened_by
 from schemas.times import iso
 from storage.reader import activity as changes
 from storage.reader import figures, issue_list
@@ -16,7 +18,7 @@ from storage.reader.cursors import ActivityCursor, IssueCursor, first_cursor, re
 from storage.reader.errors import BadQuery
 from storage.reader.execute import Rows
 from storage.reader.identifiers import page_limit
-from storage.reader.issue_rows import Counted, IssueRow, answer, read_row
+from storage.reader.issue_rows import Counted, IssueRow, answer, fits, read_row
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.session import Session
@@ -59,29 +61,34 @@ async def issues(
 
 
 async def issue(session: Session, issue_id: str, query: str, start: int | None, end: int | None) -> Issue:
-    """One issue, counted in range and query."""
+    """One issue, counted in range and query: nothing where it isn't what the query asks of issues."""
     row = await session.issue(issue_id)
     asked = session.question(row.project_id, query, start, end)
-    counted = await _counted(session, asked, {row.issue_id: row.fingerprints})
+    wanted = fits(row, asked.of_issue, asked.now_ms)
+    counted = await _counted(session, asked, {row.issue_id: row.fingerprints} if wanted else {})
     return answer(row, counted[row.issue_id])
 
 
 async def activity(session: Session, issue_id: str, limit: int, cursor: str | None) -> ActivityPage:
-    """A page of an issue's changes, newest first."""
+    """A page of the changes of an issue and of those merged into it, newest first."""
     page_limit(limit)
     last = read_cursor(cursor, ActivityCursor)
     place = await session.place(issue_id)
     asked = session.question_ever(place.project_id, "", None, None)
-    found = await session.rows(changes.page(asked, place.issue_id, limit, last))
+    # Each fingerprint has opened an issue, whose changes stay its own: merging rewrites nothing.
+    parts = {place.issue_id, *(opened_by(place.project_id, one) for one in place.fingerprints)}
+    found = await session.rows(changes.page(asked, sorted(parts), limit, last))
     shown = [
-        (int(at), ActivityRow(id=change, kind=kind, by=by, at=iso(at), data=Raw(data.encode() or b"{}")))
-        for change, kind, by, at, data in found[:limit]
+        ActivityRow(
+            id=change, kind=kind, by=by, at=iso(at), data=Raw(data.encode() or b"{}"), issue_id=hex64(of)
+        )
+        for change, kind, by, at, data, of in found[:limit]
     ]
-    more = len(found) > limit
-    return ActivityPage(
-        activity=[change for _, change in shown],
-        next_cursor=write_cursor(ActivityCursor(shown[-1][0], shown[-1][1].id)) if more else None,
-    )
+    next_cursor = None
+    if len(found) > limit:
+        change, _, _, at, *_ = found[limit - 1]
+        next_cursor = write_cursor(ActivityCursor(int(at), change))
+    return ActivityPage(activity=shown, next_cursor=next_cursor)
 
 
 async def _page(session: Session, asked: Question, sort: Sort, limit: int, last: IssueCursor | None) -> Page:

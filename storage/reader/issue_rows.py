@@ -8,7 +8,10 @@ from msgspec import Struct
 
 from schemas.ids import hex64
 from schemas.times import iso
+from storage.query.evaluate import matches
 from storage.query.states import STATUS
+from storage.query.tree import Query
+from storage.query.view import EventView, IssueView
 from storage.reader.answers import Issue
 
 _COLUMNS: Final = (
@@ -72,6 +75,20 @@ class Counted(Struct, frozen=True):
 def read_row(columns: Sequence[Any]) -> IssueRow:
     """A row of an answer that selected `COLUMNS`."""
     return IssueRow(*columns)
+
+
+def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
+    """Whether what a query asks of the issue holds for a row."""
+    issue = IssueView(
+        status=row.status,
+        regressed=bool(row.regressed),
+        assigned=bool(row.assignee),
+        first_seen=row.first_seen,
+        last_seen=row.last_seen,
+        events=row.events,
+        users=row.users,
+    )
+    return matches(of_issue, EventView(issue=issue), now_ms)
 
 
 def answer(row: IssueRow, counted: Counted) -> Issue:

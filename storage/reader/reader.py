@@ -89,7 +89,7 @@ class Reader:
         return await issue_calls.issue(self._session, issue, query, start, end)
 
     async def activity(self, issue: str, *, limit: int = 50, cursor: str | None = None) -> ActivityPage:
-        """A page of an issue's changes, newest first."""
+        """A page of the changes of an issue and of those merged into it, newest first."""
         return await issue_calls.activity(self._session, issue, limit, cursor)
 
     async def issue_events(

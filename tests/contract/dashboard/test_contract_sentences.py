@@ -20,6 +20,7 @@ RULE_TESTS = "unit/dashboard/test_rule_tests.py"
 CONDITIONAL = "unit/dashboard/test_conditional.py"
 OPENAPI = "unit/dashboard/test_openapi.py"
 READER = "integration/storage/reader/test_reader.py"
+PAGING = "integration/storage/reader/test_paging.py"
 COUNTS = "integration/storage/reader/test_counts.py"
 LIVES = "integration/storage/test_issue_changes.py"
 STATES = "integration/storage/reader/test_issue_states.py"
@@ -71,7 +72,8 @@ ROWS = [
     Row("bulk", "`POST /projects/{project}/issues:bulk`: the same change to many issues", LIVES, "test_many_issues_are_changed_together_and_a_foreign_one_stops_all"),
     Row("merge", "merge, unmerge: at once, reversible, no event rewritten", LIVES, "test_counts_are_right_at_every_step_though_the_worker_is_killed_in_between"),
     Row("merge", "merged issues read as one", READER, "test_merged_issues_read_as_one"),
-    Row("activity", "`GET /issues/{issue}/activity`", READER, "test_activity_pages_through_the_changes_newest_first"),
+    Row("merge", "(their changes, too)", BOTH, "test_what_happened_to_merged_issues_reads_as_one"),
+    Row("activity", "`GET /issues/{issue}/activity`", PAGING, "test_activity_pages_through_the_changes_newest_first"),
     Row("activity", "`POST /issues/{issue}/comments`", CHANGES, "test_each_control_of_the_page_makes_its_change"),
     Row("events", "`GET /issues/{issue}/events?query&limit&cursor`, newest first", ANSWERS, "test_events_come_newest_first"),
     Row("events", "`event` is an id, `latest` or `oldest`; the event as sent, its neighbours, grouping", BOTH, "test_an_event_between_its_neighbours"),
@@ -90,6 +92,7 @@ ROWS = [
     Row("Issue", "its fields", ANSWERS, FIELDS),
     Row("Issue", "`trend` (24 hourly or 14 daily counts)", ANSWERS, "test_a_trend_has_24_hourly_or_14_daily_counts"),
     Row("Issue", "`events` and `users` are for the asked range and query; `totalEvents` and `totalUsers` for the issue's life", ANSWERS, "test_counts_are_for_range_and_query_and_totals_for_life"),
+    Row("Issue", "(the query's conditions on the issue, too)", BOTH, "test_an_issue_is_counted_where_it_is_what_the_query_asks_of_issues"),
     Row("Issue", "assignee, resolvedIn, ignoreUntil (null where there is none)", ANSWERS, "test_an_empty_fact_is_null_and_not_left_out"),
     Row("language", "the same wherever `query` stands", SHAPE, "test_query_that_does_not_parse_is_400_with_the_position"),
     Row("language", "words and `\"quoted phrases\"` search type and message", LANGUAGE, "test_what_the_page_says_holds"),

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from schemas.ids import hex64
 from schemas.times import iso
 from tests.contract.dashboard.both import Both, Client
-from tests.contract.dashboard.worlds import NOW_MS
+from tests.contract.dashboard.worlds import MERGED, NOW_MS
 from tests.unit.dashboard.sample import HOUR_MS
 from tests.unit.dashboard.site import PASSWORD
 
@@ -48,6 +49,35 @@ async def test_an_issue_and_what_counts_in_a_range(both: Both) -> None:
             assert issue["totalEvents"] == len(both.history.lives()[fingerprint])
         await both.ask(both.issue(fingerprint), query="tier:pro")
         await both.ask(f"{both.issue(fingerprint)}/activity")
+
+
+@pytest.mark.parametrize(
+    "query", ["is:resolved", "-is:resolved tier:pro", "events:>12 environment:prod", "is:open OR tier:pro"]
+)
+async def test_an_issue_is_counted_where_it_is_what_the_query_asks_of_issues(both: Both, query: str) -> None:
+    for fingerprint in both.history.lives():
+        for span in RANGES:
+            issue = await both.ask(both.issue(fingerprint), query=query, **span)
+            stats = await both.ask(f"{both.issue(fingerprint)}/stats", query=query, interval="hour", **span)
+            assert issue["events"] == sum(point["events"] for point in stats["series"])
+            assert issue["events"] <= issue["totalEvents"] > 0
+
+
+async def test_what_happened_to_merged_issues_reads_as_one(both: Both) -> None:
+    for part, whole in MERGED.items():
+        activity = await both.ask(f"{both.issue(whole)}/activity")
+        assert activity == await both.ask(f"{both.issue(part)}/activity")
+        changed = {(change["issueId"], change["kind"]) for change in activity["activity"]}
+        assert changed == {
+            (hex64(both.history.issue(one)), kind)
+            for one in (part, whole)
+            for kind in ("created", "resolved", "regressed")
+        }
+        issue = await both.ask(both.issue(part))
+        assert issue["id"] == hex64(both.history.issue(whole))
+        assert issue["fingerprints"] == [hex64(whole), hex64(part)]
+        found = await both.ask(f"{both.issue(part)}/events", limit=500)
+        assert len(found["events"]) == issue["totalEvents"] == len(both.history.lives()[whole])
 
 
 async def test_pages_of_issues_and_events_hold_each_once(both: Both) -> None:

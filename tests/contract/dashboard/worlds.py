@@ -6,6 +6,8 @@ import uuid
 from collections import defaultdict
 from typing import Any
 
+from msgspec.structs import replace
+
 from dashboard.memory import MemoryReader
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
@@ -21,6 +23,8 @@ from tests.unit.dashboard.sample import HOUR_MS, showcase
 
 NOW_MS = 1_790_003_723_456
 SDKS = ("javascript/1.4.0", "react-native/0.9.1")
+MERGED = {108: 105}
+"""Fingerprints whose events belong to the issue of another one."""
 WHY = GroupingOf("v1", "stack", ["Error", "run in src/a.js"])
 
 
@@ -58,15 +62,24 @@ class History:
         return str(life[2]["id"])
 
     def lives(self) -> dict[int, list[dict[str, Any]]]:
-        """Events by fingerprint."""
+        """Events of each issue, by the fingerprint that opened it."""
         found: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for event, fingerprint in self.events:
-            found[fingerprint].append(event)
+            found[MERGED.get(fingerprint, fingerprint)].append(event)
         return found
 
     def issue(self, fingerprint: int) -> int:
-        """The issue of a fingerprint."""
+        """The issue that a fingerprint opened."""
         return issue_id(self.project, fingerprint)
+
+    def whole(self, fingerprint: int) -> int:
+        """The issue that has a fingerprint's events now."""
+        return self.issue(MERGED.get(fingerprint, fingerprint))
+
+    @property
+    def fingerprints(self) -> list[int]:
+        """All of them, merged ones too."""
+        return sorted({fingerprint for _, fingerprint in self.events})
 
     def state(self, fingerprint: int) -> IssueView:
         """A state that follows from the fingerprint."""
@@ -102,7 +115,7 @@ class History:
     def activity(self, fingerprint: int) -> list[Activity]:
         """A short life of an issue."""
         kinds: tuple[Any, ...] = ("created", "resolved", "regressed")
-        release = self.lives()[fingerprint][0]["release"]
+        release = next(event["release"] for event, number in self.events if number == fingerprint)
         return [
             Activity(
                 id=f"{kind}-{fingerprint}",
@@ -124,18 +137,18 @@ def fill_memory(history: History) -> MemoryReader:
         reader.add(
             history.project,
             json.dumps(event).encode(),
-            issue=history.issue(fingerprint),
+            issue=history.whole(fingerprint),
             fingerprint=fingerprint,
             sdk=SDKS[number % 2],
             received_ms=parse_iso(event["timestamp"]) + 700,
             grouping=WHY,
         )
     reader.damaged.add(history.damaged)
-    for fingerprint in history.lives():
+    for fingerprint in history.fingerprints:
         name = hex64(history.issue(fingerprint))
         reader.states[name] = history.state(fingerprint)
         reader.changes[name] = [
-            ActivityRow(one.id, one.kind, one.by, one.at, _raw(one.data))
+            ActivityRow(one.id, one.kind, one.by, one.at, _raw(one.data), one.issue)
             for one in reversed(history.activity(fingerprint))
         ]
     reader.outcome_counts[history.project] = [
@@ -169,8 +182,18 @@ def fill_clickhouse(history: History, client: Client) -> None:
     )
     lives = history.lives()
     records = [_record(history, fingerprint, life) for fingerprint, life in lives.items()]
+    records += [
+        replace(
+            _record(history, fingerprint, lives[whole]),
+            fingerprints=(hex64(fingerprint),),
+            merged_into=hex64(history.issue(whole)),
+        )
+        for fingerprint, whole in MERGED.items()
+    ]
     client.insert_arrow("issues", table(ISSUES, [issue_row(record) for record in records]))
-    changes = [activity_row(one) for fingerprint in lives for one in history.activity(fingerprint)]
+    changes = [
+        activity_row(one) for fingerprint in history.fingerprints for one in history.activity(fingerprint)
+    ]
     client.insert_arrow("issue_activity", table(ISSUE_ACTIVITY, changes))
     client.insert_arrow("outcomes", table(OUTCOMES, [outcome_row(one) for one in history.outcomes()]))
 
@@ -180,7 +203,9 @@ def _record(history: History, fingerprint: int, life: list[dict[str, Any]]) -> I
     return IssueRecord(
         id=hex64(history.issue(fingerprint)),
         project_id=str(history.project),
-        fingerprints=(hex64(fingerprint),),
+        fingerprints=tuple(
+            hex64(n) for n in (fingerprint, *(o for o, w in MERGED.items() if w == fingerprint))
+        ),
         error_type=last["error"]["type"],
         message=last["error"]["message"],
         culprit="Checkout.pay in src/checkout.ts",

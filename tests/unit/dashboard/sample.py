@@ -198,10 +198,11 @@ def changes(now_ms: int) -> list[ActivityRow]:
     """A life of an issue, newest first."""
     from msgspec import Raw
 
+    issue = f"{SHOWCASE:016x}"
     return [
-        ActivityRow("c", "regressed", "", iso(now_ms - 30 * HOUR_MS), Raw(b'{"release":"storefront-web@3.5.1+7012"}')),
-        ActivityRow("b", "resolved", "admin", iso(now_ms - 60 * HOUR_MS), Raw(b'{"resolvedIn":"storefront-web@3.5.0+6972"}')),
-        ActivityRow("a", "created", "", iso(now_ms - 80 * HOUR_MS), Raw(b"{}")),
+        ActivityRow("c", "regressed", "", iso(now_ms - 30 * HOUR_MS), Raw(b'{"release":"storefront-web@3.5.1+7012"}'), issue),
+        ActivityRow("b", "resolved", "admin", iso(now_ms - 60 * HOUR_MS), Raw(b'{"resolvedIn":"storefront-web@3.5.0+6972"}'), issue),
+        ActivityRow("a", "created", "", iso(now_ms - 80 * HOUR_MS), Raw(b"{}"), issue),
     ]  # fmt: skip
 
 

@@ -37,7 +37,14 @@ from storage.reader.answers import ActivityRow
 )
 def test_each_change_is_told_with_its_terms(kind: str, data: dict[str, Any], told: str) -> None:
     row = ActivityRow(
-        id="1", kind=kind, by="jo", at="2026-11-21T18:00:00.000Z", data=Raw(json.dumps(data).encode())
+        id="1",
+        kind=kind,
+        by="jo",
+        at="2026-11-21T18:00:00.000Z",
+        data=Raw(json.dumps(data).encode()),
+        issue_id="1f",
     )
-    change = describe(row)
+    change = describe(row, "1f")
     assert f"{change.words} {change.text}" == told
+    assert change.part == ""
+    assert describe(row, "2f").part == "1f"

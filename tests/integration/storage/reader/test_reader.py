@@ -5,13 +5,12 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
-from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id
-from schemas.times import from_ms, iso
+from schemas.times import iso
 from storage.client import Client
 from storage.reader import Limits, NotFound, QueryTooExpensive, Reader, StorageUnavailable
-from storage.reader.answers import Issue, Sort
+from storage.reader.answers import Issue
 from storage.reader.question import question
 from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
 from storage.reader.trend import trend_unit, trend_window
@@ -21,9 +20,6 @@ from tests.integration.storage.reader.world import (
     NOW_MS,
     World,
     distinct_users,
-    insert,
-    insert_events,
-    make,
 )
 
 
@@ -53,25 +49,6 @@ def trend(world: World, query: str, issue: Issue, start: int, end: int | None) -
     return [counts[at] for at in range(window.start, window.end, size)]
 
 
-@pytest.mark.parametrize("sort", ["lastSeen", "firstSeen", "events", "users"])
-async def test_pages_together_are_the_whole_list_in_its_order(
-    reader: Reader, world: World, sort: Sort
-) -> None:
-    for query in ("", "feature:cart"):
-        for start, end in RANGES[:2]:
-            ids: list[str] = []
-            cursor = None
-            while True:
-                page = await reader.issues(
-                    world.project, query, start=start, end=end, sort=sort, limit=7, cursor=cursor
-                )
-                ids += [issue.id for issue in page.issues]
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
-            assert ids == world.order(query, *asked(start, end), sort)
-
-
 async def test_trend_puts_what_grows_before_what_shrinks(reader: Reader, world: World) -> None:
     page = await reader.issues(world.project, sort="trend", limit=500)
 
@@ -82,6 +59,19 @@ async def test_trend_puts_what_grows_before_what_shrinks(reader: Reader, world: 
     scores = [score(issue) for issue in page.issues]
     assert scores == sorted(scores, reverse=True)
     assert {issue.id for issue in page.issues} == set(world.order("", *asked(None, None), "events"))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_an_issue_is_counted_in_what_the_query_asks_of_it_and_of_its_events(
+    reader: Reader, world: World, query: str
+) -> None:
+    for start, end in RANGES[:2]:
+        found = world.by_issue(world.found(query, *asked(start, end)))
+        for number in world.issues:
+            issue = await reader.issue(hex64(number), query, start=start, end=end)
+            events = found.get(number, [])
+            assert (issue.events, issue.users) == (len(events), distinct_users(events))
+            assert issue.trend == trend(world, query, issue, *asked(start, end))
 
 
 async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: World) -> None:
@@ -227,74 +217,6 @@ async def test_what_is_not_there_is_not_found(reader: Reader, world: World) -> N
             await asking
 
 
-@pytest.mark.parametrize(
-    ("query", "sort"), [("", "lastSeen"), ("feature:[cart, checkout, search]", "events")]
-)
-async def test_no_issue_is_left_out_or_comes_twice_while_events_arrive(
-    reader: Reader, database: Client, project: int, query: str, sort: Sort
-) -> None:
-    world = make(project, seed=2, many=150)
-    insert(database, world)
-    expected = set(world.order(query, *asked(None, None), "events"))
-    ids: list[str] = []
-    cursor = None
-    while True:
-        page = await reader.issues(project, query, sort=sort, limit=4, cursor=cursor)
-        ids += [issue.id for issue in page.issues]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-        # One that was given and the last one of the list climb above everything.
-        for issue in {ids[0], min(expected - set(ids), default=ids[0])}:
-            climb(database, world, int(issue, 16))
-    assert sorted(ids) == sorted(expected)
-
-
-def climb(database: Client, world: World, issue: int) -> None:
-    happened = world.by_issue(world.events)[issue][0]
-    insert_events(database, world.project, [happened] * 100)
-    database.command(
-        "INSERT INTO issues SELECT * REPLACE (last_seen + INTERVAL 1 DAY AS last_seen, version + 1 AS version)"
-        " FROM issues FINAL WHERE issue_id = {issue:UInt64}",
-        parameters={"issue": issue},
-    )
-
-
-@pytest.mark.parametrize("sort", ["firstSeen", "lastSeen", "trend"])
-@pytest.mark.parametrize("query", ["", "environment:[prod, staging]", "feature:[cart, checkout, search]"])
-async def test_an_issue_that_was_given_and_sinks_does_not_come_again(
-    reader: Reader, database: Client, project: int, query: str, sort: Sort
-) -> None:
-    world = make(project, seed=3, many=120)
-    insert(database, world)
-    expected = world.order(query, *asked(None, None), "events")
-    ids: list[str] = []
-    cursor = None
-    # Whatever came again would come again for ever.
-    while len(ids) <= len(expected):
-        page = await reader.issues(project, query, sort=sort, limit=4, cursor=cursor)
-        ids += [issue.id for issue in page.issues]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-        for issue in page.issues:
-            sink(database, world, int(issue.id, 16))
-    assert sorted(ids) == sorted(expected)
-
-
-def sink(database: Client, world: World, issue: int) -> None:
-    """Late events, of the older half of the trend: the issue began earlier. An unmerge took its newest ones away."""
-    happened = world.by_issue(world.events)[issue][0]
-    late = replace(happened, view=replace(happened.view, timestamp=NOW_MS - 13 * DAY_MS))
-    insert_events(database, world.project, [late] * 100)
-    database.command(
-        "INSERT INTO issues SELECT * REPLACE (first_seen - INTERVAL 30 DAY AS first_seen,"
-        " greatest(last_seen - INTERVAL 30 DAY, fromUnixTimestamp64Milli({least:Int64}, 'UTC')) AS last_seen, version + 1 AS version)"
-        " FROM issues FINAL WHERE issue_id = {issue:UInt64}",
-        parameters={"issue": issue, "least": NOW_MS - 13 * DAY_MS},
-    )
-
-
 @pytest.mark.parametrize(("query", "index"), [("feature:cart", "by_tag"), ("user:u1", "by_user")])
 async def test_filters_are_served_by_their_index(database: Client, query: str, index: str) -> None:
     asked = question(1, query, asked_range(None, None, NOW_MS), NOW_MS)
@@ -334,26 +256,3 @@ async def test_a_server_that_is_away_is_unavailable() -> None:
             await reader.ping()
     finally:
         await reader.close()
-
-
-async def test_activity_pages_through_the_changes_newest_first(
-    reader: Reader, database: Client, project: int
-) -> None:
-    database.insert(
-        "issues",
-        [[project, project, [1], 1]],
-        column_names=["project_id", "issue_id", "fingerprints", "version"],
-    )
-    database.insert(
-        "issue_activity",
-        [
-            [project, project, from_ms(NOW_MS + n // 2), f"c{n}", "commented", "ann", f'{{"text":"{n}"}}']
-            for n in range(5)
-        ],
-        column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
-    )
-    first = await reader.activity(hex64(project), limit=3)
-    second = await reader.activity(hex64(project), limit=3, cursor=first.next_cursor)
-    assert [change.id for change in (*first.activity, *second.activity)] == ["c4", "c3", "c2", "c1", "c0"]
-    assert bytes(first.activity[0].data) == b'{"text":"4"}'
-    assert second.next_cursor is None
