@@ -10,16 +10,18 @@ from datetime import UTC
 from typing import Any, Final, NoReturn
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from edge import nesting, repair, violations
+from edge import nesting, outline, repair, violations
 from schemas.errors import Detail
-from schemas.event import Batch, Event, LenientError, LenientEvent
 from schemas.event import Error as StrictError
+from schemas.event import Event, LenientError, LenientEvent
 from schemas.limits import Limit
 
 MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises at bytes that aren't what they should be."""
+_LARGE_BYTES: Final = 65_536
+"""A shorter event is read in a few milliseconds whatever stands in it."""
 _TOO_DEEP: Final = "JSON is nested too deeply"
 
 
@@ -41,9 +43,22 @@ class Rules(Struct, frozen=True):
 STRICT: Final = Rules(msgspec.json.Decoder(Event).decode, violations.strict)
 LENIENT: Final = Rules(msgspec.json.Decoder(LenientEvent).decode, violations.lenient)
 
-_decode_batch: Final = msgspec.json.Decoder(Batch).decode
-_decode_wrapper: Final = msgspec.json.Decoder(dict[str, Raw]).decode
-_decode_list: Final = msgspec.json.Decoder(list[Raw]).decode
+_encode: Final = msgspec.json.Encoder().encode
+_MOST: Final = Limit.EVENTS_PER_BATCH.maximum
+_Items: Final = outline.items_struct(_MOST)
+
+
+class _Wrapper(Struct):
+    events: Raw | UnsetType = UNSET
+
+
+class _Batch(Struct):
+    events: _Items  # type: ignore[valid-type]
+
+
+_decode_wrapper: Final = msgspec.json.Decoder(_Wrapper).decode
+_decode_batch: Final = msgspec.json.Decoder(_Batch).decode
+_decode_list: Final = outline.first_items(_MOST)
 
 
 def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
@@ -51,6 +66,8 @@ def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
 
     The whole body must be UTF-8 already (`checked_text`). Raises Refused.
     """
+    if len(event) >= _LARGE_BYTES and outline.is_crowded(text := bytes(event)):
+        return _admit_crowded(text, rules)
     try:
         decoded = rules.decode(event)
     except MALFORMED:
@@ -83,36 +100,36 @@ def open_batch(body: bytes) -> list[Raw]:
 def split_batch(body: bytes) -> list[Raw] | None:
     """The same, or None where the wrapper has to be looked at more closely."""
     try:
-        return _decode_batch(body).events
+        events = outline.set_items(_decode_batch(body).events)
     except MALFORMED:
         return None
+    return events if len(events) <= _MOST else None
 
 
 def open_batch_slowly(body: bytes) -> list[Raw]:
     """The second half of `open_batch`: mends what may be mended, and says what is wrong. Raises Refused."""
     mended = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
-    wrapper, aside = _open_wrapper(mended)
-    events_text = wrapper.get("events")
-    if events_text is None or bytes(events_text) == b"null":
+    events_text, aside = _open_wrapper(mended)
+    if events_text is UNSET or bytes(events_text) == b"null":
         raise Refused([Detail("events", "required")])
     try:
         events = _decode_list(events_text)
     except msgspec.ValidationError:
         raise Refused([Detail("events", "expected an array")]) from None
-    if len(events) > Limit.EVENTS_PER_BATCH.maximum:
+    if len(events) > _MOST:
         raise Refused([Detail("events", Limit.EVENTS_PER_BATCH.sentence)])
     return [Raw(aside.get(bytes(event), event)) for event in events] if aside else events
 
 
-def _open_wrapper(body: bytes) -> tuple[dict[str, Raw], dict[bytes, bytes]]:
-    """The fields of a wrapper, and what was set aside in them because it is too deep to be read with the others."""
+def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
+    """The events of a wrapper, and what was set aside in them because it is too deep to be read with the others."""
     aside: dict[bytes, bytes] = {}
     try:
         try:
-            return _decode_wrapper(body), aside
+            return _decode_wrapper(body).events, aside
         except RecursionError:
             body, aside = nesting.set_aside(body)
-            return _decode_wrapper(body), aside
+            return _decode_wrapper(body).events, aside
     except MALFORMED as error:
         _refuse_json(body, error)
 
@@ -132,11 +149,32 @@ def _admit_slowly(event: bytes, rules: Rules) -> tuple[str, bytes]:
     return _in_lower_case(decoded.id, event)
 
 
+def _admit_crowded(event: bytes, rules: Rules) -> tuple[str, bytes]:
+    """The slow way where reading the whole would keep every other thread waiting: what isn't looked at is not read."""
+    if repair.has_surrogates(event):
+        event = repair.replace_lone_surrogates(event)
+    try:
+        seen = outline.outline(event)
+    except MALFORMED as error:
+        _refuse_json(event, error)
+    found = rules.violations(seen)
+    if found:
+        raise Refused(found)
+    try:
+        decoded = rules.decode(_encode(seen))
+    except MALFORMED:
+        event = repair.with_whole_numbers(event)
+        decoded, _ = _with_whole_numbers(_encode(seen), rules)
+    if decoded.id.islower():
+        return decoded.id, event
+    return _in_lower_case(decoded.id, event)
+
+
 def _with_whole_numbers(event: bytes, rules: Rules) -> tuple[Event, bytes]:
     try:
         event = repair.with_whole_numbers(event)
         return rules.decode(event), event
-    except (*MALFORMED, ValueError) as error:
+    except MALFORMED as error:
         raise Refused([Detail("event", str(error))]) from None
 
 

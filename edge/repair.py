@@ -1,6 +1,5 @@
 """What is mended in an event before it is forwarded (contract, section 2, point 6): the rest of its bytes stay as sent."""
 
-import json
 import re
 from typing import Final
 
@@ -15,7 +14,12 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 # What stands between two lone surrogates is taken in one stride: plain text, whole pairs, and any other escape. Reading from
 # the start, escape by escape, is what tells `\\ud83d` (a backslash and six letters) from `\ud83d`.
 _STRIDE: Final = re.compile(
-    rb"((?:[^\\]++|" + _HIGH + _LOW + rb"|\\(?!u[dD][89a-fA-F]).)*+)(" + _HIGH + rb"|" + _LOW + rb")?",
+    rb"((?:[^\\]++|" + _HIGH + _LOW + rb"|\\(?!u[dD][89a-fA-F]).){0,1000}+)(" + _HIGH + rb"|" + _LOW + rb")?",
+    re.DOTALL,
+)
+# A number that may be whole though it has a fraction or an exponent; all before it, texts too, is taken in one stride.
+_FLOAT: Final = re.compile(
+    rb'(?:[^"0-9]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|[0-9]++(?:\.[0-9]*[1-9][0-9]*+)?+(?![.eE0-9])){0,1000}+([0-9]++[.eE][0-9.eE+-]*+)?',
     re.DOTALL,
 )
 _REPLACEMENT: Final = rb"\ufffd"
@@ -39,9 +43,9 @@ def replace_lone_surrogates(text: bytes) -> bytes:
         parts.append(stride.group(1))
         if stride.group(2):
             parts.append(_REPLACEMENT)
-        elif stride.end() < len(text):
+        elif stride.end() == place:
             # A backslash that begins no escape: not JSON, and the decoder says so.
-            parts.append(text[stride.end() :])
+            parts.append(text[place:])
             break
         place = stride.end()
     return b"".join(parts)
@@ -55,17 +59,24 @@ def with_id(event: bytes | Raw, event_id: str) -> bytes:
 
 
 def with_whole_numbers(event: bytes) -> bytes:
-    """The event with `1.0` written `1` wherever it stands: the same value, in the form that every decoder reads as an integer.
+    """Valid JSON text with `1.0` written `1` wherever it stands: the same value, in the form that every decoder reads as an integer.
 
-    Other numbers keep their digits. Raises ValueError or RecursionError where the event isn't JSON of a usable depth.
+    Everything else, other numbers too, keeps its bytes.
     """
-    return _encode(json.loads(event.decode(), parse_float=_number, parse_int=_as_written))
+    parts = []
+    place = kept = 0
+    while place < len(event):
+        stride = _FLOAT.match(event, place)
+        assert stride is not None
+        if stride.end() == place:
+            return event
+        place = stride.end()
+        if stride[1] and (whole := _whole(stride[1])):
+            parts += [event[kept : stride.start(1)], whole]
+            kept = place
+    return b"".join([*parts, event[kept:]])
 
 
-def _number(text: str) -> int | Raw:
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) <= MAX_INTEGER else _as_written(text)
-
-
-def _as_written(text: str) -> Raw:
-    return Raw(text.encode())
+def _whole(number: bytes) -> bytes | None:
+    value = float(number)
+    return b"%d" % int(value) if value.is_integer() and value <= MAX_INTEGER else None

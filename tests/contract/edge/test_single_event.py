@@ -128,8 +128,8 @@ async def test_number_with_a_fraction_of_zero_is_an_integer(edge: LiveEdge) -> N
     body = encoded(x=1.25).replace(b'"line": 10', b'"line": 10.0').replace(b'"x": 1.25', b'"x": 1.250')
     assert b"10.0" in body
     assert (await edge.post(body)).status == 202
-    assert b'"line":10,' in edge.stored_bytes()[0]
-    assert b'"x":1.250' in edge.stored_bytes()[0]
+    assert b'"line": 10,' in edge.stored_bytes()[0]
+    assert b'"x": 1.250' in edge.stored_bytes()[0]
 
 
 async def test_repeated_name_counts_as_its_last_value(edge: LiveEdge) -> None:

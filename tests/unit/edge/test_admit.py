@@ -201,8 +201,7 @@ def test_whole_numbers_written_with_a_fraction_are_written_without_it() -> None:
     )
     result = verdict(body, STRICT)
     assert isinstance(result, tuple)
-    assert b'"line":10,' in result[1]
-    assert b'"status":500,' in result[1]
+    assert result[1] == body.replace(b": 1e1", b": 10").replace(b": 500.0", b": 500")
 
 
 def test_id_of_digits_alone_is_taken_as_it_is() -> None:
