@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,6 +27,7 @@ from schemas.settings import EdgeSettings
 
 log = logging.getLogger(__name__)
 
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # the folder in it is made by mkdtemp, for this user alone
 _REPLACE_SECONDS: Final = 0.5
 """Least time between two starts in one place: a worker that can't start must not burn the machine."""
 
@@ -73,9 +75,8 @@ class _Supervisor:
     def run(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
-        directory = Path(self._settings.data_dir) / "edge" / "metrics" / str(os.getpid())
-        _sweep(directory.parent)
-        directory.mkdir(parents=True)
+        known = Path(self._settings.data_dir) / "edge" / "metrics"
+        directory = folder_of_figures(known)
         os.environ[MULTIPROCESS] = str(directory)
         try:
             for listener in self._listeners:
@@ -87,6 +88,7 @@ class _Supervisor:
         finally:
             del os.environ[MULTIPROCESS]
             shutil.rmtree(directory, ignore_errors=True)
+            sweep(known)
 
     def _start(self, listener: socket.socket) -> BaseProcess:
         context = multiprocessing.get_context("spawn")
@@ -148,8 +150,30 @@ def _forget(pid: int | None) -> None:
     mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
-def _sweep(metrics: Path) -> None:
-    """Figures of supervisors that are no more."""
-    for directory in metrics.glob("*"):
-        if not Path(f"/proc/{directory.name}").exists():
-            shutil.rmtree(directory, ignore_errors=True)
+def folder_of_figures(known: Path, memory: Path = _MEMORY) -> Path:
+    """A fresh folder for the workers' figures, in memory where it can be, entered into `known`. Raises OSError.
+
+    The figures are mapped files with holes: on a disk that is full, the first figure that needs a page ends its worker.
+    """
+    sweep(known)
+    entry = known / str(os.getpid())
+    try:
+        directory = Path(tempfile.mkdtemp(prefix="svc-edge-", dir=memory))
+    except OSError:
+        entry.mkdir(parents=True)
+        return entry
+    # Without the entry, on a full disk, only a kill leaves the folder behind.
+    with suppress(OSError):
+        known.mkdir(parents=True, exist_ok=True)
+        entry.symlink_to(directory)
+    return directory
+
+
+def sweep(known: Path) -> None:
+    """Remove figures of supervisors that are no more, and those of this process's own number: in a container it comes again."""
+    for entry in known.glob("*"):
+        if entry.name == str(os.getpid()) or not Path(f"/proc/{entry.name}").exists():
+            shutil.rmtree(entry.resolve(), ignore_errors=True)
+            if entry.is_symlink():
+                with suppress(OSError):
+                    entry.unlink()
