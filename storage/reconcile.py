@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from schemas.projects import DEFAULT_RETENTION_DAYS
 from schemas.times import OLDEST
 from storage.client import Client
 from storage.erase.past import ERASED, projects
+from storage.kept import UNKNOWN, read_kept
 from storage.quiet import NeverQuiet, quietly
 from storage.rollups import ROLLUPS, difference
 
@@ -58,9 +58,6 @@ _UNGROUPED: Final = """
     WHERE (project_id, fingerprint) NOT IN
         (SELECT project_id, arrayJoin(fingerprints) FROM issues FINAL WHERE deleted = 0)
     GROUP BY project_id"""
-_PROJECTS: Final = (
-    "SELECT project_id, name, retention_days, payload_days FROM projects FINAL WHERE deleted = 0"
-)
 
 Day = tuple[int, date]
 
@@ -90,14 +87,6 @@ class ProjectFigures(Struct, rename="camel"):
     issues: int = 0
     counted_in_issues: int = 0
     rollups: dict[str, int] = {}
-
-
-class Kept(Struct, frozen=True):
-    """For how many days a project keeps events and payloads."""
-
-    name: str
-    events: int
-    payloads: int
 
 
 class Reconciliation(Struct, frozen=True, rename="camel"):
@@ -146,10 +135,7 @@ class _Reading:
         self._client = client
         self._today = today
         self._quiet_seconds = quiet_seconds
-        self._kept = {
-            int(project): Kept(name, events, payloads)
-            for project, name, events, payloads in self._rows(_PROJECTS)
-        }
+        self._kept = read_kept(client)
 
     def _rows(self, sql: str, **parameters: Any) -> Sequence[Sequence[Any]]:
         return self._client.query(sql, parameters=parameters, settings=dict(BOUNDED)).result_rows
@@ -168,13 +154,14 @@ class _Reading:
 
     def _of(self, project: int) -> ProjectFigures:
         if project not in self.figures:
-            name = self._kept[project].name if project in self._kept else ""
+            name = self._kept.get(project, UNKNOWN).name
             self.figures[project] = ProjectFigures(project_id=str(project), name=name, rollups={})
         return self.figures[project]
 
-    def _oldest(self, project: int, *, payloads: bool = False) -> date:
-        kept = self._kept.get(project, Kept("", DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS))
-        return self._today - timedelta(days=kept.payloads if payloads else kept.events)
+    def _oldest(self, project: int, came: date, *, payloads: bool = False) -> date:
+        """The day up to which something may have been dropped of what came on a day or later."""
+        least = self._kept.get(project, UNKNOWN).least(came)
+        return self._today - timedelta(days=least.payloads if payloads else least.events)
 
     def endings(self) -> Iterator[Difference]:
         """Accepted = stored + duplicate + dead letters + erased, by day of receipt."""
@@ -196,7 +183,7 @@ class _Reading:
             figures.erased += forgotten
             expected = accepted - duplicates - dead - forgotten
             # Events of a day may be as much older as a client's clock is believed, and be dropped sooner.
-            if day - OLDEST > self._oldest(project) and found != expected:
+            if day - OLDEST > self._oldest(project, day) and found != expected:
                 yield Difference(str(project), "stored", expected, found, str(day))
 
     def twice(self) -> Iterator[Difference]:
@@ -213,7 +200,7 @@ class _Reading:
         for project, day in sorted(events.keys() | payloads.keys()):
             expected, stored = events.get((project, day), 0), payloads.get((project, day), 0)
             self._of(project).payloads += stored
-            if day > self._oldest(project, payloads=True) and stored != expected:
+            if day > self._oldest(project, day, payloads=True) and stored != expected:
                 yield Difference(str(project), "payloads", expected, stored, str(day))
 
     def rollups(self) -> Iterator[Difference]:
@@ -241,7 +228,7 @@ class _Reading:
             figures = self._of(project)
             figures.issues, figures.counted_in_issues = int(issues), int(counted)
             # Counts of issues are for life: once events are dropped they are larger than what is stored.
-            young = self._oldest(project) < first_day
+            young = self._oldest(project, first_day) < first_day
             if differing and (young or counted < stored):
                 yield Difference(str(project), "issues", int(stored), int(counted), keys=int(differing))
         for project, events in ungrouped:
