@@ -101,7 +101,8 @@ def _refusal(text: str, error: UnexpectedToken | UnexpectedCharacters | Unexpect
         return QueryError(position, "a closing quotation mark for the one here")
     if found in _HINTS:
         return QueryError(position, _HINTS[found])
-    if "$END" in accepted:
+    # Its end would do at the very beginning, too, where there is nothing to go on with.
+    if "$END" in accepted and text[:position].strip():
         return QueryError(position, _MORE)
     if accepted & {"ITEM", "BARE"}:
         return QueryError(position, _VALUE)

@@ -39,6 +39,8 @@ def tag(key: str, *values: str) -> Filter:
         ("*", text("")),
         ("well-known", text("well-known")),
         ("items[0],", text("items[0],")),
+        ("a\u3000b\u00a0\u2003OR\u3000c\u00a0", Or((And((text("a"), text("b"))), text("c")))),
+        ("\u00a0os:[ios,\u3000android]", field("os", "ios", "android")),
         ("-a", Not(text("a"))),
         ("--a", Not(Not(text("a")))),
         ("-(a OR b)", Not(Or((text("a"), text("b"))))),
@@ -86,6 +88,9 @@ def test_text_becomes_the_tree_that_it_says(typed: str, tree: Query) -> None:
         ("key:[]", 5, "a value"),
         ("key:[a,]", 7, "a value"),
         ("a OR", 4, "a word"),
+        ("OR a", 0, "a word"),
+        (" AND a", 1, "a word"),
+        ("OR", 0, "a word"),
         ("a AND OR b", 6, "a word"),
         ("a - b", 2, "directly after the minus"),
         ("is:closed", 3, "one of open, resolved, ignored, regressed, assigned"),
@@ -124,7 +129,7 @@ def test_a_printed_tree_parses_to_itself(query: Query) -> None:
     assert parse(to_text(query)) == query
 
 
-HOSTILE = "a:*-\"()[]\\,<>= \n\0'%_tagshasiORAND\ud800é"
+HOSTILE = "a:*-\"()[]\\,<>= \u3000\u00a0\n\0'%_tagshasiORAND\ud800é"
 
 
 @settings(deadline=None)
