@@ -46,7 +46,7 @@ REST_SECONDS = 180
 @click.option("--most-workers", default=3, show_default=True, help="Processors, and writers, at most.")
 @click.option(
     "--scalings",
-    default=4,
+    default=6,
     show_default=True,
     help="Changes of their number, of processors and of writers each.",
 )

@@ -24,7 +24,8 @@ _LOOK_SECONDS = 0.05
 class Disorder:
     """Kills `kills` processes and restarts the broker `broker_restarts` times.
 
-    `statuses` tells of all processes there are, by name: a kind, and a number behind it where there are several.
+    `statuses` tells of all processes there are, by name: a kind, and a number behind it where there are several. `behind` tells how
+    many records lie before each kind of worker: a death waits until there are some, or nobody knows.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class Disorder:
         kills: int,
         broker_restarts: int,
         console: Console,
+        behind: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._statuses = statuses
+        self._behind = behind
         self._random = luck
         self.plan = self._random.choices(VICTIMS, k=kills) + ["kafka"] * broker_restarts
         """Whose turn it is, in order."""
@@ -45,6 +48,8 @@ class Disorder:
         self.done: Counter[str] = Counter()
         """Deaths by name; those at once after another are not in the plan."""
         self.planned_done = 0
+        self.backlogs: list[int] = []
+        """Records that lay before the workers at each death, of all kinds together, where the broker could tell."""
 
     async def run(self) -> None:
         """Carry the plan out, each death at a random moment after the last."""
@@ -61,10 +66,11 @@ class Disorder:
                 await self._end_again(name, pid, wait)
 
     async def _end(self, kind: str, which: float, how: signal.Signals) -> tuple[str, int]:
-        """End one of the kind; where none is there or on its way up, it is waited for."""
+        """End one of the kind; where none is there or on its way up, or has anything to do, that is waited for."""
         while True:
+            behind = self._behind()
             names = [name for name in self._statuses() if name.rstrip("0123456789") == kind]
-            if names:
+            if names and (not behind or any(behind.values())):
                 name = names[int(which * len(names))]
                 pid = self._pid(name, "ready", "starting")
                 if pid is not None and self._kill(name, pid, how):
@@ -92,5 +98,9 @@ class Disorder:
         except ProcessLookupError:
             return False
         self.done[name] += 1
-        self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {how.name:8} {name}")
+        behind = self._behind()
+        if behind:
+            self.backlogs.append(sum(behind.values()))
+        before = ", ".join(f"{count} before {kind}" for kind, count in behind.items()) or "backlog unknown"
+        self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {how.name:8} {name:12} {before}")
         return True

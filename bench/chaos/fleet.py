@@ -1,19 +1,20 @@
-"""Workers of one kind that come and go: each under a supervisor of its own, which starts it again after any death but the last."""
+"""Workers of one kind that come and go: each is started again after any death but the last."""
 
 import asyncio
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from local.errors import LocalError
 from local.ports import free_port
 from local.probes import is_ready
-from local.supervisor import Child, Status, Supervisor
+from local.process import end, spawn, sweep
+from local.supervisor import Child, Status
 
-MOST_FAILURES = 20
-"""A worker that ends so often before it was ready once doesn't die of what is done to it."""
+RESTART_SECONDS = 0.2
+LOOK_SECONDS = 0.1
 
 
 def colleagues(first: Child, count: int, worker: str, port: str) -> list[Child]:
@@ -33,51 +34,59 @@ def _colleague(first: Child, number: int, worker: str, port: str) -> Child:
 
 
 class Worker:
-    """One child, from the moment it is added until it is taken away."""
+    """One child, from the moment it is added until it is taken away.
+
+    Started again at once after each death: the growing pauses of the supervisor of `svc up` would let most deaths of a long run meet
+    nobody.
+    """
 
     def __init__(self, child: Child) -> None:
         self._child = child
-        self._supervisor = Supervisor([child])
-        self._failed = 0
-        self._leaving = False
-        self._starting = asyncio.create_task(self._start(), name=f"start {child.name}")
-
-    @property
-    def status(self) -> Status:
-        """What the worker is doing."""
-        return self._supervisor.statuses[self._child.name]
-
-    @property
-    def restarts(self) -> int:
-        """How often it was started again."""
-        return self._failed + self.status.restarts
+        self._ready = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.status = Status(child.name)
+        self._keeping = asyncio.create_task(self._keep(), name=f"keep {child.name}")
 
     async def ready(self) -> None:
-        """Return once it was ready for the first time."""
-        await self._starting
+        """Return once it was ready for the first time. Raises TimeoutError where it isn't for as long as a child may take."""
+        await asyncio.wait_for(self._ready.wait(), self._child.start_seconds)
 
-    async def leave(self, how: signal.Signals) -> None:
-        """End it by `how` and leave it ended: SIGKILL, or SIGTERM with the grace that every child has."""
-        self._leaving = True
-        self._supervisor.request_stop()
-        if how is signal.SIGKILL:
-            self._supervisor.request_stop()
-        with suppress(LocalError, OSError):
-            await self._starting
-        await self._supervisor.stop()
+    async def leave(self, how: signal.Signals) -> bool:
+        """End it by `how` and leave it ended; whether that was enough: after its grace a child that was asked is killed."""
+        self._leaving.set()
+        await self._keeping
+        ended = True
+        if self._process is not None and how is signal.SIGKILL:
+            await asyncio.to_thread(sweep, self._process)
+        elif self._process is not None:
+            ended = await asyncio.to_thread(end, self._process, self._child.grace_seconds)
+        self.status.state, self.status.pid = "stopped", None
+        return ended
 
-    async def _start(self) -> None:
-        while True:
-            try:
-                return await self._supervisor.start()
-            except (LocalError, OSError):
-                # Killed on its way up, which a supervisor takes for a fault in what it was told to start.
-                if self._leaving:
-                    return None
-                self._failed += 1
-                if self._failed > MOST_FAILURES:
-                    raise
-                self._supervisor = Supervisor([self._child])
+    async def _keep(self) -> None:
+        while not self._leaving.is_set():
+            command = await asyncio.to_thread(self._child.command)
+            process = self._process = spawn(command, log=self._child.log, env=self._child.env)
+            self.status.state, self.status.pid = "starting", process.pid
+            await self._watch(process)
+            if process.poll() is not None:
+                sweep(process)
+                self.status.state, self.status.pid = "restarting", None
+                self.status.restarts += 1
+                await self._pause(RESTART_SECONDS)
+
+    async def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Until the process has ended or is to leave."""
+        while process.poll() is None and not self._leaving.is_set():
+            if self.status.state == "starting" and await asyncio.to_thread(self._child.ready):
+                self.status.state = "ready"
+                self._ready.set()
+            await self._pause(LOOK_SECONDS)
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._leaving.wait(), seconds)
 
 
 class Fleet:
@@ -109,7 +118,7 @@ class Fleet:
     @property
     def restarts(self) -> int:
         """How often workers were started again."""
-        return self._restarts + sum(worker.restarts for worker in self._workers.values())
+        return self._restarts + sum(worker.status.restarts for worker in self._workers.values())
 
     def member(self, name: str) -> str:
         """What the worker calls itself in its group."""
@@ -123,9 +132,9 @@ class Fleet:
     async def remove(self, name: str, how: signal.Signals) -> None:
         """Take a worker away; it is no longer present from the call on."""
         worker = self._workers.pop(name)
-        await worker.leave(how)
-        self._restarts += worker.restarts
-        if how is signal.SIGTERM and worker.status.detail:
+        ended = await worker.leave(how)
+        self._restarts += worker.status.restarts
+        if not ended:
             self.unwilling.append(name)
 
     async def stop(self) -> None:

@@ -1,11 +1,12 @@
-"""Who holds which partitions, as the broker tells it: the witness that workers really came, went and shared anew."""
+"""Who holds which partitions and what lies before them, as the broker tells it: the witness of workers that came and went."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Set
-from contextlib import suppress
+from contextlib import AsyncExitStack
 from typing import Any
 
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import KafkaError
@@ -60,6 +61,8 @@ class Groups:
         self._last: dict[str, Held] = {}
         self._now: dict[str, Held | None] = dict.fromkeys(groups)
         self.rebalances: Counter[str] = Counter()
+        self.behind: dict[str, int] = {}
+        """Records that each group had not committed when it was looked at last; empty while the broker is away."""
 
     def held(self, kind: str) -> Held | None:
         """Who holds what now; None while that is changing, or unknown."""
@@ -68,24 +71,32 @@ class Groups:
     async def run(self) -> None:
         """Look until cancelled; a broker that is away is asked again."""
         while True:
-            admin = AIOKafkaAdminClient(**client_options(self._settings))
-            calm(admin._client)
             try:
-                await asyncio.wait_for(admin.start(), ANSWER_SECONDS)
-                while True:
-                    await asyncio.wait_for(self._look(admin), ANSWER_SECONDS)
-                    await asyncio.sleep(LOOK_SECONDS)
+                async with AsyncExitStack() as cleanup:
+                    await self._look_on(cleanup)
             except (KafkaError, OSError, TimeoutError):
                 self._now = dict.fromkeys(self._groups)
+                self.behind = {}
                 await asyncio.sleep(LOOK_SECONDS)
-            finally:
-                with suppress(KafkaError, OSError):
-                    await admin.close()
 
-    async def _look(self, admin: AIOKafkaAdminClient) -> None:
-        for kind, group in self._groups.items():
-            (answer,) = await admin.describe_consumer_groups([group.name])
-            self._see(kind, shares(group, answer.groups[0]))
+    async def _look_on(self, cleanup: AsyncExitStack) -> None:
+        admin = AIOKafkaAdminClient(**client_options(self._settings))
+        ends = AIOKafkaConsumer(**client_options(self._settings))
+        cleanup.push_async_callback(admin.close)
+        cleanup.push_async_callback(ends.stop)
+        for client in (admin, ends):
+            calm(client._client)
+            await asyncio.wait_for(client.start(), ANSWER_SECONDS)
+        while True:
+            for kind, group in self._groups.items():
+                (answer,) = await asyncio.wait_for(
+                    admin.describe_consumer_groups([group.name]), ANSWER_SECONDS
+                )
+                self._see(kind, shares(group, answer.groups[0]))
+                self.behind[kind] = await asyncio.wait_for(
+                    _behind(group, self._settings.topic_partitions, admin, ends), ANSWER_SECONDS
+                )
+            await asyncio.sleep(LOOK_SECONDS)
 
     def _see(self, kind: str, seen: Held | None) -> None:
         self._now[kind] = seen
@@ -94,3 +105,11 @@ class Groups:
         if kind in self._last and self._last[kind] != seen:
             self.rebalances[kind] += 1
         self._last[kind] = seen
+
+
+async def _behind(
+    group: Group, partitions: int, admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer
+) -> int:
+    offsets = await admin.list_consumer_group_offsets(group.name)
+    known = await consumer.end_offsets([TopicPartition(group.topic, number) for number in range(partitions)])
+    return sum(end - max(0, offsets[place].offset if place in offsets else 0) for place, end in known.items())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from statistics import median
 
 from rich.console import Console
 
@@ -15,6 +16,9 @@ from bench.chaos.groups import Groups
 from bench.chaos.proof import Claim
 from bench.chaos.scaling import Scaling, sizes
 from local.supervisor import Status, Supervisor
+
+_LOOK_SECONDS = 0.05
+_BUSY_SECONDS = 60.0
 
 
 class Trouble:
@@ -37,7 +41,9 @@ class Trouble:
         self._supervisor = supervisor
         self._fleets = fleets
         self._groups = groups
-        self._disorder = Disorder(self._statuses, random.Random(seed), kills, broker_restarts, console)
+        self._disorder = Disorder(
+            self._statuses, random.Random(seed), kills, broker_restarts, console, self._behind
+        )
         self._scalings: list[Scaling] = []
         for kind, fleet in fleets.items():
             luck = random.Random(f"{seed} {kind}")
@@ -46,9 +52,11 @@ class Trouble:
             self._scalings.append(Scaling(fleet, plan, luck, partial(groups.held, kind), console))
 
     async def run(self) -> None:
-        """Until all of it has happened."""
+        """Until all of it has happened; it begins once the workers have something to do."""
         looking = asyncio.create_task(self._groups.run())
         try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._busy(), _BUSY_SECONDS)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._disorder.run())
                 for scaling in self._scalings:
@@ -57,6 +65,10 @@ class Trouble:
             looking.cancel()
             with suppress(asyncio.CancelledError):
                 await looking
+
+    async def _busy(self) -> None:
+        while not all(self._groups.held(kind) and self._groups.behind.get(kind) for kind in self._fleets):
+            await asyncio.sleep(_LOOK_SECONDS)
 
     @property
     def told(self) -> str:
@@ -68,8 +80,14 @@ class Trouble:
         changes = sum(scaling.done for scaling in self._scalings)
         shares = ", ".join(f"{kind} {self._groups.rebalances[kind]}" for kind in self._fleets)
         killed = [name for fleet in self._fleets.values() for name in fleet.unwilling]
+        backlogs = self._disorder.backlogs
+        least = (
+            f", backlog at a death at least {min(backlogs)} records, median {median(backlogs):.0f}"
+            if backlogs
+            else ""
+        )
         late = f", killed after a SIGTERM: {', '.join(killed)}" if killed else ""
-        return f"{deaths.total()} deaths ({each}), {changes} scalings, rebalances: {shares}{late}"
+        return f"{deaths.total()} deaths ({each}), {changes} scalings, rebalances: {shares}{least}{late}"
 
     @property
     def restarts(self) -> dict[str, int]:
@@ -88,6 +106,9 @@ class Trouble:
                 "changes of the number of workers", planned, sum(scaling.done for scaling in self._scalings)
             ),
         ]
+
+    def _behind(self) -> Mapping[str, int]:
+        return self._groups.behind
 
     def _statuses(self) -> Mapping[str, Status]:
         return dict(self._supervisor.statuses) | {
