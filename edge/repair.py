@@ -14,12 +14,13 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 # What stands between two lone surrogates is taken in one stride: plain text, whole pairs, and any other escape. Reading from
 # the start, escape by escape, is what tells `\\ud83d` (a backslash and six letters) from `\ud83d`.
 _STRIDE: Final = re.compile(
-    rb"((?:[^\\]++|" + _HIGH + _LOW + rb"|\\(?!u[dD][89a-fA-F]).){0,1000}+)(" + _HIGH + rb"|" + _LOW + rb")?",
+    rb"((?:[^\\]++|" + _HIGH + _LOW + rb"|\\(?!u[dD][89a-fA-F]).){0,1000}+)"
+    rb"(" + _HIGH + rb"(?!" + _LOW + rb")|" + _LOW + rb")?",
     re.DOTALL,
 )
 # A number that may be whole though it has a fraction or an exponent; all before it, texts too, is taken in one stride.
 _FLOAT: Final = re.compile(
-    rb'(?:[^"0-9]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|[0-9]++(?:\.[0-9]*[1-9][0-9]*+)?+(?![.eE0-9])){0,1000}+([0-9]++[.eE][0-9.eE+-]*+)?',
+    rb'(?:[^"0-9]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"|[0-9]++(?![.eE0-9])|[0-9]{1,6}\.[0-9]{0,8}[1-9](?![.eE0-9])){0,1000}+([0-9]++[.eE][0-9.eE+-]*+)?',
     re.DOTALL,
 )
 _REPLACEMENT: Final = rb"\ufffd"

@@ -2,11 +2,12 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge.repair import has_surrogates, replace_lone_surrogates, with_id
+from edge.repair import has_surrogates, replace_lone_surrogates, with_id, with_whole_numbers
 
 pieces = st.lists(
     st.sampled_from(
@@ -75,3 +76,44 @@ def test_new_id_takes_the_place_of_every_old_one() -> None:
         "id": "c",
         "x": {"id": "A"},
     }
+
+
+@pytest.mark.parametrize("shift", range(4))
+@pytest.mark.parametrize("unit", [r"\ud83d\ude00", r"\n\ud83d\ude00", r"\\\ud83d\ude00x"])
+def test_pairs_stay_however_long_the_text(unit: str, shift: int) -> None:
+    body = ('"' + r"\t" * shift + unit * 3000 + '"').encode()
+    assert replace_lone_surrogates(body) == body
+    lone = body.replace(b'"', rb'"\ud83d', 1)
+    assert replace_lone_surrogates(lone) == body.replace(b'"', rb'"\ufffd', 1)
+
+
+numbers = st.one_of(
+    st.integers().map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.from_regex(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(numbers | pieces.map(lambda text: f'"1.0 {text} 2e1"'), min_size=1, max_size=5),
+    st.sampled_from([1, 300]),
+)
+def test_whole_numbers_lose_their_fraction_and_all_else_keeps_its_bytes(
+    values: list[str], times: int
+) -> None:
+    mended = with_whole_numbers(("[" + ", ".join(values * times) + "]").encode()).decode()
+    found = mended[1:-1].split(", ") if '"' not in mended else None
+    for sent, got in zip(values * times, found or [], strict=bool(found)):
+        value = float(sent)
+        whole = not sent.lstrip("-").isdigit() and value.is_integer() and abs(value) < 2**63
+        assert got == (f"{'-' if sent.startswith('-') else ''}{abs(int(value))}" if whole else sent)
+    if found is None:
+        unchanged = [value for value in values if value.startswith('"')]
+        assert all(value in mended for value in unchanged)
+    json.loads(mended)
+
+
+def test_minus_zero_is_a_whole_number_too() -> None:
+    assert msgspec.json.decode(with_whole_numbers(b"-0.0"), type=int) == 0
+    assert msgspec.json.decode(with_whole_numbers(b"[-1.50e2,1.5,10.0e-1]")) == [-150, 1.5, 1]
