@@ -60,6 +60,7 @@ class Processors:
     def __init__(
         self, settings: ProcessorsSettings, names: Names, projects: ProjectRegistry, metrics: Metrics
     ) -> None:
+        self.settings = settings
         self.names = names
         self.metrics = metrics
         self.gate = Gate()
@@ -89,6 +90,13 @@ class Processors:
         self._agents(settings)
         self.app.on_partitions_assigned.connect(self._assigned, weak=False)
         self.app.on_partitions_revoked.connect(self._revoked, weak=False)
+
+    def held(self) -> dict[TP, int]:
+        """The offsets that are due in the source partitions that are held; none while partitions change hands."""
+        if not self.gate.open:
+            return {}
+        assigned: set[TP] = self.app.consumer.assignment()
+        return self.recovery.places(assigned)
 
     def _table(self, name: str, topic: str, restore: Any) -> Any:
         from processors.tables import BatchTable

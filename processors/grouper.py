@@ -75,7 +75,7 @@ class GrouperWorker:
         """Forget a partition that went to another worker."""
         if self._states.pop(partition, None) is not None:
             del self._entries[partition]
-            self._metrics.forget(partition)
+            self._metrics.forget(partition, self._names.events, self._names.deltas)
 
     def restore(self, partition: int, log_start: int) -> int:
         """Take up a partition from its recovered table; returns how many ids it remembers."""

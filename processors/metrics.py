@@ -44,10 +44,12 @@ class Metrics:
             registry=registry,
         )
 
-    def forget(self, partition: int) -> None:
-        """A partition went to another worker, and what is told of it too."""
+    def forget(self, partition: int, *topics: str) -> None:
+        """A partition of these source topics went to another worker, and what is told of it too."""
         label = str(partition)
         for sizes in (self.ids, self.id_bytes):
             sizes.labels(label).set(0)
         for table in ("seen", "issues"):
             self.table_entries.labels(table, label).set(0)
+        for topic in topics:
+            self.lag.labels(topic, label).set(0)

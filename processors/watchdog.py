@@ -7,6 +7,8 @@ RECOVERY_SECONDS: Final = 120.0
 """Longest recovery without a record read."""
 STALL_SECONDS: Final = 60.0
 """Longest time in which records wait and none is processed."""
+SILENCE_SECONDS: Final = 120.0
+"""Longest time without an answer where the source topics end."""
 
 
 class Stalled(Exception):
@@ -18,6 +20,10 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._marks: dict[str, tuple[object, float]] = {}
+
+    def only(self, what: str) -> None:
+        """Nothing else is expected to move for now: what is looked at later begins anew."""
+        self._marks = {name: mark for name, mark in self._marks.items() if name == what}
 
     def look(self, what: str, progress: object, *, waiting: bool, seconds: float) -> None:
         """`progress` is any value that changes while work goes on; `waiting` says whether there is work."""

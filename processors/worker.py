@@ -9,13 +9,13 @@ from typing import Any, Final, TypeVar, cast
 
 from aiokafka.errors import KafkaError
 from faust.tables.manager import TableManager
-from faust.types import TP
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from processors.app import Processors
+from processors.ends import Ends
 from processors.metrics import Metrics
 from processors.names import names
-from processors.watchdog import RECOVERY_SECONDS, STALL_SECONDS, Stalled, Watchdog
+from processors.watchdog import RECOVERY_SECONDS, SILENCE_SECONDS, STALL_SECONDS, Stalled, Watchdog
 from schemas.health import Health, Part
 from schemas.kafka import TopicFollower, follow_projects
 from schemas.projects import ProjectRegistry
@@ -93,32 +93,41 @@ async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> 
 async def _watch(processors: Processors, stop: asyncio.Event, health: Health) -> BaseException | None:
     """Keep health and metrics current; the failure that ended the app, or None at `stop`."""
     app, watchdog = processors.app, Watchdog()
-    while not stop.is_set():
-        if app.should_stop:
-            return app.crash_reason or RuntimeError("the app stopped by itself")
-        opened = processors.gate.open
-        held = sorted(processors.grouper.partitions)
-        health.set("assigned", ok=opened, detail=f"partitions {held}" if opened else "recovering")
-        try:
-            _look(processors, watchdog)
-        except Stalled as error:
-            return error
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), LOOK_SECONDS)
+    ends = Ends(processors.settings, processors.held)
+    asking = asyncio.create_task(ends.run())
+    try:
+        while not stop.is_set():
+            if app.should_stop:
+                return app.crash_reason or RuntimeError("the app stopped by itself")
+            opened = processors.gate.open
+            held = sorted(processors.grouper.partitions)
+            health.set("assigned", ok=opened, detail=f"partitions {held}" if opened else "recovering")
+            try:
+                _look(processors, watchdog, ends)
+            except Stalled as error:
+                return error
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), LOOK_SECONDS)
+    finally:
+        asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
     return None
 
 
-def _look(processors: Processors, watchdog: Watchdog) -> None:
+def _look(processors: Processors, watchdog: Watchdog, ends: Ends) -> None:
     app, metrics = processors.app, processors.metrics
     if not processors.gate.open:
         offsets = dict(cast(TableManager, app.tables).recovery.active_offsets)
+        watchdog.only("recovery")
         watchdog.look("recovery", offsets, waiting=True, seconds=RECOVERY_SECONDS)
         return
     watchdog.look("recovery", None, waiting=False, seconds=RECOVERY_SECONDS)
-    assigned: set[TP] = app.consumer.assignment()
-    for tp, due in processors.recovery.places(assigned).items():
-        end = app.consumer.highwater(tp)
-        lag = max(0, (end or 0) - due)
+    watchdog.look("answers", ends.answers, waiting=True, seconds=SILENCE_SECONDS)
+    for tp, due in processors.held().items():
+        # Fetched answers are the younger ones, where there are any.
+        end = max(ends.latest.get(tp, 0), app.consumer.highwater(tp) or 0)
+        lag = max(0, end - due)
         metrics.lag.labels(tp.topic, str(tp.partition)).set(lag)
         watchdog.look(f"{tp.topic}/{tp.partition}", due, waiting=lag > 0, seconds=STALL_SECONDS)
 

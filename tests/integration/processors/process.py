@@ -14,7 +14,16 @@ from local.ports import free_port
 class WorkerProcess:
     """One `svc processors`, started with only the variables it needs."""
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path, name: str = "0", **extra: str) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        prefix: str,
+        folder: Path,
+        name: str = "0",
+        *,
+        module: str = "processors",
+        **extra: str,
+    ) -> None:
         self.port = free_port()
         self.log = folder / f"worker-{name}.log"
         self._environ = {
@@ -27,13 +36,14 @@ class WorkerProcess:
             "SVC_DATA_DIR": str(folder),
             **extra,
         }
+        self._module = module
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "WorkerProcess":
         """Start, or start again."""
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "processors"],
+                [sys.executable, "-m", self._module],
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

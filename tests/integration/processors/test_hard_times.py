@@ -39,6 +39,23 @@ async def test_a_worker_that_hung_while_another_took_over_does_no_harm(
     await assert_exact(kafka_bootstrap, prefix, feed)
 
 
+async def test_a_worker_that_fetches_nothing_any_more_is_ended_and_goes_on_when_it_is_started_again(
+    kafka_bootstrap: str, prefix: str, start: Start, tmp_path: Path
+) -> None:
+    feed = Feed(PARTITIONS, seed=13)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 8, 20))
+    worker = start(module="tests.integration.processors.deaf_worker")
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    (tmp_path / "deaf").touch()
+    await eventually((tmp_path / "deafened").exists, timeout=60)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 20))
+    assert worker.wait(120) == 1
+    assert "no progress" in worker.log.read_text().splitlines()[-1]
+    worker.start()
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[LocalKafka]:
     """A broker of the test's own, that may be stopped."""

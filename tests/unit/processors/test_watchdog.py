@@ -26,3 +26,10 @@ def test_a_stall_is_counted_from_when_work_came() -> None:
     dog = Watchdog()
     dog.look("events/0", 5, waiting=False, seconds=60)
     dog.look("events/0", 5, waiting=True, seconds=60)
+
+
+def test_what_may_not_move_while_partitions_change_hands_is_no_stall_afterwards() -> None:
+    dog = Watchdog()
+    dog.look("events/0", 5, waiting=True, seconds=-1)
+    dog.only("recovery")
+    dog.look("events/0", 5, waiting=True, seconds=-1)

@@ -1,0 +1,16 @@
+from prometheus_client import CollectorRegistry
+
+from processors.metrics import Metrics
+
+
+def test_what_waits_in_a_partition_that_went_away_is_told_by_its_new_owner() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    for topic in ("events", "issue-deltas"):
+        for partition in ("1", "2"):
+            metrics.lag.labels(topic, partition).set(7)
+    metrics.forget(1, "events", "issue-deltas")
+    lags = [
+        (s.labels["partition"], s.value) for m in registry.collect() for s in m.samples if "lag" in s.name
+    ]
+    assert sorted(lags) == [("1", 0), ("1", 0), ("2", 7), ("2", 7)]
