@@ -117,7 +117,7 @@ class App:
 
 def build_app(ingest: Ingest, health: Health, metrics: Metrics) -> EdgeServer:
     """The server that a runner of aiohttp serves (`web.ServerRunner`)."""
-    return EdgeServer(App(ingest, health, metrics).handle)
+    return EdgeServer(App(ingest, health, metrics).handle, metrics.malformed)
 
 
 def _allowed(routes: dict[str, Handler]) -> str:

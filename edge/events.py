@@ -9,7 +9,7 @@ from edge import answers
 from edge.admission import admit_batch, admit_single
 from edge.admit import LENIENT, STRICT, Refused, Rules
 from edge.auth import authenticate
-from edge.body import BodyReader
+from edge.body import BodyReader, SlowBody
 from edge.faults import Fault
 from edge.headers import Head, named_sdk, read_headers
 from edge.intake import Intake
@@ -93,7 +93,11 @@ class Ingest(Struct, frozen=True):
         if wait_ms:
             raise Fault(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
         head = read_headers(request.headers)
-        body = await self.bodies.read(request, head.gzip, self.turns)
+        try:
+            body = await self.bodies.read(request, head.gzip, self.turns)
+        except SlowBody:
+            self.metrics.count(project.id, head.sdk, "unavailable", "slow body")
+            raise
         self.metrics.body_bytes.inc(len(body))
         return head, body
 

@@ -73,6 +73,10 @@ class Metrics:
         )
         self.body_bytes = counter("svc_edge_body_bytes", "Decoded bytes of bodies that were read.")
         self.spooled = counter("svc_edge_spooled_events", "Events that went to the disk spool.")
+        self.set_aside = counter(
+            "svc_edge_spool_set_aside_segments",
+            "Segments of the disk spool that could not be read whole and are kept.",
+        )
         self.kafka_drops = counter(
             "svc_edge_kafka_drops", "Producers given up because Kafka did not acknowledge."
         )
@@ -108,6 +112,10 @@ class Metrics:
             self._times.setdefault(endpoint, self.seconds.labels(endpoint).observe)
         count()
         self._times[endpoint](seconds)
+
+    def malformed(self, status: int) -> None:
+        """Count an answer to what was no HTTP request."""
+        self.requests.labels("malformed", status).inc()
 
     def count(self, project: str, sdk: str, outcome: str, reason: str, events: int = 1) -> None:
         """Count events of a project ("" where it isn't known) by the SDK's name."""

@@ -1,6 +1,7 @@
 """aiohttp's low-level server with what we need changed: how it answers what isn't HTTP, and how long it waits."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from aiohttp import StreamReader, web
@@ -62,12 +63,17 @@ class EdgeConnection(RequestHandler):
         else:
             log.error("a fault of the server: %s", message, exc_info=exc)
             response = answers.fault(Fault(WireError.INTERNAL, "fault"))
+        if isinstance(self._manager, EdgeServer):
+            self._manager.refused(response.status)
         response.force_close()
         return response
 
 
 class EdgeServer(web.Server):
-    """Makes our connections. The body isn't inflated by aiohttp, which knows no bound for it."""
+    """Makes our connections. The body isn't inflated by aiohttp, which knows no bound for it.
+
+    `refused` gets the status of each answer to what was no request.
+    """
 
     _options: Final[dict[str, Any]] = {
         "auto_decompress": False,
@@ -76,6 +82,14 @@ class EdgeServer(web.Server):
         "lingering_time": _LINGER_SECONDS,
         "read_bufsize": _READ_BUFFER,
     }
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        refused: Callable[[int], None],
+    ) -> None:
+        super().__init__(handler)
+        self.refused = refused
 
     def __call__(self) -> RequestHandler:
         """A protocol for a new connection."""

@@ -51,7 +51,7 @@ class LiveEdge:
         self.health = Health()
         self.bodies = BodyReader(body_timeout)
         self.app = App(self.ingest(Intake(self.chunker, self.sink)), self.health, self.metrics)
-        self.runner = web.ServerRunner(EdgeServer(self.handle), shutdown_timeout=1)
+        self.runner = web.ServerRunner(EdgeServer(self.handle, self.metrics.malformed), shutdown_timeout=1)
         self.project = self.add_project("1")
         self.lenient = self.add_project("2", lenient_sdks=("react-native/*",))
         self.port = 0

@@ -62,6 +62,8 @@ async def test_slow_body_is_given_up_and_others_are_served_meanwhile(tmp_path: P
                 assert await reader.read() == b""
         writer.close()
         assert (await edge.post(encoded())).status == 202
+        page = (await edge.post(b"", "/metrics", method="GET")).body
+        assert b'outcome="unavailable",project="1",reason="slow body",sdk="svc-js"} 1.0' in page
 
 
 async def test_client_that_drips_its_body_is_served_when_it_ends_in_time(edge: LiveEdge) -> None:
@@ -152,6 +154,8 @@ async def test_what_is_no_http_is_400_in_json_without_a_traceback(
     assert json.loads(body)["error"] == "validationFailed"
     assert json.loads(body)["details"][0]["field"] == "request"
     assert [record for record in caplog.records if record.exc_info] == []
+    page = (await edge.post(b"", "/metrics", method="GET")).body
+    assert b'svc_edge_requests_total{endpoint="malformed",status="400"} 1.0' in page
     writer.close()
 
 
