@@ -163,7 +163,7 @@ class Worker:
 
     async def _show_gauges(self) -> None:
         metrics = self._metrics
-        shown_spooled = shown_drops = 0
+        shown_spooled = shown_drops = shown_aside = 0
         while True:
             metrics.waiting.set(self._chunker.waiting_events)
             metrics.spool_bytes.set(self._spool.size)
@@ -171,7 +171,9 @@ class Worker:
             metrics.kafka_up.set(self._sink.up)
             metrics.spooled.inc(self._delivery.spooled_events - shown_spooled)
             metrics.kafka_drops.inc(self._sink.drops - shown_drops)
+            metrics.set_aside.inc(self._spool.set_aside_segments - shown_aside)
             shown_spooled, shown_drops = self._delivery.spooled_events, self._sink.drops
+            shown_aside = self._spool.set_aside_segments
             await asyncio.sleep(_GAUGE_SECONDS)
 
 
