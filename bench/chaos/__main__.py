@@ -42,7 +42,13 @@ REST_SECONDS = 180
 @click.option("--repeats", default=0.2, show_default=True, help="Part of them that repeats an id.")
 @click.option("--kills", default=30, show_default=True, help="Processes killed with -9.")
 @click.option("--broker-restarts", default=2, show_default=True)
-@click.option("--workers", default=1, show_default=True, help="Processors, and writers, at the start.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processors, and writers, at the start.",
+)
 @click.option("--most-workers", default=3, show_default=True, help="Processors, and writers, at most.")
 @click.option(
     "--scalings",
@@ -159,9 +165,9 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
 
 
 def _fleets(stack: Stack, most: int) -> dict[str, Fleet]:
-    """Processors and writers, up to `most` of each."""
+    """The edge, and processors and writers, up to `most` of each."""
     first = {child.name: child for child in stack.children()}
-    return {
+    return {"edge": Fleet("edge", [first["edge"]])} | {
         kind: Fleet(
             kind,
             colleagues(first[kind], most, f"SVC_{prefix}_WORKER", f"SVC_{prefix}_HEALTH_PORT"),

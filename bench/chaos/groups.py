@@ -64,6 +64,11 @@ class Groups:
         self.behind: dict[str, int] = {}
         """Records that each group had not committed when it was looked at last; empty while the broker is away."""
 
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of workers whose groups are looked at."""
+        return [*self._groups]
+
     def held(self, kind: str) -> Held | None:
         """Who holds what now; None while that is changing, or unknown."""
         return self._now[kind]

@@ -24,7 +24,7 @@ _BUSY_SECONDS = 60.0
 class Trouble:
     """Deaths and changes of size side by side, each with luck of its own from the seed, so that neither disturbs the other's choices.
 
-    `scale` is how many workers of a kind there are at first and at most, and how often that changes.
+    `scale` is how many workers there are at first and at most, and how often that changes, of each kind that shares partitions.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class Trouble:
             self._statuses, random.Random(seed), kills, broker_restarts, console, self._behind
         )
         self._scalings: list[Scaling] = []
-        for kind, fleet in fleets.items():
+        for kind in groups.kinds:
             luck = random.Random(f"{seed} {kind}")
             plan = sizes(luck, *scale)
             console.print(f"{kind}: {' → '.join(map(str, plan))}")
-            self._scalings.append(Scaling(fleet, plan, luck, partial(groups.held, kind), console))
+            self._scalings.append(Scaling(fleets[kind], plan, luck, partial(groups.held, kind), console))
 
     async def run(self) -> None:
         """Until all of it has happened; it begins once the workers have something to do."""
@@ -67,7 +67,9 @@ class Trouble:
                 await looking
 
     async def _busy(self) -> None:
-        while not all(self._groups.held(kind) and self._groups.behind.get(kind) for kind in self._fleets):
+        while not all(
+            self._groups.held(kind) and self._groups.behind.get(kind) for kind in self._groups.kinds
+        ):
             await asyncio.sleep(_LOOK_SECONDS)
 
     @property
@@ -78,7 +80,7 @@ class Trouble:
             deaths[name.rstrip("0123456789")] += count
         each = ", ".join(f"{kind} {count}" for kind, count in sorted(deaths.items()))
         changes = sum(scaling.done for scaling in self._scalings)
-        shares = ", ".join(f"{kind} {self._groups.rebalances[kind]}" for kind in self._fleets)
+        shares = ", ".join(f"{kind} {self._groups.rebalances[kind]}" for kind in self._groups.kinds)
         killed = [name for fleet in self._fleets.values() for name in fleet.unwilling]
         backlogs = self._disorder.backlogs
         least = (
