@@ -77,10 +77,6 @@ class Metrics:
             "svc_edge_spool_set_aside_segments",
             "Segments of the disk spool that could not be read whole and are kept.",
         )
-        self.set_aside = counter(
-            "svc_edge_spool_set_aside_segments",
-            "Segments of the disk spool that could not be read whole and are kept.",
-        )
         self.kafka_drops = counter(
             "svc_edge_kafka_drops", "Producers given up because Kafka did not acknowledge."
         )
