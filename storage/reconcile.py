@@ -32,8 +32,15 @@ BOUNDED: Final = {
     "join_algorithm": "grace_hash,hash",
     "max_execution_time": 3600,
 }
+
+
+def _differing(condition: str) -> str:
+    return f"countIf({condition}), sumIf(issues.events, {condition}), sumIf(stored, {condition})"
+
+
 _ISSUES: Final = f"""
-    SELECT project_id, count(), countIf(issues.events != stored), sum(issues.events), sum(stored), toDate(min(first))
+    SELECT project_id, toDate(first) AS day, count(), sum(issues.events), {_differing("issues.events != stored")},
+        {_differing("issues.events < stored")}
     FROM
     (
         SELECT project_id, issue_id, any(issues.events) AS events, sum(f.n) AS stored, min(issues.first_seen) AS first
@@ -52,7 +59,7 @@ _ISSUES: Final = f"""
             USING (project_id, fingerprint)
         GROUP BY project_id, issue_id
     ) AS issues
-    GROUP BY project_id"""  # noqa: S608 - our own text
+    GROUP BY project_id, day"""  # noqa: S608 - our own text
 _UNGROUPED: Final = """
     SELECT project_id, count() FROM events
     WHERE (project_id, fingerprint) NOT IN
@@ -224,13 +231,19 @@ class _Reading:
     def issues(self) -> Iterator[Difference]:
         """What issues have counted, for life, against the events of their fingerprints, those that were erased among them."""
         counted_rows, ungrouped = self._together(_ISSUES, _UNGROUPED)
-        for project, issues, differing, counted, stored, first_day in counted_rows:
+        wrong: dict[int, list[int]] = {}
+        for project, first_day, issues, counted, *differing in counted_rows:
             figures = self._of(project)
-            figures.issues, figures.counted_in_issues = int(issues), int(counted)
+            figures.issues += int(issues)
+            figures.counted_in_issues += int(counted)
             # Counts of issues are for life: once events are dropped they are larger than what is stored.
             young = self._oldest(project, first_day) < first_day
-            if differing and (young or counted < stored):
-                yield Difference(str(project), "issues", int(stored), int(counted), keys=int(differing))
+            found = wrong.setdefault(project, [0, 0, 0])
+            for place, number in enumerate(differing[:3] if young else differing[3:]):
+                found[place] += int(number)
+        for project, (keys, counted, stored) in wrong.items():
+            if keys:
+                yield Difference(str(project), "issues", stored, counted, keys=keys)
         for project, events in ungrouped:
             yield Difference(str(project), "events without issue", 0, int(events))
 

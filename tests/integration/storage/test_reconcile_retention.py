@@ -95,6 +95,30 @@ def test_what_is_missing_of_what_came_since_is_told(raised: Client) -> None:
     assert {what for what, *_ in told} >= {"stored", "issue_day", "project_hour"}
 
 
+def test_a_young_issue_is_judged_beside_one_that_is_older_than_its_events(raised: Client) -> None:
+    raised.command(
+        "INSERT INTO ingest (project_id, fingerprint, ts, received, id, retention_days, payload_days, payload)"
+        " SELECT {project:UInt32}, 2, {noon:DateTime64(3, 'UTC')} AS at, at, 100000 + number, 90, 90, 'x'"
+        " FROM numbers({many:UInt32})",
+        parameters={"project": PROJECT, "noon": noon(TODAY), "many": A_DAY},
+    )
+    raised.insert(
+        "issues",
+        [[PROJECT, issue_id(PROJECT, 2), [2], noon(TODAY), noon(TODAY), A_DAY // 2, 1]],
+        column_names=[
+            "project_id",
+            "issue_id",
+            "fingerprints",
+            "first_seen",
+            "last_seen",
+            "events",
+            "version",
+        ],
+    )
+    told = [one for one in differences(raised) if one.what == "issues"]
+    assert [(one.expected, one.found, one.keys) for one in told] == [(A_DAY, A_DAY // 2, 1)]
+
+
 def test_a_project_is_seen_with_each_retention_that_it_had(client: Client) -> None:
     for day, days in ((80, 7), (40, 90), (40, 90), (3, 30)):
         keep(client, TODAY - timedelta(days=day), days, days)
