@@ -123,13 +123,27 @@ async def test_killed_worker_is_replaced_and_what_it_counted_stays(place: Place,
     assert accepted <= {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
 
 
-async def test_workers_end_with_their_supervisor_however_it_ends(place: Place, tmp_path: Path) -> None:
+def figures_of(edge: EdgeProcess) -> list[Path]:
+    """The folders of the supervisors that are known."""
+    return [entry.resolve() for entry in (edge.data_dir / "edge" / "metrics").iterdir()]
+
+
+async def test_workers_end_with_a_killed_supervisor_and_its_figures_with_the_next_start(
+    place: Place, tmp_path: Path
+) -> None:
     edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)
     async with running(edge):
         await eventually(lambda: len(workers_of(edge)) == 2)
         workers = workers_of(edge)
+        (figures,) = figures_of(edge)
         edge.kill()
-        await eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+        await eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), 60)
+        # What it left in memory is gone with the next start, and what that has with its end.
+        edge.start()
+        await edge.ready()
+        assert not figures.exists()
+        (figures,) = figures_of(edge)
+    assert not figures.exists()
 
 
 async def test_sigterm_ends_all_workers_in_good_order(place: Place, tmp_path: Path) -> None:
