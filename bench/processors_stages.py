@@ -27,6 +27,7 @@ from processors.grouper import GrouperWorker
 from processors.grouping import Grouper
 from processors.metrics import Metrics
 from processors.names import Names
+from processors.past import GroupedTail, Past
 from processors.tables import BatchTable
 from processors.take import Source
 from processors.worker import GC_THRESHOLDS
@@ -70,14 +71,31 @@ class Shares:
         part.update({key: value for key, value in changes if value is not None})
 
 
+class Nothing:
+    """An empty topic `grouped`."""
+
+    async def read(self, partition: int, known: tuple[int, int] | None = None) -> Past | None:  # noqa: ARG002
+        """Nothing stands there."""
+        return None
+
+
 async def measure(chunks: list[tuple[int, bytes]], take: int) -> tuple[float, float]:
     """CPU seconds of the grouper and of the aggregator, which folds once a take."""
     memory, seen, metrics = Memory(), Shares(), Metrics(CollectorRegistry())
     forwarder, table = cast(Forwarder, memory), cast(BatchTable, seen)
-    grouper = GrouperWorker(NAMES, table, forwarder, Grouper(ProjectRegistry()), metrics, days=7, each=False)
+    grouper = GrouperWorker(
+        NAMES,
+        table,
+        forwarder,
+        Grouper(ProjectRegistry()),
+        cast(GroupedTail, Nothing()),
+        metrics,
+        days=7,
+        each=False,
+    )
     aggregator = AggregatorWorker(NAMES, cast(BatchTable, Shares()), table, forwarder, metrics)
     for partition in range(PARTITIONS):
-        grouper.restore(partition, 0)
+        await grouper.restore(partition, 0, len(chunks))
         aggregator.restore(partition, 0)
     offsets, folded = [0] * PARTITIONS, [0] * PARTITIONS
     grouping = folding = 0.0

@@ -18,6 +18,7 @@ from processors.grouper import GrouperWorker
 from processors.grouping import Grouper
 from processors.metrics import Metrics
 from processors.names import Names
+from processors.past import GroupedTail
 from processors.recovery import Recovery
 from schemas.kafka import client_options
 from schemas.projects import ProjectRegistry
@@ -75,6 +76,7 @@ class Processors:
             seen,
             self.forwarder,
             Grouper(projects),
+            GroupedTail(settings, names),
             metrics,
             days=settings.dedupe_days,
             each=settings.grouped_events,

@@ -4,7 +4,7 @@ The same decisions give the same output, whenever and wherever: what was recorde
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -85,10 +85,18 @@ class Emission:
         self.bad.append(BadEvent(source.offset, source.key, source.value, source.headers, reason, None))
 
     def record(
-        self, source: "Source", chunk: list[ChunkEvent], record: SeenRecord, grouper: Grouper
+        self,
+        source: "Source",
+        chunk: list[ChunkEvent],
+        record: SeenRecord,
+        grouper: Grouper,
+        told: Mapping[int, int] | None = None,
     ) -> SeenRecord:
-        """One chunk with its decisions; what is returned is `record` completed by the fingerprints found."""
-        work = _Record(self, source, chunk, grouper)
+        """One chunk with its decisions; what is returned is `record` completed by the fingerprints found.
+
+        `told` are the fingerprints of the events that are known to have been forwarded before, by position; no others were.
+        """
+        work = _Record(self, source, chunk, grouper, told)
         done = work.run(record)
         self.events += len(chunk)
         self.new += len(work.kept)
@@ -100,12 +108,18 @@ class _Record:
     """The work on one chunk."""
 
     def __init__(
-        self, emission: Emission, source: "Source", chunk: list[ChunkEvent], grouper: Grouper
+        self,
+        emission: Emission,
+        source: "Source",
+        chunk: list[ChunkEvent],
+        grouper: Grouper,
+        told: Mapping[int, int] | None,
     ) -> None:
         self.emission = emission
         self.source = source
         self.chunk = chunk
         self.grouper = grouper
+        self.told = told
         self.kept: list[int] = []
         self.grouping_of: list[int] = []
         self.groupings: list[Grouping] = []
@@ -124,7 +138,8 @@ class _Record:
         recorded = _unpack(record.fingerprints)
         values: list[int] = []
         dead: list[tuple[int, str]] = [(position, UNREADABLE) for position in record.dead]
-        group, add = self.grouper.group, self.increments.add
+        group, add, told = self.grouper.group, self.increments.add, self.told
+        repeated: list[int] = []
         for place, position in enumerate(positions):
             carried = self.chunk[position]
             try:
@@ -139,6 +154,12 @@ class _Record:
                 dead.append((position, f"grouping failed: {type(error).__name__}: {error}"))
                 continue
             value = recorded[place] if recorded else found.value
+            if told is not None:
+                if value and position not in told:
+                    # Its id came earlier, in a record that has expired.
+                    repeated.append(position)
+                    continue
+                value = told.get(position, 0)
             values.append(value)
             if value:
                 self._keep(position, carried, found, value)
@@ -148,9 +169,12 @@ class _Record:
         for position, reason in dead:
             outcomes.dead(self.chunk[position], UNREADABLE)
             self._set_aside(self.chunk[position], reason)
-        self._count_duplicates(outcomes, positions, record.dead)
+        if repeated or len(positions) + len(record.dead) != len(self.chunk):
+            self._count_duplicates(outcomes, {*positions, *record.dead}.difference(repeated))
         self._finish(outcomes)
-        return record if recorded or record.dead else _completed(record, values, [p for p, _ in dead])
+        return (
+            record if recorded or record.dead else _completed(record, values, [p for p, _ in dead], repeated)
+        )
 
     def _keep(self, position: int, carried: ChunkEvent, found: Found, value: int) -> None:
         grouping = found.grouping
@@ -173,10 +197,8 @@ class _Record:
             BadEvent(self.source.offset, self.source.key, value, headers, reason, carried.project)
         )
 
-    def _count_duplicates(self, outcomes: Outcomes, positions: list[int], dead: list[int]) -> None:
-        if len(positions) + len(dead) == len(self.chunk):
-            return
-        first = {*positions, *dead}
+    def _count_duplicates(self, outcomes: Outcomes, first: Collection[int]) -> None:
+        """Events at other positions than those that carry an id for the first time."""
         for position, carried in enumerate(self.chunk):
             if position not in first:
                 outcomes.duplicate(carried)
@@ -209,11 +231,11 @@ def _unpack(fingerprints: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(fingerprints) // 8}Q", fingerprints)
 
 
-def _completed(record: SeenRecord, values: list[int], dead: list[int]) -> SeenRecord:
+def _completed(record: SeenRecord, values: list[int], dead: list[int], repeated: list[int]) -> SeenRecord:
     packed = struct.pack(f"<{len(values)}Q", *values)
-    if not dead:
+    if not dead and not repeated:
         return SeenRecord(record.offset, record.total, record.new, record.keys, packed)
-    lost = set(dead)
+    lost = {*dead, *repeated}
     kept = [(place, position) for place, position in enumerate(record.positions) if position not in lost]
     keys = b"".join(record.keys[place * 16 : place * 16 + 16] for place, _ in kept)
     return SeenRecord(record.offset, record.total, [p for _, p in kept], keys, packed, dead)

@@ -122,23 +122,28 @@ class Resumption(NamedTuple):
     """Where to go on after a restart.
 
     `next_offset` is the first record to be delivered (None: from the log's start), and `decided` holds what is already
-    recorded from there on, to be forwarded again as it was.
+    recorded from there on. Records before `forwarded` are only to be remembered, those from there on are forwarded again as they
+    were recorded. `lost` says whether entries are missing, `past` is that of the last one.
     """
 
     next_offset: int | None
     decided: dict[int, SeenRecord]
+    forwarded: int = 0
+    lost: bool = True
+    past: tuple[int, int] | None = None
 
 
 def resumption(entries: Sequence[SeenEntry], start: int) -> Resumption:
     """Judge recorded entries of one partition; `start` is the first offset that must still be covered by them.
 
     Takes are handled one after the other, so only the last one can be recorded without having been forwarded: it is
-    forwarded again. Where entries are missing (a trimmed topic), processing goes back to the hole.
+    forwarded again. Where entries are missing (a trimmed topic), processing goes back to the hole, but what stood in it was
+    forwarded: done again under rules that have changed since, its events would be counted in two issues.
     """
     if not entries:
         return Resumption(None, {})
     newest = max(entries, key=lambda entry: entry.last)
     hole = first_hole((Span(entry.first, entry.last) for entry in entries), start)
-    next_offset = max(start, hole if hole <= newest.last else newest.take)
+    next_offset = max(start, min(hole, newest.take))
     decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
-    return Resumption(next_offset, decided)
+    return Resumption(next_offset, decided, newest.take, hole <= newest.last, newest.past)

@@ -14,16 +14,25 @@ from msgspec.structs import replace
 
 from processors.bundles import bundles
 from processors.deadletter import LIMIT, PARTITION, WINDOW, DeadLetterLimit, TooManyBad, letters
-from processors.decided import Emission, GroupedEvent, Message, source_place
-from processors.dedupe import Dedupe, resumption
+from processors.decided import Emission, GroupedEvent, LogChanged, Message, source_place
+from processors.dedupe import Dedupe, Resumption, resumption
 from processors.entries import Entries
 from processors.forms import id_text
 from processors.forward import Forwarder, Written
 from processors.grouping import Grouper
 from processors.metrics import Metrics
 from processors.names import Names
+from processors.past import GroupedTail, Past
 from processors.positions import Gap
-from processors.seen import SeenEntry, decode_entry, decode_horizon, encode, entry_key, horizon_key, is_entry
+from processors.seen import (
+    SeenEntry,
+    decode_entry,
+    decode_horizon,
+    encode,
+    entry_key,
+    horizon_key,
+    is_entry,
+)
 from processors.tables import BatchTable
 from processors.take import PartitionState, Source, due, process
 from schemas.chunks import SOURCE_HEADER
@@ -44,6 +53,7 @@ class GrouperWorker:
         seen: BatchTable,
         forwarder: Forwarder,
         grouper: Grouper,
+        grouped: GroupedTail,
         metrics: Metrics,
         *,
         days: int,
@@ -54,6 +64,7 @@ class GrouperWorker:
         self._seen = seen
         self._forwarder = forwarder
         self._grouper = grouper
+        self._grouped = grouped
         self._metrics = metrics
         self._days = days
         self._each = each
@@ -77,8 +88,12 @@ class GrouperWorker:
             del self._entries[partition]
             self._metrics.forget(partition, self._names.events, self._names.deltas)
 
-    def restore(self, partition: int, log_start: int) -> int:
-        """Take up a partition from its recovered table; returns how many ids it remembers."""
+    async def restore(self, partition: int, log_start: int, log_end: int) -> int:
+        """Take up a partition from its recovered table; returns how many ids it remembers.
+
+        Raises KafkaError, TimeoutError or Lost where what was forwarded before a loss of the table can't be found out, LogChanged
+        where it was forwarded from another log.
+        """
         part = self._seen.part(partition)
         entries = {key: decode_entry(value) for key, value in part.items() if is_entry(key)}
         horizon = part.get(horizon_key(partition))
@@ -89,11 +104,22 @@ class GrouperWorker:
         if resumed.next_offset is None and log_start:
             self._metrics.rebuilt.labels(STAGE).inc()
         next_offset = log_start if resumed.next_offset is None else resumed.next_offset
-        self._states[partition] = PartitionState(partition, dedupe, next_offset, resumed.decided)
+        past = await self._before(partition, resumed, next_offset)
+        if past.last >= log_end:
+            raise LogChanged(f"events/{partition} ends at {log_end}, but {past.last} stands in grouped")
+        self._states[partition] = PartitionState(partition, dedupe, next_offset, resumed.decided, past)
         self._entries[partition] = Entries(partition, entries)
         self._limit.recall(_latest(entries.values()))
         self._measure(partition)
         return len(dedupe)
+
+    async def _before(self, partition: int, resumed: Resumption, next_offset: int) -> Past:
+        """What was forwarded before the table was lost, or while it is being built again after that."""
+        known = resumed.past
+        found = await self._grouped.read(partition, known) if resumed.lost or known else None
+        if found is None or found.last < next_offset:
+            return Past(resumed.forwarded)
+        return found._replace(since=max(found.since, resumed.forwarded))
 
     async def take(self, by_partition: Mapping[int, Sequence[Source]]) -> None:
         """Handle records of several partitions. On return all that follows from them is safe.

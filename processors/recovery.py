@@ -60,7 +60,7 @@ class Recovery:
         await self._gate.close(seconds)
 
     async def restore(self, consumer: Any, partitions: set[int]) -> None:
-        """Take up new partitions. Raises LogTooShort, and IssuesLost."""
+        """Take up new partitions. Raises LogTooShort and IssuesLost, and what the grouper raises."""
         fresh = sorted(partitions - self._grouper.partitions)
         sources = [TP(topic, p) for p in fresh for topic in (self._names.events, self._names.deltas)]
         starts = await consumer.earliest_offsets(*sources)
@@ -68,7 +68,7 @@ class Recovery:
         ids = 0
         for partition in fresh:
             events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
-            ids += self._grouper.restore(partition, starts[events] or 0)
+            ids += await self._grouper.restore(partition, starts[events] or 0, ends[events] or 0)
             await asyncio.sleep(0)
             if not self._aggregator.restore(partition, starts[deltas] or 0):
                 log.warning(

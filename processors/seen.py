@@ -44,13 +44,15 @@ class SeenEntry(Struct, array_like=True, frozen=True):
     `watermark_ms` is the log's clock after them: the greatest record timestamp so far; all of an entry lies in one of its
     days. `take` is the first offset that was handled together with these, in this entry or one before it, or the one after them
     once all of them is known to be forwarded. `merged` entries are
-    old: all that is in them has been forwarded.
+    old: all that is in them has been forwarded. `past` is `since` and `last` of a `processors.past.Past` in entries that are written
+    again after the topic was emptied: records up to `last` were decided before.
     """
 
     watermark_ms: int
     take: int
     records: list[SeenRecord]
     merged: bool = False
+    past: tuple[int, int] | None = None
 
     @property
     def first(self) -> int:

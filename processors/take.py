@@ -1,18 +1,21 @@
 """The pure part of a take: what one partition's records become. No I/O and no clock; effects follow in `processors.grouper`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
+from zlib import crc32
 
 import msgspec
 
-from processors.decided import Emission
+from processors.decided import Emission, LogChanged
 from processors.dedupe import DAY_MS, Decision, Dedupe, Incoming
 from processors.grouping import Grouper
+from processors.past import Past
 from processors.positions import Gap, Step, step
 from processors.seen import SeenEntry, SeenRecord
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, decode_chunk
 
 ID_BYTES: Final = 16
+NO_CHUNK: Final = "not a chunk when it was read first"
 MAX_PROJECT: Final = 1 << 32
 
 
@@ -31,15 +34,24 @@ class BadRecord(Exception):
 
 
 class PartitionState:
-    """What is known of one partition of `events`: the offset that is due, the ids seen, and decisions recorded earlier."""
+    """What is known of one partition of `events`: the offset that is due, the ids seen, and decisions recorded earlier.
+
+    Of records that `past` knows as forwarded only ids are remembered.
+    """
 
     def __init__(
-        self, partition: int, dedupe: Dedupe, next_offset: int, decided: dict[int, SeenRecord]
+        self,
+        partition: int,
+        dedupe: Dedupe,
+        next_offset: int,
+        decided: dict[int, SeenRecord],
+        past: Past = Past(),  # noqa: B008 - it never changes
     ) -> None:
         self.partition = partition
         self.dedupe = dedupe
         self.next_offset = next_offset
         self.decided = decided
+        self.past = past
 
 
 def read_chunk(source: Source) -> list[ChunkEvent]:
@@ -70,29 +82,37 @@ def due(state: PartitionState, sources: Sequence[Source]) -> list[Source]:
 
 
 def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, emission: Emission) -> None:
-    """Decide about consecutive records that are due and put all that follows from them into `emission`."""
+    """Decide about consecutive records that are due and put all that follows from them into `emission`. Raises LogChanged."""
     chunks: list[list[ChunkEvent] | BadRecord] = []
     for source in sources:
         try:
             chunks.append(read_chunk(source))
         except BadRecord as error:
             chunks.append(error)
+    # What was forwarded before goes nowhere.
+    nowhere, past = Emission(state.partition), state.past
     decisions = iter(state.dedupe.decide(list(_undecided(state, sources, chunks))))
     fresh: list[tuple[int, SeenRecord]] = []
     for source, chunk in zip(sources, chunks, strict=True):
         known = state.decided.pop(source.offset, None)
         decision = next(decisions) if known is None else None
-        if isinstance(chunk, BadRecord):
-            emission.bad_record(source, str(chunk))
+        out = emission if source.offset >= past.since else nowhere
+        # What was recorded as no chunk stays one, though a newer version can read it: it comes back from the dead letters.
+        unread = known is not None and not known.total and chunk
+        if isinstance(chunk, BadRecord) or unread:
+            out.bad_record(source, str(chunk) if isinstance(chunk, BadRecord) else NO_CHUNK)
             record = SeenRecord(source.offset, 0, [], b"")
         else:
-            record = emission.record(source, chunk, known or _open(source, chunk, decision), grouper)
+            told = None if known else _told(state, source)
+            record = out.record(source, chunk, known or _open(source, chunk, decision), grouper, told)
         if decision is not None:
             _forget_dead(state, decision, record)
             fresh.append((decision.watermark_ms, record))
+    # While what was decided before is not all taken up again, entries say so: after them nothing else would.
+    noted = (past.since, past.last) if state.next_offset <= past.last else None
     state.next_offset += len(sources)
     # Records decided earlier may stand before the fresh ones: a crash from here on leaves them unforwarded too.
-    emission.entries = _entries(fresh, sources[0].offset if sources else 0)
+    emission.entries = _entries(fresh, sources[0].offset if sources else 0, noted)
 
 
 def _undecided(
@@ -105,6 +125,17 @@ def _undecided(
         for source, chunk in zip(sources, chunks, strict=True)
         if source.offset not in state.decided
     ]
+
+
+def _told(state: PartitionState, source: Source) -> Mapping[int, int] | None:
+    """The fingerprints of what was forwarded of a record, if that is known. Raises LogChanged."""
+    past = state.past
+    if not past.since <= source.offset <= past.last:
+        return None
+    told = past.told.get(source.offset)
+    if told is not None and told.crc != crc32(source.value):
+        raise LogChanged(f"events/{state.partition}/{source.offset} is not what stands in grouped")
+    return {} if told is None else told.values
 
 
 def _open(source: Source, chunk: list[ChunkEvent], decision: Decision | None) -> SeenRecord:
@@ -123,13 +154,13 @@ def _forget_dead(state: PartitionState, decision: Decision, record: SeenRecord) 
             state.dedupe.forget(decision.keys[place * ID_BYTES : (place + 1) * ID_BYTES])
 
 
-def _entries(fresh: list[tuple[int, SeenRecord]], take: int) -> list[SeenEntry]:
+def _entries(fresh: list[tuple[int, SeenRecord]], take: int, past: tuple[int, int] | None) -> list[SeenEntry]:
     """The records as entries, each of one day of the log; `take` is the first offset that was handled together with them."""
     entries: list[SeenEntry] = []
     day = -1
     for watermark_ms, record in fresh:
         if watermark_ms // DAY_MS != day:
             day = watermark_ms // DAY_MS
-            entries.append(SeenEntry(watermark_ms, take, []))
+            entries.append(SeenEntry(watermark_ms, take, [], past=past))
         entries[-1].records.append(record)
     return entries

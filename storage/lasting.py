@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from storage.client import Client, scalar
+from storage.erase.past import ERASED
 from storage.reconcile import BOUNDED
 
 EVENTS_AT_ONCE: Final = 500_000
@@ -22,9 +23,7 @@ _COUNTED: Final = """
         groupUniqArrayIf(user_hash, user_hash != 0)
     FROM events WHERE project_id = {project:UInt32} AND fingerprint % {parts:UInt32} = {part:UInt32}
     GROUP BY fingerprint"""
-_ERASED: Final = (
-    "SELECT project_id, fingerprint, sum(n) FROM erased_counts FINAL GROUP BY project_id, fingerprint"
-)
+_ERASED: Final = f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608 - our own text
 _ERASED_IDS: Final = """
     SELECT project_id, id, toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000 FROM erased_events FINAL
     WHERE day >= toDate(fromUnixTimestamp64Milli({since:Int64}, 'UTC'))"""
@@ -114,7 +113,7 @@ class Change(Struct, frozen=True):
 
 
 def counted(client: Client) -> Iterator[Counted]:
-    """The figures of each fingerprint, counted from its events; erased ones still count. Raises ClickHouseError."""
+    """The figures of each fingerprint, counted from its events; erased ones still count, also those of an erasure that has not ended. Raises ClickHouseError."""
     gone = {(project, fingerprint): n for project, fingerprint, n in client.query(_ERASED).result_rows}
     for project, events in client.query(_SIZES, settings=dict(BOUNDED)).result_rows:
         parts = 1 + events // EVENTS_AT_ONCE

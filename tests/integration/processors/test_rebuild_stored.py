@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -213,14 +214,25 @@ async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipel
         await eventually(pipeline.stored, timeout=60)
     assert worker.stop() == 0
     one = next(one for one in lasting.counted(pipeline.client) if one.project == 7)
+    ended_before, under_way = uuid4(), uuid4()
     pipeline.client.command(
-        f"INSERT INTO erased_counts VALUES (7, today(), {one.fingerprint}, generateUUIDv4(), 3)"
+        f"INSERT INTO erased_counts VALUES (7, today(), {one.fingerprint}, '{ended_before}', 3)"
+    )
+    # Of the three that the other one has listed, two are gone.
+    there = int(pipeline.client.query("SELECT any(id) FROM events WHERE project_id = 7").result_rows[0][0])
+    pipeline.client.command(
+        "INSERT INTO erasing (erasure, project_id, id, fingerprint, ts, received) VALUES "
+        + ", ".join(f"('{under_way}', 7, {i}, {one.fingerprint}, now(), now())" for i in (1, 2, there))
+    )
+    pipeline.client.command(
+        "INSERT INTO erasures (project_id, id, kind, stage, version) VALUES "
+        f"(7, '{ended_before}', 'user', 'done', 1), (7, '{under_way}', 'user', 'deleting', 1)"
     )
     pipeline.client.command("INSERT INTO erased_events VALUES (7, 12345, today())")
     again = next(
         o for o in lasting.counted(pipeline.client) if (o.project, o.fingerprint) == (7, one.fingerprint)
     )
-    assert again.events == one.events + 3
+    assert again.events == one.events + 3 + 2
     found = list(lasting.ids(pipeline.client, 0, now_ms() + 1))
     assert {(project, identity) for project, identity, _ in found} == feed.ids | {
         (7, (12345).to_bytes(16, "big"))

@@ -11,6 +11,7 @@ from processors.forward import Forwarder
 from processors.grouper import GrouperWorker
 from processors.grouping import Grouper
 from processors.metrics import Metrics
+from processors.past import GroupedTail, Past, Told
 from processors.tables import BatchTable
 from processors.take import Source
 from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
@@ -35,6 +36,22 @@ def registry(rules: Sequence[GroupingRule] = (), discarded: Sequence[str] = ()) 
     return projects
 
 
+class MemoryTail:
+    """What `GroupedTail` does, in memory."""
+
+    def __init__(self, memory: Memory, reach: int) -> None:
+        self._memory = memory
+        self._reach = reach
+
+    async def read(self, partition: int, known: tuple[int, int] | None = None) -> Past | None:
+        """What `grouped` tells."""
+        messages = self._memory.topics.get(("grouped", partition), [])
+        told = [Told.of(decode_grouped(message.value or b"")) for message in messages]
+        if not told:
+            return None
+        return Past.known(*known, told) if known else Past.by(told, self._reach, whole=True)
+
+
 class GrouperWorld:
     """A worker, its log, and what it wrote as readers see it that compare source positions."""
 
@@ -42,6 +59,7 @@ class GrouperWorld:
         self.memory = Memory()
         self.log: list[Source] = []
         self.begins = 0
+        self.reach = 8
         self.projects = registry()
         self._each = each
 
@@ -62,11 +80,12 @@ class GrouperWorld:
             cast(BatchTable, seen),
             cast(Forwarder, MemoryForwarder(self.memory)),
             Grouper(self.projects),
+            cast(GroupedTail, MemoryTail(self.memory, self.reach)),
             self.metrics,
             days=7,
             each=self._each,
         )
-        self.worker.restore(PARTITION, self.begins)
+        await self.worker.restore(PARTITION, self.begins, len(self.log))
 
     async def work(self, most: int = 48) -> bool:
         """One take; whether there was anything for it."""
@@ -87,6 +106,16 @@ class GrouperWorld:
             found = self.memory.topics[place]
             self.memory.topics[place] = found[len(found) - keep :]
 
+    def table(self) -> dict[bytes, bytes]:
+        """What the topic `seen` says."""
+        seen = MemoryTable(self.memory, "seen")
+        seen.recover()
+        return dict(seen.part(PARTITION))
+
+    def chunks(self) -> list[list[ChunkEvent]]:
+        """The events of each record."""
+        return [decode_chunk(one.value) for one in self.log]
+
     def written(self, topic: str) -> list[Message]:
         """All records of a topic."""
         return [m for (name, _), found in sorted(self.memory.topics.items()) if name == topic for m in found]
@@ -99,6 +128,10 @@ class GrouperWorld:
             if not found or chunk.offset > found[-1].offset:
                 found.append(chunk)
         return found
+
+    def rule(self) -> None:
+        """From the next start on a rule makes all events one issue."""
+        self.projects = registry([GroupingRule(name="one", match="type:*", fingerprint=("all",))])
 
     def stored(self) -> Counter[bytes]:
         """How often each id was forwarded."""

@@ -85,3 +85,16 @@ async def test_an_event_of_a_record_of_its_own_has_the_same_source_position_when
     places = [dict(record.headers)["source"] for record in records]
     assert places == [b"1/0", b"1/0", b"1/2"] * 2
     assert [record.key for record in records[:3]] == [record.key for record in records[3:]]
+
+
+async def test_a_record_that_was_no_chunk_to_an_older_version_stays_set_aside() -> None:
+    world = GrouperWorld()
+    world.send([carried(1)], BAD, [carried(2)])
+    await world.start()
+    await world.settle()
+    world.log[1] = world.log[0]._replace(offset=1)
+    await world.start()
+    await world.settle()
+    assert world.letters() == [1, 1]
+    assert set(world.stored().values()) == {1}
+    assert world.outcomes() == {"accepted": 2}
