@@ -21,7 +21,7 @@ from processors.forms import decode_event, grouping_event
 from processors.seen import DeltasPosition, decode_position, deltas_key, encode
 from schemas.chunks import SOURCE_HEADER
 from schemas.issues import IssueRecord, encode_json
-from schemas.kafka import calm, client_options, name_of
+from schemas.kafka import calm, client_options, committed_offsets, name_of
 from schemas.payload import BadPayload, decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
@@ -214,7 +214,7 @@ async def _commits(
     calm(admin._client)
     await admin.start()
     try:
-        found = await admin.list_consumer_group_offsets(group, partitions=places)
+        found = await committed_offsets(admin, group, places)
     finally:
         await admin.close()
     return {place: (found[place].offset, found[place].metadata or "") for place in places}

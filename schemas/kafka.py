@@ -4,12 +4,14 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import GroupLoadInProgressError, KafkaError
+from aiokafka.structs import OffsetAndMetadata
 
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings
@@ -19,6 +21,7 @@ log = logging.getLogger(__name__)
 
 METADATA_PAUSE_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
+_LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _LOOK_SECONDS: Final = 3.0
 """Between two questions where a followed topic ends: what was read says nothing while nobody writes, or nobody answers."""
 _ANSWER_SECONDS: Final = 5.0
@@ -45,6 +48,26 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
     if settings.kafka_security_protocol.endswith("SSL"):
         options["ssl_context"] = ssl.create_default_context(cafile=settings.kafka_ca_file or None)
     return options
+
+
+async def committed_offsets(
+    admin: AIOKafkaAdminClient, group: str, places: Iterable[TopicPartition]
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What a group has committed of each of `places`, -1 where it has nothing. Raises KafkaError.
+
+    A coordinator that is still loading, after a broker's death, answers with an error that aiokafka 0.14 passes over, and without any
+    partition; taken for "nothing committed", everything would be read again. A broker that knows names each partition.
+    """
+    asked = list(places)
+    for pause in (*_LOADING_PAUSES_SECONDS, None):
+        found: dict[TopicPartition, OffsetAndMetadata] = await admin.list_consumer_group_offsets(
+            group, partitions=asked
+        )
+        if found.keys() >= set(asked):
+            return found
+        if pause is not None:
+            await asyncio.sleep(pause)
+    raise GroupLoadInProgressError(f"the coordinator of {group} doesn't tell its offsets yet")
 
 
 def calm(client: Any) -> None:

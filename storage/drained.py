@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 
-from schemas.kafka import calm, client_options, name_of
+from schemas.kafka import calm, client_options, committed_offsets, name_of
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
@@ -97,7 +97,6 @@ async def _behind(
     if not ends:
         return 0
     begins = await consumer.beginning_offsets(list(ends))
-    committed = await admin.list_consumer_group_offsets(group, partitions=list(ends))
+    committed = await committed_offsets(admin, group, ends)
     # Without a commit a group starts at the beginning; an end without records left has nothing to be read.
-    known = {p: committed[p].offset for p in ends if p in committed}
-    return sum(max(0, end - max(known.get(p, 0), begins[p])) for p, end in ends.items())
+    return sum(max(0, end - max(committed[p].offset, begins[p])) for p, end in ends.items())

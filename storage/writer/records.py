@@ -153,7 +153,9 @@ class RecordsWriter:
                 await self._insert(topic, records)
             ended = time.monotonic()
             last = Last(ended - started, sum(map(len, got.values())), ended)
-            for place, records in got.items():
+            # A rebalance during the insert may have taken some away; what is committed then is refused.
+            for place in got.keys() & consumer.assignment():
+                records = got[place]
                 behind = max(0, (consumer.highwater(place) or 0) - records[-1].offset - 1)
                 self._metrics.lag.labels(place.topic, place.partition).set(behind)
             await commit(consumer, {place: records[-1].offset + 1 for place, records in got.items()})

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
-from schemas.kafka import calm, client_options, name_of
+from schemas.kafka import calm, client_options, committed_offsets, name_of
 from schemas.settings import WriterSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
 from storage.writer.commit import COMMIT_SECONDS, commit, leave
@@ -134,7 +134,7 @@ class GroupedSource:
         await admin.start()
         try:
             places = [TopicPartition(self.topic, partition) for partition in sorted(partitions)]
-            found = await admin.list_consumer_group_offsets(self._group, partitions=places)
+            found = await committed_offsets(admin, self._group, places)
         finally:
             await admin.close()
         return {
