@@ -4,8 +4,7 @@ The processors must be stopped and the writer must have read everything: then Cl
 positions, no less and no more, and counting can go on from there.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import click
@@ -21,7 +20,7 @@ from processors.forms import decode_event, grouping_event
 from processors.seen import DeltasPosition, decode_position, deltas_key, encode
 from schemas.chunks import SOURCE_HEADER
 from schemas.issues import IssueRecord, encode_json
-from schemas.kafka import calm, client_options, committed_offsets, name_of
+from schemas.kafka import calm, client_options, committed_offsets, name_of, reading
 from schemas.payload import BadPayload, decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
@@ -82,7 +81,7 @@ async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
     """Up to where each partition of `issue-deltas` is folded, as the topic `seen` has it. Raises KafkaError."""
     found: dict[int, DeltasPosition] = {}
     table = await _places(settings, name_of(settings, Topic.SEEN))
-    async with _reader(settings) as consumer:
+    async with reading(settings) as consumer:
         ends = await consumer.end_offsets(table)
         consumer.assign(table)
         await consumer.seek_to_beginning(*table)
@@ -163,7 +162,7 @@ async def _covered(need: Need) -> Covered:
         raise click.ClickException(
             f"the writer is {lag.records:,} records behind on {lag.topic}: let it run until `svc reconcile` says that it isn't"
         )
-    async with _reader(need.processors) as consumer:
+    async with reading(need.processors) as consumer:
         events = await _sources(need, consumer)
     return Covered(events, await _deltas(need, list(events)))
 
@@ -232,22 +231,6 @@ async def _places(settings: ProcessorsSettings, topic: str) -> list[TopicPartiti
     if not places:
         raise click.ClickException(f"there is no topic {topic}: run `svc migrate`")
     return sorted(places)
-
-
-@asynccontextmanager
-async def _reader(settings: ProcessorsSettings) -> AsyncIterator[AIOKafkaConsumer]:
-    consumer = AIOKafkaConsumer(
-        **client_options(settings),
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        max_partition_fetch_bytes=MAX_RECORD_BYTES,
-    )
-    calm(consumer._client)
-    await consumer.start()
-    try:
-        yield consumer
-    finally:
-        await consumer.stop()
 
 
 def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, ...]]]:

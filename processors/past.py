@@ -15,9 +15,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from processors.names import Names
 from schemas.chunks import GroupedChunk, decode_grouped
-from schemas.kafka import calm, client_options
+from schemas.kafka import reading
 from schemas.settings import ProcessorsSettings
-from schemas.topics import MAX_RECORD_BYTES
 
 LEAST_REACH: Final = 256
 """Records that are forwarded again at least: more than are handled together."""
@@ -77,19 +76,8 @@ class GroupedTail:
 
         `known` are `since` and `last` as an earlier process has found them.
         """
-        consumer = AIOKafkaConsumer(
-            **client_options(self._settings),
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=MAX_RECORD_BYTES,
-        )
-        calm(consumer._client)
-        await consumer.start()
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await self._read(consumer, TopicPartition(self._topic, partition), known)
-        finally:
-            await consumer.stop()
+        async with reading(self._settings) as consumer, asyncio.timeout(ANSWER_SECONDS):
+            return await self._read(consumer, TopicPartition(self._topic, partition), known)
 
     async def _read(
         self, consumer: AIOKafkaConsumer, place: TopicPartition, known: tuple[int, int] | None

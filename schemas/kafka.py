@@ -4,8 +4,8 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -48,6 +48,24 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
     if settings.kafka_security_protocol.endswith("SSL"):
         options["ssl_context"] = ssl.create_default_context(cafile=settings.kafka_ca_file or None)
     return options
+
+
+@asynccontextmanager
+async def reading(settings: KafkaSettings, *topics: Topic) -> AsyncIterator[AIOKafkaConsumer]:
+    """A started consumer without a group, of these topics' partitions or of none yet. Raises KafkaError."""
+    consumer = AIOKafkaConsumer(
+        *(name_of(settings, topic) for topic in topics),
+        **client_options(settings),
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=MAX_RECORD_BYTES,
+    )
+    calm(consumer._client)
+    try:
+        await consumer.start()
+        yield consumer
+    finally:
+        await consumer.stop()
 
 
 async def committed_offsets(

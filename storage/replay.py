@@ -9,10 +9,10 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer
 
 from schemas.issues import decode_issue
-from schemas.kafka import calm, client_options, follow_projects, name_of
+from schemas.kafka import follow_projects, reading
 from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.complete import complete
 from storage.erase.past import projects
@@ -30,9 +30,9 @@ async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, 
     """
     registry = ProjectRegistry()
     done: dict[str, int] = {}
-    async with _following(settings, registry), _reading(settings, Topic.GROUPED) as records:
+    async with _following(settings, registry), reading(settings, Topic.GROUPED) as consumer:
         block, seen = Block(RegistryRetention(registry)), dict[int, int]()
-        async for record in records:
+        async for record in _records(consumer):
             seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
             if len(block) >= _BLOCK_ROWS:
                 _complete(client, block, done)
@@ -48,8 +48,12 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
     Issues of erased projects stay away.
     """
     gone = projects(client)
-    async with _reading(settings, Topic.ISSUES) as records:
-        rows = [issue_row(decode_issue(record.value)) async for record in records if record.value is not None]
+    async with reading(settings, Topic.ISSUES) as consumer:
+        rows = [
+            issue_row(decode_issue(record.value))
+            async for record in _records(consumer)
+            if record.value is not None
+        ]
     rows = [row for row in rows if row[0] not in gone]
     kept = newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
     for first in range(0, len(kept), _BLOCK_ROWS):
@@ -75,25 +79,8 @@ async def _following(settings: WriterSettings, registry: ProjectRegistry) -> Asy
         await asyncio.wait([task])
 
 
-@asynccontextmanager
-async def _reading(settings: WriterSettings, topic: Topic) -> AsyncIterator[AsyncIterator[Any]]:
-    """All records of a topic from its beginning to where it ends now."""
-    consumer = AIOKafkaConsumer(
-        name_of(settings, topic),
-        **client_options(settings),
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        max_partition_fetch_bytes=MAX_RECORD_BYTES,
-    )
-    calm(consumer._client)
-    await consumer.start()
-    try:
-        yield _records(consumer)
-    finally:
-        await consumer.stop()
-
-
 async def _records(consumer: AIOKafkaConsumer) -> AsyncIterator[Any]:
+    """All records from the beginning to where the topic ends now."""
     places = consumer.assignment()
     ends = await consumer.end_offsets(places)
     while any([await consumer.position(place) < ends[place] for place in places]):

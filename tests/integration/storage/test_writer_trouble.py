@@ -200,7 +200,6 @@ async def plan_again(stage: Stage, at_ms: int = 1) -> None:
 
 async def commit_again(stage: Stage, metadata: Callable[[Mapping[int, int]], str]) -> None:
     """Commit the beginning of each partition that has records, with what `metadata` makes of their ends."""
-
     consumer = AIOKafkaConsumer(
         bootstrap_servers=stage.settings.kafka_bootstrap,
         group_id=stage.settings.writer_group,
