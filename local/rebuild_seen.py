@@ -5,11 +5,11 @@ one block of ids each, and the horizon says that nothing before them is missed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from processors.dedupe import DAY_MS
 from processors.entries import BLOCK_IDS
 from processors.idkeys import KEY_BYTES, id_keys
+from processors.logclock import DAY_MS
 from processors.seen import SeenEntry, SeenRecord, encode, entry_key, horizon_key
 from schemas.ids import event_partition
 
@@ -17,17 +17,23 @@ _TOGETHER = 10_000
 
 
 class Ids:
-    """Keys by partition of `events` and day of receipt."""
+    """Keys by partition of `events` and day of the log.
 
-    def __init__(self, partitions: int) -> None:
+    `received` are the days of receipt, the newest first. As in the log, a day without events is not counted; and none of them is
+    older than `days`, the window, so that no id is forgotten because one event has an invented time of receipt.
+    """
+
+    def __init__(self, partitions: int, received: Sequence[int], days: int) -> None:
         self._partitions = partitions
+        self._received = received
+        self._days = days
         self._keys: dict[int, dict[int, bytearray]] = defaultdict(lambda: defaultdict(bytearray))
         self._waiting: dict[tuple[int, int], list[tuple[int, bytes]]] = defaultdict(list)
 
     def add(self, events: Iterable[tuple[int, bytes, int]]) -> None:
         """Projects, 16-byte ids and times of receipt (Unix ms), each id of a project once."""
         for project, identity, received_ms in events:
-            place = (event_partition(project, identity, self._partitions), received_ms // DAY_MS)
+            place = (event_partition(project, identity, self._partitions), self._day(received_ms // DAY_MS))
             waiting = self._waiting[place]
             waiting.append((project, identity))
             if len(waiting) == _TOGETHER:
@@ -40,6 +46,10 @@ class Ids:
         for day, keys in sorted(self._keys[partition].items()):
             for start in range(0, len(keys), BLOCK_IDS * KEY_BYTES):
                 yield day, bytes(keys[start : start + BLOCK_IDS * KEY_BYTES])
+
+    def _day(self, received: int) -> int:
+        newer = sum(day > received for day in self._received)
+        return self._received[0] - min(newer, self._days)
 
     def _settle(self, place: tuple[int, int]) -> None:
         waiting = self._waiting.pop(place)

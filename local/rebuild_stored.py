@@ -15,8 +15,8 @@ from msgspec import Struct
 from grouping.fingerprint import culprit, fingerprint
 from local.rebuild_issues import Covered, Sources, rebuilt
 from local.rebuild_seen import Ids, entries
-from processors.dedupe import DAY_MS
 from processors.forms import decode_event, grouping_event
+from processors.logclock import DAY_MS
 from processors.seen import DeltasPosition, decode_position, deltas_key, encode
 from schemas.chunks import SOURCE_HEADER
 from schemas.issues import IssueRecord, encode_json
@@ -113,16 +113,17 @@ async def seen(need: Need) -> list[Message]:
     covered = await _covered(need)
     client = open_client(need.writer.clickhouse_url)
     try:
-        latest = lasting.latest(client)
-        oldest_day = latest // DAY_MS - need.processors.dedupe_days
-        known = Ids(len(covered.events))
-        known.add(lasting.ids(client, oldest_day * DAY_MS, latest + 1))
+        days = need.processors.dedupe_days
+        # One more than the window has: the newest may be that of an edge whose clock was wrong.
+        received = lasting.received_days(client, days + 2) or [0]
+        known = Ids(len(covered.events), received, days)
+        known.add(lasting.ids(client, received[-1] * DAY_MS))
     finally:
         client.close()
     return [
         (partition, key, value)
         for partition, last in covered.events.items()
-        for key, value in entries(partition, last, known.blocks(partition), latest // DAY_MS)
+        for key, value in entries(partition, last, known.blocks(partition), received[0])
     ]
 
 

@@ -1,18 +1,17 @@
 """Dropping repeats: the same prefix of the log gives the same decisions, on any worker, after any crash, at any time of day.
 
-Time is the log's own: the greatest record timestamp seen so far in the partition. Ids are kept by its day and a whole day is
-forgotten when it lies more than the window behind, so an id is remembered for the window and up to a day longer.
+Time is the log's own (`processors.logclock`). Ids are kept by its day and a whole day is forgotten when it lies more than the
+window behind, so an id is remembered for the window and up to a day longer, and longer still where records are few.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from processors.idindex import IdIndex
 from processors.idkeys import KEY_BYTES, id_keys
+from processors.logclock import LogClock, advanced, started
 from processors.positions import Span, first_hole
 from processors.seen import SeenEntry, SeenRecord
-
-DAY_MS: Final = 86_400_000
 
 
 class Incoming(NamedTuple):
@@ -25,11 +24,15 @@ class Incoming(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Which positions of a record carry ids for the first time, their joined keys, and the log's clock at the record."""
+    """Which positions of a record carry ids for the first time, their joined keys, and the log's clock when they were added.
+
+    `watermark_ms` is the greatest record timestamp so far.
+    """
 
     new: list[int]
     keys: bytes
     watermark_ms: int
+    clock: LogClock
 
 
 class Dedupe:
@@ -38,7 +41,8 @@ class Dedupe:
     def __init__(self, days: int) -> None:
         self._days = days
         self._index = IdIndex()
-        self.watermark_ms = 0
+        self._clock: LogClock | None = None
+        self._watermark_ms = 0
 
     def __len__(self) -> int:
         return len(self._index)
@@ -51,31 +55,33 @@ class Dedupe:
     @property
     def oldest_day(self) -> int:
         """The first day that is still remembered."""
-        return self.watermark_ms // DAY_MS - self._days
+        return 0 if self._clock is None else self._clock.day - self._days
 
     def decide(self, records: Sequence[Incoming]) -> list[Decision]:
         """Decisions about consecutive records, in order; their ids count as seen from here on."""
         decisions: list[Decision] = []
-        for day, clock, together in self._by_day(records):
-            self._index.forget_before(day - self._days)
+        for clock, watermark_ms, together in self._by_day(records):
+            self._index.forget_before(clock.day - self._days)
             projects = [p for record in together for p in record.projects]
             ids = [i for record in together for i in record.ids]
             keys = id_keys(projects, ids) if ids else b""
-            decisions += _shared(together, keys, self._index.new(day, keys) if ids else [], clock)
+            new = self._index.new(clock.day, keys) if ids else []
+            decisions += _shared(together, keys, new, watermark_ms, clock)
         return decisions
 
-    def _by_day(self, records: Sequence[Incoming]) -> Iterable[tuple[int, int, list[Incoming]]]:
-        """Runs of records in the same day of the log, with the clock after each run; moves the watermark."""
+    def _by_day(self, records: Sequence[Incoming]) -> Iterable[tuple[LogClock, int, list[Incoming]]]:
+        """Runs of records in the same day of the log, with the clock and the watermark after each run; moves both."""
         group: list[Incoming] = []
         for record in records:
-            clock = self.watermark_ms
-            self.watermark_ms = max(clock, record.timestamp_ms)
-            if group and self.watermark_ms // DAY_MS != clock // DAY_MS:
-                yield clock // DAY_MS, clock, group
+            before = self._clock or started(record.offset, record.timestamp_ms)
+            self._clock = advanced(before, record.offset, record.timestamp_ms)
+            if group and self._clock.day != before.day:
+                yield before, self._watermark_ms, group
                 group = []
+            self._watermark_ms = max(self._watermark_ms, record.timestamp_ms)
             group.append(record)
-        if group:
-            yield self.watermark_ms // DAY_MS, self.watermark_ms, group
+        if group and self._clock is not None:
+            yield self._clock, self._watermark_ms, group
 
     def forget(self, key: bytes) -> None:
         """Take back an id that `decide` has just added: its event could not be processed and may be sent again."""
@@ -83,25 +89,26 @@ class Dedupe:
 
     def restore(self, entries: Iterable[SeenEntry]) -> None:
         """Take up what recorded entries say. Repeating an entry, or part of it, changes nothing."""
-        entries = sorted(entries, key=lambda entry: entry.watermark_ms)
-        if entries:
-            self.watermark_ms = max(self.watermark_ms, entries[-1].watermark_ms)
+        entries = sorted(entries, key=lambda entry: (entry.day, entry.last))
+        for entry in entries[-1:]:
+            if self._clock is None or entry.day >= self._clock.day:
+                self._clock = entry.clock or LogClock(entry.day, entry.day, entry.last + 1)
+            self._watermark_ms = max(self._watermark_ms, entry.watermark_ms)
         by_day: dict[int, dict[int, bytes]] = {}
         taken: set[int] = set()
         for entry in entries:
-            day = entry.watermark_ms // DAY_MS
-            if day < self.oldest_day:
+            if entry.day < self.oldest_day:
                 continue
             for record in entry.records:
                 if record.keys and record.offset not in taken:
                     taken.add(record.offset)
-                    by_day.setdefault(day, {})[record.offset] = record.keys
+                    by_day.setdefault(entry.day, {})[record.offset] = record.keys
         for day, keys in by_day.items():
             self._index.restore(day, keys.values())
 
 
 def _shared(
-    records: Sequence[Incoming], keys: bytes, new: list[int], watermark_ms: int
+    records: Sequence[Incoming], keys: bytes, new: list[int], watermark_ms: int, clock: LogClock
 ) -> Iterable[Decision]:
     """The joint answer split by record."""
     at = start = 0
@@ -114,7 +121,7 @@ def _shared(
         mine = keys[start * KEY_BYTES : end * KEY_BYTES]
         if len(positions) < len(record.ids):
             mine = b"".join(mine[i * KEY_BYTES : (i + 1) * KEY_BYTES] for i in positions)
-        yield Decision(positions, mine, watermark_ms)
+        yield Decision(positions, mine, watermark_ms, clock)
         start = end
 
 

@@ -7,7 +7,6 @@ forgotten are removed. Both only write what an overlapping or repeated write cou
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from processors.dedupe import DAY_MS
 from processors.idkeys import KEY_BYTES
 from processors.seen import SeenEntry, SeenRecord, decode_entry, encode, entry_key, horizon_key
 
@@ -35,7 +34,7 @@ class Entries:
         self._small: list[Known] = []
         self._blocks: list[Known] = []
         for key, entry in entries.items():
-            known = Known(entry.first, entry.last, entry.watermark_ms // DAY_MS, key)
+            known = Known(entry.first, entry.last, entry.day, key)
             (self._blocks if entry.merged else self._small).append(known)
         self._small.sort()
         self._blocks.sort()
@@ -44,7 +43,7 @@ class Entries:
         """Entries that have just been recorded."""
         for entry in entries:
             key = entry_key(self._partition, entry.first, entry.last)
-            self._small.append(Known(entry.first, entry.last, entry.watermark_ms // DAY_MS, key))
+            self._small.append(Known(entry.first, entry.last, entry.day, key))
 
     @property
     def newest(self) -> bytes | None:
@@ -86,16 +85,16 @@ class Entries:
 
     def _merge(self, part: Mapping[bytes, bytes], group: list[Known]) -> tuple[Known, bytes]:
         records: dict[int, SeenRecord] = {}
-        watermark_ms = 0
-        for known in group:
-            entry = decode_entry(part[known.key])
-            watermark_ms = max(watermark_ms, entry.watermark_ms)
+        entries = [decode_entry(part[known.key]) for known in group]
+        for entry in entries:
             for r in entry.records:
                 records[r.offset] = SeenRecord(r.offset, r.total, r.new, r.keys, b"", r.dead)
         ordered = [records[offset] for offset in sorted(records)]
-        entry = SeenEntry(watermark_ms, ordered[0].offset, ordered, merged=True)
+        watermark_ms = max(entry.watermark_ms for entry in entries)
+        clock = max(entries, key=lambda entry: entry.last).clock
+        entry = SeenEntry(watermark_ms, ordered[0].offset, ordered, merged=True, clock=clock)
         key = entry_key(self._partition, entry.first, entry.last)
-        return Known(entry.first, entry.last, watermark_ms // DAY_MS, key), encode(entry)
+        return Known(entry.first, entry.last, entry.day, key), encode(entry)
 
 
 def _take_of(part: Mapping[bytes, bytes], known: Known) -> int:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from processors.idkeys import KEY_BYTES
+from processors.logclock import DAY_MS, LogClock
 
 _SEPARATOR: Final = b"/"
 _DELTAS: Final = b"deltas"
@@ -41,8 +42,8 @@ class SeenRecord(Struct, array_like=True, frozen=True, gc=False):
 class SeenEntry(Struct, array_like=True, frozen=True):
     """Consecutive records of one partition of `events`, decided together.
 
-    `watermark_ms` is the log's clock after them: the greatest record timestamp so far; all of an entry lies in one of its
-    days. `take` is the first offset that was handled together with these, in this entry or one before it, or the one after them
+    `watermark_ms` is the greatest record timestamp so far, and `clock` the log's clock after them (None in entries of older
+    versions, whose day is the watermark's); all of an entry lies in one of its days. `take` is the first offset that was handled together with these, in this entry or one before it, or the one after them
     once all of them is known to be forwarded. `merged` entries are
     old: all that is in them has been forwarded. `past` is `since` and `last` of a `processors.past.Past` in entries that are written
     again after the topic was emptied: records up to `last` were decided before.
@@ -53,6 +54,12 @@ class SeenEntry(Struct, array_like=True, frozen=True):
     records: list[SeenRecord]
     merged: bool = False
     past: tuple[int, int] | None = None
+    clock: LogClock | None = None
+
+    @property
+    def day(self) -> int:
+        """The day of the log."""
+        return self.watermark_ms // DAY_MS if self.clock is None else self.clock.day
 
     @property
     def first(self) -> int:

@@ -7,7 +7,7 @@ from zlib import crc32
 import msgspec
 
 from processors.decided import Emission, LogChanged
-from processors.dedupe import DAY_MS, Decision, Dedupe, Incoming
+from processors.dedupe import Decision, Dedupe, Incoming
 from processors.grouping import Grouper
 from processors.past import Past
 from processors.positions import Gap, Step, step
@@ -92,7 +92,7 @@ def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, 
     # What was forwarded before goes nowhere.
     nowhere, past = Emission(state.partition), state.past
     decisions = iter(state.dedupe.decide(list(_undecided(state, sources, chunks))))
-    fresh: list[tuple[int, SeenRecord]] = []
+    fresh: list[tuple[Decision, SeenRecord]] = []
     for source, chunk in zip(sources, chunks, strict=True):
         known = state.decided.pop(source.offset, None)
         decision = next(decisions) if known is None else None
@@ -107,7 +107,7 @@ def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, 
             record = out.record(source, chunk, known or _open(source, chunk, decision), grouper, told)
         if decision is not None:
             _forget_dead(state, decision, record)
-            fresh.append((decision.watermark_ms, record))
+            fresh.append((decision, record))
     # While what was decided before is not all taken up again, entries say so: after them nothing else would.
     noted = (past.since, past.last) if state.next_offset <= past.last else None
     state.next_offset += len(sources)
@@ -154,13 +154,15 @@ def _forget_dead(state: PartitionState, decision: Decision, record: SeenRecord) 
             state.dedupe.forget(decision.keys[place * ID_BYTES : (place + 1) * ID_BYTES])
 
 
-def _entries(fresh: list[tuple[int, SeenRecord]], take: int, past: tuple[int, int] | None) -> list[SeenEntry]:
+def _entries(
+    fresh: list[tuple[Decision, SeenRecord]], take: int, past: tuple[int, int] | None
+) -> list[SeenEntry]:
     """The records as entries, each of one day of the log; `take` is the first offset that was handled together with them."""
     entries: list[SeenEntry] = []
     day = -1
-    for watermark_ms, record in fresh:
-        if watermark_ms // DAY_MS != day:
-            day = watermark_ms // DAY_MS
-            entries.append(SeenEntry(watermark_ms, take, [], past=past))
+    for decision, record in fresh:
+        if decision.clock.day != day:
+            day = decision.clock.day
+            entries.append(SeenEntry(decision.watermark_ms, take, [], past=past, clock=decision.clock))
         entries[-1].records.append(record)
     return entries

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from storage.client import Client, scalar
+from storage.client import Client
 from storage.erase.past import ERASED
 from storage.reconcile import BOUNDED
 
@@ -43,10 +43,12 @@ _SINCE: Final = """
 _RELEASES: Final = """
     SELECT release FROM issue_day_er WHERE project_id = {project:UInt32} GROUP BY release
     HAVING min(first) <= fromUnixTimestamp64Milli({at:Int64}) AND release != '' ORDER BY min(first), release"""
-_LATEST: Final = "SELECT toUnixTimestamp64Milli(max(received)) FROM events"
+_RECEIVED_DAYS: Final = """
+    SELECT toInt64(intDiv(toUnixTimestamp64Milli(received), 86400000)) AS day FROM events
+    GROUP BY day ORDER BY day DESC LIMIT {limit:UInt32}"""
 _IDS: Final = """
     SELECT project_id, id, toUnixTimestamp64Milli(received) FROM events
-    WHERE received >= fromUnixTimestamp64Milli({since:Int64}) AND received < fromUnixTimestamp64Milli({until:Int64})"""
+    WHERE received >= fromUnixTimestamp64Milli({since:Int64})"""
 
 
 class Counted(Struct, frozen=True):
@@ -192,19 +194,19 @@ def releases_until(client: Client, project: int, at_ms: int) -> list[str]:
     return [release for (release,) in rows]
 
 
-def latest(client: Client) -> int:
-    """When the last stored event was received (Unix ms; 0 without events). Raises ClickHouseError."""
-    return max(0, int(scalar(client, _LATEST)))
+def received_days(client: Client, limit: int) -> list[int]:
+    """The newest days (since 1970) on which stored events were received, the newest first. Raises ClickHouseError."""
+    return [day for (day,) in client.query(_RECEIVED_DAYS, parameters={"limit": limit}).result_rows]
 
 
-def ids(client: Client, since_ms: int, until_ms: int) -> Iterator[tuple[int, bytes, int]]:
-    """Project, 16-byte id and time of receipt (Unix ms) of the events received in a span, and of those that were erased since.
+def ids(client: Client, since_ms: int) -> Iterator[tuple[int, bytes, int]]:
+    """Project, 16-byte id and time of receipt (Unix ms) of the events received since then, and of those of them that were erased.
 
     Raises ClickHouseError.
     """
-    parameters = {"since": since_ms, "until": until_ms}
+    parameters = {"since": since_ms}
     for sql in (_IDS, _ERASED_IDS):
         with client.query_row_block_stream(sql, parameters=parameters) as blocks:
             for block in blocks:
                 for project, identity, received in block:
-                    yield project, identity.to_bytes(16, "big"), min(received, until_ms)
+                    yield project, identity.to_bytes(16, "big"), received

@@ -21,7 +21,7 @@ PURE = {
     "edge": ("admit", "violations", "repair", "lenient"),
     "grouping": ("rules", "fingerprint", "trial"),
     "processors": (
-        *("dedupe", "fold", "positions", "increments"),
+        *("dedupe", "logclock", "fold", "positions", "increments"),
         *("lifecycle", "releases", "figures", "merges", "changes"),
     ),
     "storage": ("rows", "query"),

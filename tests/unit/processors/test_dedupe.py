@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.dedupe import DAY_MS, Decision, Dedupe, Incoming, resumption
+from processors.dedupe import Decision, Dedupe, Incoming, resumption
+from processors.logclock import DAY_MS, DAY_RECORDS
 from processors.seen import SeenEntry, SeenRecord, decode_entry, encode
 from tests.unit.processors.made import START, event_id
 
@@ -23,8 +24,9 @@ records = st.lists(
 
 
 def incoming(made: list[tuple[int, list[tuple[int, int]]]]) -> list[Incoming]:
+    """A log that was cut out of a longer one, so that each record may begin a day."""
     return [
-        Incoming(offset, START + ms, [p for p, _ in ids], [event_id(n) for _, n in ids])
+        Incoming(offset * DAY_RECORDS, START + ms, [p for p, _ in ids], [event_id(n) for _, n in ids])
         for offset, (ms, ids) in enumerate(made)
     ]
 
@@ -36,9 +38,9 @@ def recorded(log: list[Incoming], decisions: list[Decision], sizes: list[int]) -
     for size in [*sizes, len(log)]:
         day, take = -1, at
         for record, decision in zip(log[at : at + size], decisions[at : at + size], strict=True):
-            if decision.watermark_ms // DAY_MS != day:
-                day = decision.watermark_ms // DAY_MS
-                entries.append(SeenEntry(decision.watermark_ms, take, []))
+            if decision.clock.day != day:
+                day = decision.clock.day
+                entries.append(SeenEntry(decision.watermark_ms, take, [], clock=decision.clock))
             seen = SeenRecord(record.offset, len(record.ids), decision.new, decision.keys)
             entries[-1].records.append(seen)
         at += size
@@ -79,12 +81,20 @@ def test_restoring_the_same_entries_again_changes_nothing(
     once.restore(entries)
     twice.restore(entries + entries[:2])
     assert len(once) == len(twice)
-    assert once.watermark_ms == twice.watermark_ms
+    assert once.oldest_day == twice.oldest_day
 
 
-def one(dedupe: Dedupe, number: int, ms: int) -> bool:
+def one(dedupe: Dedupe, number: int, ms: int, offset: int = 0) -> bool:
     """Whether an id that arrives at a time of the log is new."""
-    return bool(dedupe.decide([Incoming(0, ms, [1], [event_id(number)])])[0].new)
+    return bool(dedupe.decide([Incoming(offset, ms, [1], [event_id(number)])])[0].new)
+
+
+def pass_days(dedupe: Dedupe, offset: int, days: int) -> int:
+    """Records without events, enough of them every 12 hours; returns the next offset."""
+    for half in range(2 * days):
+        dedupe.decide([Incoming(offset, START + half * DAY_MS // 2, [], [])])
+        offset += DAY_RECORDS
+    return offset
 
 
 def test_second_event_with_same_id_is_dropped() -> None:
@@ -95,27 +105,47 @@ def test_second_event_with_same_id_is_dropped() -> None:
 def test_an_id_is_remembered_for_the_whole_window() -> None:
     dedupe = Dedupe(DAYS)
     one(dedupe, 1, START)
-    assert not one(dedupe, 1, START + DAYS * DAY_MS - 1)
+    offset = pass_days(dedupe, 1, DAYS)
+    assert not one(dedupe, 1, START + DAYS * DAY_MS - 1, offset)
 
 
 def test_an_id_is_forgotten_a_day_after_the_window() -> None:
     dedupe = Dedupe(DAYS)
     one(dedupe, 1, START)
-    assert one(dedupe, 1, START + (DAYS + 1) * DAY_MS)
+    offset = pass_days(dedupe, 1, DAYS + 1)
+    assert one(dedupe, 1, START + (DAYS + 1) * DAY_MS, offset)
 
 
-def test_a_record_with_an_early_timestamp_does_not_turn_the_clock_back() -> None:
+def test_one_record_far_ahead_makes_no_id_new() -> None:
+    dedupe = Dedupe(DAYS)
+    one(dedupe, 1, START, 10 * DAY_RECORDS)
+    assert not one(dedupe, 1, START + 9 * DAY_MS, 20 * DAY_RECORDS)
+    assert not one(dedupe, 1, START + 2000, 30 * DAY_RECORDS)
+
+
+@given(st.lists(st.integers(-400 * DAY_MS, 400 * DAY_MS), min_size=1, max_size=DAYS))
+def test_whatever_the_timestamps_an_id_outlives_many_records_for_each_day(stamps: list[int]) -> None:
     dedupe = Dedupe(DAYS)
     one(dedupe, 1, START)
-    one(dedupe, 2, START - 5 * DAY_MS)
-    assert dedupe.watermark_ms == START
+    dedupe.decide([Incoming(DAY_RECORDS * n, START + ms, [], []) for n, ms in enumerate(stamps)])
+    assert not one(dedupe, 1, START + stamps[-1], DAY_RECORDS * len(stamps))
+
+
+def test_old_entries_without_a_clock_are_taken_up() -> None:
+    dedupe = Dedupe(DAYS)
+    [decision] = dedupe.decide([Incoming(0, START, [1], [event_id(1)])])
+    successor = Dedupe(DAYS)
+    old = (START, 0, [(0, 1, None, decision.keys)])
+    successor.restore([decode_entry(encode(old))])
+    assert successor.oldest_day == dedupe.oldest_day
+    assert not one(successor, 1, START + 1, 1)
 
 
 def test_ids_with_invented_times_are_remembered_too() -> None:
     dedupe = Dedupe(DAYS)
     wild = [event_id(1, 0), event_id(1, (1 << 48) - 1), event_id(1, START + 400 * DAY_MS)]
     first = dedupe.decide([Incoming(0, START, [1] * 3, wild)])
-    again = dedupe.decide([Incoming(1, START + DAY_MS, [1] * 3, wild)])
+    again = dedupe.decide([Incoming(DAY_RECORDS, START + DAY_MS, [1] * 3, wild)])
     assert [first[0].new, again[0].new] == [[0, 1, 2], []]
 
 
@@ -124,7 +154,7 @@ def test_the_machine_clock_is_not_asked(monkeypatch: pytest.MonkeyPatch, clock: 
     monkeypatch.setattr(time, "time", clock)
     monkeypatch.setattr(time, "time_ns", lambda: int(clock() * 1e9))
     dedupe = Dedupe(DAYS)
-    assert [one(dedupe, 1, START), one(dedupe, 1, START + DAY_MS)] == [True, False]
+    assert [one(dedupe, 1, START), one(dedupe, 1, START + DAY_MS, DAY_RECORDS)] == [True, False]
 
 
 def entry(first: int, last: int, take: int | None = None) -> SeenEntry:

@@ -1,7 +1,8 @@
 """Entries stay few and young, and what they say stays the same."""
 
-from processors.dedupe import DAY_MS, Dedupe, Incoming, resumption
+from processors.dedupe import Dedupe, Incoming, resumption
 from processors.entries import MERGE_AT, Entries
+from processors.logclock import DAY_MS, started
 from processors.seen import (
     SeenEntry,
     SeenRecord,
@@ -18,13 +19,15 @@ DAYS = 7
 
 
 def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], Entries]:
-    """A table of entries of one event each, as a quiet service writes them."""
+    """A table of entries of one event each, as a quiet service writes them; days of the log are those of the timestamps."""
     dedupe, part, entries = Dedupe(DAYS), dict[bytes, bytes](), Entries(0, {})
     for offset in range(count):
         ids = [event_id(offset)]
         [decision] = dedupe.decide([Incoming(offset, START + offset * each_ms, [1], ids)])
         record = SeenRecord(offset, 1, None, decision.keys, b"12345678")
-        entry = SeenEntry(decision.watermark_ms, offset, [record])
+        entry = SeenEntry(
+            decision.watermark_ms, offset, [record], clock=started(offset, decision.watermark_ms)
+        )
         part[entry_key(0, offset, offset)] = encode(entry)
         entries.add([entry])
     return part, entries

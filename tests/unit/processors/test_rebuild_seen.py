@@ -35,7 +35,8 @@ stored = st.lists(
 def test_each_stored_id_is_a_repeat_and_a_new_one_is_not(
     events: list[tuple[int, int, int]], last: int
 ) -> None:
-    ids = Ids(PARTITIONS)
+    received = sorted({(START + ms) // DAY for _, _, ms in events}, reverse=True)
+    ids = Ids(PARTITIONS, received, DAYS)
     rows = [(project, event_id(number), START + ms) for project, number, ms in events]
     ids.add(rows)
     newest = max((ms for _, _, ms in rows), default=START)
@@ -61,10 +62,21 @@ def test_without_stored_ids_reading_still_goes_on_after_the_last_record() -> Non
 
 
 def test_many_ids_make_blocks_of_bounded_size() -> None:
-    ids = Ids(1)
+    ids = Ids(1, [START // DAY], DAYS)
     ids.add((1, event_id(number), START) for number in range(2 * BLOCK_IDS + 5))
     made = dict(entries(0, 100, ids.blocks(0), START // DAY))
     sizes = [decode_entry(value).ids for key, value in made.items() if is_entry(key)]
     assert sorted(sizes) == [5, BLOCK_IDS, BLOCK_IDS]
     dedupe, due, _ = taken_up(0, made)
     assert (len(dedupe), due) == (2 * BLOCK_IDS + 5, 101)
+
+
+@given(st.lists(st.integers(-3, 400), min_size=1, max_size=DAYS + 2, unique=True))
+def test_no_invented_time_of_receipt_makes_a_stored_id_new(days: list[int]) -> None:
+    received = sorted((START // DAY + day for day in days), reverse=True)
+    ids = Ids(1, received, DAYS)
+    ids.add((1, event_id(day), day * DAY) for day in received)
+    dedupe, due, _ = taken_up(0, dict(entries(0, 100, ids.blocks(0), received[0])))
+    assert due == 101
+    again = Incoming(101, START, [1] * len(received), [event_id(day) for day in received])
+    assert dedupe.decide([again])[0].new == []
