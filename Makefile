@@ -2,7 +2,8 @@
 SHELL := /bin/bash
 PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 RUN := .venv/bin/python
-PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
+# With the library beside the service, so that pip takes it from here and asks no index for it.
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
 .DEFAULT_GOAL := help
 .PHONY: help install lint format test test-unit demo up bench bench-grouping chaos docs clean
@@ -12,7 +13,7 @@ help:  ## this list
 
 install: .venv/installed  ## .venv with everything that the demo needs
 
-.venv/installed: pyproject.toml
+.venv/installed: pyproject.toml svc/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it (Debian: apt-get install python3 python3-venv)"; exit 1; }
 	@test -x $(RUN) || $(PYTHON) -m venv .venv
 	@$(PIP) -e '.[local]'

@@ -50,7 +50,7 @@ class Projects(Protocol):
 
 
 class ReadPort(Protocol):
-    """`storage.reader.Reader`, or the fake of `dashboard.memory`; the package says what each question means and raises."""
+    """What `storage.reader.Reader` answers; that package says what each question means and raises."""
 
     async def ping(self) -> None:
         """Raises StorageUnavailable."""

@@ -1,6 +1,6 @@
-"""Where accepted events go: the interface, what it raises, and a sink in memory for tests and trials."""
+"""Where accepted events go: the interface, and what it raises."""
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from schemas.topics import Topic
 
@@ -30,35 +30,3 @@ class Sink(Protocol):
 
     async def stop(self) -> None:
         """Hand over what was sent and end."""
-
-
-class Sent(NamedTuple):
-    """A record that MemorySink took."""
-
-    topic: Topic
-    value: bytes
-    partition: int | None
-    key: bytes | None
-
-
-class MemorySink:
-    """Keeps what it is given; `up` can be set to False to play an outage."""
-
-    def __init__(self, partitions: int = 4) -> None:
-        self.partitions = partitions
-        self.up = True
-        self.records: list[Sent] = []
-
-    async def send(
-        self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
-    ) -> None:
-        """Keep the record. Raises Unavailable while `up` is False."""
-        if not self.up:
-            raise Unavailable("told to be away")
-        self.records.append(Sent(topic, value, partition, key))
-
-    async def start(self) -> None:
-        """Nothing to connect to."""
-
-    async def stop(self) -> None:
-        """Nothing to hand over."""

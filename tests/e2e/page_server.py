@@ -10,10 +10,10 @@ import msgspec
 from aiohttp import web
 
 from dashboard.app import build_app, build_runner
-from dashboard.memory import MemoryChanges, MemoryProjects, MemoryReader
 from dashboard.parts import Parts
 from schemas.settings import DashboardSettings
 from storage.project_edits import create
+from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import fill
 
 PASSWORD = "correct horse"

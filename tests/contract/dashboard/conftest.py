@@ -8,7 +8,6 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from dashboard.app import build_app
-from dashboard.memory import MemoryProjects
 from dashboard.parts import Parts
 from dashboard.ports import ReadPort
 from storage.client import open_client
@@ -18,6 +17,7 @@ from storage.reader import Limits, Reader
 from storage.reader.execute import ClickHouseExecutor
 from tests.contract.dashboard.both import Both, Client
 from tests.contract.dashboard.worlds import NOW_MS, History, fill_clickhouse, fill_memory
+from tests.memory import MemoryProjects
 from tests.servers import run_sql
 from tests.unit.dashboard.site import SETTINGS
 

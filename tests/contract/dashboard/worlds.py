@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dashboard.memory import MemoryReader
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord, Outcome
@@ -19,6 +18,7 @@ from storage.query.view import IssueView
 from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
 from storage.records import ISSUE_ACTIVITY, ISSUES, OUTCOMES, activity_row, issue_row, outcome_row, table
 from storage.rows import EventColumns
+from tests.memory import MemoryReader
 from tests.unit.dashboard.sample import HOUR_MS, showcase
 
 NOW_MS = 1_790_003_723_456

@@ -22,7 +22,6 @@ from edge.outcomes import Outcomes
 from edge.projects import ProjectDirectory
 from edge.server import EdgeServer
 from edge.shared_window import SharedWindow
-from edge.sink import MemorySink
 from edge.spool import Spool
 from edge.turns import Turns
 from schemas.chunks import ChunkEvent, decode_chunk
@@ -31,6 +30,7 @@ from schemas.ids import new_token
 from schemas.payload import decompress
 from schemas.projects import Project, Token, encode_project
 from schemas.topics import Topic
+from tests.memory.sink import MemorySink
 
 LARGE = 1 << 20
 """From here on aiohttp's client asks for a file."""

@@ -9,11 +9,12 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.producer.sender import Sender
 
 from edge.kafka_sink import KafkaSink
-from edge.sink import MemorySink, Sink, Unavailable
+from edge.sink import Sink, Unavailable
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 from tests.eventually import eventually
 from tests.integration.edge.edge_process import records
+from tests.memory.sink import MemorySink
 from tests.topics import create_topics
 
 Read = Callable[[Topic], Awaitable[list[tuple[int | None, bytes | None, bytes]]]]

@@ -1,7 +1,8 @@
-"""The library as a distribution of its own: built, and imported by an isolated interpreter from the wheel alone."""
+"""The two distributions: built, installed side by side, and taken away one at a time."""
 
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
@@ -10,46 +11,82 @@ import pytest
 import svc
 
 ROOT = Path(__file__).parents[3]
+PACKAGES = {"dashboard", "edge", "grouping", "local", "processors", "schemas", "storage"}
+
+
+def pip(*words: str | Path, python: Path | None = None) -> None:
+    at = [] if python is None else ["--python", str(python)]
+    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *at, *map(str, words)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def built(source: Path, folder: Path) -> Path:
+    """A wheel, made with what is installed here and nothing from an index."""
+    pip("wheel", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, source)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def metadata(wheel: Path) -> str:
+    (name,) = [name for name in names(wheel) if name.endswith("METADATA")]
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.read(name).decode()
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--wheel-dir",
-        str(folder),
-        str(ROOT / "svc"),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    (built,) = folder.glob("*.whl")
-    return built
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(ROOT / "svc", tmp_path_factory.mktemp("library"))
 
 
-def test_wheel_is_named_for_the_library_and_its_version(wheel: Path) -> None:
-    assert wheel.name == f"svc_reporting-{svc.__version__}-py3-none-any.whl"
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(ROOT, tmp_path_factory.mktemp("service"))
 
 
-def test_wheel_holds_the_package_and_needs_nothing(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        (metadata,) = [name for name in names if name.endswith("METADATA")]
-        described = archive.read(metadata).decode()
+def test_wheel_is_named_for_the_library_and_its_version(library: Path) -> None:
+    assert library.name == f"svc_reporting-{svc.__version__}-py3-none-any.whl"
+
+
+def test_library_holds_its_package_and_needs_nothing(library: Path) -> None:
     sources = {f"svc/{path.name}" for path in (ROOT / "svc").glob("*.py")}
-    assert {name for name in names if name.startswith("svc/")} == sources | {"svc/py.typed"}
-    assert "Requires-Dist" not in described
-    assert "Requires-Python: >=3.11" in described
+    assert {name for name in names(library) if ".dist-info/" not in name} == sources | {"svc/py.typed"}
+    assert "Requires-Dist" not in metadata(library)
+    assert "Requires-Python: >=3.11" in metadata(library)
 
 
-def test_wheel_works_in_an_isolated_interpreter(wheel: Path, tmp_path: Path) -> None:
+def test_service_holds_its_packages_alone_and_depends_on_the_library(service: Path) -> None:
+    assert {name.split("/")[0] for name in names(service) if ".dist-info/" not in name} == PACKAGES
+    assert [name for name in names(service) if "/memory/" in name] == []
+    assert "Requires-Dist: svc-reporting==0.1.*" in metadata(service)
+
+
+def test_no_file_belongs_to_both(library: Path, service: Path) -> None:
+    assert names(library) & names(service) == set()
+
+
+@pytest.mark.parametrize(
+    ("removed", "left"),
+    [("svc-service", "import svc; svc.init"), ("svc-reporting", "import " + ", ".join(sorted(PACKAGES)))],
+)
+def test_one_can_be_uninstalled_and_the_other_still_imports(
+    library: Path, service: Path, tmp_path: Path, removed: str, left: str
+) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip("install", "--no-index", "--no-deps", library, service, python=python)
+    pip("uninstall", "--yes", removed, python=python)
+    subprocess.run([python, "-I", "-c", left], cwd=tmp_path, check=True)
+
+
+def test_library_works_in_an_isolated_interpreter(library: Path, tmp_path: Path) -> None:
     program = (
-        f"import sys; sys.path.insert(0, {str(wheel)!r}); import svc; "
-        f"assert {wheel.name!r} in svc.__file__; "
+        f"import sys; sys.path.insert(0, {str(library)!r}); import svc; "
+        f"assert {library.name!r} in svc.__file__; "
         "svc.init(token='svc_pk_x', release='a@1+1', ingest_url='http://127.0.0.1:1', shutdown_timeout=0.1); "
         "assert svc.capture_exception(ValueError()); print(svc.__version__)"
     )

@@ -9,11 +9,11 @@ from aiohttp import encode_basic_auth, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from dashboard.app import build_app
-from dashboard.memory import MemoryChanges, MemoryProjects, MemoryReader
 from dashboard.parts import Parts
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
 from storage.project_edits import create
+from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
 
 PASSWORD = "correct horse"
 NOW = 1_760_000_000_000

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from dashboard.memory.changes import Asked
 from schemas.changes import Update
+from tests.memory.changes import Asked
 from tests.unit.dashboard.sample import SHOWCASE, fill, showcase
 from tests.unit.dashboard.site import NOW, Site
 

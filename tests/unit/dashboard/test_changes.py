@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from dashboard.memory.changes import Asked
 from schemas.changes import IgnoreUntil, Update
 from schemas.ids import hex64
 from storage.commands import ChangesUnavailable
 from storage.issue_changes import ChangeRefused
+from tests.memory.changes import Asked
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
 

@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 
 from dashboard.app import build_app, build_runner
-from dashboard.memory import MemoryProjects, MemoryReader
 from dashboard.parts import Parts
+from tests.memory import MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import SHOWCASE, fill
 from tests.unit.dashboard.site import NOW, SETTINGS, Site
 

@@ -21,10 +21,10 @@ from schemathesis.specs.openapi.checks import (
 
 from dashboard.api.routes import OPERATIONS
 from dashboard.app import build_app, build_runner
-from dashboard.memory import MemoryChanges, MemoryProjects, MemoryReader
 from dashboard.openapi import document
 from dashboard.parts import Parts
 from storage.project_edits import create
+from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import SHOWCASE, fill
 from tests.unit.dashboard.site import ADMIN, NOW, SETTINGS
 

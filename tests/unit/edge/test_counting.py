@@ -6,9 +6,9 @@ import pytest
 
 from edge.metrics import Distinct, Metrics
 from edge.outcomes import Outcomes
-from edge.sink import MemorySink
 from schemas.issues import Outcome, decode_outcome
 from schemas.topics import Topic
+from tests.memory.sink import MemorySink
 
 
 def sent(sink: MemorySink) -> list[Outcome]:

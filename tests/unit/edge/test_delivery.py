@@ -9,12 +9,13 @@ import pytest
 from edge.chunker import EventTuple
 from edge.delivery import Delivery
 from edge.drain import drain_forever, packs
-from edge.sink import MemorySink, Unavailable
+from edge.sink import Unavailable
 from edge.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
 from schemas.topics import Topic
 from tests.eventually import eventually
+from tests.memory.sink import MemorySink
 
 
 def events(count: int) -> list[EventTuple]:

@@ -14,11 +14,11 @@ from edge import segments
 from edge.chunker import EventTuple
 from edge.delivery import Delivery
 from edge.drain import drain_forever, open_segment
-from edge.sink import MemorySink
 from edge.spool import Spool
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.ids import uuid7
 from tests.eventually import eventually
+from tests.memory.sink import MemorySink
 
 FIRST = segments.name(1, 1.0)
 SECOND = segments.name(2, 2.0)

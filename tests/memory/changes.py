@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from dashboard.memory.reader import MemoryReader
 from schemas.changes import Update, violations
 from schemas.times import iso
 from storage.project_edits import BadChange
 from storage.reader.answers import ActivityRow, Issue
+from tests.memory.reader import MemoryReader
 
 
 class Asked(NamedTuple):

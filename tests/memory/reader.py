@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from dashboard.memory.paging import issue_page
-from dashboard.memory.shapes import facets, find, rank, similar, values, within
-from dashboard.memory.stored import StoredEvent, issue_answer, issue_view, parts_of, store, users_of
 from schemas.ids import hex64, parse_hex64
 from schemas.times import iso, parse_iso
 from storage.query.errors import QueryError
@@ -43,6 +40,9 @@ from storage.reader.errors import BadQuery, DamagedPayload, NotFound
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
 from storage.reader.session import ALWAYS
 from storage.reader.trend import trend_counts, trend_unit, trend_window
+from tests.memory.paging import issue_page
+from tests.memory.shapes import facets, find, rank, similar, values, within
+from tests.memory.stored import StoredEvent, issue_answer, issue_view, parts_of, store, users_of
 
 _UNITS: dict[str, int] = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}
 

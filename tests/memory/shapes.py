@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from math import sqrt
 from typing import Any, Final
 
-from dashboard.memory.stored import StoredEvent
 from schemas.times import parse_iso
 from storage.reader.answers import EventDetail, Issue, Similar, Sort, TagFacet, TagFacets, TagValue, TagValues
 from storage.reader.errors import NotFound
 from storage.reader.ranges import Range
+from tests.memory.stored import StoredEvent
 
 TOP: Final = 10
 
