@@ -6,13 +6,12 @@ may be mended, lists all violations, and has the last word. Any bytes end in an 
 
 import json
 from collections.abc import Callable
-from datetime import UTC
 from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from edge import nesting, outline, repair, violations
+from edge import nesting, outline, repair, times, violations
 from schemas.errors import Detail
 from schemas.event import Error as StrictError
 from schemas.event import Event, LenientError, LenientEvent
@@ -73,7 +72,9 @@ def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
     except MALFORMED:
         return _admit_slowly(bytes(event), rules)
     cause = decoded.error.cause
-    if not _in_utc(decoded) or (cause is not None and too_deep(cause)):
+    if not times.are_utc(times.of_event(decoded.timestamp, decoded.breadcrumbs)) or (
+        cause is not None and too_deep(cause)
+    ):
         return _admit_slowly(bytes(event), rules)
     event_id = decoded.id
     if event_id.islower():
@@ -182,17 +183,6 @@ def _in_lower_case(event_id: str, event: bytes | Raw) -> tuple[str, bytes | Raw 
     lower = event_id.lower()
     # An id of digits alone is neither in upper nor in lower case.
     return (lower, event) if lower == event_id else (lower, repair.with_id(event, lower))
-
-
-def _in_utc(event: Event) -> bool:
-    # msgspec gives the one UTC object for an offset of zero, and another for any other.
-    if event.timestamp.tzinfo is not UTC:
-        return False
-    if event.breadcrumbs:
-        for crumb in event.breadcrumbs:
-            if crumb.timestamp.tzinfo is not UTC:
-                return False
-    return True
 
 
 def too_deep(cause: StrictError | LenientError | None) -> bool:

@@ -8,7 +8,6 @@ release and time is asked of many at once.
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, tzinfo
 from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Final
@@ -17,6 +16,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from edge.admit import MALFORMED, too_deep
+from edge.times import are_utc
 from schemas.event import RELEASE_PATTERN, Event
 from schemas.limits import Limit
 
@@ -29,7 +29,7 @@ _DASHES: Final = (8, 13, 18, 23)
 _DIGITS: Final = b"0123456789abcdef"
 _USUAL_LENGTH: Final = 200
 """A longer release is looked at anew each time: what is kept must not grow with what strangers send."""
-_zone: Final = attrgetter("timestamp.tzinfo")
+_timestamp: Final = attrgetter("timestamp")
 _find_release: Final = re.compile(RELEASE_PATTERN).search
 
 
@@ -68,7 +68,7 @@ def sound_ids(pieces: Iterable[Raw]) -> list[str] | None:
     """The ids of events that a strict project takes as they are; None where one of them isn't, or isn't an event at all."""
     ids: list[str] = []
     releases: set[str] = set()
-    zones: list[tzinfo | None] = []
+    times: list[str] = []
     try:
         for piece in pieces:
             event = _decode(piece)
@@ -76,12 +76,12 @@ def sound_ids(pieces: Iterable[Raw]) -> list[str] | None:
                 return None
             ids.append(event.id)
             releases.add(event.release)
-            zones.append(event.timestamp.tzinfo)
+            times.append(event.timestamp)
             if event.breadcrumbs:
-                zones.extend(map(_zone, event.breadcrumbs))
+                times.extend(map(_timestamp, event.breadcrumbs))
     except MALFORMED:
         return None
-    sound = are_lower_uuid7s(ids) and all(map(_is_release, releases)) and zones.count(UTC) == len(zones)
+    sound = are_lower_uuid7s(ids) and all(map(_is_release, releases)) and are_utc(times)
     return ids if sound else None
 
 

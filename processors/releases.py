@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from schemas.releases import split_release
+
 _VERSION: Final = re.compile(
     r"v?(\d{1,18}(?:\.\d{1,18}){0,3})(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?", re.ASCII
 )
@@ -30,8 +32,7 @@ def parse(release: str) -> Release:
     A version has one to four numbers, missing ones being 0: app stores ask for two, Windows for four; a pre-release
     follows the rules of semver.org.
     """
-    app, _, rest = release.rpartition("@")
-    version, _, build = rest.partition("+")
+    app, version, build = split_release(release)
     found = _VERSION.fullmatch(version)
     if found is None:
         return Release(app, None, build)

@@ -6,23 +6,23 @@ number too large for any machine may stand in them. What the edge forwards alway
 where the project is lenient to the SDK. `gc=False`: a decoded tree has no cycles.
 """
 
-from datetime import datetime
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Raw, Struct
 
 from schemas.limits import MAX_LENIENT_RELEASE, Limit
 
-UtcTime = Annotated[datetime, Meta(tz=True)]
-"""ISO 8601 with an offset; that the offset is zero is checked after decoding."""
-
 _HEX: Final = "[0-9a-fA-F]"
 UUID7_PATTERN: Final = f"^{_HEX}{{8}}-{_HEX}{{4}}-7{_HEX}{{3}}-[89abAB]{_HEX}{{3}}-{_HEX}{{12}}$"
 UUID_PATTERN: Final = f"^{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}$"
-RELEASE_PATTERN: Final = r"^[^@]+@[^+]+\+.+$"
+RELEASE_PATTERN: Final = r"^[^+]+@[^@+]+\+[\s\S]+$"
+"""What `schemas.releases` parts into an application's name, a version and a build."""
+TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|\+00:00)$"
 MAX_INTEGER: Final = 2**63 - 1
 """Integers are 64 bits wide here: what is admitted can be decoded by everything behind the edge."""
 
+UtcTime = Annotated[str, Meta(extra_json_schema={"format": "date-time", "pattern": TIME_PATTERN})]
+"""ISO 8601 in UTC, with `T`, seconds, and `Z` or `+00:00`. Its form is checked after decoding, of many times at once."""
 ContextLines = Annotated[list[str], Meta(max_length=Limit.CONTEXT_LINES.maximum)]
 OneIndexed = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 ZeroIndexed = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
@@ -174,7 +174,7 @@ Breadcrumb = (
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
-    """Section 2.1. That `id` is a uuid of version 7 and offsets are zero is checked after decoding."""
+    """Section 2.1. That `id` is a uuid of version 7 and times have their form is checked after decoding."""
 
     id: Uuid7
     timestamp: UtcTime

@@ -12,7 +12,7 @@ from svc.limits import BREADCRUMBS
 from svc.plain import text_of
 
 DEFAULT_INGEST_URL: Final = "http://127.0.0.1:8080"
-_RELEASE: Final = re.compile(r"([^@\s]+)@([^@+\s]+)\+(\S+)")
+_RELEASE: Final = re.compile(r"[^+]+@[^@+]+\+.+", re.DOTALL)
 _CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 
 
@@ -125,9 +125,8 @@ def _release(value: object, troubles: list[str]) -> str:
     given = text_of(value, 200).strip() if value is not None else ""
     if _RELEASE.fullmatch(given):
         return given
-    name, _, rest = given.rpartition("@")
-    version, _, build = rest.partition("+")
-    made = f"{_word(name) or _program()}@{_word(version) or '0.0.0'}+{_word(build) or '0'}"
+    name, version, build = _release_parts(given)
+    made = f"{_name(name) or _program()}@{_word(version) or '0.0.0'}+{_word(build) or '0'}"
     wrong = (
         f"release {given!r} does not have the form <app-name>@<version>+<build>" if given else "no release"
     )
@@ -139,14 +138,25 @@ def _word(text: str) -> str:
     return re.sub(r"[@+\s]+", "-", text).strip("-")
 
 
+def _name(text: str) -> str:
+    return re.sub(r"[+\s]+", "-", text).strip("-")
+
+
 def _program() -> str:
     return _word(Path(sys.argv[0] if getattr(sys, "argv", None) else "").stem) or "app"
 
 
 def release_parts(release: str) -> tuple[str, str]:
     """Version and build of a release that has the form."""
-    version, _, build = release.partition("@")[2].partition("+")
+    _, version, build = _release_parts(release)
     return version, build
+
+
+def _release_parts(release: str) -> tuple[str, str, str]:
+    """Name, version and build as the server parts them: a name may begin with `@`, as those of npm scopes do."""
+    front, _, build = release.partition("+")
+    name, _, version = front.rpartition("@")
+    return name, version, build
 
 
 def setting(name: str, environ: Mapping[str, str], troubles: list[str]) -> str | None:

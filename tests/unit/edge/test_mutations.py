@@ -88,6 +88,29 @@ def _wrong_types() -> list[Mutation]:
     ]
 
 
+NO_TIMES = [
+    "2026-01-31 12:00:00.000Z",
+    "2026-01-31t12:00:00.000Z",
+    "2026-01-31T12:00:00.000z",
+    "2026-01-31T12:00:00.000+0000",
+    "2026-01-31T12:00:00.000+00",
+    "2026-01-31T12:00:00.000-00:00",
+    "2026-01-31T12:00Z",
+    "2026-01-31T12:00:00,000Z",
+    "2026-01-31T12:00:00.Z",
+    "2026-01-31T24:00:00.000Z",
+    "2026-01-31T23:59:60.000Z",
+    "2026-01-31T23:60:00.000Z",
+    "2026-W05-6T12:00:00.000Z",
+    "2026-031T12:00:00.000Z",
+    "20260131T120000.000Z",
+    "0000-01-31T12:00:00.000Z",
+    "9999-12-31T23:59:59.9999999Z",
+    "2026-01-31T12:00:00.000Z\n",
+    "2026-01-31T12:00:00.00\u0660Z",
+]
+"""Close to a time, and some of it read as one by usual decoders."""
+
 FORMS = [
     Mutation("timestamp", "2026-01-31T12:00:00.000", "timestamp"),
     Mutation("timestamp", "2026-01-31T12:00:00.000+01:00", "timestamp"),
@@ -99,6 +122,7 @@ FORMS = [
     Mutation("timestamp", "31/01/2026 12:00", "timestamp"),
     Mutation("timestamp", "1769860800000", "timestamp"),
     Mutation("timestamp", "", "timestamp"),
+    *(Mutation(path, time, path) for path in ("timestamp", "breadcrumbs[1].timestamp") for time in NO_TIMES),
     Mutation("breadcrumbs[1].timestamp", "2026-01-31T12:00:00+02:00", "breadcrumbs[1].timestamp"),
     Mutation("breadcrumbs[1].timestamp", "yesterday", "breadcrumbs[1].timestamp"),
     Mutation("platform", "windows", "platform", "expected one of: javascript, ios, android, python"),
@@ -152,6 +176,9 @@ STRICT_ONLY = [
     Mutation("id", "00000000-0000-0000-0000-000000000000", "id"),
     Mutation("release", "shop@1.2.3", "release", "expected <app-name>@<version>+<build>"),
     Mutation("release", "shop+45", "release"),
+    Mutation("release", "c++@1.2.3+45", "release"),
+    Mutation("release", "@+1", "release"),
+    Mutation("release", "+shop@1.2.3+45", "release"),
     Mutation("release", "1.2.3", "release"),
     Mutation("release", "@1.2.3+45", "release"),
     Mutation("release", "shop@+45", "release"),

@@ -109,8 +109,11 @@ LONG_WAYS = {
     "capitals in an id": wrapped(encoded(), encoded(id=ID.upper())),
     "id of version 4": wrapped(encoded(id="00000000-0000-4000-8000-000000000000")),
     "release without a build": wrapped(encoded(), encoded(release="shop@1.2.3")),
-    "line break in a release": wrapped(encoded(release="shop@1+\n2")),
     "offset": wrapped(encoded(timestamp="2026-01-31T12:00:00+01:00")),
+    "blank for T": wrapped(encoded(timestamp="2026-01-31 12:00:00.000Z"), encoded()),
+    "blank for T in a breadcrumb": wrapped(
+        encoded(breadcrumbs=[{"timestamp": "2026-01-31 12:00:00.000Z", "type": "custom", "data": {}}])
+    ),
     "offset of a breadcrumb": wrapped(
         encoded(breadcrumbs=[{"timestamp": "2026-01-31T12:00:00+01:00", "type": "custom", "data": {}}])
     ),
@@ -136,6 +139,8 @@ def test_offset_of_zero_and_other_writings_are_sound() -> None:
         unescaped(environment="עברית \U0001f600"),
         encoded(environment="CUT").replace(b"CUT", rb"\u00e9\ud83d\ude00"),
         encoded(release="shop@1.2.3+\u00e9"),
+        encoded(release="@scope/app@1.0.0+7"),
+        encoded(release="My App@1.0+3@4+5"),
         encoded(breadcrumbs=None, tags=None, unknown=[{"id": [{}, {}]}]),
     ]
     body = wrapped(*compact)

@@ -51,6 +51,7 @@ def test_names_that_do_not_tell_have_no_order(one: str, other: str) -> None:
 def test_a_scoped_app_and_missing_numbers_are_understood() -> None:
     assert compare("@acme/shop@1.2+3", "@acme/shop@1.2.0+3") == 0
     assert compare("shop@v1.2.0+3", "shop@1.2.1+3") == -1
+    assert compare("@acme/shop@1.2.0+3@b", "@acme/shop@1.3.0+3@a") == -1
 
 
 def test_the_newest_of_each_app_is_found_whatever_their_order() -> None:

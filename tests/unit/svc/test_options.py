@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import svc
+from schemas.event import RELEASE_PATTERN
 from svc import reporting
 from svc.options import DEFAULT_INGEST_URL, Capture, Options, release_parts, resolve
 from tests.unit.svc.ingest import Ingest
 
-RELEASE = re.compile(r"^[^@]+@[^+]+\+.+$")
+RELEASE = re.compile(RELEASE_PATTERN)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,10 @@ def test_without_a_token_the_scope_works_and_nothing_is_sent(caplog: pytest.LogC
     [
         ("shop@1.4.2+318", "shop@1.4.2+318"),
         ("shop@1.4.2", "shop@1.4.2+0"),
-        ("my shop@1.4.2+3 beta", "my-shop@1.4.2+3-beta"),
+        ("my shop@1.4.2+3 beta", "my shop@1.4.2+3 beta"),
+        ("my shop@1.4.2 beta", "my-shop@1.4.2-beta+0"),
+        ("@scope/app@1.0.0+7", "@scope/app@1.0.0+7"),
+        ("@scope/app@1.0.0", "@scope/app@1.0.0+0"),
     ],
 )
 def test_release_is_completed(given_release: str, used: str) -> None:

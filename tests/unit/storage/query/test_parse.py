@@ -51,6 +51,8 @@ def tag(key: str, *values: str) -> Filter:
         ("os:[ios, android]", field("os", "ios", "android")),
         ('release:"app@1.2.0+7"', field("release", "app@1.2.0+7")),
         ("release:app@1.*", field("release", "app@1.*")),
+        ("release:@scope/app@1.0.0+7", field("release", "@scope/app@1.0.0+7")),
+        ("release:@scope/app@1.*", field("release", "@scope/app@1.*")),
         ('file:["a, b", c*]', field("file", "a, b", "c*")),
         ("url:https://example.com/a,b", tag("url", "https://example.com/a,b")),
         (r"x:a\*b", Filter("x", True, (Pattern(("a*b",)),))),
