@@ -277,7 +277,7 @@ CREATE TABLE projects
     created DateTime64(3, 'UTC') COMMENT 'When it was created',
     retention_days UInt16 COMMENT 'Days for which its events are kept',
     payload_days UInt16 COMMENT 'Days for which payloads are kept',
-    rate_limit UInt32 COMMENT 'Events a minute for each of its tokens',
+    rate_limit UInt32 COMMENT 'Requests a minute for each of its tokens',
     version UInt64 COMMENT 'Grows with every change; the greatest counts',
     deleted UInt8 COMMENT '1: gone'
 )
@@ -695,7 +695,7 @@ CREATE VIEW analyst_projects
     created DateTime64(3, 'UTC') COMMENT 'When it was created',
     retention_days UInt16 COMMENT 'Days for which its events are kept, for those that arrive from now on',
     payload_days UInt16 COMMENT 'Days for which events are kept as they were sent, for those that arrive from now on',
-    rate_limit_per_minute UInt32 COMMENT 'Events a minute that each of its tokens may send'
+    rate_limit_per_minute UInt32 COMMENT 'Requests a minute that each of its tokens may send'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
