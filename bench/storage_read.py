@@ -26,7 +26,7 @@ from local.clickhouse import LocalClickHouse
 from storage.client import ClickHouseError, Client, open_client, scalar
 from storage.migrate import migrate
 from storage.query.parameters import Sql
-from storage.reader import Limits, QueryTooExpensive, Reader
+from storage.reader import Limits, QueryTooExpensive, Reader, StorageUnavailable
 from storage.reader.execute import ClickHouseExecutor
 from storage.reader.session import Session
 
@@ -101,7 +101,7 @@ async def measure(
             continue
         try:
             await measured.call()
-        except QueryTooExpensive as error:
+        except (QueryTooExpensive, StorageUnavailable) as error:
             print(f"{measured.name:<42}{'refused':>8}  {error}", flush=True)
             continue
         recorder.seen.clear()

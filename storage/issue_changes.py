@@ -1,31 +1,38 @@
 """Changes of issues as people make them: commands, their effect, and the issue as it reads afterwards.
 
-The dashboard and the command line make the same ones. A change is answered once it is in the topic `issues`, and as a rule
-once ClickHouse shows it, too; where the writer is behind, the answer is the issue as the change has left it.
+The dashboard and the command line make the same ones. A change that is in the topic `issues` is made, and answered from its record
+there. As a rule the answer waits until ClickHouse shows it, so that the next read does, too; whatever ClickHouse does meanwhile, it
+takes nothing from the answer.
 """
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, IgnoreUntil, Update, UpdateData, violations
 from schemas.errors import Detail
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
 from schemas.times import iso, parse_iso
+from storage.client import ClickHouseError
 from storage.commands import Commands
 from storage.project_edits import BadChange
-from storage.reader import Reader
+from storage.reader import Reader, ReadError
 from storage.reader.answers import Issue
+from storage.reader.issue_records import issue_of, row_of
 from storage.reader.issue_rows import IssueRow
+from storage.reader.versions import Shown
+
+log = logging.getLogger(__name__)
 
 SHOWN_SECONDS: Final = 3.0
-"""How long ClickHouse is waited for once a change is in the topic."""
+"""How long ClickHouse is waited for once a change is in the topic; a third of it for what it has counted."""
 MAX_FINGERPRINTS: Final = 101
 """Of one issue: its own, and those that the processors let come."""
 _LOOK_SECONDS: Final = 0.03
@@ -53,11 +60,16 @@ class IssueChanges:
     """
 
     def __init__(
-        self, reader: Reader, commands: Commands | Asker, now_ms: Callable[[], int] | None = None
+        self,
+        reader: Reader,
+        commands: Commands | Asker,
+        now_ms: Callable[[], int] | None = None,
+        shown_seconds: float = SHOWN_SECONDS,
     ) -> None:
         self._reader = reader
         self._commands = commands
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self._shown_seconds = shown_seconds
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Status, fix, rest and assignee of one issue."""
@@ -94,7 +106,8 @@ class IssueChanges:
         (record,) = records.values()
         if missing := sorted(set(others) - set(record.life.members)):
             raise ChangeRefused(f"another merge of {', '.join(missing)} is under way: try again")
-        return await self._answer(row.project_id, record, dict.fromkeys(others, record.id))
+        (answer,) = await self._answers(row.project_id, [record], dict.fromkeys(others, record.id))
+        return answer
 
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Make fingerprints issues of their own again."""
@@ -107,7 +120,8 @@ class IssueChanges:
         records = await self._apply([row], "unmerge", {"fingerprints": list(fingerprints)}, by, key)
         (record,) = records.values()
         alone = {hex64(issue_id(row.project_id, int(fingerprint, 16))): None for fingerprint in fingerprints}
-        return await self._answer(row.project_id, record, alone)
+        (answer,) = await self._answers(row.project_id, [record], alone)
+        return answer
 
     async def _update(
         self, project: int, rows: Sequence[IssueRow], update: Update, by: str, key: str
@@ -117,7 +131,7 @@ class IssueChanges:
         given = {name: getattr(update, name) for name in Update.__struct_fields__}
         data = UpdateData(**given, known=await self._known(project) if update.resolved_in else ())
         records = await self._apply(rows, "update", msgspec.to_builtins(data), by, key)
-        return await _each(lambda record: self._answer(project, record), list(records.values()))
+        return await self._answers(project, list(records.values()), {})
 
     def _over(self, update: Update) -> list[Detail]:
         """What is wrong with a rest that would end before it began."""
@@ -151,29 +165,36 @@ class IssueChanges:
             commands.append(Command(name, issue, str(row.project_id), kind, by, at, data))
         return await self._commands.apply(commands)
 
-    async def _answer(
-        self, project: int, record: IssueRecord, parts: Mapping[str, str | None] | None = None
-    ) -> Issue:
-        """The issue once it shows this record, and its parts what they are merged into; after a while as the record says."""
-        parts = parts or {}
-        until = time.monotonic() + SHOWN_SECONDS
-        while time.monotonic() < until:
-            found = await self._reader.shown(project, [record.id, *parts])
-            shown = found.get(record.id)
-            arrived = all(issue in found and found[issue].merged_into == to for issue, to in parts.items())
-            if shown is not None and shown.version >= record.version and arrived:
-                break
-            await asyncio.sleep(_LOOK_SECONDS)
-        issue = await self._reader.issue(record.id)
-        return replace(
-            issue,
-            status=record.status,
-            regressed=record.regressed,
-            assignee=record.assignee,
-            resolved_in=record.resolved_in,
-            ignore_until=record.ignore_until,
-            fingerprints=list(record.fingerprints),
-        )
+    async def _answers(
+        self, project: int, records: Sequence[IssueRecord], parts: Mapping[str, str | None]
+    ) -> list[Issue]:
+        """The issues as their records say; `parts` are issues that were merged or taken out, with what each is a part of now."""
+        now_ms = self._now_ms()
+        try:
+            await self._until_shown(project, records, parts)
+            async with asyncio.timeout(self._shown_seconds / 3):
+                return await self._reader.counted(project, [row_of(record, now_ms) for record in records])
+        except (ReadError, ClickHouseError, TimeoutError) as error:
+            log.warning("%d changes are made, and answered without ClickHouse: %r", len(records), error)
+            return [issue_of(record, now_ms) for record in records]
+
+    async def _until_shown(
+        self, project: int, records: Sequence[IssueRecord], parts: Mapping[str, str | None]
+    ) -> None:
+        """Return once ClickHouse shows the records and the parts, or when the time for it is up."""
+        versions = {record.id: record.version for record in records}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._shown_seconds):
+                while True:
+                    if _shows(await self._reader.shown(project, [*versions, *parts]), versions, parts):
+                        return
+                    await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _shows(found: Mapping[str, Shown], versions: Mapping[str, int], parts: Mapping[str, str | None]) -> bool:
+    """Whether what is read at present is not older than the versions, with every part where it belongs."""
+    newest = all(issue in found and found[issue].version >= version for issue, version in versions.items())
+    return newest and all(issue in found and found[issue].merged_into == to for issue, to in parts.items())
 
 
 async def _each(work: Callable[[A], Awaitable[B]], items: Sequence[A]) -> list[B]:

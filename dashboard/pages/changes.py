@@ -21,11 +21,12 @@ Fields = dict[str, str]
 async def change(request: web.Request) -> web.Response:
     """Make the change that the form's button names, then show the issue again."""
     issue, fields = read_issue(request.match_info["issue"]), await form(request)
-    make = _CHANGES.get(fields.get("change", ""))
+    change = fields.get("change", "")
+    make = _CHANGES.get(change)
     if make is None:
         raise invalid("change", f"one of {', '.join(_CHANGES)}")
     await make(request, issue, fields)
-    return redirect(f"/issues/{issue}")
+    return redirect(f"/issues/{issue}?done={change}")
 
 
 async def _update(request: web.Request, issue: str, update: Update) -> None:

@@ -6,6 +6,7 @@ from dashboard.auth import form
 from dashboard.inputs import read_project
 from dashboard.pages.render import page
 from dashboard.parts import state_of
+from dashboard.refusals import RETRY_AFTER_SECONDS
 from dashboard.wire import redirect
 from storage.project_edits import BadChange, create
 
@@ -14,7 +15,9 @@ async def home(request: web.Request) -> web.Response:
     """The first project's issues; the form for a new one where there is none."""
     projects = state_of(request).parts.projects
     if not projects.loaded:
-        return page(request, "loading.html", 503)
+        response = page(request, "loading.html", 503)
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        return response
     known = projects.all()
     return redirect(f"/projects/{known[0].id}/issues" if known else "/projects/new")
 

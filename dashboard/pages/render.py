@@ -77,8 +77,9 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
 
 
 def error_page(request: web.Request, refused: Refused) -> web.Response:
-    """An error as a page: what happened in a sentence, and a way on."""
+    """An error as a page: what happened in a sentence, and a way on. What can't be read may follow a change that was made."""
     status = refused.error.status
+    is_passing = status == 503 and request.method == "GET"
     response = page(
         request,
         "error.html",
@@ -86,6 +87,8 @@ def error_page(request: web.Request, refused: Refused) -> web.Response:
         title=TITLES.get(status, TITLES[400]),
         sentence=refused.sentence,
         details=refused.details or [],
+        was_changed=is_passing and "done" in request.query,
+        again=request.path_qs if is_passing else "",
     )
     response.headers.update(refused.headers)
     return response

@@ -28,11 +28,11 @@ class BadQuery(ReadError):
 
 
 class QueryTooExpensive(ReadError):
-    """The answer takes more time, memory or rows than one call may use: narrow the range or the query."""
+    """The answer takes more rows, bytes or memory than one call may use, also on an idle server: narrow the range or the query."""
 
 
 class StorageUnavailable(ReadError):
-    """ClickHouse doesn't answer, or is busy: the same call may work in a moment."""
+    """ClickHouse doesn't answer in time, or is busy: the same call may work in a moment."""
 
 
 class DamagedPayload(ReadError):

@@ -43,20 +43,21 @@ class Executor(Protocol):
 
 _WIDE: Final = frozenset({"use_top_k_dynamic_filtering"})
 """Settings that older servers don't know."""
+_MEMORY: Final = 241
 _EXPENSIVE: Final = {
     158: "reads too many rows",
-    159: "takes too long",
-    160: "takes too long",
-    241: "needs too much memory",
+    _MEMORY: "needs too much memory",
     307: "reads too many bytes",
     396: "has too large an answer",
     427: "has a pattern that is too large",
 }
-_BUSY: Final = frozenset({202, 203, 394, 439})
+"""What an idle server would refuse, too. Time is not among it: how long a statement takes depends on what else runs."""
+_SLOW: Final = frozenset({159, 160})
+_BUSY: Final = frozenset({173, 202, 203, 243, 394, 439, 745})
 _AWAY_CODES: Final = frozenset({209, 210, 236})
 _FORBIDDEN_SETTING: Final = 452
-_SHARED_MEMORY: Final = ("(total)", "User memory limit")
-"""What others use counts against these, too."""
+_OWN_MEMORY: Final = ("Query memory limit", "(for query)")
+"""The statement's own limit in the words of newer and older servers; what others use counts against any other."""
 
 
 class ClickHouseExecutor:
@@ -136,7 +137,9 @@ def refusal(error: ClickHouseError) -> Exception:
     code = getattr(error, "code", None)
     if code is None or code in _AWAY_CODES:
         return StorageUnavailable("ClickHouse doesn't answer")
-    if code in _BUSY or (code == 241 and any(limit in str(error) for limit in _SHARED_MEMORY)):
+    if code in _SLOW:
+        return StorageUnavailable("ClickHouse took too long: ask again in a moment, or for a shorter range")
+    if code in _BUSY or (code == _MEMORY and not any(limit in str(error) for limit in _OWN_MEMORY)):
         return StorageUnavailable("ClickHouse is busy: ask again in a moment")
     if code == _FORBIDDEN_SETTING:
         log.error("the reading user's profile is narrower than our limits: %s", error)

@@ -69,6 +69,13 @@ async def issue(session: Session, issue_id: str, query: str, start: int | None, 
     return answer(row, counted[row.issue_id])
 
 
+async def counted(session: Session, project: int, rows: Sequence[IssueRow]) -> list[Issue]:
+    """Issues of a project whose rows are known, counted in the last 14 days."""
+    asked = session.question(project, "", None, None)
+    found = await _counted(session, asked, {row.issue_id: row.fingerprints for row in rows})
+    return [answer(row, found[row.issue_id]) for row in rows]
+
+
 async def activity(session: Session, issue_id: str, limit: int, cursor: str | None) -> ActivityPage:
     """A page of the changes of an issue and of those merged into it, newest first."""
     page_limit(limit)

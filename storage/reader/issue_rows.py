@@ -92,7 +92,11 @@ def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
 
 
 def answer(row: IssueRow, counted: Counted) -> Issue:
-    """The issue as the read API shows it."""
+    """The issue as the read API shows it.
+
+    Life and range are counted apart, life by the processors and users by a sketch on either side: the totals are never less than
+    what is counted of them.
+    """
     return Issue(
         id=hex64(row.issue_id),
         project_id=str(row.project_id),
@@ -106,8 +110,8 @@ def answer(row: IssueRow, counted: Counted) -> Issue:
         last_seen=iso(row.last_seen),
         events=counted.events,
         users=counted.users,
-        total_events=row.events,
-        total_users=row.users,
+        total_events=max(row.events, counted.events),
+        total_users=max(row.users, counted.users),
         first_release=row.first_release,
         last_release=row.last_release,
         environments=list(row.environments),

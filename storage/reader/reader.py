@@ -88,6 +88,10 @@ class Reader:
         """One issue, counted in range and query. Of a merged one: the issue that has its events now."""
         return await issue_calls.issue(self._session, issue, query, start, end)
 
+    async def counted(self, project: int, rows: Sequence[IssueRow]) -> list[Issue]:
+        """Issues of a project whose rows are known, counted in the last 14 days."""
+        return await issue_calls.counted(self._session, project, rows)
+
     async def activity(self, issue: str, *, limit: int = 50, cursor: str | None = None) -> ActivityPage:
         """A page of the changes of an issue and of those merged into it, newest first."""
         return await issue_calls.activity(self._session, issue, limit, cursor)

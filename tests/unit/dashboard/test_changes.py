@@ -9,6 +9,7 @@ from schemas.changes import IgnoreUntil, Update
 from schemas.ids import hex64
 from storage.commands import ChangesUnavailable
 from storage.issue_changes import ChangeRefused
+from storage.reader import StorageUnavailable
 from tests.memory.changes import Asked
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
@@ -137,8 +138,24 @@ async def test_each_control_of_the_page_makes_its_change(
     answer = await site.client.post(
         f"/issues/{issue}/change", data=fields | {"csrf": found[1]}, allow_redirects=False
     )
-    assert (answer.status, answer.headers["Location"]) == (303, f"/issues/{issue}")
+    assert (answer.status, answer.headers["Location"]) == (303, f"/issues/{issue}?done={fields['change']}")
     assert site.changes.asked == [Asked(call, issue, given, "admin", "")]
+
+
+async def test_a_page_that_fails_after_a_change_says_that_the_change_was_made(site: Site) -> None:
+    issue = await an_issue(site)
+    await site.sign_in()
+
+    async def fail(*_: object, **__: object) -> None:
+        raise StorageUnavailable("ClickHouse took too long")
+
+    site.reader.issue = fail  # type: ignore[method-assign, assignment]
+    for address, is_told in ((f"/issues/{issue}?done=resolve", True), (f"/issues/{issue}", False)):
+        answer = await site.client.get(address)
+        shown = await answer.text()
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
+        assert ("Your change was made" in shown) == is_told
+        assert f'href="{address}">Try again' in shown
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ async def asking(url: str, limits: Limits) -> AsyncIterator[ClickHouseExecutor]:
         await executor.close()
 
 
-async def test_a_question_that_takes_too_long_ends_and_says_what_to_narrow(reader_url: str) -> None:
+async def test_a_question_that_takes_too_long_ends_and_may_be_asked_again(reader_url: str) -> None:
     async with asking(reader_url, Limits(seconds=1)) as executor:
-        with pytest.raises(QueryTooExpensive, match="narrow the time range or the query"):
+        with pytest.raises(StorageUnavailable, match="took too long"):
             await executor.rows(ENDLESS)
 
 
@@ -62,7 +62,7 @@ async def test_questions_beyond_those_at_once_are_asked_to_come_again(reader_url
         first = asyncio.ensure_future(executor.rows(ENDLESS))
         with pytest.raises(StorageUnavailable, match="too many questions at once"):
             await asyncio.gather(executor.rows(ENDLESS), executor.rows(ENDLESS))
-        with pytest.raises(QueryTooExpensive):
+        with pytest.raises(StorageUnavailable, match="took too long"):
             await first
 
 
