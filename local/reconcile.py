@@ -18,11 +18,13 @@ from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import ClickHouseError, Client, open_client
 from storage.drained import Lag, lags, readers
+from storage.duplicates import remove_duplicates
 from storage.mend import mend
-from storage.reconcile import Reconciliation, compare, worst
+from storage.reconcile import TWICE, Reconciliation, compare, worst
 from storage.replay import replay_grouped, replay_issues
 
 _DIFFERENT = 1
+_UNSETTLED = 3
 _SHOWN = 40
 # An id in parentheses; a name is folded to it where the terminal is narrow.
 _PROJECT_WIDTH = 12
@@ -39,7 +41,10 @@ _PROJECT_WIDTH = 12
 )
 @click.pass_obj
 def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) -> None:
-    """Compare accepted, stored and counted events per project; exit status 1 when they differ."""
+    """Compare accepted, stored and counted events per project.
+
+    Exit status 1: they differ. 3: they differ, but the pipeline is behind, and what is on its way may be the difference.
+    """
     settings = settings_of(workspace, MigrateSettings)
     writer = settings_of(workspace, WriterSettings)
     need_kafka(settings.kafka_bootstrap)
@@ -57,6 +62,9 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
             repaired = _repair(writer, client, result) if repair and result.differences else {}
             if repaired:
                 result = compare(client, _today())
+            if result.differences and not behind:
+                # Under load events came while it was compared.
+                behind = asyncio.run(lags(settings, groups))
         finally:
             client.close()
     except KafkaError as error:
@@ -66,11 +74,23 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
     if as_json:
         print_json(
             msgspec.to_builtins(result)
-            | {"equal": not result.differences, "behind": behind, "repaired": repaired}
+            | {
+                "equal": not result.differences,
+                "settled": not behind,
+                "behind": behind,
+                "repaired": repaired,
+            }
         )
     else:
         _show(result, behind, repaired)
-    sys.exit(_DIFFERENT if result.differences else 0)
+    sys.exit(status(result, behind))
+
+
+def status(result: Reconciliation, behind: list[Lag]) -> int:
+    """The command's exit status: what stands in a table twice is wrong also while the pipeline is behind."""
+    if not result.differences:
+        return 0
+    return _UNSETTLED if behind and not result.differs(*TWICE.values()) else _DIFFERENT
 
 
 async def _drain(settings: MigrateSettings, groups: Mapping[str, list[Topic]], wait: float) -> list[Lag]:
@@ -83,11 +103,15 @@ async def _drain(settings: MigrateSettings, groups: Mapping[str, list[Topic]], w
 
 
 def _repair(settings: WriterSettings, client: Client, result: Reconciliation) -> dict[str, int]:
-    """What was mended, by table: rows that were missing first, then sums, then issues."""
+    """What was mended, by table: rows that are there twice or missing first, then sums, then issues."""
     done: dict[str, int] = {}
+    days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
+    for table, what in TWICE.items():
+        if result.differs(what):
+            done[what], found = remove_duplicates(client, table)
+            days |= found
     if result.differs("stored", "payloads", "issue_day"):
         done |= asyncio.run(replay_grouped(settings, client))
-    days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
     done |= {table: rows for table, rows in mend(client, days, f"repair/{time.time_ns()}").items() if rows}
     if result.differs("issues", "events without issue"):
         done["issues"] = asyncio.run(replay_issues(settings, client))

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from schemas.times import OLDEST
 from storage.client import Client
+from storage.duplicates import TABLES
 from storage.erase.past import ERASED, projects
 from storage.kept import UNKNOWN, read_kept
 from storage.quiet import NeverQuiet, quietly
@@ -20,6 +21,8 @@ _STORED: Final = "SELECT project_id, toDate(received) AS day, count() FROM event
 _ERASED_BY_DAY: Final = f"SELECT project_id, day, sum(n) FROM ({ERASED}) GROUP BY project_id, day"  # noqa: S608 - our own text
 _EVENTS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM events GROUP BY project_id, day"
 _PAYLOADS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM payloads GROUP BY project_id, day"
+TWICE: Final = {table: f"{table} stored twice" for table in TABLES}
+"""How a surplus of rows is called, by table."""
 _TWICE: Final = """
     SELECT project_id, sum(n - 1) FROM (SELECT project_id, id, count() AS n FROM {table} GROUP BY project_id, id HAVING n > 1)
     GROUP BY project_id"""
@@ -195,9 +198,9 @@ class _Reading:
 
     def twice(self) -> Iterator[Difference]:
         """Ids that a table has more than once."""
-        for table in ("events", "payloads"):
+        for table, what in TWICE.items():
             for project, surplus in self._rows(_TWICE.format(table=table)):
-                yield Difference(str(project), f"{table} stored twice", 0, int(surplus))
+                yield Difference(str(project), what, 0, int(surplus))
 
     def payloads(self) -> Iterator[Difference]:
         """As many payloads as events, by day, as long as payloads are kept."""

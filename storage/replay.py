@@ -1,22 +1,27 @@
-"""Puts right what the tables lack by reading the topics again from their beginning: for `svc reconcile --repair`."""
+"""Puts right what the tables lack by reading the topics again from their beginning: for `svc reconcile --repair`.
+
+Of `grouped` only what the writer has committed is read: a block that it has planned, and all that comes after it, is still the writer's to
+insert, under tokens that know nothing of rows inserted here.
+"""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.issues import decode_issue
-from schemas.kafka import follow_projects, reading
+from schemas.kafka import calm, client_options, committed_offsets, follow_projects, reading
 from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.complete import complete
 from storage.erase.past import projects
-from storage.records import ISSUES, issue_row, newest, table
+from storage.records import ISSUES, Row, issue_row, newest, table
 from storage.writer.blocks import Block
 from storage.writer.projects import RegistryRetention
 
@@ -24,7 +29,7 @@ _BLOCK_ROWS: Final = 10_000
 
 
 async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, int]:
-    """Insert every event of `grouped` that a table lacks; returns rows added or mended, by table.
+    """Insert every event of `grouped` that the writer has committed and a table lacks; returns rows added or mended, by table.
 
     Events that are older than the topic's retention can't be brought back. Raises KafkaError and ClickHouseError.
     """
@@ -32,7 +37,7 @@ async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, 
     done: dict[str, int] = {}
     async with _following(settings, registry), reading(settings, Topic.GROUPED) as consumer:
         block, seen = Block(RegistryRetention(registry)), dict[int, int]()
-        async for record in _records(consumer):
+        async for record in _records(consumer, await _written(settings, consumer)):
             seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
             if len(block) >= _BLOCK_ROWS:
                 _complete(client, block, done)
@@ -45,21 +50,28 @@ async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, 
 async def replay_issues(settings: WriterSettings, client: Client) -> int:
     """Write the newest record of every issue again; returns how many there are. Raises KafkaError and ClickHouseError.
 
-    Issues of erased projects stay away.
+    Issues of erased projects, and those that were removed from the topic, stay away.
     """
     gone = projects(client)
     async with reading(settings, Topic.ISSUES) as consumer:
-        rows = [
-            issue_row(decode_issue(record.value))
-            async for record in _records(consumer)
-            if record.value is not None
-        ]
-    rows = [row for row in rows if row[0] not in gone]
-    kept = newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
+        ends = await consumer.end_offsets(consumer.assignment())
+        found: dict[bytes, list[Row]] = {}
+        async for record in _records(consumer, ends):
+            if record.value is None:
+                found.pop(record.key, None)
+            else:
+                found[record.key] = _newest(
+                    [*found.get(record.key, ()), issue_row(decode_issue(record.value))]
+                )
+    kept = [row for rows in found.values() for row in rows if row[0] not in gone]
     for first in range(0, len(kept), _BLOCK_ROWS):
         part = table(ISSUES, kept[first : first + _BLOCK_ROWS])
         client.insert_arrow("issues", part, settings={**INSERT_SETTINGS, "insert_deduplicate": 0})
     return len(kept)
+
+
+def _newest(rows: list[Row]) -> list[Row]:
+    return newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
 
 
 def _complete(client: Client, block: Block, done: dict[str, int]) -> None:
@@ -79,11 +91,33 @@ async def _following(settings: WriterSettings, registry: ProjectRegistry) -> Asy
         await asyncio.wait([task])
 
 
-async def _records(consumer: AIOKafkaConsumer) -> AsyncIterator[Any]:
-    """All records from the beginning to where the topic ends now."""
-    places = consumer.assignment()
-    ends = await consumer.end_offsets(places)
-    while any([await consumer.position(place) < ends[place] for place in places]):
-        for records in (await consumer.getmany(timeout_ms=500, max_records=200)).values():
+async def _written(settings: WriterSettings, consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
+    """Of each partition of `grouped` the offset before which every record is stored: nothing of a planned block is."""
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    calm(admin._client)
+    await admin.start()
+    try:
+        committed = await committed_offsets(admin, settings.writer_group, consumer.assignment())
+    finally:
+        await admin.close()
+    ends = await consumer.end_offsets(committed)
+    return {place: stored_before(at.offset, ends[place]) for place, at in committed.items()}
+
+
+def stored_before(committed: int, end: int) -> int:
+    """The offset before which the writer has stored every record of a partition, given its commit (-1 for none) and the partition's end.
+
+    A commit beyond the end is of a topic that was recreated since, and says nothing of the present one.
+    """
+    return committed if 0 <= committed <= end else 0
+
+
+async def _records(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> AsyncIterator[Any]:
+    """All records from the beginning to before the offsets `ends` of each partition."""
+    left = set(ends)
+    while left := {place for place in left if await consumer.position(place) < ends[place]}:
+        batch = await consumer.getmany(*left, timeout_ms=500, max_records=200)
+        for place, records in batch.items():
             for record in records:
-                yield record
+                if record.offset < ends[place]:
+                    yield record

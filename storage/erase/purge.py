@@ -34,7 +34,7 @@ def purge(client: Client, wheres: Mapping[str, str], erasure: str, *, once: bool
     Repeated while more of them come in, unless `once`; nothing to delete costs a look. `erasure` marks the mutations: who was killed
     finds them under way next time. Raises ClickHouseError and MutationFails.
     """
-    _await_done(client, erasure)
+    await_mutations(client, erasure)
     deleted = 0
     for _ in range(1 if once else _ROUNDS):
         partitions = {table: _partitions(client, table, where) for table, where in wheres.items()}
@@ -45,7 +45,7 @@ def purge(client: Client, wheres: Mapping[str, str], erasure: str, *, once: bool
                 for partition, rows in found[first : first + _AT_ONCE]:
                     _delete(client, table, partition, wheres[table], erasure)
                     deleted += rows
-            _await_done(client, erasure)
+            await_mutations(client, erasure)
     return deleted
 
 
@@ -61,11 +61,11 @@ def _delete(client: Client, table: str, partition: str, where: str, erasure: str
     )
 
 
-def _await_done(client: Client, erasure: str) -> None:
-    """Wait for the mutations of an erasure: a part of a large table takes longer than an answer may."""
+def await_mutations(client: Client, mark: str) -> None:
+    """Wait for the mutations whose text holds `mark`: a part of a large table takes longer than an answer may. Raises MutationFails."""
     failing_since: float | None = None
     while True:
-        undone, reason = client.query(_UNDONE, parameters={"mark": erasure}).result_rows[0]
+        undone, reason = client.query(_UNDONE, parameters={"mark": mark}).result_rows[0]
         if not undone:
             return
         if not reason:

@@ -17,6 +17,7 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
+from aiokafka.structs import OffsetAndMetadata
 
 from local.ports import free_port
 from schemas.chunks import (
@@ -30,12 +31,14 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
+from schemas.projects import DEFAULT_RETENTION_DAYS
 from schemas.settings import WriterSettings, load
 from schemas.times import iso
 from storage.client import Client, open_client, scalar
 from storage.migrate import migrate
 from storage.topics import ensure_topics
-from storage.writer.plan import Done, decode
+from storage.writer.blocks import Block
+from storage.writer.plan import Done, Plan, decode, encode
 from tests.eventually import eventually
 
 PROJECTS = (7, 8)
@@ -156,6 +159,44 @@ class Stage:
         return Writer(
             self.environ | {"SVC_WRITER_WORKER": name} | environ, self.folder / f"writer-{name}.log"
         )
+
+
+class Default:
+    """As the writer sees projects that no registry knows."""
+
+    def days(self, project: int) -> tuple[int, int]:  # noqa: ARG002 - all the same
+        return DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS
+
+
+async def planned(stage: Stage) -> tuple[Block, Plan]:
+    """What a writer leaves that is killed between the plan of a block of all there is and its insert."""
+    places = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=stage.settings.kafka_bootstrap,
+        group_id=stage.settings.writer_group,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    )
+    await consumer.start()
+    try:
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        block = Block(Default())
+        for place in places:
+            seen = -1
+            while await consumer.position(place) < ends[place]:
+                for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, []):
+                    seen = block.feed(record, seen)
+        plan = block.plan(time.time_ns() // 1_000_000)
+        await consumer.commit(
+            {
+                TopicPartition(stage.topic, span.partition): OffsetAndMetadata(span.first, encode(plan))
+                for span in plan.ranges
+            }
+        )
+    finally:
+        await consumer.stop()
+    return block, plan
 
 
 class Writer:

@@ -11,7 +11,8 @@ from local.command import svc
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, Outcome, encode_json
 from schemas.times import iso
-from tests.integration.storage.grouped import PROJECTS, Stage, counts, ended, exactly, whole
+from storage.rollups import ROLLUPS
+from tests.integration.storage.grouped import PROJECTS, Stage, counts, ended, exactly, planned, whole
 
 FINGERPRINTS = range(100, 105)
 
@@ -102,3 +103,63 @@ async def test_a_pipeline_that_is_behind_is_named(stage: Stage, tmp_path: Path) 
     assert {"group": stage.settings.writer_group, "topic": stage.topic, "records": 2} in json.loads(
         result.stdout
     )["behind"]
+
+
+async def test_a_repair_leaves_what_the_writer_has_not_committed_to_the_writer(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(2)
+    writer = stage.writer()
+    client = stage.client()
+    try:
+        with ended(writer):
+            await whole(stage)
+            writer.freeze()
+            await stage.produce(4)
+            client.command(
+                "ALTER TABLE events DELETE WHERE id IN (SELECT id FROM events ORDER BY id LIMIT 7) SETTINGS mutations_sync = 1"
+            )
+            for _ in range(2):
+                repaired = json.loads((await reconcile(stage, tmp_path, "--repair", "--wait", "0")).stdout)
+                assert not repaired["settled"]
+                assert counts(client) == exactly(100)
+            writer.thaw()
+            assert await whole(stage) == exactly(stage.total)
+    finally:
+        client.close()
+
+
+async def test_a_repair_leaves_a_planned_block_to_the_writer(stage: Stage, tmp_path: Path) -> None:
+    await stage.produce(3)
+    client = stage.client()
+    try:
+        await planned(stage)
+        await reconcile(stage, tmp_path, "--repair", "--wait", "0")
+        assert counts(client) == exactly(0)
+        with ended(stage.writer()):
+            assert await whole(stage) == exactly(stage.total)
+    finally:
+        client.close()
+
+
+async def test_rows_that_are_there_twice_are_taken_out_and_their_rollups_mended(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(6)
+    client = stage.client()
+    try:
+        with ended(stage.writer()):
+            await whole(stage)
+            # In a part of their own, and beside the first row in one part.
+            for condition in ("id % 2 = 0", "id % 3 = 0"):
+                client.command(f"INSERT INTO events SELECT * FROM events WHERE {condition}")
+                client.command(f"INSERT INTO payloads SELECT * FROM payloads WHERE {condition}")
+                client.command("OPTIMIZE TABLE events FINAL")
+            for rollup in ROLLUPS:
+                client.command(f"INSERT INTO {rollup.table} SELECT * FROM {rollup.table}")
+            assert counts(client)["events"] > stage.total
+            repaired = json.loads((await reconcile(stage, tmp_path, "--repair")).stdout)["repaired"]
+            assert repaired["events stored twice"] > 0 < repaired["payloads stored twice"]
+            assert counts(client) == exactly(stage.total)
+    finally:
+        client.close()

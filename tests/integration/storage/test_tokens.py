@@ -3,8 +3,6 @@
 import time
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.structs import OffsetAndMetadata
 
 from schemas.chunks import Grouping
 from schemas.projects import DEFAULT_RETENTION_DAYS
@@ -12,9 +10,7 @@ from storage.client import INSERT_SETTINGS, Client
 from storage.rollups import ROLLUPS
 from storage.rows import EventColumns
 from storage.tokens import forgotten
-from storage.writer.blocks import Block
-from storage.writer.plan import encode
-from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, whole
+from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole
 
 TABLES = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))
 
@@ -50,41 +46,9 @@ def test_a_token_counts_as_forgotten_before_it_is(client: Client) -> None:
     assert not forgotten(client, 3600)
 
 
-class Default:
-    """As the writer sees projects that no registry knows."""
-
-    def days(self, project: int) -> tuple[int, int]:  # noqa: ARG002 - all the same
-        return DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS
-
-
 async def inserted_but_not_committed(stage: Stage, client: Client) -> None:
     """What a writer leaves that is killed between the insert of all there is and its commit."""
-    places = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=stage.settings.kafka_bootstrap,
-        group_id=stage.settings.writer_group,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-    )
-    await consumer.start()
-    try:
-        consumer.assign(places)
-        ends = await consumer.end_offsets(places)
-        block = Block(Default())
-        for place in places:
-            seen = -1
-            while await consumer.position(place) < ends[place]:
-                for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, []):
-                    seen = block.feed(record, seen)
-        plan = block.plan(time.time_ns() // 1_000_000)
-        await consumer.commit(
-            {
-                TopicPartition(stage.topic, span.partition): OffsetAndMetadata(span.first, encode(plan))
-                for span in plan.ranges
-            }
-        )
-    finally:
-        await consumer.stop()
+    block, plan = await planned(stage)
     token = plan.token(stage.topic)
     client.insert_arrow(
         "ingest", block.columns.table(), settings={**INSERT_SETTINGS, "insert_deduplication_token": token}

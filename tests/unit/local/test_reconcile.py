@@ -2,9 +2,11 @@
 
 import pytest
 
-from local.reconcile import _show
-from storage.reconcile import ProjectFigures, Reconciliation
+from local.reconcile import _show, status
+from storage.drained import Lag
+from storage.reconcile import Difference, ProjectFigures, Reconciliation
 
+LAG = Lag("writer", "grouped", 200)
 FIGURES = ProjectFigures(
     "1537694265",
     "shop",
@@ -27,3 +29,20 @@ def test_the_table_names_each_project_also_on_a_narrow_terminal(
     assert "shop" in shown
     assert "(1537694265)" in shown
     assert shown.count("1,234,567") == 5
+
+
+@pytest.mark.parametrize(
+    ("what", "behind", "expected"),
+    [
+        ((), [], 0),
+        ((), [LAG], 0),
+        (("stored",), [], 1),
+        (("stored", "issue_day"), [LAG], 3),
+        (("stored", "events stored twice"), [LAG], 1),
+    ],
+)
+def test_the_exit_status_tells_what_is_wrong_from_what_may_be_under_way(
+    what: tuple[str, ...], behind: list[Lag], expected: int
+) -> None:
+    differences = [Difference("7", name, 1, 2) for name in what]
+    assert status(Reconciliation([], differences, quiet=True), behind) == expected

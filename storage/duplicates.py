@@ -1,0 +1,63 @@
+"""Takes rows out of `events` and `payloads` that stand there more than once, while everything runs.
+
+Each row is named by its part and its place in it. A part that is merged or changed meanwhile gets another name, so a deletion that comes too
+late deletes nothing, and the row that is to stay is never among the named ones.
+"""
+
+import uuid
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, Final
+
+from storage.client import Client
+from storage.erase.purge import await_mutations
+
+TABLES: Final = ("events", "payloads")
+Days = set[tuple[int, date]]
+"""Pairs of a project and a day."""
+_ROUNDS: Final = 1_000
+_IDS_AT_ONCE: Final = 10_000
+"""All rows of a part must fit into one statement: the part has another name after it."""
+_SURPLUS: Final = """
+    SELECT _partition_id, _part, _part_offset, project_id, toDate(ts) FROM
+    (
+        SELECT _partition_id, _part, _part_offset, project_id, ts,
+            row_number() OVER (PARTITION BY project_id, id ORDER BY _part, _part_offset) AS nth
+        FROM {table}
+        WHERE (project_id, id) IN (SELECT project_id, id FROM {table} GROUP BY project_id, id HAVING count() > 1 LIMIT {ids})
+    )
+    WHERE nth > 1"""
+_DELETE: Final = """
+    ALTER TABLE {table} DELETE IN PARTITION ID '{partition}'
+    WHERE '{mark}' != '' AND _part = '{part}' AND _part_offset IN ({rows})"""
+_LONG: Final = {"mutations_sync": 0, "max_query_size": 64 << 20, "max_ast_elements": 10_000_000}
+_BOUNDED: Final = {"max_bytes_before_external_group_by": 256 << 20, "max_execution_time": 3600}
+
+
+def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
+    """Delete all but one of the rows of each event in `events` or `payloads`; returns how many went, and the days of which.
+
+    The rollups of these days are to be mended afterwards. Repeatable, also by two at once. Raises ClickHouseError and MutationFails.
+    """
+    removed, days, sql = 0, set[tuple[int, date]](), _SURPLUS.format(table=table, ids=_IDS_AT_ONCE)
+    for _ in range(_ROUNDS):
+        surplus = client.query(sql, settings=dict(_BOUNDED)).result_rows
+        if not surplus:
+            break
+        mark = str(uuid.uuid4())
+        for (partition, part), rows in _by_part(surplus).items():
+            text = ", ".join(map(str, rows))
+            deletion = _DELETE.format(table=table, partition=partition, part=part, rows=text, mark=mark)
+            client.command(deletion, settings=dict(_LONG))
+        await_mutations(client, mark)
+        removed += len(surplus)
+        days |= {(int(project), day) for _, _, _, project, day in surplus}
+    return removed, days
+
+
+def _by_part(surplus: Sequence[Sequence[Any]]) -> dict[tuple[str, str], list[int]]:
+    """Places of rows by partition and part."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for partition, part, row, *_ in surplus:
+        found.setdefault((partition, part), []).append(int(row))
+    return found
