@@ -12,7 +12,7 @@ from local.workspace import Workspace
 from schemas.settings import MigrateSettings
 from storage import migrate as schema
 from storage.client import ClickHouseError
-from storage.topics import TopicsRefused, as_builtins, ensure_topics, specs_of
+from storage.topics import TopicsRefused, TopicsReport, as_builtins, ensure_topics, specs_of
 
 
 @click.command()
@@ -59,11 +59,24 @@ def apply(settings: MigrateSettings) -> None:
         out.print(f"created topic {name}")
     for difference in report.differences:
         out.print(f"left as it is: {difference}", style="yellow")
+    for what in report.unknown:
+        out.print(f"not compared: {what}", style="yellow")
     done = schema.migrate(settings.clickhouse_url)
     for migration in done:
         out.print(f"applied {migration.number:04} {migration.name}: {migration.why}")
     if not report.created and not done:
-        out.print("nothing to do: topics and schema are up to date")
+        out.print(closing(report))
+
+
+def closing(report: TopicsReport) -> str:
+    """The last line where nothing was created: what it claims has been seen."""
+    if report.unknown:
+        return "nothing was created: the topics exist and the schema is up to date, but not every topic could be compared"
+    if report.differences:
+        return (
+            "nothing was created: the schema is up to date, and the topics exist with the differences above"
+        )
+    return "nothing to do: topics and schema are up to date"
 
 
 def _fail(reason: str) -> None:

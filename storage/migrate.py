@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from storage.analyst_views import own_views
-from storage.client import Client, open_client, parse_url, version
+from storage.client import Client, open_client, parse_url, scalar, version
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _CONDITION: Final = re.compile(r"^-- (from|below) (\d+)\.(\d+)$")
@@ -77,10 +77,17 @@ def statements(sql: str, server: tuple[int, int] | None = None) -> Iterator[str]
 
 
 def create_database(url: str) -> None:
-    """Create the database that the URL names, where it is missing. Raises ClickHouseError."""
+    """Create the database that the URL names, where it is missing. Raises ClickHouseError.
+
+    One that exists is left alone: creating it again, even `IF NOT EXISTS`, needs rights that migrating doesn't.
+    """
+    name = parse_url(url).database
     client = open_client(url, database="system")
     try:
-        client.command(f"CREATE DATABASE IF NOT EXISTS {parse_url(url).database} ENGINE = Atomic")
+        if not scalar(
+            client, "SELECT count() FROM system.databases WHERE name = {name:String}", {"name": name}
+        ):
+            client.command(f"CREATE DATABASE IF NOT EXISTS {name} ENGINE = Atomic")
     finally:
         client.close()
 

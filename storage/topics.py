@@ -1,5 +1,6 @@
 """Brings the topics into being, and says where one that exists differs from what is asked (contract, section 1)."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -20,10 +21,11 @@ class TopicsRefused(Exception):
 
 
 class TopicsReport(Struct, frozen=True):
-    """Names of the topics that were created, and a sentence for each difference of one that existed."""
+    """Names of the topics that were created, a sentence for each difference of one that existed, and for what can't be compared."""
 
     created: list[str]
     differences: list[str]
+    unknown: list[str]
 
 
 def specs_of(settings: KafkaSettings) -> list[TopicSpec]:
@@ -45,7 +47,12 @@ async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
         specs = specs_of(settings)
         created = await _create(admin, specs)
         existing = [spec for spec in specs if spec.name not in created]
-        return TopicsReport(created=created, differences=await _differences(admin, existing))
+        found = await _found(admin, existing) if existing else {}
+        return TopicsReport(
+            created=created,
+            differences=[sentence for spec in existing for sentence in differences(spec, found[spec.name])],
+            unknown=[sentence for spec in existing for sentence in unknown(spec, found[spec.name])],
+        )
     finally:
         await admin.close()
 
@@ -70,36 +77,63 @@ async def _create(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> list[st
     return created
 
 
-async def _differences(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> list[str]:
-    if not specs:
-        return []
-    partitions = {
-        topic["topic"]: len(topic["partitions"])
+class FoundTopic(Struct, frozen=True):
+    """A topic as the broker describes it: None for what it refuses to tell us."""
+
+    partitions: int | None
+    replicas: int | None
+    configs: dict[str, str] | None
+
+
+def differences(spec: TopicSpec, found: FoundTopic) -> Iterator[str]:
+    """Where a topic differs from what is asked, as far as the broker tells."""
+    if found.partitions not in {None, spec.partitions}:
+        yield f"{spec.name} has {found.partitions} partitions, asked are {spec.partitions}"
+    if found.replicas is not None and found.replicas < spec.replication:
+        yield f"{spec.name} has {found.replicas} replicas, asked are {spec.replication}"
+    for name, wanted in spec.configs.items():
+        have = (found.configs or {}).get(name, wanted)
+        if have != wanted:
+            yield f"{spec.name} has {name}={have}, asked is {wanted}"
+
+
+def unknown(spec: TopicSpec, found: FoundTopic) -> Iterator[str]:
+    """What can't be compared, for want of which right."""
+    if found.partitions is None:
+        yield f"the partitions of {spec.name} (Describe is refused)"
+    if found.configs is None:
+        yield f"the settings of {spec.name} (DescribeConfigs is refused)"
+
+
+async def _found(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> dict[str, FoundTopic]:
+    described = {
+        topic["topic"]: topic["partitions"]
         for topic in await admin.describe_topics([spec.name for spec in specs])
+        if not topic["error_code"]
     }
     configs = await _configs(admin, specs)
-    found = []
-    for spec in specs:
-        if partitions.get(spec.name, spec.partitions) != spec.partitions:
-            found.append(f"{spec.name} has {partitions[spec.name]} partitions, asked are {spec.partitions}")
-        for name, wanted in spec.configs.items():
-            have = configs.get(spec.name, {}).get(name, wanted)
-            if have != wanted:
-                found.append(f"{spec.name} has {name}={have}, asked is {wanted}")
-    return found
+    return {
+        spec.name: FoundTopic(
+            partitions=len(partitions) if (partitions := described.get(spec.name)) else None,
+            replicas=min(len(p["replicas"]) for p in partitions) if partitions else None,
+            configs=configs.get(spec.name),
+        )
+        for spec in specs
+    }
 
 
-async def _configs(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> dict[str, dict[str, Any]]:
+async def _configs(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> dict[str, dict[str, str]]:
+    """The settings of the topics that the broker tells us; it answers with an error for those that it doesn't."""
     wanted = [
         ConfigResource(ConfigResourceType.TOPIC, spec.name, configs=dict.fromkeys(spec.configs))
         for spec in specs
     ]
-    found: dict[str, dict[str, Any]] = {}
-    for answer in await admin.describe_configs(wanted):
-        for _code, _message, kind, name, entries in answer.resources:
-            if kind == _TOPIC:
-                found[name] = {entry[0]: entry[1] for entry in entries}
-    return found
+    return {
+        name: {entry[0]: entry[1] for entry in entries}
+        for answer in await admin.describe_configs(wanted)
+        for code, _message, kind, name, entries in answer.resources
+        if kind == _TOPIC and not code
+    }
 
 
 def as_builtins(specs: list[TopicSpec]) -> list[dict[str, Any]]:

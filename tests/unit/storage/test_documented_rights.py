@@ -3,13 +3,10 @@
 import re
 from pathlib import Path
 
+from tests.granted_clickhouse import documented
+
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("storage", "dashboard", "processors")
-
-
-def documented() -> str:
-    page = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
-    return page[page.index("### Users of ClickHouse") : page.index("### Running writers")]
 
 
 def test_every_system_table_that_is_asked_may_be_read() -> None:

@@ -1,0 +1,58 @@
+"""A local ClickHouse whose users have exactly the rights that docs/operating.md tells an administrator to give."""
+
+import hashlib
+import re
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from local.clickhouse import LocalClickHouse
+
+ROOT = Path(__file__).parents[1]
+PASSWORD = "granted"
+_SUM = hashlib.sha256(PASSWORD.encode()).hexdigest()
+
+
+def documented() -> str:
+    """The section about ClickHouse's users."""
+    page = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    return page[page.index("### Users of ClickHouse") : page.index("### Running writers")]
+
+
+def grants(user: str) -> list[str]:
+    """The documented GRANT statements of a user, without the user."""
+    return re.findall(rf"^(GRANT [^;]+) TO {user};$", documented(), re.MULTILINE)
+
+
+def user_xml(name: str, statements: list[str], *, readonly: bool = False) -> str:
+    """A user of `users.xml`."""
+    queries = "".join(f"<query>{escape(statement)}</query>" for statement in statements)
+    return (
+        f"<{name}><password_sha256_hex>{_SUM}</password_sha256_hex><networks><ip>127.0.0.1</ip></networks>"
+        f"<profile>{'documented_reader' if readonly else 'default'}</profile><quota>default</quota>"
+        f"<grants>{queries}</grants></{name}>"
+    )
+
+
+class GrantedClickHouse(LocalClickHouse):
+    """Has the users `granted` and `granted_reader` as documented, `writes_readonly` with a read-only profile, and `lacks`."""
+
+    def prepare(self) -> list[str]:
+        """Write the configuration with our users added."""
+        command = super().prepare()
+        file = self.directory / "users.xml"
+        writer, reader = grants("svc"), grants("svc_reader")
+        ours = (
+            user_xml("granted", writer)
+            + user_xml("granted_reader", reader, readonly=True)
+            + user_xml("writes_readonly", writer, readonly=True)
+            + user_xml("lacks", [g.replace(", OPTIMIZE", "") for g in writer if "mutations" not in g])
+        )
+        profile = "<documented_reader><readonly>2</readonly></documented_reader>"
+        text = file.read_text(encoding="utf-8").replace("</users>", f"{ours}</users>")
+        file.write_text(text.replace("</profiles>", f"{profile}</profiles>"), encoding="utf-8")
+        return command
+
+    def address(self, user: str) -> str:
+        """The URL of one of our users."""
+        own = self.url()
+        return f"http://{user}:{PASSWORD}@{own.rpartition('@')[2]}"
