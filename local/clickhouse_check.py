@@ -1,23 +1,26 @@
-"""`svc doctor` and ClickHouse: tells apart a wrong name, nothing that listens, credentials, a missing database and an old schema."""
+"""`svc doctor` and ClickHouse: what keeps us out, and what we find inside: version, rights, schema, payload dictionaries."""
 
 import socket
 import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from local.checks import Finding
+from local.clickhouse_rights import as_grants, lacking, read_only, reader_rights, writer_rights
 from schemas.settings import BadSetting
-from storage.client import ClickHouseError, open_client, parse_url
+from storage.client import Address, ClickHouseError, open_client, parse_url
 from storage.migrate import pending
 
 SECONDS = 5.0
 NAME = "clickhouse"
-MEND_URL = "correct SVC_CLICKHOUSE_URL"
 OLDEST = (25, 8)
+WRITER, READER = "SVC_CLICKHOUSE_URL", "SVC_CLICKHOUSE_READER_URL"
 CODES = {
-    "516": ("the user or password is refused", "correct the user and password in SVC_CLICKHOUSE_URL"),
-    "194": ("the password is missing", "put the password into SVC_CLICKHOUSE_URL"),
-    "81": ("the database does not exist", "create it, or correct the last part of SVC_CLICKHOUSE_URL"),
+    "516": ("the user or password is refused", "correct the user and password in {variable}"),
+    "194": ("the password is missing", "put the password into {variable}"),
+    "81": ("the database does not exist", "run `svc migrate`, or correct the last part of {variable}"),
     "497": ("the user lacks a right", "grant what docs/operating.md lists"),
 }
 
@@ -53,31 +56,26 @@ def ask(url: str, sql: str) -> str:
         raise Refused(code, said[0]) from None
 
 
-def _unreachable(place: str, error: OSError) -> Finding:
+def _unreachable(name: str, variable: str, place: str, error: OSError) -> Finding:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    correct = f"correct {variable}"
     if isinstance(reason, socket.gaierror):
-        return Finding(NAME, False, f"the name in {place} is unknown", MEND_URL)
+        return Finding(name, False, f"the name in {place} is unknown", correct)
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return Finding(
-            NAME,
-            False,
-            f"the certificate of {place} is refused: {reason.verify_message}",
-            "add its CA to the system's",
-        )
+        said = f"the certificate of {place} is refused: {reason.verify_message}"
+        return Finding(name, False, said, "add its CA to the system's")
     if isinstance(reason, ssl.SSLError):
-        return Finding(
-            NAME, False, f"{place} does not speak TLS", f"{MEND_URL}: http instead of https, or another port"
-        )
-    return Finding(NAME, False, f"nothing answers on {place} ({reason})", f"start ClickHouse, or {MEND_URL}")
+        said = f"{place} does not speak TLS"
+        return Finding(name, False, said, f"{correct}: http instead of https, or another port")
+    return Finding(name, False, f"nothing answers on {place} ({reason})", f"start ClickHouse, or {correct}")
 
 
-def _version(text: str) -> Finding:
+def _version(name: str, text: str) -> Finding:
     version = tuple(int(part) for part in text.split(".")[:2])
     if version < OLDEST:
-        return Finding(
-            NAME, False, f"version {text} is too old", f"upgrade to {'.'.join(map(str, OLDEST))} or newer"
-        )
-    return Finding(NAME, True, f"version {text} answers")
+        oldest = ".".join(map(str, OLDEST))
+        return Finding(name, False, f"version {text} is too old", f"upgrade to {oldest} or newer")
+    return Finding(name, True, f"version {text} answers")
 
 
 def _schema(url: str) -> Finding:
@@ -92,20 +90,70 @@ def _schema(url: str) -> Finding:
     return Finding("schema", True, "every migration is applied")
 
 
-def check_clickhouse(url: str) -> list[Finding]:
-    """Everything between us and our tables; the first trouble ends the list."""
-    if not url:
-        mend = "start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL"
-        return [Finding(NAME, False, "no address is known", mend)]
+def _writer_rights(address: Address, asking: Callable[[str], str]) -> Finding:
+    name = "clickhouse rights"
+    if read_only(asking):
+        said = f"the user {address.user} is read-only (its setting `readonly`)"
+        return Finding(name, False, said, f"name a user who may write in {WRITER}; this one is for {READER}")
+    missing = lacking(writer_rights(address.database), asking)
+    if missing:
+        said = "missing: " + ", ".join(map(str, missing))
+        return Finding(name, False, said, as_grants(missing, address.user))
+    return Finding(name, True, f"{address.user} may migrate, write, repair and erase")
+
+
+def _reader_rights(address: Address, asking: Callable[[str], str]) -> Finding:
+    name = "reader rights"
+    missing = lacking(reader_rights(address.database), asking)
+    if missing:
+        said = "missing: " + ", ".join(map(str, missing))
+        return Finding(name, False, said, as_grants(missing, address.user))
+    return Finding(name, True, f"{address.user} may read")
+
+
+def _look(name: str, variable: str, url: str, further: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """The version that answers and then `further`, or the first trouble."""
+    found: list[Finding] = []
     try:
-        found = _version(ask(url, "SELECT version()"))
-        return [found, _schema(url)] if found.ok else [found]
+        found.append(_version(name, ask(url, "SELECT version()")))
+        if found[0].ok:
+            found += further()
     except BadSetting as error:
-        return [Finding(NAME, False, str(error), MEND_URL)]
+        return [Finding(name, False, str(error).replace(WRITER, variable), f"correct {variable}")]
     except Refused as refused:
         said, mend = CODES.get(refused.code, (str(refused), "look at the server's log"))
-        return [Finding(NAME, False, said, mend)]
+        found.append(Finding(name, False, said, mend.format(variable=variable)))
     except ClickHouseError as error:
-        return [Finding("schema", False, str(error).splitlines()[0], "look at the server's log")]
+        found.append(Finding("schema", False, str(error).splitlines()[0], "look at the server's log"))
     except OSError as error:
-        return [_unreachable(f"{parse_url(url).host}:{parse_url(url).port}", error)]
+        address = parse_url(url)
+        return [_unreachable(name, variable, f"{address.host}:{address.port}", error)]
+    return found
+
+
+def check_clickhouse(url: str) -> list[Finding]:
+    """Everything between us and our tables, by SVC_CLICKHOUSE_URL."""
+    if not url:
+        mend = f"start `svc up` on this data directory, or set {WRITER}"
+        return [Finding(NAME, False, "no address is known", mend)]
+
+    def further() -> Iterator[Finding]:
+        yield _writer_rights(parse_url(url), partial(ask, url))
+        yield _schema(url)
+
+    return _look(NAME, WRITER, url, further)
+
+
+def check_reader(reader_url: str, url: str) -> list[Finding]:
+    """The same for SVC_CLICKHOUSE_READER_URL, where it is set; a read-only user is what it is for."""
+    if not reader_url:
+        return []
+
+    def further() -> Iterator[Finding]:
+        own, other = parse_url(reader_url).database, parse_url(url).database if url else ""
+        if other and own != other:
+            said = f"{READER} names the database {own}, {WRITER} the database {other}"
+            yield Finding("reader database", False, said, "name the same database in both")
+        yield _reader_rights(parse_url(reader_url), partial(ask, reader_url))
+
+    return _look("clickhouse reader", READER, reader_url, further)

@@ -12,8 +12,9 @@ from aiokafka.errors import KafkaError
 from rich.console import Console
 
 from local.workspace import Workspace
+from schemas.kafka_connection import why_unreachable
 from schemas.payload import look_in
-from schemas.settings import BadSetting, load
+from schemas.settings import BadSetting, KafkaSettings, load
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -41,13 +42,23 @@ def need_kafka(bootstrap: str) -> None:
         sys.exit(BAD_SETTING_STATUS)
 
 
+def kafka_failure(settings: KafkaSettings, error: Exception) -> str:
+    """Why a command failed at Kafka: what keeps us out (aiokafka doesn't say), or what it refused."""
+    return f"Kafka at {settings.kafka_bootstrap}: {why_unreachable(settings) or error}"
+
+
+def kafka_hint(settings: KafkaSettings) -> str:
+    """What to look at after a change that Kafka did not confirm in time."""
+    return str(why_unreachable(settings) or "is Kafka up, and has `svc migrate` run?")
+
+
 @contextmanager
-def kafka_told(bootstrap: str) -> Iterator[None]:
+def kafka_told(settings: KafkaSettings) -> Iterator[None]:
     """Tell of Kafka that doesn't answer, or of what it refuses, in one line, with status 1."""
     try:
         yield
     except (KafkaError, OSError) as error:
-        raise click.ClickException(f"Kafka at {bootstrap}: {error}") from None
+        raise click.ClickException(kafka_failure(settings, error)) from None
 
 
 def print_json(value: object) -> None:

@@ -148,7 +148,7 @@ def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
     """List what was set aside, from where, and why."""
     found: list[dict[str, Any]] = []
     settings = _settings(workspace)
-    with kafka_told(settings.kafka_bootstrap):
+    with kafka_told(settings):
         asyncio.run(show(settings, lambda letter: found.append(_row(letter)), everything=everything))
     if as_json:
         print_json({"deadLetters": found})
@@ -166,6 +166,6 @@ def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
 def replay(workspace: Workspace, limit: int | None) -> None:
     """Put back what was set aside and has not been put back yet, oldest first."""
     settings = _settings(workspace)
-    with kafka_told(settings.kafka_bootstrap):
+    with kafka_told(settings):
         done = asyncio.run(put_back(settings, limit))
     click.echo(f"{done} put back")

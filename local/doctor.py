@@ -1,28 +1,42 @@
 """`svc doctor`: checks the settings and each dependency, says what is wrong and how to mend it."""
 
 import sys
+from collections.abc import Sequence
 
 import click
 from rich.text import Text
 
 from local.checks import Finding, check_disk, check_local_programs, check_settings
-from local.clickhouse_check import check_clickhouse
+from local.clickhouse_check import check_clickhouse, check_reader
 from local.console import console, print_json
+from local.deployment_checks import check_dictionaries, check_rate_limit_store
 from local.kafka_check import check_kafka
+from local.kafka_rights import PROCESSES, Process, needs
 from local.workspace import Workspace
-from schemas.settings import MigrateSettings, load
+from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, WriterSettings, load
 
 
-def findings(workspace: Workspace) -> list[Finding]:
+def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> list[Finding]:
     """All checks that make sense here: local programs only where a server would have to be started."""
-    settled = check_settings(workspace.environ)
+    environ = workspace.environ
+    settled = check_settings(environ)
     found = [settled, check_disk(workspace.data_dir)]
     if not settled.ok:
         return found
-    settings = load(MigrateSettings, workspace.environ)
-    if not settings.kafka_bootstrap or not settings.clickhouse_url:
+    settings = load(MigrateSettings, environ)
+    stores = {"writer", "dashboard"} & set(processes)
+    if not settings.kafka_bootstrap or (stores and not settings.clickhouse_url):
         found += check_local_programs()
-    return [*found, *check_kafka(settings), *check_clickhouse(settings.clickhouse_url)]
+    processors, writer = load(ProcessorsSettings, environ), load(WriterSettings, environ)
+    needed = needs(processors.processors_app, writer.writer_group, grouped_events=processors.grouped_events)
+    found += check_kafka(settings, {process: needed[process] for process in processes})
+    if stores:
+        found += check_clickhouse(settings.clickhouse_url)
+        found += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
+    found.append(check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else ""))
+    if "edge" in processes:
+        found += check_rate_limit_store(load(EdgeSettings, environ))
+    return found
 
 
 def line(finding: Finding) -> Text:
@@ -36,10 +50,17 @@ def line(finding: Finding) -> Text:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
+@click.option(
+    "--for",
+    "processes",
+    type=click.Choice(PROCESSES),
+    multiple=True,
+    help="Only what this process needs, with its credentials. [default: every process]",
+)
 @click.pass_obj
-def doctor(workspace: Workspace, as_json: bool) -> None:
-    """Check settings and dependencies; exits 1 if anything is wrong."""
-    found = findings(workspace)
+def doctor(workspace: Workspace, as_json: bool, processes: tuple[Process, ...]) -> None:
+    """Check settings, dependencies and rights; exits 1 if anything is wrong. Nothing is changed."""
+    found = findings(workspace, processes or PROCESSES)
     if as_json:
         print_json(found)
     else:

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 from rich.box import SIMPLE
 from rich.table import Column, Table
 
-from local.console import console, need_kafka, print_json, settings_of
+from local.console import console, kafka_failure, kafka_hint, need_kafka, print_json, settings_of
 from local.erasing import Left, NotSettled, Refused, Report, Tools, erase_project, erase_user, find, left
 from local.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
@@ -85,9 +85,9 @@ def erase(
     except ChangesUnavailable as error:
         _end(f"{error}; run it again, it goes on where it stopped", FAILED)
     except ProjectsUnavailable as error:
-        _end(f"{error}; is Kafka up, and has `svc migrate` run?", FAILED)
+        _end(f"{error}; {kafka_hint(settings)}", FAILED)
     except KafkaError as error:
-        _end(f"Kafka at {settings.kafka_bootstrap}: {error}; run it again", FAILED)
+        _end(f"{kafka_failure(settings, error)}; run it again", FAILED)
     except ClickHouseError as error:
         _end(f"ClickHouse: {error}; run it again, it goes on where it stopped", FAILED)
     kept = left(report, settings)

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from dashboard.violations import detail_of
-from local.console import console, need_kafka, print_json, settings_of
+from local.console import console, kafka_hint, need_kafka, print_json, settings_of
 from local.workspace import Workspace
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
 from schemas.settings import MigrateSettings
@@ -89,7 +89,7 @@ def _run(workspace: Workspace, work: Callable[[Tools], Awaitable[T]]) -> T:
     except ChangesUnavailable as error:
         raise click.ClickException(f"{error}; do the processors run?") from None
     except ProjectsUnavailable as error:
-        raise click.ClickException(f"{error}; is Kafka up, and has `svc migrate` run?") from None
+        raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None
 
 
 def _checked(data: S) -> S:

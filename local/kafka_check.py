@@ -1,136 +1,121 @@
-"""`svc doctor` and Kafka: tells apart a wrong name, nothing that listens, TLS, credentials, and missing topics."""
+"""`svc doctor` and Kafka: what keeps us out, and what we find inside: topics, partitions, replicas, rights."""
 
 import asyncio
 import logging
-import socket
-import ssl
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from local.checks import Finding
-from schemas.kafka import client_options
+from local.kafka_rights import Needs, Process, lacking
+from local.kafka_view import ClusterView, look
+from schemas.kafka_connection import addresses, why_refused
 from schemas.settings import KafkaSettings
-from schemas.topics import topic_specs
+from schemas.topics import Topic, TopicSpec, topic_specs
 
-SECONDS = 5.0
+SECONDS = 15.0
 NAME = "kafka"
+NO_ONE: Mapping[Process, Needs] = MappingProxyType({})
+SAME_PARTITIONS = (Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN)
+"""Topics whose partitions belong together."""
 
 
-def split_address(address: str, default_port: int = 9092) -> tuple[str, int]:
-    """Host and port of one `host:port`, of `[::1]:port` too."""
-    host, colon, port = address.strip().rpartition(":")
-    if not colon or not port.isdecimal():
-        return address.strip("[] "), default_port
-    return host.strip("[]"), int(port)
-
-
-def _connection(host: str, port: int) -> Finding | None:
-    """What keeps a TCP connection from being made, or None."""
-    try:
-        socket.create_connection((host, port), SECONDS).close()
-    except socket.gaierror:
-        return Finding(NAME, False, f"the name {host} is unknown", "correct SVC_KAFKA_BOOTSTRAP")
-    except TimeoutError:
-        return Finding(
-            NAME,
-            False,
-            f"{host}:{port} does not answer",
-            "look for a firewall on the way, or correct SVC_KAFKA_BOOTSTRAP",
-        )
-    except OSError as error:
-        return Finding(
-            NAME,
-            False,
-            f"nothing listens on {host}:{port} ({error.strerror})",
-            "start Kafka, or correct SVC_KAFKA_BOOTSTRAP",
-        )
-    return None
-
-
-def speaks_tls(host: str, port: int) -> bool:
-    """True when the listener answers a TLS handshake, whoever signed its certificate."""
-    lenient = ssl.create_default_context()
-    lenient.check_hostname = False
-    lenient.verify_mode = ssl.CERT_NONE
-    with suppress(OSError), socket.create_connection((host, port), SECONDS) as plain:
-        lenient.wrap_socket(plain, server_hostname=host).close()
-        return True
-    return False
-
-
-def _tls(settings: KafkaSettings, host: str, port: int) -> Finding | None:
-    """What is wrong with TLS, or None; a wrong choice between TLS and none included."""
-    wanted, spoken = settings.kafka_security_protocol.endswith("SSL"), speaks_tls(host, port)
-    if wanted != spoken:
-        said = f"{host}:{port} {'speaks' if spoken else 'does not speak'} TLS"
-        choice = "SSL or SASL_SSL" if spoken else "PLAINTEXT or SASL_PLAINTEXT"
-        return Finding(NAME, False, said, f"set SVC_KAFKA_SECURITY_PROTOCOL to {choice}")
-    if not wanted:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=settings.kafka_ca_file or None)
-    except OSError as error:
-        return Finding(NAME, False, f"the CA file can't be read: {error}", "correct SVC_KAFKA_CA_FILE")
-    try:
-        with (
-            socket.create_connection((host, port), SECONDS) as plain,
-            context.wrap_socket(plain, server_hostname=host),
-        ):
-            return None
-    except ssl.SSLCertVerificationError as error:
-        mend = "name the CA that signed the broker's certificate in SVC_KAFKA_CA_FILE"
-        return Finding(
-            NAME, False, f"the certificate of {host}:{port} is refused: {error.verify_message}", mend
-        )
-    except OSError as error:
-        return Finding(NAME, False, f"TLS with {host}:{port} fails: {error}", "look at the broker's log")
-
-
-async def _topics(settings: KafkaSettings) -> set[str]:
-    """The topics that these credentials can see. Raises KafkaError or OSError."""
-    client = AIOKafkaAdminClient(**client_options(settings), request_timeout_ms=int(SECONDS * 1000))
-    try:
-        await client.start()
-        return set(await client.list_topics())
-    finally:
-        await client.close()
-
-
-def _missing(settings: KafkaSettings, found: set[str]) -> list[str]:
-    specs = topic_specs(settings.topic_prefix, settings.topic_overrides, 1, 1)
-    return [spec.name for spec in specs if spec.name not in found]
-
-
-def _signed_in(settings: KafkaSettings, address: str) -> list[Finding]:
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    try:
-        found = asyncio.run(asyncio.wait_for(_topics(settings), 2 * SECONDS))
-    except (KafkaError, OSError) as error:
-        sasl = settings.kafka_security_protocol.startswith("SASL_")
-        mend = (
-            "check SVC_KAFKA_USERNAME, SVC_KAFKA_PASSWORD and SVC_KAFKA_SASL_MECHANISM"
-            if sasl
-            else "the listener may want credentials: set SVC_KAFKA_SECURITY_PROTOCOL to a SASL_ protocol"
-        )
-        return [Finding(NAME, False, f"{address} does not let us in: {error or type(error).__name__}", mend)]
-    reached = Finding(NAME, True, f"{address} answers")
-    if missing := _missing(settings, found):
-        return [reached, Finding("topics", False, f"missing: {', '.join(missing)}", "run `svc migrate`")]
-    return [reached, Finding("topics", True, "all are there")]
-
-
-def check_kafka(settings: KafkaSettings) -> list[Finding]:
-    """Everything between us and our topics; the first trouble ends the list."""
+def check_kafka(settings: KafkaSettings, needed: Mapping[Process, Needs] = NO_ONE) -> list[Finding]:
+    """Everything between us and our topics, and what these processes may do there; the first that keeps us out ends the list."""
     if not settings.kafka_bootstrap:
         mend = "start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP"
         return [Finding(NAME, False, "no address is known", mend)]
     troubles: list[Finding] = []
-    for address in settings.kafka_bootstrap.split(","):
-        host, port = split_address(address)
-        trouble = _connection(host, port) or _tls(settings, host, port)
-        if trouble is None:
-            return [*troubles, *_signed_in(settings, address)]
-        troubles.append(trouble)
+    for address in addresses(settings):
+        reason = why_refused(settings, address)
+        if reason is None:
+            return [*troubles, *_inside(settings, address, needed)]
+        troubles.append(Finding(NAME, False, reason.said, reason.mend))
     return troubles
+
+
+def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, Needs]) -> list[Finding]:
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    specs = topic_specs(settings.topic_prefix, settings.topic_overrides, 1, settings.topic_replication)
+    groups = [group for need in needed.values() for group in need.groups]
+    try:
+        view = asyncio.run(asyncio.wait_for(look(settings, [spec.name for spec in specs], groups), SECONDS))
+    except (KafkaError, OSError) as error:
+        said = f"{address} lets us in and then does not answer ({error or type(error).__name__})"
+        return [
+            Finding(NAME, False, said, "look at the broker's log; is every advertised address reachable?")
+        ]
+    return [
+        Finding(NAME, True, f"{address} answers"),
+        topics_finding(specs, view),
+        partitions_finding(settings, view),
+        replication_finding(specs, view, settings.topic_replication),
+        *(
+            rights_finding(process, lacking(need, settings, _allowed(view, specs), view.groups))
+            for process, need in needed.items()
+        ),
+    ]
+
+
+def _allowed(view: ClusterView, specs: Sequence[TopicSpec]) -> dict[str, frozenset[str]]:
+    """What we may do with each topic; one that we may not even see allows nothing, one that isn't there isn't judged."""
+    seen = {name: topic.allowed for name, topic in view.topics.items()}
+    hidden = {spec.name for spec in specs} - seen.keys() - view.missing
+    return seen | dict.fromkeys(hidden, frozenset[str]())
+
+
+def topics_finding(specs: Sequence[TopicSpec], view: ClusterView) -> Finding:
+    """Are all topics there? Those that these credentials may not see are the business of the rights."""
+    missing = [spec.name for spec in specs if spec.name in view.missing]
+    if missing:
+        return Finding("topics", False, f"missing: {', '.join(missing)}", "run `svc migrate`")
+    hidden = [spec.name for spec in specs if spec.name not in view.topics]
+    said = (
+        f"all that may be seen are there; hidden from us: {', '.join(hidden)}" if hidden else "all are there"
+    )
+    return Finding("topics", True, said)
+
+
+def partitions_finding(settings: KafkaSettings, view: ClusterView) -> Finding:
+    """Topics whose partitions belong together have equally many."""
+    specs = topic_specs(settings.topic_prefix, settings.topic_overrides, 1, 1)
+    together = [spec.name for spec, topic in zip(specs, Topic, strict=True) if topic in SAME_PARTITIONS]
+    counts = {name: view.topics[name].partitions for name in together if name in view.topics}
+    if len(set(counts.values())) > 1:
+        said = "unequal: " + ", ".join(f"{name} has {count}" for name, count in counts.items())
+        mend = "give them equally many before the first event (kafka-topics.sh --alter); the processors don't start so"
+        return Finding("partitions", False, said, mend)
+    return Finding("partitions", True, "equally many where they belong together")
+
+
+def replication_finding(specs: Sequence[TopicSpec], view: ClusterView, asked: int) -> Finding:
+    """There can be as many replicas as asked, each topic has as many, and all are in sync."""
+    if asked > view.brokers:
+        said = f"{asked} replicas are asked for, and the cluster has {view.brokers} brokers"
+        return Finding("replication", False, said, "add brokers, or lower SVC_TOPIC_REPLICATION")
+    seen = {spec.name: view.topics[spec.name] for spec in specs if spec.name in view.topics}
+    few = [f"{name} has {min(t.replicas)}" for name, t in seen.items() if min(t.replicas) < asked]
+    if few:
+        said = f"asked are {asked} replicas; {', '.join(few)}"
+        return Finding("replication", False, said, "reassign the partitions, or lower SVC_TOPIC_REPLICATION")
+    behind = [
+        name for name, t in seen.items() if any(s < r for s, r in zip(t.in_sync, t.replicas, strict=True))
+    ]
+    if behind:
+        return Finding(
+            "replication",
+            False,
+            f"replicas are out of sync: {', '.join(behind)}",
+            "look at the brokers' logs",
+        )
+    return Finding("replication", True, f"{asked} or more replicas of each topic, all in sync")
+
+
+def rights_finding(process: Process, missing: Sequence[str]) -> Finding:
+    """These credentials may do what a process does."""
+    name = f"rights: {process}"
+    if missing:
+        mend = f"allow it (docs/operating.md lists all), or ask with --for if the {process} has other credentials"
+        return Finding(name, False, f"missing: {', '.join(missing)}", mend)
+    return Finding(name, True, "each topic and group may be used")

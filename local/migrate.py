@@ -7,7 +7,7 @@ import click
 import yaml
 from aiokafka.errors import KafkaError
 
-from local.console import console, need_kafka, settings_of
+from local.console import console, kafka_failure, need_kafka, settings_of
 from local.workspace import Workspace
 from schemas.settings import MigrateSettings
 from storage import migrate as schema
@@ -34,8 +34,10 @@ def migrate(workspace: Workspace, only_print: bool) -> None:
         sys.exit(2)
     try:
         apply(settings)
-    except (KafkaError, TopicsRefused) as error:
+    except TopicsRefused as error:
         _fail(f"Kafka at {settings.kafka_bootstrap}: {error}")
+    except KafkaError as error:
+        _fail(kafka_failure(settings, error))
     except ClickHouseError as error:
         _fail(f"ClickHouse: {error}")
 

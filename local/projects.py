@@ -11,7 +11,7 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Column, Table
 
-from local.console import console, need_kafka, print_json, settings_of
+from local.console import console, kafka_hint, need_kafka, print_json, settings_of
 from local.workspace import Workspace
 from schemas.projects import Project
 from schemas.settings import KafkaSettings, MigrateSettings
@@ -56,7 +56,7 @@ def _run(workspace: Workspace, work: Callable[[KafkaSettings], Awaitable[T]]) ->
     except project_edits.BadChange as error:
         raise click.ClickException(str(error)) from None
     except ProjectsUnavailable as error:
-        raise click.ClickException(f"{error}; is Kafka up, and has `svc migrate` run?") from None
+        raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None
 
 
 def _edited(workspace: Workspace, number: str, change: Callable[[Project], Project]) -> Project:

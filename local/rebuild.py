@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from typing import Final
 
 import click
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
-from local.console import need_kafka, settings_of
+from local.console import kafka_failure, need_kafka, settings_of
 from local.rebuild_stored import Need, folded, issues, no_issues, position_records, seen, write
 from local.workspace import Workspace
-from schemas.kafka import calm, client_options, name_of
+from schemas.kafka import administering, name_of, reading
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import ClickHouseError
@@ -50,13 +50,8 @@ async def _clean(admin: AIOKafkaAdminClient, topic: str, policy: str) -> None:
 
 async def none_working(settings: ProcessorsSettings) -> None:
     """Raises ClickException while workers are at work: what they hold in memory would be written back."""
-    admin = AIOKafkaAdminClient(**client_options(settings))
-    calm(admin._client)
-    await admin.start()
-    try:
+    async with administering(settings) as admin:
         await _all_gone(admin, settings.processors_app)
-    finally:
-        await admin.close()
 
 
 async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
@@ -66,12 +61,7 @@ async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
     """
     await none_working(settings)
     name = name_of(settings, topic)
-    admin = AIOKafkaAdminClient(**client_options(settings))
-    consumer: AIOKafkaConsumer = AIOKafkaConsumer(**client_options(settings))
-    calm(consumer._client)
-    await admin.start()
-    await consumer.start()
-    try:
+    async with administering(settings) as admin, reading(settings) as consumer:
         found = await admin.describe_topics([name])
         places = [TopicPartition(name, p["partition"]) for p in found[0]["partitions"]]
         if not places:
@@ -84,20 +74,12 @@ async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
         finally:
             await _clean(admin, name, "compact")
         return sum(ends[p] - begins[p] for p in places)
-    finally:
-        await consumer.stop()
-        await admin.close()
 
 
 async def _is_whole(settings: ProcessorsSettings, topic: Topic) -> bool:
     """Whether nothing of a log has expired."""
-    consumer: AIOKafkaConsumer = AIOKafkaConsumer(name_of(settings, topic), **client_options(settings))
-    calm(consumer._client)
-    await consumer.start()
-    try:
+    async with reading(settings, topic) as consumer:
         return not any((await consumer.beginning_offsets(consumer.assignment())).values())
-    finally:
-        await consumer.stop()
 
 
 async def _run(need: Need, tables: Iterable[str], source: str | None) -> None:
@@ -157,6 +139,6 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     try:
         asyncio.run(_run(need, LOGS if table == "all" else [table], source))
     except KafkaError as error:
-        raise click.ClickException(f"Kafka at {need.processors.kafka_bootstrap}: {error}") from None
+        raise click.ClickException(kafka_failure(need.processors, error)) from None
     except ClickHouseError as error:
         raise click.ClickException(f"ClickHouse: {error}") from None

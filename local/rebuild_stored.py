@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 import click
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 
 from grouping.fingerprint import culprit, fingerprint
@@ -20,7 +19,7 @@ from processors.logclock import DAY_MS
 from processors.seen import DeltasPosition, decode_position, deltas_key, encode
 from schemas.chunks import SOURCE_HEADER
 from schemas.issues import IssueRecord, encode_json
-from schemas.kafka import calm, client_options, committed_offsets, name_of, reading
+from schemas.kafka import administering, calm, client_options, committed_offsets, name_of, reading
 from schemas.payload import BadPayload, decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
@@ -210,24 +209,14 @@ async def _commits(
     settings: ProcessorsSettings, group: str, places: list[TopicPartition]
 ) -> dict[TopicPartition, tuple[int, str]]:
     """What a group has committed: offset (-1 for none) and metadata."""
-    admin = AIOKafkaAdminClient(**client_options(settings))
-    calm(admin._client)
-    await admin.start()
-    try:
+    async with administering(settings) as admin:
         found = await committed_offsets(admin, group, places)
-    finally:
-        await admin.close()
     return {place: (found[place].offset, found[place].metadata or "") for place in places}
 
 
 async def _places(settings: ProcessorsSettings, topic: str) -> list[TopicPartition]:
-    admin = AIOKafkaAdminClient(**client_options(settings))
-    calm(admin._client)
-    await admin.start()
-    try:
+    async with administering(settings) as admin:
         found = await admin.describe_topics([topic])
-    finally:
-        await admin.close()
     places = [TopicPartition(topic, p["partition"]) for p in found[0]["partitions"]]
     if not places:
         raise click.ClickException(f"there is no topic {topic}: run `svc migrate`")

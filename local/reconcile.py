@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from rich.box import SIMPLE
 from rich.table import Table
 
-from local.console import console, need_kafka, print_json, settings_of
+from local.console import console, kafka_failure, need_kafka, print_json, settings_of
 from local.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
@@ -68,7 +68,7 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
         finally:
             client.close()
     except KafkaError as error:
-        _fail(f"Kafka at {settings.kafka_bootstrap}: {error}")
+        _fail(kafka_failure(settings, error))
     except ClickHouseError as error:
         _fail(f"ClickHouse: {error}")
     if as_json:

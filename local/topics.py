@@ -194,7 +194,7 @@ def cat(workspace: Workspace, name: str, since: str | None, project: str | None)
         raise click.BadParameter(
             "an ISO 8601 time with an offset, or an age such as 15m, 2h, 7d", param_hint="--from"
         ) from None
-    with kafka_told(settings.kafka_bootstrap):
+    with kafka_told(settings):
         bad = asyncio.run(print_topic(settings, topic, begin, project))
     if bad:
         sys.exit(1)

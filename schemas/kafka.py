@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -13,6 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupLoadInProgressError, KafkaError
 from aiokafka.structs import OffsetAndMetadata
 
+from schemas.kafka_connection import security_options, why_unreachable
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic, topic_name
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 METADATA_PAUSE_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
 _LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
+_EXPLAIN_EVERY: Final = 20
 _LOOK_SECONDS: Final = 3.0
 """Between two questions where a followed topic ends: what was read says nothing while nobody writes, or nobody answers."""
 _ANSWER_SECONDS: Final = 5.0
@@ -34,20 +35,11 @@ def name_of(settings: KafkaSettings, topic: Topic) -> str:
 
 def client_options(settings: KafkaSettings) -> dict[str, Any]:
     """Keyword arguments with which every aiokafka client of ours connects."""
-    options: dict[str, Any] = {
+    return {
         "bootstrap_servers": settings.kafka_bootstrap.split(","),
-        "security_protocol": settings.kafka_security_protocol,
         "retry_backoff_ms": 250,
+        **security_options(settings),
     }
-    if settings.kafka_security_protocol.startswith("SASL_"):
-        options |= {
-            "sasl_mechanism": settings.kafka_sasl_mechanism,
-            "sasl_plain_username": settings.kafka_username,
-            "sasl_plain_password": settings.kafka_password,
-        }
-    if settings.kafka_security_protocol.endswith("SSL"):
-        options["ssl_context"] = ssl.create_default_context(cafile=settings.kafka_ca_file or None)
-    return options
 
 
 @asynccontextmanager
@@ -66,6 +58,18 @@ async def reading(settings: KafkaSettings, *topics: Topic) -> AsyncIterator[AIOK
         yield consumer
     finally:
         await consumer.stop()
+
+
+@asynccontextmanager
+async def administering(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """A started admin client, closed afterwards, also where it doesn't get in. Raises KafkaError."""
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    calm(admin._client)
+    try:
+        await admin.start()
+        yield admin
+    finally:
+        await admin.close()
 
 
 async def committed_offsets(
@@ -141,7 +145,10 @@ class TopicFollower:
                     attempt = 0
                     await self._follow(consumer)
             except (KafkaError, OSError) as error:
-                log.warning("can't follow %s: %s", self._topic, error)
+                # Looked into now and then only: it takes seconds where nobody answers.
+                looked = attempt % _EXPLAIN_EVERY == 0
+                reason = await asyncio.to_thread(why_unreachable, self._settings) if looked else None
+                log.warning("can't follow %s: %s", self._topic, reason or error)
                 await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
                 attempt += 1
 

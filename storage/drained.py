@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 
-from schemas.kafka import calm, client_options, committed_offsets, name_of
+from schemas.kafka import administering, committed_offsets, name_of, reading
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
@@ -67,19 +67,8 @@ async def passed(settings: KafkaSettings, groups: Mapping[str, list[Topic]], sec
 
 @asynccontextmanager
 async def _asking(settings: KafkaSettings) -> AsyncIterator[tuple[AIOKafkaAdminClient, AIOKafkaConsumer]]:
-    admin = AIOKafkaAdminClient(**client_options(settings))
-    consumer = AIOKafkaConsumer(**client_options(settings))
-    calm(admin._client)
-    calm(consumer._client)
-    await admin.start()
-    try:
-        await consumer.start()
-        try:
-            yield admin, consumer
-        finally:
-            await consumer.stop()
-    finally:
-        await admin.close()
+    async with administering(settings) as admin, reading(settings) as consumer:
+        yield admin, consumer
 
 
 async def _ends(

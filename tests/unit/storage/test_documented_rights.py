@@ -1,9 +1,12 @@
 """The rights that docs/operating.md tells an administrator to give are those that our statements need."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
-from tests.granted_clickhouse import documented
+from local.clickhouse_rights import Right, reader_rights, writer_rights
+from local.kafka_rights import needs
+from tests.granted_clickhouse import documented, grants
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("storage", "dashboard", "processors")
@@ -24,3 +27,40 @@ def test_every_engine_of_the_schema_may_be_used() -> None:
     schema = (ROOT / "storage/schema.sql").read_text(encoding="utf-8")
     used = set(re.findall(r"ENGINE = (\w+)", schema))
     assert used == set(re.findall(r"TABLE ENGINE ON (\w+)", documented()))
+
+
+def test_doctor_checks_what_is_documented() -> None:
+    def granted(user: str) -> set[str]:
+        return {
+            f"{privilege.strip().removesuffix(' ON ' + on)} ON {on}"
+            for statement in grants(user)
+            for privileges, on in [statement.removeprefix("GRANT ").rsplit(" ON ", 1)]
+            for privilege in privileges.split(",")
+        }
+
+    def checked(rights: Iterable[Right]) -> set[str]:
+        return {str(right) for right in rights}
+
+    engines = {right for right in checked(writer_rights("svc")) if right.startswith("TABLE ENGINE")}
+    assert checked(reader_rights("svc")) == granted("svc_reader")
+    assert checked(writer_rights("svc")) - engines == {
+        right for right in granted("svc") if not right.startswith("TABLE ENGINE")
+    }
+    assert engines == {f"TABLE ENGINE ON {engine}" for engine in re.findall(r"ENGINE ON (\w+)", documented())}
+
+
+def test_doctor_checks_what_is_documented_of_kafka() -> None:
+    page = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    section = page[page.index("### Rights on Kafka") : page.index("### Users of ClickHouse")]
+    rows = {
+        name: tuple(tuple(re.findall(r"`([^`]+)`", cell)) for cell in cells.split("|"))
+        for name, cells in re.findall(r"^\| `svc (\w+)` \|(.+)\|$", section, re.MULTILINE)
+    }
+    assert rows == {
+        process: (
+            tuple(topic.title for topic in need.reads),
+            tuple(topic.title for topic in need.writes),
+            need.groups,
+        )
+        for process, need in needs("svc-processors", "svc-writer", grouped_events=True).items()
+    }

@@ -1,0 +1,131 @@
+"""A real broker with SASL and ACLs: it lets in whom it knows, and each only to what was allowed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
+from msgspec import Struct
+
+from local.kafka import LocalKafka
+from local.ports import free_port
+from schemas.settings import KafkaSettings
+
+TOPIC, GROUP, CLUSTER = 2, 3, 4
+READ, WRITE, CREATE, DESCRIBE, DESCRIBE_CONFIGS = 3, 4, 5, 8, 10
+_LITERAL, _PREFIXED, _ALLOW = 3, 4, 3
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+class Acl(Struct, frozen=True):
+    """`user` may do `operation` on the resource `name`, or on all whose names begin with it."""
+
+    user: str
+    kind: int
+    name: str
+    operation: int
+    prefixed: bool = False
+
+
+class _Created(Response):  # type: ignore[misc]
+    API_KEY = 30
+    API_VERSION = 1
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("results", Array(("error_code", Int16), ("error_message", String("utf-8")))),
+    )
+
+
+class _CreateAcls(RequestStruct):  # type: ignore[misc]
+    API_KEY = 30
+    API_VERSION = 1
+    RESPONSE_TYPE = _Created
+    SCHEMA = Schema(
+        (
+            "creations",
+            Array(
+                ("resource_type", Int8),
+                ("resource_name", String("utf-8")),
+                ("pattern_type", Int8),
+                ("principal", String("utf-8")),
+                ("host", String("utf-8")),
+                ("operation", Int8),
+                ("permission_type", Int8),
+            ),
+        ),
+    )
+
+
+class CreateAcls(Request[_CreateAcls]):  # type: ignore[misc]
+    """Kafka's CreateAcls, which aiokafka lacks."""
+
+    API_KEY = 30
+
+    def __init__(self, acls: Sequence[Acl]) -> None:
+        self._acls = acls
+
+    def build(self, request_struct_class: type[_CreateAcls]) -> _CreateAcls:
+        """The request of this version."""
+        return request_struct_class(
+            [
+                (
+                    a.kind,
+                    a.name,
+                    _PREFIXED if a.prefixed else _LITERAL,
+                    f"User:{a.user}",
+                    "*",
+                    a.operation,
+                    _ALLOW,
+                )
+                for a in self._acls
+            ]
+        )
+
+
+class SecuredKafka(LocalKafka):
+    """A broker with two listeners: `bootstrap` is for administrators, `secured` wants SASL (PLAIN) and obeys ACLs.
+
+    The password of each user is its name and `-secret`.
+    """
+
+    def __init__(self, directory: Path, cache: Path, users: Sequence[str]) -> None:
+        super().__init__(directory, cache)
+        broker, controller, port = self._ports["broker"], self._ports["controller"], free_port()
+        self.secured = f"127.0.0.1:{port}"
+        known = " ".join(f'user_{user}="{user}-secret"' for user in users)
+        both = f"PLAINTEXT://127.0.0.1:{broker},SASL_PLAINTEXT://{self.secured}"
+        self.overrides |= {
+            "listeners": f"{both},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": both,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{_PLAIN} {known};",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+
+    def settings(self, user: str, **more: Any) -> KafkaSettings:
+        """The settings with which `user` connects."""
+        return KafkaSettings(
+            **{
+                "kafka_bootstrap": self.secured,
+                "kafka_security_protocol": "SASL_PLAINTEXT",
+                "kafka_sasl_mechanism": "PLAIN",
+                "kafka_username": user,
+                "kafka_password": f"{user}-secret",
+                **more,
+            }
+        )
+
+    async def allow(self, *acls: Acl) -> None:
+        """Add the rights."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        await admin.start()
+        try:
+            answer = await admin._send_to_controller(CreateAcls(acls))
+        finally:
+            await admin.close()
+        refused = [result for result in answer.results if result[0]]
+        assert refused == []

@@ -1,0 +1,75 @@
+"""What doctor makes of a cluster that it sees."""
+
+from local.kafka_check import partitions_finding, replication_finding, rights_finding, topics_finding
+from local.kafka_rights import Needs, lacking
+from local.kafka_view import ClusterView, TopicView, operations
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic, topic_specs
+
+SETTINGS = KafkaSettings()
+SPECS = topic_specs("svc.", {}, 1, 3)
+READ, ALL = frozenset({"Read", "Describe"}), frozenset({"Read", "Write", "Describe"})
+
+
+def topic(partitions: int = 4, replicas: int = 3, in_sync: int = 3) -> TopicView:
+    return TopicView([replicas] * partitions, [in_sync] * partitions, ALL)
+
+
+def view(**changed: TopicView | None) -> ClusterView:
+    """A cluster of three brokers with all topics; one that is given as None is missing."""
+    topics = {spec.name: topic() for spec in SPECS} | {
+        f"svc.{name.replace('_', '-')}": shown for name, shown in changed.items()
+    }
+    return ClusterView(
+        brokers=3,
+        topics={name: shown for name, shown in topics.items() if shown},
+        missing=frozenset(name for name, shown in topics.items() if shown is None),
+        groups={},
+    )
+
+
+def test_a_cluster_as_asked_is_fine() -> None:
+    assert topics_finding(SPECS, view()).ok
+    assert partitions_finding(SETTINGS, view()).ok
+    assert replication_finding(SPECS, view(), 3).ok
+
+
+def test_missing_topics_are_named() -> None:
+    assert topics_finding(SPECS, view(seen=None)).said == "missing: svc.seen"
+
+
+def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
+    seen = view()
+    hidden = ClusterView(3, {n: t for n, t in seen.topics.items() if n == "svc.events"}, frozenset(), {})
+    finding = topics_finding(SPECS, hidden)
+    assert finding.ok
+    assert "hidden from us: svc.grouped" in finding.said
+
+
+def test_unequal_partitions_are_named_where_they_belong_together() -> None:
+    finding = partitions_finding(SETTINGS, view(grouped=topic(8)))
+    assert not finding.ok
+    assert "svc.events has 4, svc.grouped has 8" in finding.said
+    assert partitions_finding(SETTINGS, view(dead_letters=topic(1), outcomes=topic(9))).ok
+
+
+def test_replication_beyond_the_brokers_or_below_what_is_asked_is_wrong() -> None:
+    assert (
+        "4 replicas are asked for, and the cluster has 3 brokers"
+        in replication_finding(SPECS, view(), 4).said
+    )
+    assert "svc.events has 1" in replication_finding(SPECS, view(events=topic(replicas=1, in_sync=1)), 3).said
+    assert "out of sync: svc.events" in replication_finding(SPECS, view(events=topic(in_sync=2)), 3).said
+
+
+def test_operations_are_read_from_the_bit_field() -> None:
+    assert operations(1 << 4 | 1 << 8) == {"Write", "Describe"}
+    assert operations(-2147483648) == frozenset()
+
+
+def test_each_missing_right_is_named_and_a_topic_that_is_not_there_is_not_judged() -> None:
+    need = Needs(reads=(Topic.EVENTS, Topic.SEEN), writes=(Topic.EVENTS,), groups=("workers",))
+    missing = lacking(need, SETTINGS, {"svc.events": READ}, {"workers": frozenset({"Describe"})})
+    assert missing == ["Write on topic svc.events", "Read on group workers"]
+    assert not rights_finding("edge", missing).ok
+    assert rights_finding("edge", []).ok
