@@ -16,6 +16,7 @@ from schemas.errors import Detail
 from schemas.event import Error as StrictError
 from schemas.event import Event, LenientError, LenientEvent
 from schemas.limits import Limit
+from schemas.releases import is_release
 
 MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises at bytes that aren't what they should be."""
@@ -37,10 +38,11 @@ class Rules(Struct, frozen=True):
 
     decode: Callable[[bytes | Raw], Event]
     violations: Callable[[Any], list[Detail]]
+    is_release: Callable[[str], bool]
 
 
-STRICT: Final = Rules(msgspec.json.Decoder(Event).decode, violations.strict)
-LENIENT: Final = Rules(msgspec.json.Decoder(LenientEvent).decode, violations.lenient)
+STRICT: Final = Rules(msgspec.json.Decoder(Event).decode, violations.strict, is_release)
+LENIENT: Final = Rules(msgspec.json.Decoder(LenientEvent).decode, violations.lenient, bool)
 
 _encode: Final = msgspec.json.Encoder().encode
 _MOST: Final = Limit.EVENTS_PER_BATCH.maximum
@@ -66,15 +68,12 @@ def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
     The whole body must be UTF-8 already (`checked_text`). Raises Refused.
     """
     if len(event) >= _LARGE_BYTES and outline.is_crowded(text := bytes(event)):
-        return _admit_crowded(text, rules)
+        return _admit_outlined(text, rules)
     try:
         decoded = rules.decode(event)
     except MALFORMED:
         return _admit_slowly(bytes(event), rules)
-    cause = decoded.error.cause
-    if not times.are_utc(times.of_event(decoded.timestamp, decoded.breadcrumbs)) or (
-        cause is not None and too_deep(cause)
-    ):
+    if not _has_forms(decoded, rules) or too_deep(decoded.error.cause):
         return _admit_slowly(bytes(event), rules)
     event_id = decoded.id
     if event_id.islower():
@@ -136,6 +135,8 @@ def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
 
 
 def _admit_slowly(event: bytes, rules: Rules) -> tuple[str, bytes]:
+    if len(event) >= _LARGE_BYTES:
+        return _admit_outlined(event, rules)
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
     found = rules.violations(_parse(event))
@@ -144,13 +145,14 @@ def _admit_slowly(event: bytes, rules: Rules) -> tuple[str, bytes]:
     try:
         decoded = rules.decode(event)
     except MALFORMED:
-        decoded, event = _with_whole_numbers(event, rules)
+        event = repair.with_whole_numbers(event)
+        decoded = _decode_mended(event, rules)
     if decoded.id.islower():
         return decoded.id, event
     return _in_lower_case(decoded.id, event)
 
 
-def _admit_crowded(event: bytes, rules: Rules) -> tuple[str, bytes]:
+def _admit_outlined(event: bytes, rules: Rules) -> tuple[str, bytes]:
     """The slow way where reading the whole would keep every other thread waiting: what isn't looked at is not read."""
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
@@ -165,16 +167,15 @@ def _admit_crowded(event: bytes, rules: Rules) -> tuple[str, bytes]:
         decoded = rules.decode(_encode(seen))
     except MALFORMED:
         event = repair.with_whole_numbers(event)
-        decoded, _ = _with_whole_numbers(_encode(seen), rules)
+        decoded = _decode_mended(_encode(outline.outline(event)), rules)
     if decoded.id.islower():
         return decoded.id, event
     return _in_lower_case(decoded.id, event)
 
 
-def _with_whole_numbers(event: bytes, rules: Rules) -> tuple[Event, bytes]:
+def _decode_mended(event: bytes, rules: Rules) -> Event:
     try:
-        event = repair.with_whole_numbers(event)
-        return rules.decode(event), event
+        return rules.decode(event)
     except MALFORMED as error:
         raise Refused([Detail("event", str(error))]) from None
 
@@ -182,7 +183,14 @@ def _with_whole_numbers(event: bytes, rules: Rules) -> tuple[Event, bytes]:
 def _in_lower_case(event_id: str, event: bytes | Raw) -> tuple[str, bytes | Raw | Any]:
     lower = event_id.lower()
     # An id of digits alone is neither in upper nor in lower case.
-    return (lower, event) if lower == event_id else (lower, repair.with_id(event, lower))
+    return (lower, event) if lower == event_id else (lower, repair.with_id(event, event_id))
+
+
+def _has_forms(event: Event, rules: Rules) -> bool:
+    """Whether the texts that decoding takes in any form have theirs."""
+    return rules.is_release(event.release) and times.are_utc(
+        times.of_event(event.timestamp, event.breadcrumbs)
+    )
 
 
 def too_deep(cause: StrictError | LenientError | None) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, defstruct, inspect, structs
 
 from schemas.event import LenientEvent
-from schemas.limits import Limit
+from schemas.limits import MAX_DETAILS, Limit
 
 _CROWD: Final = 16_384
 """Values that are read in two milliseconds: more than an event has at every limit of the schema."""
@@ -92,7 +92,19 @@ def _map(text: bytes) -> dict[str, Any]:
     try:
         return dict(_read_texts(text))
     except msgspec.ValidationError:
-        return {key: _KIND.read(each) for key, each in _read_map(text).items()}
+        return _first_of_map(_read_map(text))
+
+
+def _first_of_map(fields: dict[str, Raw]) -> dict[str, Any]:
+    """As many fields as tell that there are too many, and until as many aren't texts as are told of."""
+    first: dict[str, Any] = {}
+    others = 0
+    for key, each in fields.items():
+        first[key] = _KIND.read(each)
+        others += not isinstance(first[key], str)
+        if others > MAX_DETAILS and len(first) > Limit.TAG_KEYS.maximum:
+            break
+    return first
 
 
 def _shape_of(kinds: list[inspect.Type], known: dict[tuple[type, ...], _Shape]) -> _Shape:

@@ -24,7 +24,6 @@ from edge.checks import (
 from schemas.errors import Detail
 from schemas.event import (
     MAX_INTEGER,
-    RELEASE_PATTERN,
     UUID7_PATTERN,
     UUID_PATTERN,
     DeviceOs,
@@ -33,6 +32,7 @@ from schemas.event import (
     Platform,
 )
 from schemas.limits import MAX_LENIENT_RELEASE, Limit
+from schemas.releases import is_release
 
 
 def strict(event: Any) -> list[Detail]:
@@ -62,6 +62,11 @@ def _tags(value: Any, path: str, found: Findings) -> None:
         text(each, f"{path}.{key}", found)
         if isinstance(each, str) and len(each) > Limit.TAG_VALUE_LENGTH.maximum:
             found.note(f"{path}.{key}", Limit.TAG_VALUE_LENGTH.sentence)
+
+
+def _release(value: Any, path: str, found: Findings) -> None:
+    if not isinstance(value, str) or not is_release(value):
+        found.note(path, "expected <app-name>@<version>+<build>")
 
 
 _NUMBER: Final = whole(-MAX_INTEGER)
@@ -142,7 +147,7 @@ def _event(uuid: Check, kinds: tuple[str, ...], release: Check, least_line: int)
 _STRICT: Final = _event(
     form(UUID7_PATTERN, "expected a uuid of version 7", 36),
     get_args(Kind),
-    form(RELEASE_PATTERN, "expected <app-name>@<version>+<build>"),
+    _release,
     1,
 )
 _LENIENT: Final = _event(

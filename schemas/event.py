@@ -17,7 +17,7 @@ UUID7_PATTERN: Final = f"^{_HEX}{{8}}-{_HEX}{{4}}-7{_HEX}{{3}}-[89abAB]{_HEX}{{3
 UUID_PATTERN: Final = f"^{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}$"
 RELEASE_PATTERN: Final = r"^[^+]+@[^@+]+\+[\s\S]+$"
 """What `schemas.releases` parts into an application's name, a version and a build."""
-TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|\+00:00)$"
+TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,100})?(Z|\+00:00)$"
 MAX_INTEGER: Final = 2**63 - 1
 """Integers are 64 bits wide here: what is admitted can be decoded by everything behind the edge."""
 
@@ -29,7 +29,8 @@ ZeroIndexed = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 WholeNumber = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 Uuid7 = Annotated[str, Meta(pattern=UUID7_PATTERN, max_length=36)]
 AnyUuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=36)]
-Release = Annotated[str, Meta(pattern=RELEASE_PATTERN)]
+Release = Annotated[str, Meta(extra_json_schema={"pattern": RELEASE_PATTERN})]
+"""Its form is checked after decoding: a pattern can take long over a long text."""
 LenientRelease = Annotated[str, Meta(min_length=1, max_length=MAX_LENIENT_RELEASE)]
 TagKey = Annotated[str, Meta(max_length=Limit.TAG_KEY_LENGTH.maximum)]
 TagValue = Annotated[str, Meta(max_length=Limit.TAG_VALUE_LENGTH.maximum)]
@@ -174,7 +175,7 @@ Breadcrumb = (
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
-    """Section 2.1. That `id` is a uuid of version 7 and times have their form is checked after decoding."""
+    """Section 2.1. The forms of `release` and of times are checked after decoding."""
 
     id: Uuid7
     timestamp: UtcTime

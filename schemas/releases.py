@@ -11,6 +11,11 @@ class ReleaseParts(NamedTuple):
     build: str
 
 
+def is_release(text: str) -> bool:
+    """Whether a text has all three parts, as `schemas.event.RELEASE_PATTERN` says it."""
+    return all(split_release(text))
+
+
 def split_release(release: str) -> ReleaseParts:
     """The first `+` parts off the build, the last `@` before it parts name and version: `@scope/app@1.0.0+7` is `@scope/app`."""
     front, _, build = release.partition("+")
