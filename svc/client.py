@@ -1,6 +1,5 @@
 """Options, scope, builder and transport put together: what the public functions act on between `init` and `close`."""
 
-import contextlib
 import copy
 import os
 import sys
@@ -13,20 +12,20 @@ from types import FrameType
 from typing import Any, Final, TypeVar
 
 from svc.breadcrumbs import client_form, crumb_of
+from svc.captured import event_of, remember
 from svc.event import Builder, Picture, fitted
 from svc.moments import Ids
 from svc.notices import Notices
 from svc.options import Options
 from svc.plain import text_of
 from svc.raised import chain
-from svc.scope import Ambient
+from svc.scope import OF_REQUEST, Ambient
 from svc.spool import Spool
 from svc.transport import Transport
 from svc.upload import Uploader
 
 VERSION: Final = "0.1.0"
 SDK: Final = f"svc-python/{VERSION}"
-_MARK: Final = "__svc_event_id__"
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -37,7 +36,9 @@ class Client:
     def __init__(self, options: Options, notices: Notices, transport: Transport | None = None) -> None:
         self.options = options
         self.counts: Counter[str] = Counter()
-        self.scope = Ambient(notices, self.counts, options.identity, max(1, options.breadcrumb_capacity))
+        self.process_scope = Ambient(
+            notices, self.counts, options.identity, max(1, options.breadcrumb_capacity)
+        )
         self._notices = notices
         self._builder = Builder(options)
         self._ids = Ids()
@@ -46,6 +47,12 @@ class Client:
         self.transport = transport or self._transport()
         if self.transport is not None and self._spool is not None and self._spool.left():
             self.transport.wake()
+
+    @property
+    def scope(self) -> Ambient:
+        """The scope that the public functions act on: the request's, elsewhere the process's."""
+        found = OF_REQUEST.get()
+        return found[1] if found is not None and found[0] is self.process_scope else self.process_scope
 
     def _open_spool(self) -> Spool | None:
         if self.options.queue_dir is None:
@@ -92,7 +99,7 @@ class Client:
         finally:
             self._busy.now = False
         self.counts["captured"] += 1
-        _mark(error, picture.id)
+        remember(error, picture.id)
         return picture.id if self._queue(picture) else None
 
     def _picture(
@@ -165,9 +172,9 @@ class Client:
         user: Mapping[str, Any] | None = None,
     ) -> None:
         """Capture for a hook: not what the application has captured already, nor what only ends a program."""
-        if error is None or isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
+        if error is None or issubclass(type(error), (KeyboardInterrupt, SystemExit, GeneratorExit)):
             return
-        if getattr(error, _MARK, None) is None:
+        if event_of(error) is None:
             self.capture(error, tags=tags, user=user)
 
     def add_breadcrumb(self, given: Mapping[str, Any] | str) -> None:
@@ -182,7 +189,8 @@ class Client:
         """In a forked child: locks, queue, thread, connection and ids start anew; the scope stays as it was."""
         self._ids = Ids()
         self._busy = threading.local()
-        self.scope.renew_lock()
+        for scope in {self.process_scope, self.scope}:
+            scope.renew_lock()
         if self.transport is not None:
             self.transport.renew()
 
@@ -190,12 +198,6 @@ class Client:
 def _fingerprint(parts: Iterable[object]) -> list[str]:
     """At most 20 parts as texts; one text is one part."""
     return [text_of(part, 500) for part in ([parts] if isinstance(parts, str) else list(parts)[:20])]
-
-
-def _mark(error: BaseException, event_id: str) -> None:
-    """Remember on the exception that it was captured, so that a hook further out leaves it alone."""
-    with contextlib.suppress(Exception):
-        setattr(error, _MARK, event_id)
 
 
 _OWN_FOLDER: Final = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # compared with names in code objects

@@ -3,7 +3,8 @@
 import threading
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple
 
 from svc.breadcrumbs import Crumb
 from svc.limits import BREADCRUMBS, TAG_KEY_CHARS, TAG_KEYS, TAG_VALUE_CHARS
@@ -27,7 +28,7 @@ class Snapshot(NamedTuple):
 
 
 class Ambient:
-    """The one mutable scope of the process, for all its threads and tasks at once.
+    """A mutable scope: the process's, for all its threads and tasks at once, or the copy that one request has.
 
     Tags and user are replaced as a whole under the lock and read without it. The lock may be taken again by its own
     thread: a finaliser or a signal handler can run in the middle of any of this and call back.
@@ -43,6 +44,13 @@ class Ambient:
         self._user: dict[str, Any] | None = None
         self._tags: dict[str, str] = {}
         self._crumbs: deque[Crumb] = deque(maxlen=capacity)
+
+    def for_request(self) -> "Ambient":
+        """A scope that begins with what is in this one; neither changes the other."""
+        copy = Ambient(self._notices, self._counts, self._identity, self._crumbs.maxlen or BREADCRUMBS)
+        copy._user, copy._tags, crumbs = self.snapshot()
+        copy._crumbs.extend(crumbs)
+        return copy
 
     def set_user(self, user: Mapping[str, Any] | None) -> None:
         """Who is there from now on; None clears. Of `linkBy` only hashes are kept, and those only with `identity`."""
@@ -114,6 +122,10 @@ class Ambient:
     def renew_lock(self) -> None:
         """In a forked child: another thread of the parent may have held the lock, and is not here to let go."""
         self._lock = threading.RLock()
+
+
+OF_REQUEST: Final[ContextVar[tuple[Ambient, Ambient] | None]] = ContextVar("svc_scope", default=None)
+"""In a request: the process's scope, which tells whose copy it is, and the request's."""
 
 
 def _merged(tags: Mapping[str, str], more: Mapping[str, object]) -> tuple[dict[str, str], Counter[str]]:

@@ -1,0 +1,57 @@
+"""Starlette and FastAPI: errors that escape, and those that an exception handler answers with a status of 500 or more."""
+
+from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.types import ASGIApp
+
+from svc.reporting import quiet
+from svc.web import AsgiMiddleware, Describe, report
+
+_WATCHED: Final = "svc_watched"
+
+
+@quiet(None)
+def watch(app: Starlette, describe: Describe | None = None) -> None:
+    """Report the application's errors, once, and give each request a scope of its own. Call it before the first request."""
+    if hasattr(app.state, _WATCHED):
+        return
+    if app.middleware_stack is not None:
+        raise RuntimeError("watch the application before it serves its first request")
+    setattr(app.state, _WATCHED, True)
+    build = app.build_middleware_stack
+
+    def build_watched() -> ASGIApp:
+        # Only now are all handlers known: an application may add some after this call.
+        handlers: dict[Any, Any] = {
+            HTTPException: ExceptionMiddleware(app.router).http_exception,
+            **app.exception_handlers,
+        }
+        app.exception_handlers = {key: _watched(handler, describe) for key, handler in handlers.items()}
+        return AsgiMiddleware(build(), describe)
+
+    replaceable: Any = app
+    replaceable.build_middleware_stack = build_watched
+
+
+def _watched(handler: Callable[..., Any], describe: Describe | None) -> Callable[..., Awaitable[Any]]:
+    """The same handler; an error that it answers with 500 or more is reported."""
+    if iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__call__", None)):  # noqa: B004
+        answer: Callable[..., Awaitable[Any]] = handler
+    else:
+
+        async def answer(request: Any, error: Exception) -> Any:
+            return await run_in_threadpool(handler, request, error)
+
+    async def answer_and_report(request: Any, error: Exception) -> Any:
+        response = await answer(request, error)
+        if getattr(response, "status_code", 0) >= 500:
+            report(error, request.scope, describe)
+        return response
+
+    return answer_and_report
