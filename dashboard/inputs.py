@@ -12,6 +12,7 @@ from dashboard.violations import detail_of
 from schemas.errors import WireError
 from schemas.ids import parse_hex64
 from schemas.limits import Limit
+from schemas.nesting import is_deep
 from schemas.times import parse_iso
 
 MAX_QUERY: Final = 4_000
@@ -85,10 +86,13 @@ async def decode_body(request: web.Request, kind: type[S]) -> S:
     if request.content_type != "application/json":
         raise invalid("Content-Type", "must be application/json")
     try:
-        return msgspec.json.decode(await request.read(), type=kind)
+        body = await request.read()
+        if is_deep(body):
+            raise invalid("body", "JSON is nested too deeply")
+        return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
         raise Refused(WireError.VALIDATION_FAILED, [detail_of(error, kind)]) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise invalid("body", f"the body is not JSON: {error}") from None
 
 

@@ -12,6 +12,7 @@ from dashboard.api.operation import Nothing, Operation
 from dashboard.paths import API
 from dashboard.wire import json_answer
 from schemas.errors import ErrorBody, WireError
+from schemas.jsonschema import with_clean_descriptions
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _ALWAYS: Final = (
@@ -83,7 +84,7 @@ def document(operations: tuple[Operation, ...]) -> dict[str, Any]:
 
 def _schemas(kinds: list[type]) -> tuple[dict[type, dict[str, Any]], dict[str, Any]]:
     found, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
-    return dict(zip(kinds, found, strict=True)), components
+    return dict(zip(kinds, found, strict=True)), with_clean_descriptions(components)
 
 
 def _operation(operation: Operation, names: dict[type, dict[str, Any]]) -> dict[str, Any]:

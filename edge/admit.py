@@ -15,11 +15,12 @@ from edge import nesting, outline, repair, times, violations
 from schemas.errors import Detail
 from schemas.event import Error as StrictError
 from schemas.event import Event, LenientError, LenientEvent
-from schemas.limits import Limit
+from schemas.limits import MAX_DEPTH, Limit
+from schemas.nesting import is_deep
 from schemas.releases import is_release
 
-MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises at bytes that aren't what they should be."""
+MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError)
+"""What msgspec raises at bytes that aren't what they should be; a RecursionError too where nothing was said about their depth."""
 _LARGE_BYTES: Final = 65_536
 """A shorter event is read in a few milliseconds whatever stands in it."""
 _TOO_DEEP: Final = "JSON is nested too deeply"
@@ -67,6 +68,8 @@ def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
 
     The whole body must be UTF-8 already (`checked_text`). Raises Refused.
     """
+    if len(event) > MAX_DEPTH and is_deep(bytes(event)):
+        raise Refused([Detail("body", _TOO_DEEP)])
     if len(event) >= _LARGE_BYTES and outline.is_crowded(text := bytes(event)):
         return _admit_outlined(text, rules)
     try:
@@ -101,7 +104,7 @@ def split_batch(body: bytes) -> list[Raw] | None:
     """The same, or None where the wrapper has to be looked at more closely."""
     try:
         events = outline.set_items(_decode_batch(body).events)
-    except MALFORMED:
+    except (*MALFORMED, RecursionError):
         return None
     return events if len(events) <= _MOST else None
 
@@ -130,6 +133,8 @@ def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
         except RecursionError:
             body, aside = nesting.set_aside(body)
             return _decode_wrapper(body).events, aside
+    except RecursionError:
+        raise Refused([Detail("body", _TOO_DEEP)]) from None
     except MALFORMED as error:
         _refuse_json(body, error)
 
@@ -210,7 +215,7 @@ def _parse(event: bytes) -> Any:
     for read_integer in (None, _integer):
         try:
             return json.loads(text, parse_constant=_refuse_constant, parse_int=read_integer)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except json.JSONDecodeError as error:
             _refuse_json(event, error)
         except ValueError:
             continue
@@ -226,8 +231,6 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _refuse_json(text: bytes, error: Exception) -> NoReturn:
-    if isinstance(error, RecursionError):
-        raise Refused([Detail("body", _TOO_DEEP)]) from None
     if isinstance(error, msgspec.ValidationError) and not text.lstrip().startswith(b"{"):
         raise Refused([Detail("body", "expected an object")]) from None
     raise Refused([Detail("body", f"malformed JSON: {error}")]) from None

@@ -1,6 +1,6 @@
 """Setting aside what is nested too deeply in a batch, so that its wrapper and the other events can be read. Pure.
 
-A decoder gives up at a depth that the interpreter's stack sets, and tells no place. So brackets are counted here, without a
+A decoder gives up at a depth that the interpreter sets, and tells no place. So brackets are counted here, without a
 stack: values of a few levels are passed over in one stride, and only what is deeper takes a step for each run of brackets.
 The work is linear in the body's length, and bounded.
 """
@@ -8,14 +8,14 @@ The work is linear in the body's length, and bounded.
 import re
 from typing import Final
 
+from schemas.limits import MAX_DEPTH
+
 _LEVELS: Final = 4
 """Levels that one stride passes over: an error with its frames and their lines."""
 _STRIDE_BYTES: Final = 16_384
 """Other threads wait while a stride is made."""
 _MOST_STEPS: Final = 20_000
 """A batch of 100 great events takes a few hundred."""
-_DEEP: Final = 200
-"""No event of the schema is half as deep, and every decoder reads as much."""
 _ITEM: Final = 2
 """The brackets around an item: those of the wrapper and of its list."""
 
@@ -72,7 +72,7 @@ def _deep_items(body: bytes) -> list[tuple[int, int]]:
             deepest = max(deepest, depth)
         elif step[2]:
             after = depth - len(step[2])
-            if after <= _ITEM < depth and deepest > _DEEP:
+            if after <= _ITEM < depth and deepest > _ITEM + MAX_DEPTH:
                 found.append((start, step.start(2) + depth - _ITEM))
             depth = after
     return found if place == len(body) and depth == 0 else []

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from schemas.errors import BatchResponse, ErrorBody, WireError
 from schemas.event import Event
+from schemas.jsonschema import with_clean_descriptions
 from schemas.limits import Limit
 
 _REF: Final = "#/components/schemas/{name}"
@@ -117,7 +118,7 @@ def _schemas() -> dict[str, Any]:
     _, found = msgspec.json.schema_components(
         [Event, EventBatch, BatchResponse, ErrorBody], ref_template=_REF
     )
-    plain: dict[str, Any] = json.loads(json.dumps(found), object_hook=_utc)
+    plain: dict[str, Any] = json.loads(json.dumps(with_clean_descriptions(found)), object_hook=_utc)
     return plain
 
 

@@ -3,6 +3,7 @@
 One file a topic in `schemas/json/`, registrable in a schema registry as it stands.
 """
 
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -43,9 +44,23 @@ SUBJECTS: Final[dict[str, Any]] = {
 
 def document(subject: str) -> str:
     """The JSON Schema (2020-12) of one subject, as its file holds it."""
-    schema = msgspec.json.schema(SUBJECTS[subject])
+    schema = with_clean_descriptions(msgspec.json.schema(SUBJECTS[subject]))
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": subject}
     return json.dumps(head | schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def with_clean_descriptions(schema: Any) -> Any:
+    """The schema with docstrings as Python 3.13 keeps them: without the indentation of their source."""
+    if isinstance(schema, list):
+        return [with_clean_descriptions(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: inspect.cleandoc(value)
+        if key == "description" and isinstance(value, str)
+        else with_clean_descriptions(value)
+        for key, value in schema.items()
+    }
 
 
 def main(arguments: list[str]) -> int:

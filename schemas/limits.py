@@ -6,6 +6,9 @@ from typing import Final
 MAX_BODY_BYTES: Final = 1_048_576
 """Decoded size of a body, single or batch (contract, section 2, point 5)."""
 
+MAX_DEPTH: Final = 500
+"""Levels of objects and arrays in an event, its own included: no event of the schema has a tenth of them, and every decoder reads them."""
+
 
 class Limit(Enum):
     """A count or length limit: (maximum, name in the table of section 8, unit)."""

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from edge import nesting
 from edge.admit import STRICT, Refused, admit, open_batch
+from schemas.limits import MAX_DEPTH
 from tests.edge_events import encoded
 
-DEEP = 5000
+DEEP = MAX_DEPTH + 1
 GOOD = encoded()
 
 
