@@ -3,12 +3,12 @@
 import hashlib
 import re
 import sys
-from pathlib import Path
 
 import click
 
-from local.clickhouse import DATABASE, LocalClickHouse
+from local.clickhouse import DATABASE, kept_url
 from local.console import BAD_SETTING_STATUS, console, settings_of
+from local.data_dir import is_held
 from local.workspace import Workspace
 from schemas.settings import AnalystSettings, BadSetting, MigrateSettings
 from storage.analysts import Analyst, analyst_statements, role_statements
@@ -27,21 +27,23 @@ def analysts() -> None:
 def connect(workspace: Workspace) -> None:
     """Print how to reach the local ClickHouse as `analyst`, password included."""
     settings = settings_of(workspace, AnalystSettings)
-    folder = workspace.data_dir / "clickhouse"
-    if not (folder / "ports.json").exists():
+    try:
+        url = kept_url(workspace.data_dir / "clickhouse", "analyst", settings.analyst_password)
+    except FileNotFoundError:
         click.echo(
             "svc: no local ClickHouse in this data directory: start `svc up`, or ask for a user on your server",
             err=True,
         )
         sys.exit(BAD_SETTING_STATUS)
+    if not is_held(workspace.data_dir):
+        click.echo("svc: the server is not running: start `svc up`", err=True)
     out = console()
-    for line in connection(folder, settings):
+    for line in connection(url, settings):
         out.print(line, markup=False)
 
 
-def connection(folder: Path, settings: AnalystSettings) -> list[str]:
-    """Lines that tell people how to connect to the local server whose data are in `folder`."""
-    url = LocalClickHouse(folder, analyst_password=settings.analyst_password).url("analyst")
+def connection(url: str, settings: AnalystSettings) -> list[str]:
+    """Lines that tell people how to connect to the local server at `url`."""
     address = parse_url(url)
     sees = f"projects {settings.analyst_projects}" if settings.projects else "every project"
     return [

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from local.errors import LocalError
 from local.java import find_java
+from schemas.service_variables import service_variables
 from schemas.settings import ALL, BadSetting, DashboardSettings, load
 
 LEAST_FREE_GB = 2.0
@@ -37,7 +38,9 @@ def check_settings(environ: Mapping[str, str]) -> Finding:
             return Finding(
                 "settings", False, str(error), "correct or unset the variable; docs/reference.md lists all"
             )
-    return Finding("settings", True, "every variable is known and has a good value")
+    passed_over = service_variables(environ)
+    also = f"; passed over, made by Kubernetes for a service: {', '.join(passed_over)}" if passed_over else ""
+    return Finding("settings", True, f"every variable is known and has a good value{also}")
 
 
 def check_disk(data_dir: Path) -> Finding:

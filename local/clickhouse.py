@@ -25,6 +25,7 @@ from storage.analysts import rows_of
 User = Literal["svc", "reader", "analyst"]
 USERS: tuple[User, ...] = ("svc", "reader", "analyst")
 DATABASE = "svc"
+PORTS, PASSWORDS = "ports.json", "passwords.json"
 TEMPLATES = Path(__file__).with_name("clickhouse_config")
 CHILD = Path(__file__).with_name("clickhouse_child.py")
 CHDB_MISSING = (
@@ -46,12 +47,28 @@ def analyst_rows(projects: Sequence[int]) -> str:
     return f"\n      <databases><{DATABASE}>{tables}</{DATABASE}></databases>"
 
 
+def address_of(user: User, password: str, port: int, database: str = DATABASE) -> str:
+    """The address of the local server in the form of SVC_CLICKHOUSE_URL."""
+    return f"http://{user}:{quote(password, safe='')}@127.0.0.1:{port}/{database}"
+
+
+def kept_url(directory: Path, user: User, password: str = "") -> str:
+    """The address of the server whose data are in `directory`, without a look at the server: nothing is chosen, made or moved.
+
+    Raises FileNotFoundError where there never was one.
+    """
+    port = json.loads((directory / PORTS).read_text())["http"]
+    word = password or json.loads((directory / PASSWORDS).read_text())[user]
+    return address_of(user, word, port)
+
+
 class LocalClickHouse:
     """A server whose data, port, passwords and configuration live in `directory`.
 
     All methods block; call them with `asyncio.to_thread` from a loop. The server dies with this process. `memory` and `query_memory` are
     bytes: of the whole server and of one query. `analyst_password` replaces the one that is made for the user `analyst`, who sees
-    `analyst_projects` or, where none is named, every project.
+    `analyst_projects` or, where none is named, every project. Making one chooses a port where the kept one is taken: only who is about to start
+    the server may, and nobody while it runs.
     """
 
     def __init__(
@@ -69,9 +86,10 @@ class LocalClickHouse:
         self.log = log or self.directory / "log" / "stderr.log"
         self.analyst_projects = analyst_projects
         (self.directory / "log").mkdir(parents=True, exist_ok=True)
-        self._port = kept_ports(self.directory / "ports.json", ("http",))["http"]
+        self._port = kept_ports(self.directory / PORTS, ("http",))["http"]
         self._passwords = self._make_passwords() | ({"analyst": analyst_password} if analyst_password else {})
         self._process: subprocess.Popen[bytes] | None = None
+        self._made = False
 
     @property
     def pid(self) -> int | None:
@@ -80,13 +98,14 @@ class LocalClickHouse:
 
     def url(self, user: User = "svc", database: str = DATABASE) -> str:
         """The address in the form of SVC_CLICKHOUSE_URL."""
-        return f"http://{user}:{quote(self._passwords[user], safe='')}@127.0.0.1:{self._port}/{database}"
+        return address_of(user, self._passwords[user], self._port, database)
 
     def prepare(self) -> list[str]:
         """Mend what a kill may have left, write the configuration, and return the command that runs the server."""
         if importlib.util.find_spec("chdb") is None:
             raise MissingProgram(CHDB_MISSING)
         prune_tokens(self.directory)
+        self._made = False
         sums = {user: hashlib.sha256(word.encode()).hexdigest() for user, word in self._passwords.items()}
         limits = {
             "query_memory": self.query_memory,
@@ -108,10 +127,15 @@ class LocalClickHouse:
         return [sys.executable, str(CHILD), str(self.directory)]
 
     def ready(self) -> bool:
-        """True when the server answers and our database is there."""
+        """True when the server answers and our database is there, which the first look after a start makes."""
+        self._made = self._made or self._runs(f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic")
+        return self._made and self._runs("SELECT 1")
+
+    def _runs(self, sql: str) -> bool:
+        """True when our user's statement is answered, false while nobody answers."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._port}/",
-            data=f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic".encode(),
+            data=sql.encode(),
             headers={"X-ClickHouse-User": "svc", "X-ClickHouse-Key": self._passwords["svc"]},
         )
         try:
@@ -145,7 +169,7 @@ class LocalClickHouse:
             sweep(self._process)
 
     def _make_passwords(self) -> dict[User, str]:
-        file = self.directory / "passwords.json"
+        file = self.directory / PASSWORDS
         kept: dict[User, str] = json.loads(file.read_text()) if file.exists() else {}
         passwords = {user: kept.get(user) or secrets.token_urlsafe(18) for user in USERS}
         if passwords != kept:

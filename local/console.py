@@ -57,6 +57,9 @@ def kafka_told(settings: KafkaSettings) -> Iterator[None]:
     """Tell of Kafka that doesn't answer, or of what it refuses, in one line, with status 1."""
     try:
         yield
+    except BrokenPipeError:
+        # Who reads our output has read enough (`| head`): click ends us quietly.
+        raise
     except (KafkaError, OSError) as error:
         raise click.ClickException(kafka_failure(settings, error)) from None
 

@@ -55,13 +55,13 @@ class Stack:
 
     def __init__(self, data_dir: Path, environ: Mapping[str, str], edge_workers: int | None = None) -> None:
         self.data_dir = data_dir
-        self._given = dict(environ) | {"SVC_DATA_DIR": str(data_dir)}
+        self._given = overlaid(environ, {"SVC_DATA_DIR": str(data_dir)})
         self._servers: list[Child] = []
         base = self._health_ports()
         if not is_given(environ, "SVC_ADMIN_PASSWORD"):
             base["SVC_ADMIN_PASSWORD_FILE"] = str(admin_password_file(data_dir))
         if edge_workers is not None:
-            self._given["SVC_EDGE_WORKERS"] = str(edge_workers)
+            self._given = overlaid(self._given, {"SVC_EDGE_WORKERS": str(edge_workers)})
         if not is_given(environ, "SVC_PAYLOAD_DICTIONARIES"):
             base["SVC_PAYLOAD_DICTIONARIES"] = str(dictionaries_folder(data_dir))
         base |= self._kafka() | self._clickhouse()
@@ -70,7 +70,7 @@ class Stack:
         self.dashboard = load(DashboardSettings, self.environ)
         self.ingest_url = f"http://{reachable_host(self.edge.ingest_host)}:{self.edge.ingest_port}"
         # The dashboard shows it to people; a command in another shell sends there.
-        self.environ = {"SVC_INGEST_URL": self.ingest_url} | self.environ
+        self.environ = overlaid({"SVC_INGEST_URL": self.ingest_url}, self.environ)
         self.dashboard_url = (
             f"http://{reachable_host(self.dashboard.dashboard_host)}:{self.dashboard.dashboard_port}"
         )
@@ -82,7 +82,7 @@ class Stack:
         files = {
             name: str(Path(ours[name]).resolve()) for name in ours if name.endswith("_FILE") and ours[name]
         }
-        return ours | files | {"SVC_INGEST_URL": self.ingest_url}
+        return overlaid(ours | files, {"SVC_INGEST_URL": self.ingest_url})
 
     def check_ports(self) -> None:
         """Raise StartError naming the setting of a port that another program holds."""

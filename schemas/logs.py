@@ -2,9 +2,14 @@
 
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
 from typing import TextIO
+
+from schemas.service_variables import service_variables
+
+log = logging.getLogger(__name__)
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 NOISY = ("aiokafka", "faust", "mode", "asyncio", "aiohttp.access", "urllib3")
@@ -41,3 +46,6 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     for name in NOISY:
         # Faust's and aiokafka's own debug and info records cost a tenth of the throughput.
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    if passed_over := service_variables(os.environ):
+        # A service that is named like ours; where one of them was meant as a setting, this says why it has no effect.
+        log.warning("passed over, made by Kubernetes for a service: %s", ", ".join(passed_over))

@@ -1,6 +1,7 @@
 """Settings: one frozen struct a process, read once from the environment (contract, section 1).
 
-`SVC_X` sets the field `x`; `SVC_X_FILE` names a file that holds the value and must exist. Units stand in the names.
+`SVC_X` sets the field `x`; `SVC_X_FILE` names a file that holds the value and must exist; both at once are refused. Units stand
+in the names.
 """
 
 import ssl
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from schemas.addresses import is_address
+from schemas.service_variables import is_service_variable
 
 PREFIX: Final = "SVC_"
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -304,7 +306,7 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
     """Settings of one process from its environment.
 
     Raises BadSetting, naming the variable, when one with our prefix is unknown, required and missing, or has a bad value.
-    Variables with the prefix `SVC_TEST_` belong to the tests and are passed over.
+    Variables with the prefix `SVC_TEST_` belong to the tests, those of Kubernetes' services to nobody; they are passed over.
     """
     given = dict(_given(environ))
     known = variables()
@@ -327,11 +329,16 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
 
 
 def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Our variables with the contents of `_FILE` variants read."""
+    """Our variables with the contents of `_FILE` variants read. An empty one gives way to its file."""
+    known = variables()
     for name, value in environ.items():
-        if not name.startswith(PREFIX) or name.startswith("SVC_TEST_"):
+        if not name.startswith(PREFIX) or name.startswith("SVC_TEST_") or is_service_variable(name, value):
             continue
-        if name.endswith("_FILE") and name not in variables():
+        if name in known and environ.get(f"{name}_FILE") and f"{name}_FILE" not in known:
+            if value:
+                raise BadSetting(f"{name} and {name}_FILE are both set: unset one of them")
+            continue
+        if name.endswith("_FILE") and name not in known:
             try:
                 yield name.removesuffix("_FILE"), Path(value).read_text(encoding="utf-8").rstrip("\n")
             except OSError as error:

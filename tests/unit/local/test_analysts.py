@@ -1,6 +1,7 @@
 """`svc analysts` prints what an analyst or an administrator needs."""
 
 import hashlib
+import socket
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from local.clickhouse import LocalClickHouse
 from local.command import svc
+from local.data_dir import held
 from local.stack import Stack
 from schemas.settings import AnalystSettings, BadSetting, load
 
@@ -53,6 +55,27 @@ def test_where_to_connect_is_what_the_local_server_says(tmp_path: Path) -> None:
     named = run(tmp_path, "connect", SVC_ANALYST_PASSWORD="it's", SVC_ANALYST_PROJECTS="17, 23")
     assert "password   it's\n" in named.output
     assert "sees projects 17, 23" in named.output
+
+
+def test_asking_where_to_connect_moves_nothing_while_the_server_listens(tmp_path: Path) -> None:
+    server = LocalClickHouse(tmp_path / "clickhouse")
+    port = int(server.url().rpartition(":")[2].partition("/")[0])
+
+    def files() -> dict[str, bytes]:
+        return {str(file): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+
+    before = files()
+    with socket.create_server(("127.0.0.1", port)):
+        answer = run(tmp_path, "connect")
+    assert f"http://127.0.0.1:{port} " in answer.output
+    assert files() == before
+
+
+def test_a_server_that_does_not_run_is_said(tmp_path: Path) -> None:
+    LocalClickHouse(tmp_path / "clickhouse")
+    assert "not running: start `svc up`" in run(tmp_path, "connect").stderr
+    with held(tmp_path):
+        assert "not running" not in run(tmp_path, "connect").stderr
 
 
 def test_without_a_local_server_connect_says_what_to_do(tmp_path: Path) -> None:

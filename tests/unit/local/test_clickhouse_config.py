@@ -1,5 +1,8 @@
 """The server's configuration files, filled in."""
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -42,3 +45,34 @@ def test_passwords_and_port_stay_the_same_on_the_same_directory(tmp_path: Path) 
 def test_missing_value_of_a_template_is_an_error() -> None:
     with pytest.raises(KeyError):
         fill("config.xml", directory="/d")
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterator[tuple[LocalClickHouse, list[str]]]:
+    """A server that answers everything, where the local one would listen, and the statements it got."""
+    statements: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            statements.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    local = LocalClickHouse(tmp_path)
+    port = int(local.url().rpartition(":")[2].partition("/")[0])
+    with HTTPServer(("127.0.0.1", port), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield local, statements
+        server.shutdown()
+        thread.join()
+
+
+def test_only_the_first_look_makes_the_database(asked: tuple[LocalClickHouse, list[str]]) -> None:
+    local, statements = asked
+    assert [local.ready() for _ in range(3)] == [True] * 3
+    assert [statement.startswith("CREATE DATABASE") for statement in statements] == [True, *[False] * 3]
+    assert set(statements[1:]) == {"SELECT 1"}

@@ -53,5 +53,10 @@ def test_only_our_two_ports_are_reachable_from_outside(compose: dict[str, Any]) 
     assert published == {"edge", "dashboard"}
 
 
+def test_the_image_can_use_every_setting_of_a_process() -> None:
+    # SVC_RATE_LIMIT_STORE needs an extra, which nobody can add to an image.
+    assert "'.[rate-limit-store]'" in (FILE.parent / "Dockerfile").read_text()
+
+
 def test_docker_folder_does_not_hide_the_sdk_of_that_name() -> None:
     assert not (ROOT / "docker" / "__init__.py").exists()

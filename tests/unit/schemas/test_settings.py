@@ -1,10 +1,15 @@
 """Settings come from the environment, wholly and with clear complaints."""
 
+import io
+import json
+import logging
 from pathlib import Path
 
 import pytest
 
 from schemas import settings
+from schemas.logs import configure
+from schemas.service_variables import service_variables
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -101,3 +106,77 @@ def test_ca_file_that_cannot_be_used_is_named_where_it_would_be(tmp_path: Path) 
         with pytest.raises(settings.BadSetting, match=f"^SVC_KAFKA_CA_FILE: can't use {path}: ."):
             settings.load(settings.EdgeSettings, environ)
         settings.load(settings.EdgeSettings, environ | {"SVC_KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"})
+
+
+def test_a_value_and_its_file_at_once_are_refused_with_both_names(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("s3cret\n")
+    both = {"SVC_ADMIN_PASSWORD": "other", "SVC_ADMIN_PASSWORD_FILE": str(tmp_path / "password")}
+    with pytest.raises(
+        settings.BadSetting, match="SVC_ADMIN_PASSWORD and SVC_ADMIN_PASSWORD_FILE are both set"
+    ):
+        settings.load(settings.DashboardSettings, both)
+    empty = both | {"SVC_ADMIN_PASSWORD": ""}
+    assert settings.load(settings.DashboardSettings, empty).admin_password == "s3cret"
+
+
+def test_a_setting_whose_own_name_ends_in_file_is_no_variant(tmp_path: Path) -> None:
+    ca = tmp_path / "ca.pem"
+    loaded = settings.load(settings.EdgeSettings, {"SVC_KAFKA_CA_FILE": str(ca)})
+    assert loaded.kafka_ca_file == str(ca)
+
+
+KUBERNETES = {
+    "SVC_EDGE_SERVICE_HOST": "10.0.0.1",
+    "SVC_EDGE_SERVICE_PORT": "8080",
+    "SVC_EDGE_SERVICE_PORT_HTTP": "8080",
+    "SVC_EDGE_PORT": "tcp://10.0.0.1:8080",
+    "SVC_EDGE_PORT_8080_TCP": "tcp://10.0.0.1:8080",
+    "SVC_EDGE_PORT_8080_TCP_PROTO": "tcp",
+    "SVC_EDGE_PORT_8080_TCP_PORT": "8080",
+    "SVC_EDGE_PORT_8080_TCP_ADDR": "10.0.0.1",
+    "SVC_DASHBOARD_SERVICE_HOST": "fd00::1",
+    "SVC_DASHBOARD_PORT": "tcp://[fd00::1]:8081",
+    "SVC_SERVICE_HOST": "10.0.0.2",
+    "SVC_PORT": "tcp://10.0.0.2:80",
+}
+
+
+def test_variables_of_kubernetes_services_are_passed_over() -> None:
+    loaded = settings.load(settings.DashboardSettings, KUBERNETES | {"SVC_ADMIN_PASSWORD": "x"})
+    assert loaded.dashboard_port == 8081
+    assert service_variables(KUBERNETES) == sorted(KUBERNETES)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SVC_EDGE_SERVICE_HOST", "edge.example"),
+        ("SVC_EDGE_SERVICE_PORT", "http"),
+        ("SVC_EDGE_SERVICE_PORT", "65536"),
+        ("SVC_EDGE_PORT", "8080"),
+        ("SVC_EDGE_PORT", "http://10.0.0.1:8080"),
+        ("SVC_EDGE_PORT_8080_TCP", "10.0.0.1:8080"),
+        ("SVC_EDGE_PORT_8080_TCP_PROTO", "http"),
+        ("SVC_EDGE_PORT_8080_TCP_ADDR", ""),
+        ("SVC_DASHBOARD_PORT", "tcp://10.0.0.1"),
+        ("SVC_INGEST_HOSTS", "10.0.0.1"),
+    ],
+)
+def test_what_only_looks_like_a_service_variable_is_refused(name: str, value: str) -> None:
+    with pytest.raises(settings.BadSetting, match=name):
+        settings.load(settings.DashboardSettings, {"SVC_ADMIN_PASSWORD": "x", name: value})
+
+
+def test_a_process_says_which_variables_it_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KUBERNETES.items():
+        monkeypatch.setenv(name, value)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    out = io.StringIO()
+    try:
+        configure("info", out)
+    finally:
+        root.handlers[:], root.level = handlers, level
+    line = json.loads(out.getvalue())
+    assert line["level"] == "warning"
+    assert "SVC_DASHBOARD_PORT" in line["message"]
