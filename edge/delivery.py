@@ -1,11 +1,11 @@
-"""Makes accepted events safe: to Kafka, or to the spool while Kafka is away (contract, section 2, point 9)."""
+"""Makes accepted events safe: to Kafka, or to the spool while Kafka takes none (contract, section 2, point 9)."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 
 from edge.chunker import EventTuple
-from edge.sink import Sink, Unavailable
+from edge.sink import Sink, TooLarge, Unavailable
 from edge.spool import Spool
 from schemas.chunks import encode_chunk
 from schemas.ids import partition_of, project_seed
@@ -13,7 +13,7 @@ from schemas.topics import Topic
 
 
 class Delivery:
-    """Writes chunks to the sink, or, where it is away, to the spool."""
+    """Writes chunks to the sink, or, where it takes none, to the spool."""
 
     def __init__(self, sink: Sink, spool: Spool) -> None:
         self._sink = sink
@@ -22,26 +22,45 @@ class Delivery:
 
     async def deliver(self, partition: int, partitions: int, events: list[EventTuple]) -> None:
         """Return when the events are on stable storage. Raises SpoolFull where neither place takes them."""
+        left = events
         if self._sink.up:
             try:
                 if partitions == self._sink.partitions:
-                    return await self._sink.send(Topic.EVENTS, encode_chunk(events), partition)
-                return await self.send_spread(events)
+                    left = await send_chunk(self._sink, partition, events)
+                else:
+                    left = await send_spread(self._sink, events)
             except Unavailable:
                 pass
-        await self._spool.append(encode_chunk(events))
-        self.spooled_events += len(events)
-        return None
+        if left:
+            # An event that is too large for the topic goes there too: the drain sets it aside.
+            await self._spool.append(encode_chunk(left))
+            self.spooled_events += len(left)
 
-    async def send_spread(self, events: Iterable[EventTuple]) -> None:
-        """Send events that gathered while the partitions weren't known, each to its own. Raises Unavailable."""
-        spread: defaultdict[int, list[EventTuple]] = defaultdict(list)
-        for event in events:
-            event_id = event[1].hex()
-            text = f"{event_id[:8]}-{event_id[8:12]}-{event_id[12:16]}-{event_id[16:20]}-{event_id[20:]}"
-            spread[partition_of(project_seed(event[0]), text, self._sink.partitions)].append(event)
-        sends = [
-            self._sink.send(Topic.EVENTS, encode_chunk(chunk), partition)
-            for partition, chunk in spread.items()
-        ]
-        await asyncio.gather(*sends)
+
+async def send_spread(sink: Sink, events: Iterable[EventTuple]) -> list[EventTuple]:
+    """Send events, each to its partition; returns those that alone are too large for the topic. Raises Unavailable."""
+    spread: defaultdict[int, list[EventTuple]] = defaultdict(list)
+    for event in events:
+        event_id = event[1].hex()
+        text = f"{event_id[:8]}-{event_id[8:12]}-{event_id[12:16]}-{event_id[16:20]}-{event_id[20:]}"
+        spread[partition_of(project_seed(event[0]), text, sink.partitions)].append(event)
+    refused = await asyncio.gather(
+        *[send_chunk(sink, partition, chunk) for partition, chunk in spread.items()]
+    )
+    return [event for events in refused for event in events]
+
+
+async def send_chunk(sink: Sink, partition: int, events: list[EventTuple]) -> list[EventTuple]:
+    """Send events as one record, or as several where the topic takes none so large; returns those that alone are too large.
+
+    Raises Unavailable; some of the events may have been written then.
+    """
+    try:
+        await sink.send(Topic.EVENTS, encode_chunk(events), partition)
+    except TooLarge:
+        if len(events) == 1:
+            return events
+        half = len(events) // 2
+        first = await send_chunk(sink, partition, events[:half])
+        return first + await send_chunk(sink, partition, events[half:])
+    return []

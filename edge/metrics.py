@@ -75,14 +75,33 @@ class Metrics:
         self.spooled = counter("svc_edge_spooled_events", "Events that went to the disk spool.")
         self.set_aside = counter(
             "svc_edge_spool_set_aside_segments",
-            "Segments of the disk spool that could not be read whole and are kept.",
+            "Segments of the disk spool that were set aside, by reason: damaged, too-large or unfinished.",
+            ["reason"],
+        )
+        self.too_large = counter(
+            "svc_edge_too_large_events",
+            "Accepted events that are larger than the topic takes, each time a segment with them is set aside.",
         )
         self.kafka_drops = counter(
             "svc_edge_kafka_drops", "Producers given up because Kafka did not acknowledge."
         )
+        self.kafka_errors = counter(
+            "svc_edge_kafka_errors",
+            "Errors that kept Kafka from being written to, by their class.",
+            ["error"],
+        )
         self.in_flight = gauge("svc_edge_requests_in_flight", "Requests being served.")
         self.waiting = gauge("svc_edge_waiting_events", "Accepted events that are not safe yet.")
         self.spool_bytes = gauge("svc_edge_spool_bytes", "Bytes in the disk spool.")
+        self.set_aside_bytes = gauge(
+            "svc_edge_spool_set_aside_bytes", "Bytes of segments that were set aside and are still there."
+        )
+        self.undelivered = Gauge(
+            "svc_edge_undelivered_seconds",
+            "Time for which something has waited in the spool and Kafka has acknowledged nothing.",
+            multiprocess_mode="livemax",
+            registry=registry,
+        )
         self.spool_age = Gauge(
             "svc_edge_spool_age_seconds",
             "Age of the oldest event in the disk spool.",

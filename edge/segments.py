@@ -1,32 +1,40 @@
 """Files of the spool: how records stand in them, and what can be had of one that is torn or damaged.
 
-A segment is a run of frames: length and CRC-32 of the record, four bytes each, big-endian, then the record. Only finished
-frames were ever answered for, so a torn one at the end is left out on reading. No record is empty: a length of 0 is a hole
-that a crash or a full disk left, and ends the segment (the CRC-32 of nothing is 0 too).
+A segment is a run of frames: length and CRC-32 of the record, four bytes each, big-endian, then the record. No record is
+empty: a length of 0 is a hole that a crash or a full disk left (the CRC-32 of nothing is 0 too). Behind bytes that are no
+sound frame, reading goes on at the next one. Bytes are never thrown away: whatever else stands in a segment than sound frames
+keeps it from being removed.
 """
 
-import logging
 import os
+import re
 import struct
 import zlib
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
-log = logging.getLogger(__name__)
-
 SUFFIX: Final = ".spool"
-DAMAGED: Final = ".damaged"
-"""Behind the name of a segment that could not be read whole: kept for whoever looks into it, never drained again."""
 _NAMES: Final = f"{'[0-9]' * 12}-{'[0-9]' * 13}{SUFFIX}"
 _FRAME: Final = struct.Struct(">II")
+_LONGEST: Final = 1 << 24
+"""Bytes of the longest record that is looked for behind damage: far more than Kafka takes."""
+_LENGTHS: Final = re.compile(rb"\0(?!\0\0\0)").finditer
+"""Where such a length may stand: a search is far quicker than a look at every place, most of all in a hole of zeros."""
 
 
 class Contents(NamedTuple):
-    """What a segment gave: its sound records in their order, and how many finished ones fail their checksum."""
+    """What a segment gave: its sound records in their order, and the bytes that are none.
+
+    `damaged` are bytes of records that were finished, so they may have been answered for. `unfinished` are bytes at the end that
+    look like a write that a crash cut off, for which nobody was answered.
+    """
 
     records: list[bytes]
     damaged: int
+    unfinished: int
 
 
 def frame(record: bytes) -> bytes:
@@ -36,25 +44,102 @@ def frame(record: bytes) -> bytes:
     return _FRAME.pack(len(record), zlib.crc32(record)) + record
 
 
+def size_of(record: bytes) -> int:
+    """Bytes that a record takes in a segment."""
+    return _FRAME.size + len(record)
+
+
 def read(segment: Path) -> Contents:
-    """The records of a segment, up to a torn one at its end. Raises OSError."""
-    data = segment.read_bytes()
+    """All sound records of a segment. Raises OSError."""
+    return parse(segment.read_bytes())
+
+
+def parse(data: bytes) -> Contents:
+    """All sound records of a segment's bytes."""
     found: list[bytes] = []
     damaged = place = 0
-    while place + _FRAME.size <= len(data):
-        length, checksum = _FRAME.unpack_from(data, place)
-        end = place + _FRAME.size + length
-        if length == 0 or end > len(data):
-            break
-        record = data[place + _FRAME.size : end]
-        if zlib.crc32(record) == checksum:
+    while place < len(data):
+        record = _record_at(data, place)
+        if record is not None:
             found.append(record)
-        else:
-            damaged += 1
-        place = end
-    if place < len(data):
-        log.warning("%s: %d bytes at its end were never finished", segment.name, len(data) - place)
-    return Contents(found, damaged)
+            place += size_of(record)
+            continue
+        following = _next_sound(data, place)
+        if following is None:
+            if _was_finished(data, place):
+                return Contents(found, damaged + len(data) - place, 0)
+            return Contents(found, damaged, len(data) - place)
+        damaged += following - place
+        place = following
+    return Contents(found, damaged, 0)
+
+
+def _record_at(data: bytes, place: int) -> bytes | None:
+    """The sound record whose frame begins at `place`."""
+    if place + _FRAME.size > len(data):
+        return None
+    length, checksum = _FRAME.unpack_from(data, place)
+    end = place + _FRAME.size + length
+    if length == 0 or end > len(data) or zlib.crc32(memoryview(data)[place + _FRAME.size : end]) != checksum:
+        return None
+    return data[place + _FRAME.size : end]
+
+
+def _next_sound(data: bytes, damaged: int) -> int | None:
+    """Where the first sound frame behind a damaged one begins, or the end behind a whole damaged one.
+
+    Where a sound one or the end of the segment stands at the place to which the damaged frame's length leads, that length is most
+    likely right. What looks like a frame before that place belongs to the damaged record then, unless sound frames lead from it to
+    exactly that place.
+    """
+    end = damaged + _FRAME.size + _length_at(data, damaged)
+    is_right = end == len(data) or _record_at(data, end) is not None
+    if is_right and end > damaged + _FRAME.size:
+        return next(
+            (place for place in _sound_frames(data, damaged, end) if _leads_to(data, place, end)), end
+        )
+    return next(_sound_frames(data, damaged, len(data)), None)
+
+
+def _sound_frames(data: bytes, damaged: int, end: int) -> Iterator[int]:
+    """Where sound frames begin behind `damaged` and before `end`."""
+    for match in _LENGTHS(data, damaged + 1, end):
+        place: int = match.start()
+        if _is_plausible(data, place) and _record_at(data, place) is not None:
+            yield place
+
+
+def _leads_to(data: bytes, place: int, end: int) -> bool:
+    """Whether sound frames, one behind the other, go from `place` to exactly `end`."""
+    while place < end and (record := _record_at(data, place)) is not None:
+        place += size_of(record)
+    return place == end
+
+
+def _is_plausible(data: bytes, place: int) -> bool:
+    """Whether a frame may begin here, judged by its length and by that of the frame behind it: cheaper than checksums."""
+    if place + _FRAME.size > len(data):
+        return False
+    length = _length_at(data, place)
+    end = place + _FRAME.size + length
+    if not 0 < length < _LONGEST or end > len(data):
+        return False
+    return end + _FRAME.size > len(data) or _length_at(data, end) < _LONGEST
+
+
+def _was_finished(data: bytes, place: int) -> bool:
+    """Whether the bytes from `place` to the end are a whole frame of a record that was changed, not the beginning of a write."""
+    if place + _FRAME.size > len(data):
+        return False
+    length, checksum = _FRAME.unpack_from(data, place)
+    if length and place + _FRAME.size + length <= len(data):
+        return True
+    # A whole record behind a length that is wrong.
+    return any(data[place:]) and zlib.crc32(memoryview(data)[place + _FRAME.size :]) == checksum
+
+
+def _length_at(data: bytes, place: int) -> int:
+    return int.from_bytes(data[place : place + 4], "big")
 
 
 def write_all(file: FileIO, data: bytes) -> None:
@@ -67,6 +152,11 @@ def write_all(file: FileIO, data: bytes) -> None:
 def found_in(directory: Path) -> list[Path]:
     """The segments of a folder, oldest first."""
     return sorted(directory.glob(_NAMES))
+
+
+def is_name(name: str) -> bool:
+    """Whether a file of that name is a segment."""
+    return fnmatchcase(name, _NAMES)
 
 
 def name(number: int, created: float) -> str:

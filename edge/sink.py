@@ -9,6 +9,10 @@ class Unavailable(Exception):
     """Not acknowledged. It may still have been written: whoever sends it again relies on ids being dropped downstream."""
 
 
+class TooLarge(Unavailable):
+    """Not written: the topic takes no record of this size. Sent again as it is, it is refused again."""
+
+
 class Sink(Protocol):
     """Takes records and returns when they are safe."""
 
@@ -23,7 +27,7 @@ class Sink(Protocol):
     async def send(
         self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
     ) -> None:
-        """Return when all in-sync replicas have the record. Raises Unavailable."""
+        """Return when all in-sync replicas have the record. Raises Unavailable or TooLarge, whatever the cause, and nothing else."""
 
     async def start(self) -> None:
         """Begin to connect; returns at once."""

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +18,7 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from edge import segments
+from edge.set_aside import Reason, set_aside_bytes
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ class Spool:
     """A queue of records on disk, owned by one process and one event loop.
 
     `directory` must be locked by the caller (`edge.slots`). `max_age_seconds` is the age of the oldest segment at which more
-    is refused: a spool that hasn't drained for days is a fault that someone must see.
+    is refused: a spool that hasn't drained for days is a fault that someone must see. What is set aside counts as taken.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Spool:
         self._now = now
         self._sealed = segments.found_in(directory)
         self._sizes = {path: path.stat().st_size for path in self._sealed}
+        self._acknowledged: dict[Path, int] = {}
         self._sequence = max(map(segments.sequence, self._sealed), default=0)
         self._current: FileIO | None = None
         self._current_path = directory
@@ -61,7 +64,9 @@ class Spool:
         # One thread: writing, sealing and removing never overlap.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self.size = sum(self._sizes.values())
-        self.set_aside_segments = 0
+        self.set_aside: Counter[Reason] = Counter()
+        self.too_large_events = 0
+        self.set_aside_bytes = set_aside_bytes(directory)
         self._refusing = False
         self._disk_owes = 0
         self.filled = asyncio.Event()
@@ -77,7 +82,11 @@ class Spool:
     @property
     def full(self) -> bool:
         """Whether records are refused: one was since room was last made or the disk last took one, or the next would be."""
-        return self._refusing or self._disk_owes > 0 or self.size >= self._max_bytes or self._too_old
+        return self._refusing or self._disk_owes > 0 or self._taken >= self._max_bytes or self._too_old
+
+    @property
+    def _taken(self) -> int:
+        return self.size + self.set_aside_bytes
 
     @property
     def _too_old(self) -> bool:
@@ -86,9 +95,9 @@ class Spool:
     async def append(self, record: bytes) -> None:
         """Return when the record, which is not empty, is on the disk. Raises SpoolFull. Many callers share one fsync."""
         frame = segments.frame(record)
-        if self._too_old or self.size + len(frame) > self._max_bytes:
+        if self._too_old or self._taken + len(frame) > self._max_bytes:
             self._refusing = True
-            raise SpoolFull(f"{self.size} bytes, oldest {self.age_seconds:.0f} s")
+            raise SpoolFull(f"{self._taken} bytes, oldest {self.age_seconds:.0f} s")
         self.size += len(frame)
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((frame, done))
@@ -102,6 +111,10 @@ class Spool:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._seal)
         return self._sealed[0] if self._sealed else None
 
+    def acknowledged_bytes(self, segment: Path) -> int:
+        """Bytes of a segment that are known to have been answered for: all that this process has written into it."""
+        return self._acknowledged.get(segment, 0)
+
     async def remove(self, segment: Path) -> None:
         """Forget a segment whose records are all safe elsewhere.
 
@@ -109,11 +122,20 @@ class Spool:
         """
         await self._forget(segment, segment.unlink)
 
-    async def set_aside(self, segment: Path) -> None:
-        """Keep a segment that can't be read whole under another name, so that those behind it get their turn."""
-        self.set_aside_segments += 1
-        kept = segment.with_name(segment.name + segments.DAMAGED)
+    async def keep(self, segment: Path, reason: Reason) -> None:
+        """Set a segment aside under another name, so that those behind it get their turn. That needs no room."""
+        self.set_aside[reason] += 1
+        kept = segment.with_name(segment.name + reason.suffix)
         await self._forget(segment, lambda: segment.rename(kept))
+        await self.count_set_aside()
+
+    async def count_set_aside(self) -> None:
+        """Look how much is set aside: a person may have replayed or removed it."""
+        loop = asyncio.get_running_loop()
+        before = self.set_aside_bytes
+        self.set_aside_bytes = await loop.run_in_executor(self._thread, set_aside_bytes, self.directory)
+        if self.set_aside_bytes < before:
+            self._refusing = False
 
     async def stop(self) -> None:
         """Finish what is being written and close."""
@@ -134,6 +156,7 @@ class Spool:
             log.exception("%s can't be taken out of the spool's folder", segment.name)
         self._sealed.remove(segment)
         self.size -= self._sizes.pop(segment)
+        self._acknowledged.pop(segment, None)
         self._refusing = False
         if not self._sealed and self._current is None:
             self.filled.clear()
@@ -221,6 +244,6 @@ class Spool:
         if self._current is not None:
             with suppress(OSError):
                 self._current.close()
-            self._sizes[self._current_path] = self._current_size
+            self._sizes[self._current_path] = self._acknowledged[self._current_path] = self._current_size
             self._sealed.append(self._current_path)
             self._current, self._current_size = None, 0

@@ -19,12 +19,14 @@ from edge.chunker import Chunker, ChunkLimits
 from edge.delivery import Delivery
 from edge.drain import drain_forever
 from edge.events import Ingest
+from edge.gauges import Gauges
 from edge.intake import Intake
 from edge.kafka_sink import KafkaSink
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes
 from edge.projects import ProjectDirectory
 from edge.ratelimit import RateLimiter
+from edge.readiness import delivery_part
 from edge.remote_window import RemoteWindow
 from edge.shared_window import SharedWindow
 from edge.slots import Slot
@@ -32,10 +34,10 @@ from edge.spool import Spool
 from edge.turns import Turns
 from schemas.health import Health, Part
 from schemas.settings import EdgeSettings
+from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
 
-_GAUGE_SECONDS: Final = 1.0
 _SETTLE_SECONDS: Final = 5.0
 """Not longer: while Kafka is away and no project is known, the health paths have to say so."""
 _SETTLE_LOOKS: Final = 100
@@ -84,11 +86,12 @@ class Worker:
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
         self.health.probe("delivery", self._delivery_health)
+        self.health.probe("spool", self._spool_health)
         await self._sink.start()
         self._spawn(self._projects.run(settings))
-        self._spawn(drain_forever(self._spool, self._sink, self._delivery))
+        self._spawn(drain_forever(self._spool, self._sink))
         self._spawn(self._outcomes.run())
-        self._spawn(self._show_gauges())
+        self._spawn(Gauges(self._metrics, self._chunker, self._delivery, self._sink, self._spool).run())
         self._runner = web.ServerRunner(
             build_app(ingest, self.health, self._metrics), shutdown_timeout=settings.edge_stop_seconds
         )
@@ -153,28 +156,18 @@ class Worker:
         return RemoteWindow(store, local, self._settings.rate_limit_store_seconds) if store else local
 
     def _delivery_health(self) -> Part:
-        if self._sink.up:
-            return Part(True)
-        if not self._sink.tried:
-            return Part(False, "connecting to Kafka")
-        if self._spool.full:
-            return Part(False, "Kafka is away and the spool is full")
-        return Part(True, f"Kafka is away: {self._spool.size} bytes in the spool")
+        sink = self._sink
+        return delivery_part(
+            sink.failures.get(Topic.EVENTS),
+            tried=sink.tried,
+            has_delivered=sink.has_delivered,
+            spool_full=self._spool.full,
+            spool_bytes=self._spool.size,
+        )
 
-    async def _show_gauges(self) -> None:
-        metrics = self._metrics
-        shown_spooled = shown_drops = shown_aside = 0
-        while True:
-            metrics.waiting.set(self._chunker.waiting_events)
-            metrics.spool_bytes.set(self._spool.size)
-            metrics.spool_age.set(self._spool.age_seconds)
-            metrics.kafka_up.set(self._sink.up)
-            metrics.spooled.inc(self._delivery.spooled_events - shown_spooled)
-            metrics.kafka_drops.inc(self._sink.drops - shown_drops)
-            metrics.set_aside.inc(self._spool.set_aside_segments - shown_aside)
-            shown_spooled, shown_drops = self._delivery.spooled_events, self._sink.drops
-            shown_aside = self._spool.set_aside_segments
-            await asyncio.sleep(_GAUGE_SECONDS)
+    def _spool_health(self) -> Part:
+        size = self._spool.set_aside_bytes
+        return Part(True, f"{size} bytes are set aside: see `svc spool list`" if size else "")
 
 
 async def serve(

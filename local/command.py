@@ -24,6 +24,7 @@ COMMANDS = {
     "send": "local.send:send",
     "fingerprint": "local.fingerprint:fingerprint",
     "dead-letters": "local.deadletters:dead_letters",
+    "spool": "local.spool:spool",
     "rebuild": "local.rebuild:rebuild",
     "reconcile": "local.reconcile:reconcile",
     "topics": "local.topics:topics",

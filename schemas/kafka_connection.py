@@ -27,10 +27,11 @@ _CREDENTIALS: Final = "check SVC_KAFKA_USERNAME and SVC_KAFKA_PASSWORD"
 
 
 class Unreachable(Struct, frozen=True):
-    """Why a broker can't be used, in a sentence for people, and how to mend it."""
+    """Why a broker can't be used, in a sentence for people, and how to mend it. `denied`: it is there and wants other credentials."""
 
     said: str
     mend: str
+    denied: bool = False
 
     def __str__(self) -> str:
         return f"{self.said}: {self.mend}"
@@ -164,15 +165,19 @@ def explained(error: Exception, settings: KafkaSettings, address: str) -> Unreac
         return Unreachable(
             f"{address} does not offer {settings.kafka_sasl_mechanism}",
             "set SVC_KAFKA_SASL_MECHANISM to a mechanism that the listener offers",
+            denied=True,
         )
     if isinstance(error, IllegalSaslStateError):
         return Unreachable(
             f"{address} wants no credentials",
             "set SVC_KAFKA_SECURITY_PROTOCOL to PLAINTEXT or SSL, or name a listener with SASL",
+            denied=True,
         )
     if isinstance(error, SaslAuthenticationFailed) or (sasl and isinstance(error, ValueError)):
         return Unreachable(
-            f"{address} refuses user {settings.kafka_username!r} or its password", _CREDENTIALS
+            f"{address} refuses user {settings.kafka_username!r} or its password",
+            _CREDENTIALS,
+            denied=True,
         )
     if isinstance(error, KafkaConnectionError) and not sasl:
         return Unreachable(

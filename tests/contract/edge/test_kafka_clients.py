@@ -97,11 +97,11 @@ async def test_fault_of_the_follower_ends_what_keeps_the_projects(
 def counted(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[None]:
     """A list that grows with each call of a method."""
     calls: list[None] = []
-    method: Callable[[], Coroutine[Any, Any, None]] = getattr(owner, name)
+    method: Callable[..., Coroutine[Any, Any, None]] = getattr(owner, name)
 
-    def call() -> object:
+    def call(*given: object) -> object:
         calls.append(None)
-        return method()
+        return method(*given)
 
     monkeypatch.setattr(owner, name, call)
     return calls

@@ -87,7 +87,7 @@ async def test_spool_drains_in_order_when_kafka_is_back(spool: Spool) -> None:
     given = events(30)
     for event in given:
         await delivery.deliver(0, 1, [event])
-    draining = asyncio.create_task(drain_forever(spool, sink, delivery))
+    draining = asyncio.create_task(drain_forever(spool, sink))
     await asyncio.sleep(0)
     assert sink.records == []
     sink.up = True
@@ -115,7 +115,7 @@ async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: 
     for place in range(0, 1000, 100):
         await delivery.deliver(0, 1, given[place : place + 100])
     sink.up = True
-    draining = asyncio.create_task(drain_forever(spool, sink, delivery))
+    draining = asyncio.create_task(drain_forever(spool, sink))
     await eventually(lambda: spool.size == 0)
     assert ids(sink) == [event[1] for event in given[:400] + given]
     draining.cancel()

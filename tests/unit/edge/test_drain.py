@@ -1,6 +1,7 @@
 """The way out of the spool: a record that can't be read is kept, and holds up nothing behind it."""
 
 import asyncio
+import os
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from edge import segments
 from edge.chunker import EventTuple
-from edge.delivery import Delivery
 from edge.drain import drain_forever, open_segment
-from edge.spool import Spool
+from edge.set_aside import Reason
+from edge.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.ids import uuid7
 from tests.eventually import eventually
@@ -38,7 +39,7 @@ def written(directory: Path, name: str, *records: bytes, tail: bytes = b"") -> P
 async def draining(directory: Path) -> AsyncIterator[tuple[Spool, MemorySink]]:
     """A spool of what stands in the folder, drained until it is empty."""
     spool, sink = Spool(directory, 1 << 30, 1e12), MemorySink(1)
-    task = asyncio.create_task(drain_forever(spool, sink, Delivery(sink, spool)))
+    task = asyncio.create_task(drain_forever(spool, sink))
     try:
         await eventually(lambda: task.done() or not spool.filled.is_set(), 60)
         assert not task.done(), task.exception()
@@ -64,8 +65,8 @@ async def test_zeros_behind_the_last_record_do_not_stop_the_drain(tmp_path: Path
     written(tmp_path, SECOND, encode_chunk([two]))
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [one[1], two[1]]
-        assert (spool.size, spool.set_aside_segments) == (0, 0)
-        assert names(tmp_path) == []
+        assert (spool.size, spool.set_aside) == (0, {Reason.UNFINISHED: 1})
+        assert names(tmp_path) == [FIRST + ".unfinished"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ async def test_record_that_is_no_chunk_is_kept_and_holds_up_nothing(
     written(tmp_path, SECOND, encode_chunk([three]))
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [one[1], two[1], three[1]]
-        assert (spool.size, spool.set_aside_segments) == (0, 1)
+        assert (spool.size, spool.set_aside) == (0, {Reason.DAMAGED: 1})
         assert names(tmp_path) == [FIRST + ".damaged"]
         assert (tmp_path / (FIRST + ".damaged")).read_bytes() == content
     # The next start leaves it where it is.
@@ -96,8 +97,53 @@ async def test_record_whose_checksum_fails_is_kept_and_those_behind_it_are_sent(
     written(tmp_path, FIRST, encode_chunk([one]), tail=bad + segments.frame(encode_chunk([two])))
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [one[1], two[1]]
-        assert spool.set_aside_segments == 1
+        assert spool.set_aside == {Reason.DAMAGED: 1}
         assert (tmp_path / (FIRST + ".damaged")).exists()
+
+
+@pytest.mark.parametrize("cut", [1, 20, "whole record"])
+async def test_tail_that_was_cut_off_behind_the_writer_s_back_is_damage(
+    tmp_path: Path, cut: int | str
+) -> None:
+    one, two = event(), event()
+    spool, sink = Spool(tmp_path, 1 << 30, 1e12), MemorySink(1)
+    for each in (one, two):
+        await spool.append(encode_chunk([each]))
+    segment = await spool.oldest()
+    assert segment is not None
+    left = segments.size_of(encode_chunk([one])) if isinstance(cut, str) else spool.size - cut
+    os.truncate(segment, left)
+    task = asyncio.create_task(drain_forever(spool, sink))
+    await eventually(lambda: not spool.filled.is_set())
+    assert ids(sink) == [one[1]]
+    assert spool.set_aside == {Reason.DAMAGED: 1}
+    task.cancel()
+    await spool.stop()
+
+
+async def test_tail_that_a_dead_process_left_was_perhaps_never_finished_and_is_kept(tmp_path: Path) -> None:
+    one = event()
+    path = written(tmp_path, FIRST, encode_chunk([one]), tail=segments.frame(encode_chunk([event()]))[:-1])
+    content = path.read_bytes()
+    async with draining(tmp_path) as (spool, sink):
+        assert ids(sink) == [one[1]]
+        assert spool.set_aside == {Reason.UNFINISHED: 1}
+        assert (tmp_path / (FIRST + ".unfinished")).read_bytes() == content
+
+
+async def test_what_is_set_aside_takes_room_until_it_is_removed(tmp_path: Path) -> None:
+    written(tmp_path, FIRST, encode_chunk([event()]), tail=bytes(1000))
+    async with draining(tmp_path) as (spool, _):
+        size = spool.set_aside_bytes
+        assert size > 1000
+        small = Spool(tmp_path, size, 1e12)
+        with pytest.raises(SpoolFull):
+            await small.append(b"x")
+        (tmp_path / (FIRST + ".unfinished")).unlink()
+        await small.count_set_aside()
+        assert not small.full
+        await small.append(b"x" * 10)
+        await small.stop()
 
 
 async def test_segment_that_can_not_be_read_at_all_is_set_aside(tmp_path: Path) -> None:
@@ -106,7 +152,7 @@ async def test_segment_that_can_not_be_read_at_all_is_set_aside(tmp_path: Path) 
     written(tmp_path, SECOND, encode_chunk([two]))
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [two[1]]
-        assert (spool.size, spool.set_aside_segments) == (0, 1)
+        assert (spool.size, spool.set_aside) == (0, {Reason.DAMAGED: 1})
 
 
 async def test_segment_that_somebody_removed_is_passed_over(tmp_path: Path) -> None:
@@ -115,7 +161,7 @@ async def test_segment_that_somebody_removed_is_passed_over(tmp_path: Path) -> N
     written(tmp_path, SECOND, encode_chunk([two]))
     spool, sink = Spool(tmp_path, 1 << 30, 1e12), MemorySink(1)
     gone.unlink()
-    task = asyncio.create_task(drain_forever(spool, sink, Delivery(sink, spool)))
+    task = asyncio.create_task(drain_forever(spool, sink))
     await eventually(lambda: task.done() or not spool.filled.is_set(), 60)
     assert not task.done()
     assert ids(sink) == [two[1]]

@@ -91,7 +91,7 @@ async def test_damaged_record_costs_only_itself(tmp_path: Path) -> None:
     await spool.stop()
     (segment,) = segments(tmp_path)
     flip(segment, 8 + 3 + 8)
-    assert files.read(segment) == ([b"one", b"three"], 1)
+    assert files.read(segment) == ([b"one", b"three"], 8 + 3, 0)
 
 
 def flip(path: Path, place: int) -> None:
@@ -108,7 +108,7 @@ async def test_zeros_at_the_end_are_no_records(tmp_path: Path, zeros: int) -> No
     (segment,) = segments(tmp_path)
     with segment.open("ab") as file:
         file.write(bytes(zeros))
-    assert files.read(segment) == ([b"first"], 0)
+    assert files.read(segment) == ([b"first"], 0, zeros)
 
 
 async def test_empty_record_is_refused_because_it_would_read_as_a_hole(tmp_path: Path) -> None:
