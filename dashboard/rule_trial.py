@@ -10,7 +10,6 @@ from grouping.trial import Move, Past, Trial, moves
 from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
 from schemas.times import iso
-from storage.project_edits import set_rules
 
 MAX_EVENTS: Final = 2_000
 MAX_EXAMPLES: Final = 20
@@ -29,13 +28,14 @@ class Asked(Struct, frozen=True):
 class RuleFigures(Struct, frozen=True):
     """One rule: how many events its `match` fits, and how many it decides (sets their fingerprint, or drops them).
 
-    `error` says why it was not asked to the end.
+    It was not asked about `skipped` events, and `error` says why: it can't be read, or costs too much on them.
     """
 
     index: int
     name: str
     matched: int
     decided: int
+    skipped: int
     error: str | None = None
 
 
@@ -91,8 +91,7 @@ class RuleTest(Struct, frozen=True, rename="camel"):
 
 
 async def try_rules(state: State, project: Project, rules: list[GroupingRule], asked: Asked) -> RuleTest:
-    """The trial of rules that parse. Raises BadChange for what could not be saved, Refused while too many wait, and what the reader raises."""
-    set_rules(project, rules)
+    """The trial of rules that parse. Raises Refused while too many wait, and what the reader raises."""
     samples = await state.parts.reader.sample(
         project.number, asked.query, start=asked.start, end=asked.end, limit=asked.limit
     )
@@ -141,6 +140,7 @@ def _figures(place: int, rule: GroupingRule, ways: list[Move], errors: dict[str,
         name=rule.name,
         matched=_events(way for way in ways if place in way.one.fitting),
         decided=_events(way for way in ways if way.one.found.rule == f"rule:{rule.name}"),
+        skipped=_events(way for way in ways if place in way.one.skipped),
         error=errors.get(rule.name),
     )
 

@@ -1,18 +1,26 @@
 """A project's grouping rules, compiled to predicates over events.
 
 A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. One
-that doesn't parse, or fails on an event, disables itself with its error kept; the others go on.
+that doesn't parse is disabled with its error kept. One that fails on an event, or would cost too much on it, is skipped for
+that event alone: what is decided depends on the rules and the event, never on the events before it. The others go on.
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
-from grouping.fingerprint.custom import given
-from grouping.fingerprint.marks import FrameMark
+from msgspec import Struct
+
+from grouping.cost import MAX_STEPS, asks_of_error_alone, characters, query_weight
+from grouping.fingerprint.custom import Element, given
+from grouping.fingerprint.forms import GroupingEvent
+from grouping.fingerprint.marks import FrameMark, Marks, frame_characters
+from grouping.variables import Compiled, compiled, filled
 from schemas.projects import GroupingRule
 from storage.query.errors import QueryError
-from storage.query.evaluate import matches
+from storage.query.evaluate import predicate
 from storage.query.parse import parse
+from storage.query.tree import Query
 from storage.query.view import EventView
 
 
@@ -20,25 +28,46 @@ class Outcome(NamedTuple):
     """What the rules decided about one event: `rule` names the one that set the fingerprint or dropped the event."""
 
     rule: str = ""
-    fingerprint: tuple[str, ...] = ()
-    marks: tuple[FrameMark, ...] = ()
+    fingerprint: tuple[Element, ...] = ()
+    marks: Marks = ()
     discard: bool = False
 
 
 UNTOUCHED = Outcome()
+TOO_DEAR = "too many terms or patterns for an event of this size"
 
 Predicate = Callable[[EventView], bool]
 
 
-class CompiledRule(NamedTuple):
-    """A rule that can be asked; `place` is its position among all rules of its project."""
+class CompiledRule(Struct, frozen=True, eq=False, gc=False):
+    """A rule that can be asked, equal only to itself; `place` is its position among all rules of its project.
+
+    `weight` is what its query costs for each character of an event, `of_error` whether it depends on error and platform alone.
+    """
 
     name: str
     predicate: Predicate
-    fingerprint: tuple[str, ...]
-    marks: tuple[FrameMark, ...]
+    fingerprint: tuple[Compiled, ...]
+    marks: Marks
     discard: bool
     place: int = 0
+    weight: int = 0
+    of_error: bool = False
+
+    @property
+    def mark_weight(self) -> int:
+        """What its patterns cost for each character of a frame's names."""
+        return sum(mark.weight for mark in self.marks)
+
+
+class Answers(NamedTuple):
+    """What rules said about an event: those that match it, and those that were skipped, each with the reason."""
+
+    fitting: tuple[CompiledRule, ...] = ()
+    skipped: tuple[tuple[CompiledRule, str], ...] = ()
+
+
+NO_ANSWERS = Answers()
 
 
 class CompiledRules:
@@ -50,75 +79,124 @@ class CompiledRules:
     def __init__(self, rules: Iterable[CompiledRule], errors: dict[str, str]) -> None:
         self._rules = tuple(rules)
         self.errors = errors
+        self.weight = sum(rule.weight + rule.mark_weight for rule in self._rules)
+        """What all rules cost at most for each byte of an event."""
+        self.of_error = tuple([rule for rule in self._rules if rule.of_error])
+        self.of_event = tuple([rule for rule in self._rules if not rule.of_error])
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
-    def apply(self, view: EventView) -> Outcome:
-        """The outcome for one event."""
-        return outcome_of(self.fitting(view))
+    def apply(self, view: EventView, event: GroupingEvent | None = None) -> Outcome:
+        """The outcome for one event; `event` has its frames."""
+        return outcome_of(self.ask(view, event).fitting, lambda: view)
 
-    def fitting(self, view: EventView) -> list[CompiledRule]:
-        """The rules that match one event, in their order, up to the first that drops it."""
-        found = []
+    def ask(self, view: EventView, event: GroupingEvent | None = None) -> Answers:
+        """What the rules say about one event, in their order, none of them above what is left of the steps for it."""
+        left, size = MAX_STEPS, characters(view)
+        names = 0 if event is None else frame_characters(event)
+        affordable: list[CompiledRule] = []
+        dear: list[CompiledRule] = []
         for rule in self._rules:
-            if self._fits(rule, view):
-                found.append(rule)
-                if rule.discard:
-                    break
-        return found
+            cost = rule.weight * size + rule.mark_weight * names
+            (affordable if cost <= left else dear).append(rule)
+            left -= cost if cost <= left else 0
+        answers = ask(affordable, view)
+        return answers._replace(skipped=(*answers.skipped, *[(rule, TOO_DEAR) for rule in dear]))
 
-    def _fits(self, rule: CompiledRule, view: EventView) -> bool:
+
+def merged(some: Answers, others: Answers) -> Answers:
+    """The answers of rules of one project, again in the order of the rules."""
+    if others is NO_ANSWERS:
+        return some
+    fitting = sorted((*some.fitting, *others.fitting), key=lambda rule: rule.place)
+    return Answers(tuple(fitting), (*some.skipped, *others.skipped))
+
+
+def ask(rules: Iterable[CompiledRule], view: EventView) -> Answers:
+    """What rules say about one event, whatever they cost."""
+    fitting: list[CompiledRule] = []
+    skipped: list[tuple[CompiledRule, str]] = []
+    for rule in rules:
         try:
-            return rule.predicate(view)
+            if rule.predicate(view):
+                fitting.append(rule)
         except Exception as error:  # noqa: BLE001 - a project's own rule must never stop the processing of its events
-            self.errors[rule.name] = f"failed on an event: {type(error).__name__}: {error}"
-            self._rules = tuple([other for other in self._rules if other is not rule])
-            return False
+            skipped.append((rule, f"failed on an event: {type(error).__name__}: {error}"))
+    return Answers(tuple(fitting), tuple(skipped)) if fitting or skipped else NO_ANSWERS
 
 
-def outcome_of(fitting: Iterable[CompiledRule]) -> Outcome:
-    """What rules that match do. The first that sets a fingerprint decides it; marks add up; a discard ends it."""
-    name = ""
-    fingerprint: tuple[str, ...] = ()
+def until_discard(fitting: Iterable[CompiledRule]) -> list[CompiledRule]:
+    """Rules that match, up to the first that drops the event: no later one is asked."""
+    found = []
+    for rule in fitting:
+        found.append(rule)
+        if rule.discard:
+            break
+    return found
+
+
+def outcome_of(fitting: tuple[CompiledRule, ...], view: Callable[[], EventView]) -> Outcome:
+    """What rules that match do; `view` is asked for where a fingerprint takes values from the event."""
+    decides, outcome = _outcome_of(fitting)
+    return outcome if decides is None else outcome._replace(fingerprint=filled(decides.fingerprint, view))
+
+
+# Few of the ways in which rules can match come up, and each again and again.
+@lru_cache(maxsize=1024)
+def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None, Outcome]:
+    """The first that sets a fingerprint decides it; marks add up; a discard ends it."""
+    decides: CompiledRule | None = None
     marks: list[FrameMark] = []
     for rule in fitting:
         if rule.discard:
-            return Outcome(rule.name, (), (), discard=True)
+            return None, Outcome(rule.name, (), (), discard=True)
         marks.extend(rule.marks)
-        if rule.fingerprint and not fingerprint:
-            name, fingerprint = rule.name, rule.fingerprint
-    return Outcome(name, fingerprint, tuple(marks)) if fingerprint or marks else UNTOUCHED
+        if rule.fingerprint and decides is None:
+            decides = rule
+    if decides is None:
+        return None, Outcome(marks=tuple(marks)) if marks else UNTOUCHED
+    return decides, Outcome(decides.name, (), tuple(marks))
 
 
 def compile_rules(rules: Iterable[GroupingRule]) -> CompiledRules:
     """The enabled rules, in their order; one whose query doesn't parse stands in `errors` instead."""
-    compiled: list[CompiledRule] = []
+    ready: list[CompiledRule] = []
     errors: dict[str, str] = {}
     for place, rule in enumerate(rules):
         if not rule.enabled:
             continue
         try:
-            predicate = _predicate(rule.match)
+            ready.append(_compiled(rule, place))
         except QueryError as error:
             errors[rule.name] = error.message
-            continue
-        compiled.append(
-            CompiledRule(rule.name, predicate, given(rule.fingerprint), _marks(rule), rule.discard, place)
-        )
-    return CompiledRules(compiled, errors)
+    return CompiledRules(ready, errors)
 
 
-def _predicate(text: str) -> Predicate:
-    query = parse(text)
+def _compiled(rule: GroupingRule, place: int) -> CompiledRule:
+    query = parse(rule.match)
+    return CompiledRule(
+        rule.name,
+        _predicate(query),
+        tuple([compiled(element) for element in given(rule.fingerprint)]),
+        _marks(rule),
+        rule.discard,
+        place,
+        query_weight(query),
+        asks_of_error_alone(query),
+    )
+
+
+def _predicate(query: Query) -> Predicate:
+    fits = predicate(query)
     # No clock: a time that is relative counts from the event itself, the same in every replay.
-    return lambda view: matches(query, view, view.timestamp)
+    return lambda view: fits(view, view.timestamp)
 
 
-def _marks(rule: GroupingRule) -> tuple[FrameMark, ...]:
+def _marks(rule: GroupingRule) -> Marks:
     marks: list[FrameMark] = []
     if rule.in_app:
-        marks.append(FrameMark.of(rule.in_app, in_app=True))
+        marks.append(FrameMark(rule.in_app, in_app=True))
     if rule.not_in_app:
-        marks.append(FrameMark.of(rule.not_in_app, in_app=False))
+        marks.append(FrameMark(rule.not_in_app, in_app=False))
     return tuple(marks)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import msgspec
 
 from grouping.fingerprint import Fingerprint, GroupingEvent, grouped
-from grouping.rules import compile_rules, outcome_of
+from grouping.rules import Answers, compile_rules, outcome_of, until_discard
 from schemas.projects import GroupingRule
 from storage.extract import Unreadable
-from storage.query.view import from_json
+from storage.query.view import EventView, from_json
 
 _SHOWN_CHARACTERS = 200
 
@@ -25,7 +25,7 @@ class Past(NamedTuple):
 
 
 class Regrouped(NamedTuple):
-    """A past event under the tried rules; `fitting` are the places of those that match it."""
+    """A past event under the tried rules; `fitting` are the places of those that match it, `skipped` of those not asked."""
 
     past: Past
     id: str
@@ -33,10 +33,11 @@ class Regrouped(NamedTuple):
     message: str
     found: Fingerprint
     fitting: tuple[int, ...]
+    skipped: tuple[int, ...] = ()
 
 
 class Trial(NamedTuple):
-    """What was found: `unreadable` events are passed over, `errors` says by name which rules failed, `whole` that none was left out."""
+    """What was found: `unreadable` events are passed over, `errors` says by name why rules were skipped, `whole` that no event was left out."""
 
     events: list[Regrouped]
     unreadable: int
@@ -72,32 +73,39 @@ def regroup(
 ) -> Trial:
     """Group events by rules, as processing would; `discarded` fingerprints are dropped. Ends early once `in_time` says no."""
     compiled = compile_rules(rules)
+    errors = dict(compiled.errors)
     regrouped: list[Regrouped] = []
     unreadable = 0
     for past in events:
         if not in_time():
-            return Trial(regrouped, unreadable, compiled.errors, whole=False)
+            return Trial(regrouped, unreadable, errors, whole=False)
         try:
             event, view = _decode(past.event), from_json(past.event, past.sdk, past.received_ms)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unreadable):
             unreadable += 1
             continue
-        fitting = compiled.fitting(view)
-        found = grouped(event, outcome_of(fitting))
-        if found.hash in discarded:
-            found = msgspec.structs.replace(found, discard=True)
-        kind, message = (event.error.type or "", event.error.message or "")
-        regrouped.append(
-            Regrouped(
-                past,
-                event.id,
-                kind[:_SHOWN_CHARACTERS],
-                message[:_SHOWN_CHARACTERS],
-                found,
-                tuple([rule.place for rule in fitting]),
-            )
-        )
-    return Trial(regrouped, unreadable, compiled.errors, whole=True)
+        answers = compiled.ask(view, event)
+        for rule, reason in answers.skipped:
+            errors.setdefault(rule.name, reason)
+        regrouped.append(_regrouped(past, event, view, answers, discarded))
+    return Trial(regrouped, unreadable, errors, whole=True)
+
+
+def _regrouped(
+    past: Past, event: _Identified, view: EventView, answers: Answers, discarded: Collection[int]
+) -> Regrouped:
+    found = grouped(event, outcome_of(answers.fitting, lambda: view))
+    if found.hash in discarded:
+        found = msgspec.structs.replace(found, discard=True)
+    return Regrouped(
+        past,
+        event.id,
+        (event.error.type or "")[:_SHOWN_CHARACTERS],
+        (event.error.message or "")[:_SHOWN_CHARACTERS],
+        found,
+        tuple([rule.place for rule in until_discard(answers.fitting)]),
+        tuple([rule.place for rule, _ in answers.skipped]),
+    )
 
 
 def moves(events: Iterable[Regrouped], issue_of: Callable[[int], int]) -> list[Move]:
@@ -105,10 +113,10 @@ def moves(events: Iterable[Regrouped], issue_of: Callable[[int], int]) -> list[M
 
     An event that keeps its fingerprint stays in its issue, also where that is another one's by a merge.
     """
-    ways: dict[tuple[int, int | None, tuple[int, ...]], Move] = {}
+    ways: dict[tuple[int, int | None, tuple[int, ...], tuple[int, ...]], Move] = {}
     for one in events:
         then = None if one.found.discard else one.found.hash
-        key = (one.past.issue, then, one.fitting)
+        key = (one.past.issue, then, one.fitting, one.skipped)
         known = ways.get(key)
         if known is not None:
             ways[key] = known._replace(events=known.events + 1)

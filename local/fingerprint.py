@@ -9,6 +9,7 @@ import msgspec
 from rich.markup import escape
 from rich.table import Table
 
+from grouping.checks import violations
 from grouping.rules import CompiledRules, compile_rules
 from local.console import BAD_SETTING_STATUS, console
 from local.fingerprint_lines import BadLine, Explained, explain, numbered_lines
@@ -25,16 +26,14 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--explain", "for_people", is_flag=True, help="Print groups with their reasons, for people.")
 def fingerprint(files: Sequence[Path], rules_file: Path | None, for_people: bool) -> None:
     """Print one JSON line an event: {"id", "fingerprint", "version", "rule", "parts"}."""
-    rules = None if rules_file is None else _rules(rules_file)
     complaints: list[str] = []
+    rules = None if rules_file is None else _rules(rules_file, complaints)
     found = _explained(files, rules, complaints)
     if for_people:
         show(list(found))
     else:
         for one in found:
             click.echo(json_line(one))
-    if rules is not None:
-        complaints += [f"rule {name!r} is disabled: {why}" for name, why in rules.errors.items()]
     for complaint in complaints:
         click.echo(complaint, err=True)
     sys.exit(1 if complaints else 0)
@@ -95,9 +94,12 @@ def _explained(
             complaints.append(f"{file}: {error}")
 
 
-def _rules(file: Path) -> CompiledRules:
+def _rules(file: Path, complaints: list[str]) -> CompiledRules:
+    """The rules as processing would ask them; what keeps them from being saved is a complaint."""
     try:
-        return compile_rules(msgspec.json.decode(file.read_bytes(), type=list[GroupingRule]))
+        rules = msgspec.json.decode(file.read_bytes(), type=list[GroupingRule])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         click.echo(f"svc: {file}: {error}", err=True)
         sys.exit(BAD_SETTING_STATUS)
+    complaints += [f"{file}: {one.field}: {one.message}" for one in violations(rules)]
+    return compile_rules(rules)

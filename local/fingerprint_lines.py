@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from edge.repair import has_surrogates, replace_lone_surrogates
-from grouping.fingerprint import GroupingEvent, culprit, fingerprint
-from grouping.rules import CompiledRules
+from grouping.fingerprint import GroupingEvent, culprit, grouped, placed
+from grouping.fingerprint.marks import marked
+from grouping.rules import UNTOUCHED, CompiledRules
 from storage.query.view import from_json
 
 
@@ -47,7 +48,9 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> Explained:
         view = from_json(line, "", 0) if rules else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(str(error) or "nested too deeply") from None
-    found = fingerprint(event, rules, view=view)
+    outcome = rules.apply(view, event) if rules and view is not None else UNTOUCHED
+    at = placed(marked(event, outcome.marks))
+    found = grouped(event, outcome, at=at)
     title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"
     return Explained(
         event.id or "",
@@ -57,7 +60,7 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> Explained:
         found.parts,
         found.discard,
         title[:200],
-        culprit(event),
+        culprit(event, at),
     )
 
 

@@ -161,6 +161,8 @@ class GrouperWorker:
         self._limit.note(len(fresh) - again - bad, bad)
         emission.records = len(fresh)
         self._metrics.rules_failed.set(self._grouper.failed_rules)
+        for project, times in self._grouper.take_skipped().items():
+            self._metrics.rules_skipped.labels(str(project)).inc(times)
         return emission
 
     async def _record(self, emission: Emission) -> None:

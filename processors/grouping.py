@@ -1,20 +1,24 @@
 """One event's grouping by the rules of its project, which are compiled once per change of the project."""
 
 import logging
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Raw, Struct
 
-from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, fingerprint, placed
+from grouping.cost import MAX_STEPS
+from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, grouped, placed
+from grouping.fingerprint.marks import Marks, marked
 from grouping.fingerprint.stacks import Placed
-from grouping.rules import CompiledRules, compile_rules
+from grouping.rules import UNTOUCHED, Answers, CompiledRules, Outcome, ask, compile_rules, merged, outcome_of
 from processors.forms import EventForm, decode_event, grouping_event, outline, stacks, without_stacks
 from processors.recent import Recent
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Told, encode_told
 from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry
-from storage.query.view import from_json
+from storage.query.view import EventView, from_json
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +28,8 @@ MAX_NAME: Final = 200
 """Characters of a type, release, environment, culprit or grouping part that an issue keeps."""
 MAX_PARTS: Final = 32
 REMEMBERED_BYTES: Final = 8 << 20
-"""Bytes of errors whose grouping is remembered, and of stacks whose places are; as much again of older ones."""
+"""Bytes of errors whose grouping is remembered, of stacks whose places are, and of errors that rules were asked about; as
+much again of older ones each."""
 ENTRY_BYTES: Final = 1000
 """What is remembered beside the error itself, about."""
 
@@ -49,10 +54,12 @@ class Grouper:
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
-        self._known: Recent[tuple[str | None, bytes, bytes], Found] = Recent(REMEMBERED_BYTES)
-        self._placed: Recent[tuple[str | None, tuple[tuple[str | None, bytes], ...]], Placed] = Recent(
+        self._known: Recent[tuple[str | None, bytes, bytes, Outcome], Found] = Recent(REMEMBERED_BYTES)
+        self._placed: Recent[tuple[str | None, tuple[tuple[str | None, bytes], ...], Marks], Placed] = Recent(
             REMEMBERED_BYTES
         )
+        self._answers: Recent[tuple[CompiledRules, str | None, bytes], Answers] = Recent(REMEMBERED_BYTES)
+        self._skipped: Counter[int] = Counter()
 
     def group(self, carried: ChunkEvent) -> tuple[EventForm, Found]:
         """The decoded event and its grouping.
@@ -64,43 +71,67 @@ class Grouper:
         if self._version != self._projects.version:
             self._compile()
         rules = self._active.get(carried.project) if self._active else None
-        found = self._by_rules(event, rules, body, carried) if rules else self._by_error(event)
+        outcome = self._outcome(event, rules, body, carried) if rules else UNTOUCHED
+        found = self._by_error(event, outcome)
         if self._discarded and found.grouping.fingerprint in self._discarded.get(carried.project, ()):
             found = Found(0, found.grouping, found.told)
         return event, found
 
     @property
     def failed_rules(self) -> int:
-        """How many rules are not asked because they don't parse or have failed on an event."""
+        """How many rules are not asked because they don't parse."""
         return sum(len(rules.errors) for _, rules in self._compiled.values())
 
-    def _by_error(self, event: EventForm) -> Found:
-        """Without rules nothing but these three decides."""
-        key = (event.platform, bytes(event.error), bytes(event.fingerprint))
+    def take_skipped(self) -> Mapping[int, int]:
+        """How often a rule was not asked about an event since this was last called, by the number of its project."""
+        skipped = self._skipped
+        if skipped:
+            self._skipped = Counter()
+        return skipped
+
+    def _by_error(self, event: EventForm, outcome: Outcome) -> Found:
+        """But for what rules did nothing but these three decides."""
+        key = (event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
         found = self._known.get(key)
         if found is None:
-            form, at = self._by_stacks(event)
-            found = _found(form, fingerprint(form, at=at), at)
+            form, at = self._by_stacks(event, outcome.marks)
+            found = _found(form, grouped(form, outcome, at=at), at)
             self._known.put(key, found, len(key[1]) + len(key[2]) + ENTRY_BYTES)
         return found
 
-    def _by_stacks(self, event: EventForm) -> tuple[GroupingEvent, Placed]:
+    def _by_stacks(self, event: EventForm, marks: Marks) -> tuple[GroupingEvent, Placed]:
         """Messages differ from event to event where the stacks are the same: these need not be looked at again."""
         error = outline(event)
-        key = (event.platform, stacks(error))
+        key = (event.platform, stacks(error), marks)
         at = self._placed.get(key)
         if at is not None:
             return without_stacks(event, error), at
-        form = grouping_event(event)
+        form = marked(grouping_event(event), marks)
         at = placed(form)
         self._placed.put(key, at, sum(len(stack) for _, stack in key[1]) + ENTRY_BYTES)
         return form, at
 
-    def _by_rules(self, event: EventForm, rules: CompiledRules, body: bytes, carried: ChunkEvent) -> Found:
-        form = grouping_event(event)
-        at = placed(form)
-        view = from_json(body, carried.sdk, carried.received_ms)
-        return _found(form, fingerprint(form, rules, view=view, at=at), at)
+    def _outcome(self, event: EventForm, rules: CompiledRules, body: bytes, carried: ChunkEvent) -> Outcome:
+        view = View(body, carried)
+        if rules.weight * len(body) > MAX_STEPS:
+            # Some of them may be too dear, which takes counting; of any other event they all can be asked.
+            answers = rules.ask(view(), grouping_event(event))
+        else:
+            answers = self._of_error(event, rules, view)
+            if rules.of_event:
+                answers = merged(answers, ask(rules.of_event, view()))
+        if answers.skipped:
+            self._skipped[carried.project] += len(answers.skipped)
+        return outcome_of(answers.fitting, view)
+
+    def _of_error(self, event: EventForm, rules: CompiledRules, view: "View") -> Answers:
+        """What the rules say that depend on nothing but the error and the platform."""
+        key = (rules, event.platform, bytes(event.error))
+        answers = self._answers.get(key)
+        if answers is None:
+            answers = ask(rules.of_error, view())
+            self._answers.put(key, answers, len(key[2]) + ENTRY_BYTES)
+        return answers
 
     def _compile(self) -> None:
         compiled = {}
@@ -119,6 +150,23 @@ class Grouper:
         }
         self._active = {number: rules for number, (_, rules) in compiled.items() if rules}
         self._version = self._projects.version
+
+
+class View:
+    """An event as the query language sees it, made once it is asked for."""
+
+    __slots__ = ("_body", "_carried", "_view")
+
+    def __init__(self, body: bytes, carried: ChunkEvent) -> None:
+        self._body = body
+        self._carried = carried
+        self._view: EventView | None = None
+
+    def __call__(self) -> EventView:
+        """The view. Raises storage.extract.Unreadable for what is no JSON object."""
+        if self._view is None:
+            self._view = from_json(self._body, self._carried.sdk, self._carried.received_ms)
+        return self._view
 
 
 def _found(form: GroupingEvent, found: Fingerprint, at: Placed) -> Found:

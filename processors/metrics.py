@@ -30,7 +30,12 @@ class Metrics:
         self.rebalances = counter("rebalances", "Changes of the group's assignment.")
         self.lag = gauge("lag_records", "Records that wait.", "topic", "partition")
         self.ids = gauge("seen_ids", "Ids remembered.", "partition")
-        self.rules_failed = gauge("rules_failed", "Grouping rules that are not asked because they fail.")
+        self.rules_failed = gauge("rules_failed", "Grouping rules that are not asked: they can't be read.")
+        self.rules_skipped = counter(
+            "rules_skipped",
+            "Times that a grouping rule was not asked about an event: it would cost too much on it, or failed.",
+            "project",
+        )
         self.id_bytes = gauge("seen_index_bytes", "Memory of the index of ids, estimated.", "partition")
         self.table_entries = gauge("table_entries", "Entries of a table.", "table", "partition")
         self.recovering = gauge("recovering", "1 while tables are recovered.")

@@ -25,7 +25,6 @@ MAX_RATE_LIMIT: Final = 10_000_000
 MAX_RETENTION_DAYS: Final = 3650
 MAX_PATTERNS: Final = 50
 MAX_PATTERN: Final = 100
-MAX_RULES: Final = 200
 MAX_TOKENS: Final = 100
 MAX_DISCARDED: Final = 1000
 MAX_VIEWS: Final = 50
@@ -123,12 +122,8 @@ def revoke_token(project: Project, token: str, now_ms: int) -> Project:
 
 
 def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
-    """The project with these grouping rules in place of its own. Raises BadChange; that each `match` parses is the caller's to check."""
-    ordered = tuple(rules)
-    details = _rule_violations(ordered)
-    if details:
-        raise BadChange(details)
-    return msgspec.structs.replace(project, grouping_rules=ordered)
+    """The project with these grouping rules in place of its own; what may be saved is the caller's to check (`grouping.checks`)."""
+    return msgspec.structs.replace(project, grouping_rules=tuple(rules))
 
 
 def discard(project: Project, fingerprints: Iterable[str]) -> Project:
@@ -219,19 +214,3 @@ def _violations(project: Project) -> list[Detail]:
 
 def _between(field: str, value: int, most: int) -> list[Detail]:
     return [] if 1 <= value <= most else [Detail(field, f"must be between 1 and {most}")]
-
-
-def _rule_violations(rules: tuple[GroupingRule, ...]) -> list[Detail]:
-    details = []
-    if len(rules) > MAX_RULES:
-        details.append(Detail("rules", f"at most {MAX_RULES} rules per project"))
-    names: set[str] = set()
-    for position, rule in enumerate(rules):
-        if not 1 <= len(rule.name) <= MAX_NAME or _UNPRINTABLE.search(rule.name):
-            details.append(
-                Detail(f"rules[{position}].name", f"1 to {MAX_NAME} characters, no control characters")
-            )
-        if rule.name in names:
-            details.append(Detail(f"rules[{position}].name", "another rule has this name"))
-        names.add(rule.name)
-    return details

@@ -1,21 +1,21 @@
 """A project's grouping rules: read, and replaced as a whole, since their order decides."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
 from dashboard.refusals import Refused, not_found
+from grouping.checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
 from storage.project_edits import set_rules
-from storage.query.errors import QueryError
-from storage.query.parse import parse
-from storage.query.tree import COUNTS, ISSUE_TIMES, And, Compare, Is, Not, Or, Query
 
 
 class RuleView(Struct, frozen=True, rename="camel", kw_only=True, forbid_unknown_fields=True):
     """A rule: what matches `match` (query language) gets what else is set here.
 
-    `fingerprint` may contain `{{ default }}`; `inApp` and `notInApp` mark frames whose file or function fits a pattern;
+    `fingerprint` may contain `{{ default }}` and variables such as `{{ tags[KEY] }}`; `inApp` and `notInApp` mark frames whose file or function fits a pattern;
     `discard` drops the event. Rules apply in order; the first that sets a fingerprint decides it.
     """
 
@@ -35,9 +35,14 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuleState(RuleView, frozen=True, rename="camel", kw_only=True):
-    """A rule as it stands; `error` says why it is not asked about any event."""
+    """A rule as it stands.
+
+    `error` says why it is not asked about any event; `warning` what would be refused now: such a rule of before is asked, but
+    skipped on events that it would cost too much on, and what it takes for a variable and isn't stays as it is written.
+    """
 
     error: str | None = None
+    warning: str | None = None
 
 
 class RuleStates(Struct, frozen=True):
@@ -46,44 +51,12 @@ class RuleStates(Struct, frozen=True):
     rules: list[RuleState]
 
 
-def faults(rules: list[GroupingRule]) -> list[Detail]:
-    """What keeps a rule from ever working, by its place."""
-    found = []
-    for position, rule in enumerate(rules):
-        try:
-            query = parse(rule.match)
-        except QueryError as error:
-            found.append(Detail(f"rules[{position}].match", error.message))
-            continue
-        if _asks_of_issue(query):
-            message = "a rule sees the event before it has an issue: is, events, users, firstSeen and lastSeen aren't known"
-            found.append(Detail(f"rules[{position}].match", message))
-        if not (rule.fingerprint or rule.in_app or rule.not_in_app or rule.discard):
-            found.append(
-                Detail(f"rules[{position}]", "sets nothing: give fingerprint, inApp, notInApp or discard")
-            )
-    return found
-
-
-def _asks_of_issue(query: Query) -> bool:
-    match query:
-        case And() | Or():
-            return any(_asks_of_issue(item) for item in query.items)
-        case Not():
-            return _asks_of_issue(query.item)
-        case Is():
-            return True
-        case Compare():
-            return query.key in {*ISSUE_TIMES, *COUNTS}
-    return False
-
-
 async def _get(call: Call[Nothing, Nothing]) -> RuleStates:
     return _view(call.project().grouping_rules)
 
 
 def read_rules(given: list[RuleView]) -> list[GroupingRule]:
-    """Rules as a project keeps them. Raises Refused, naming every one that can't ever work by its place."""
+    """Rules as a project keeps them. Raises Refused, naming by its place every one that can't ever work or costs too much."""
     rules = [
         GroupingRule(
             name=rule.name,
@@ -96,7 +69,7 @@ def read_rules(given: list[RuleView]) -> list[GroupingRule]:
         )
         for rule in given
     ]
-    if wrong := faults(rules):
+    if wrong := violations(rules):
         raise Refused(WireError.VALIDATION_FAILED, wrong)
     return rules
 
@@ -124,11 +97,16 @@ def _view(rules: tuple[GroupingRule, ...]) -> RuleStates:
                 not_in_app=list(rule.not_in_app) if rule.not_in_app else None,
                 discard=rule.discard,
                 enabled=rule.enabled,
-                error="; ".join(fault.message for fault in faults([rule])) or None,
+                error=_told(errors(rule)),
+                warning=_told(excesses(rule)),
             )
             for rule in rules
         ]
     )
+
+
+def _told(details: Iterable[Detail]) -> str | None:
+    return "; ".join(f"{one.field}: {one.message}".removeprefix(": ") for one in details) or None
 
 
 OPERATIONS = (

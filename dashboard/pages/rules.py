@@ -7,7 +7,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from dashboard.api.operation import find_project
-from dashboard.api.rules import RuleView, faults, read_rules
+from dashboard.api.rules import RuleView, read_rules
 from dashboard.auth import form
 from dashboard.pages.render import page
 from dashboard.pages.rule_form import RuleFields, read_fields, shown
@@ -15,9 +15,11 @@ from dashboard.parts import state_of
 from dashboard.refusals import Refused, not_found
 from dashboard.rule_trial import Asked, RuleTest, try_rules
 from dashboard.wire import redirect
+from grouping import checks
+from grouping.variables import KNOWN
 from schemas.errors import Detail
 from schemas.projects import GroupingRule, Project
-from storage.project_edits import BadChange, set_rules
+from storage.project_edits import set_rules
 
 BLANK: Final = 1
 
@@ -33,7 +35,7 @@ class Shown(Struct, frozen=True, kw_only=True):
 async def show(request: web.Request) -> web.Response:
     """The rules as they stand, each with what is wrong with it."""
     project = find_project(state_of(request), request.match_info["project"])
-    wrong = faults(list(project.grouping_rules))
+    wrong = checks.violations(project.grouping_rules)
     return _page(
         request, project, shown(project.grouping_rules), Shown(wrong=wrong, saved="saved" in request.query)
     )
@@ -50,7 +52,7 @@ async def change(request: web.Request) -> web.Response:
             await _save(request, project, rules)
             return redirect(f"/projects/{project.id}/rules?saved=1")
         tested = await try_rules(state, project, rules, Asked())
-    except (Refused, BadChange) as error:
+    except Refused as error:
         if not error.details:
             raise
         return _page(request, project, written, Shown(wrong=error.details), status=400)
@@ -89,6 +91,8 @@ def _page(
         wrong=_by_place(what.wrong),
         tested=what.tested,
         saved=what.saved,
+        variables=KNOWN[1:],
+        limits=checks,
     )
 
 

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from grouping.fingerprint.custom import given, splice
+from grouping.fingerprint.custom import given, needs_place, splice
 from grouping.fingerprint.forms import GroupingEvent
+from grouping.fingerprint.frames import Site
 from grouping.fingerprint.key import Fingerprint, hash_parts
 from grouping.fingerprint.marks import marked
 from grouping.fingerprint.stacks import Placed
@@ -25,9 +26,10 @@ def fingerprint(
     """The fingerprint of an event; raises on nothing that the edge admits.
 
     `rules` are asked with a `view`, the event as the query language sees it; without both none applies. `at` is what `placed`
-    says of the event, if known already.
+    says of the event as the rules mark it, if known already.
     """
-    return grouped(event, rules.apply(view) if rules and view is not None else None, version=version, at=at)
+    outcome = rules.apply(view, event) if rules and view is not None else None
+    return grouped(event, outcome, version=version, at=at)
 
 
 def grouped(
@@ -37,18 +39,25 @@ def grouped(
     version: str = CURRENT_VERSION,
     at: Placed | None = None,
 ) -> Fingerprint:
-    """The fingerprint of an event, given what its project's rules decided about it."""
-    if outcome is not None and outcome.marks:
-        event, at = marked(event, outcome.marks), None
+    """The fingerprint of an event, given what its project's rules decided about it; `at` as for `fingerprint`."""
+    if outcome is not None and outcome.marks and at is None:
+        event = marked(event, outcome.marks)
     rule, computed = VERSIONS[version].decide(event, at)
     parts = computed
     if outcome is not None and outcome.fingerprint:
-        rule, parts = f"rule:{outcome.rule}", splice(outcome.fingerprint, computed)
+        site = _site(at or VERSIONS[version].placed(event)) if needs_place(outcome.fingerprint) else None
+        rule, parts = f"rule:{outcome.rule}", splice(outcome.fingerprint, computed, site)
     elif elements := given(event.fingerprint):
         rule, parts = "client", splice(elements, computed)
     if outcome is not None and outcome.discard:
         return Fingerprint(version, hash_parts(version, parts), f"rule:{outcome.rule}", parts, discard=True)
     return Fingerprint(version, hash_parts(version, parts), rule, parts)
+
+
+def _site(at: Placed) -> Site | None:
+    """The deciding frame, cleaned; None without one."""
+    index, places = at
+    return None if index is None else places[index].sites[0]
 
 
 def culprit(event: GroupingEvent, at: Placed | None = None) -> str:

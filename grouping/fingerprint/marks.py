@@ -1,53 +1,70 @@
 """A project's own in-app marks, which win over the client's and over what is known of libraries."""
 
-import re
-from collections.abc import Iterable, Sequence
-from fnmatch import translate
-from typing import NamedTuple, Self
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
 
 from msgspec.structs import replace
 
 from grouping.fingerprint.forms import ErrorForm, Frame, GroupingEvent, OwnFrame
+from grouping.globs import matcher, weight
 
 # As much of a name as grouping looks at.
 _CHARACTERS = 600
+_REMEMBERED: Final = 8192
 
 
-class FrameMark(NamedTuple):
-    """Frames whose file or function matches one of some globs are the app's, or aren't."""
+class FrameMark:
+    """Frames whose file or function matches one of some globs are the app's, or aren't. Equal only to itself."""
 
-    pattern: re.Pattern[str]
-    in_app: bool
+    __slots__ = ("_fitting", "in_app", "weight")
 
-    @classmethod
-    def of(cls, globs: Iterable[str], in_app: bool) -> Self:
-        """A mark from globs in the manner of a shell: `*`, `?`, `[abc]`; upper and lower case differ."""
-        return cls(re.compile("|".join([f"(?:{translate(glob)})" for glob in globs])), in_app)
+    def __init__(self, globs: Iterable[str], in_app: bool) -> None:
+        globs = tuple(globs)
+        self._fitting = tuple([matcher(glob) for glob in globs])
+        self.in_app = in_app
+        self.weight = sum(map(weight, globs))
 
-    def matches(self, frame: Frame) -> bool:
-        """Whether one of the globs fits the frame's file or function."""
-        return any(
-            self.pattern.match(text[:_CHARACTERS]) is not None
-            for text in (frame.file, frame.function)
-            if text
-        )
+    def matches(self, function: str, file: str) -> bool:
+        """Whether one of the globs fits one of the names that aren't empty."""
+        return any((file and fits(file)) or (function and fits(function)) for fits in self._fitting)
 
 
-def marked(event: GroupingEvent, marks: Sequence[FrameMark]) -> GroupingEvent:
+Marks = tuple[FrameMark, ...]
+
+
+def marked(event: GroupingEvent, marks: Marks) -> GroupingEvent:
     """The event with its frames marked anew, the first fitting mark deciding; the given event stays as it is."""
     return replace(event, error=_marked_error(event.error, marks)) if marks else event
 
 
-def _marked_error(error: ErrorForm, marks: Sequence[FrameMark]) -> ErrorForm:
+def frame_characters(event: GroupingEvent) -> int:
+    """Characters of the names that a pattern is held against."""
+    total, error = 0, event.error
+    while True:
+        for frame in error.stack or ():
+            total += min(_CHARACTERS, len(frame.file or "")) + min(_CHARACTERS, len(frame.function or ""))
+        if error.cause is None:
+            return total
+        error = error.cause
+
+
+def _marked_error(error: ErrorForm, marks: Marks) -> ErrorForm:
     stack = None if error.stack is None else [_marked_frame(frame, marks) for frame in error.stack]
     cause = None if error.cause is None else _marked_error(error.cause, marks)
     return replace(error, stack=stack, cause=cause)
 
 
-def _marked_frame(frame: Frame, marks: Sequence[FrameMark]) -> Frame:
-    for mark in marks:
-        if mark.matches(frame):
-            if not mark.in_app:
-                return replace(frame, in_app=False)
-            return OwnFrame(frame.function, frame.file, frame.line, frame.column, True, frame.absolute_path)
-    return frame
+def _marked_frame(frame: Frame, marks: Marks) -> Frame:
+    in_app = _in_app(marks, (frame.function or "")[:_CHARACTERS], (frame.file or "")[:_CHARACTERS])
+    if in_app is None:
+        return frame
+    if not in_app:
+        return replace(frame, in_app=False)
+    return OwnFrame(frame.function, frame.file, frame.line, frame.column, True, frame.absolute_path)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _in_app(marks: Marks, function: str, file: str) -> bool | None:
+    """What the first mark that fits says; events of one problem have the same frames."""
+    return next((mark.in_app for mark in marks if mark.matches(function, file)), None)

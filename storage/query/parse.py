@@ -115,10 +115,10 @@ class _Builder(Transformer[Token, _Term]):
 
     def start(self, children: list[_Term]) -> _Term:
         query = children[0][0]
-        terms = _terms(query)
-        if terms > MAX_TERMS:
+        found = terms(query)
+        if found > MAX_TERMS:
             raise QueryError(
-                0, f"at most {MAX_TERMS} words, phrases, filters and values of lists, not {terms}"
+                0, f"at most {MAX_TERMS} words, phrases, filters and values of lists, not {found}"
             )
         return children[0]
 
@@ -243,10 +243,10 @@ def _comparison(key: str, op: Comparison, token: Token) -> Compare:
     return Compare(key, op, count)
 
 
-def _terms(query: Query) -> int:
-    """How many predicates a tree has; it is at most MAX_DEPTH deep here."""
+def terms(query: Query) -> int:
+    """How many words, phrases and filters a tree has, each value of a list counted; it is at most MAX_DEPTH deep here."""
     if isinstance(query, And | Or):
-        return sum(map(_terms, query.items))
+        return sum(map(terms, query.items))
     if isinstance(query, Not):
-        return _terms(query.item)
+        return terms(query.item)
     return len(query.values) if isinstance(query, Filter) else 1

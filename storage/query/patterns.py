@@ -4,7 +4,7 @@ A backslash before `*`, `"` or a backslash takes the character as it is; any oth
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from storage.query.tree import Pattern
 
@@ -44,14 +44,27 @@ def write_pattern(pattern: Pattern) -> str:
 
 
 def glob(pattern: Pattern, value: str) -> bool:
-    """Whether the whole value fits. Linear in the value for each part: greedy search is enough where `*` is the only wildcard."""
+    """Whether the whole value fits."""
+    return fitting(pattern)(value)
+
+
+def fitting(pattern: Pattern) -> Callable[[str], bool]:
+    """Whether whole values fit. Linear in the value for each part: greedy search is enough where `*` is the only wildcard."""
     first, *rest = pattern.parts
     if not rest:
-        return value == first
-    last = rest.pop()
-    if len(value) < len(first) + len(last) or not value.startswith(first) or not value.endswith(last):
-        return False
-    return _in_order(rest, value, len(first), len(value) - len(last))
+        return lambda value: value == first
+    last, least = rest.pop(), len(first) + len(pattern.parts[-1])
+    if not rest:
+        return lambda value: value.startswith(first) and value.endswith(last) and len(value) >= least
+    if not first and not last and len(rest) == 1:
+        inner = rest[0]
+        return lambda value: inner in value
+    return lambda value: (
+        value.startswith(first)
+        and value.endswith(last)
+        and len(value) >= least
+        and _in_order(rest, value, len(first), len(value) - len(last))
+    )
 
 
 def within(pattern: Pattern, value: str) -> bool:

@@ -2,15 +2,22 @@
 
 import json
 import re
+from typing import Any
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from bench.grouping_page import CASES, PAGE, Case, command, counts
+from grouping import checks
+from grouping.checks import violations
+from grouping.cost import MAX_STEPS
 from grouping.fingerprint.messages import headline, template
 from grouping.rules import compile_rules
+from grouping.variables import KNOWN
+from local.fingerprint_lines import explain
 from schemas.projects import GroupingRule
+from tests.unit.grouping.fingerprint.events import event, frame
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
@@ -45,9 +52,56 @@ def test_the_kept_codes_are_kept() -> None:
         assert headline(f"failed: {word} 404") != headline(f"failed: {word} 500")
 
 
-def test_the_rules_on_the_page_compile() -> None:
-    blocks = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
-    assert blocks
-    for block in blocks:
-        rules = compile_rules(msgspec.convert(json.loads(block), list[GroupingRule]))
-        assert rules.errors == {}
+def documented_rules() -> list[GroupingRule]:
+    """The rules of the page."""
+    block = TEXT.partition("<!-- rules")[2].partition("```json\n")[2].partition("```")[0]
+    return msgspec.convert(json.loads(block), list[GroupingRule])
+
+
+def test_the_rules_on_the_page_can_be_saved() -> None:
+    assert violations(documented_rules()) == []
+
+
+REPORT = event("E", "boom", [frame("print", "src/report.js")])
+OURS = [frame("get", "a/node_modules/@ours/wire/index.js", in_app=False), frame("pay", "src/pay.js")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "rule", "part"),
+    [
+        (event("HttpError", "GET https://psp.example.com/x: 503"), "rule:provider", "given provider down"),
+        (REPORT | {"tags": {"tenant": "acme"}}, "rule:by tenant", "given acme"),
+        (REPORT | {"tags": {"tenant": "globex"}}, "rule:by tenant", "given globex"),
+        (REPORT, "rule:by tenant", "given <none>"),
+        (event(stack=OURS), "stack", "frame get in @ours/wire/index.js"),
+        (
+            event(stack=[frame("retryTwice", "src/a.js"), frame("pay", "src/pay.js")]),
+            "stack",
+            "frame pay in pay.js",
+        ),
+        (event("E", "ResizeObserver loop limit exceeded"), "rule:noise", "type E"),
+    ],
+)
+def test_the_rules_on_the_page_do_what_it_says(sent: dict[str, Any], rule: str, part: str) -> None:
+    line = json.dumps(sent).encode()
+    found = explain(line, compile_rules(documented_rules()))
+    assert found.rule == rule
+    assert part in found.parts
+    assert found.discard == (rule == "rule:noise")
+
+
+def test_the_variables_on_the_page_are_those_that_are_known() -> None:
+    table = TEXT.partition("<!-- variables")[2].partition("<!-- end of variables -->")[0]
+    assert set(re.findall(r"\{\{ (.+?) \}\}", table)) == {*KNOWN, "tags.KEY"}
+
+
+def test_the_limits_on_the_page_are_those_that_hold() -> None:
+    told = [
+        f"| rules | {checks.MAX_RULES} |",
+        f"| characters of all rules | {checks.MAX_CHARACTERS:,} |",
+        f"each value of a list counted | {checks.MAX_TERMS} |",
+        f"| {checks.MAX_PATTERNS}, each of {checks.MAX_PATTERN} characters and {checks.MAX_WILDCARDS} stars |",
+        f"| {checks.MAX_ELEMENTS}, each of {checks.MAX_ELEMENT} characters |",
+        f"{MAX_STEPS // 1_000_000} million steps",
+    ]
+    assert [one for one in told if one not in TEXT] == []

@@ -10,6 +10,7 @@ import pytest
 
 from dashboard.refusals import Refused
 from dashboard.trials import Trials
+from grouping import rules
 from grouping.fingerprint import GroupingEvent, fingerprint
 from grouping.trial import Past
 from schemas.errors import WireError
@@ -46,6 +47,7 @@ async def test_a_rule_for_everything_makes_one_issue_of_all(full: Site) -> None:
         "name": "all",
         "matched": body["matched"],
         "decided": body["matched"],
+        "skipped": 0,
         "error": None,
     }
     assert {one["after"]["parts"][0] for one in body["examples"]} == {"given everything"}
@@ -238,3 +240,14 @@ async def test_a_form_with_a_part_missing_is_refused(site: Site) -> None:
     assert csrf is not None
     answer = await site.client.post(path, data={"csrf": csrf[1], "do": "save", "name": "x"})
     assert answer.status == 400
+
+
+async def test_a_rule_that_is_skipped_says_for_how_many_events_and_why(
+    full: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "MAX_STEPS", 0)
+    body = await outcome(full, ONE)
+    [rule] = body["rules"]
+    assert rule["skipped"] == body["sampled"] - body["unreadable"]
+    assert rule["error"] == "too many terms or patterns for an event of this size"
+    assert body["matched"] == 0

@@ -37,3 +37,35 @@ async def test_a_failing_rule_that_came_another_way_is_shown_with_its_error(site
     status, shown = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
     assert status == 200
     assert shown["rules"][0]["error"]
+
+
+async def test_rules_that_cost_too_much_are_refused_by_the_name_of_the_limit_and_change_nothing(
+    site: Site,
+) -> None:
+    path = f"/projects/{site.project.id}/grouping-rules"
+    rule = {"name": "many", "match": "", "notInApp": [f"*{n}*" for n in range(251)]}
+    status, refused = await site.api("PUT", path, json={"rules": [rule]})
+    assert status == 400
+    [detail] = refused["details"]
+    assert detail["field"] == "rules"
+    assert detail["message"].startswith("at most 250 patterns")
+    assert (await site.api("GET", path))[1] == {"rules": []}
+
+
+async def test_an_unknown_variable_is_refused_with_its_position_and_the_known_ones(site: Site) -> None:
+    path = f"/projects/{site.project.id}/grouping-rules"
+    rule = {"name": "tenant", "match": "", "fingerprint": ["{{ default }}", "of {{ tenant }}"]}
+    status, refused = await site.api("PUT", path, json={"rules": [rule]})
+    assert status == 400
+    [detail] = refused["details"]
+    assert detail["field"] == "rules[0].fingerprint[1]"
+    assert detail["message"].startswith("at position 3: expected one of the variables default, type,")
+
+
+async def test_a_rule_of_before_that_would_be_refused_now_has_a_warning(site: Site) -> None:
+    rule = GroupingRule(name="old", match="type:X", fingerprint=("{{ tenant }}",), in_app=("a*" * 20,))
+    await site.projects.write(replace(site.project, grouping_rules=(rule,)))
+    [shown] = (await site.api("GET", f"/projects/{site.project.id}/grouping-rules"))[1]["rules"]
+    assert shown["error"] is None
+    assert "fingerprint[0]: at position 0" in shown["warning"]
+    assert "inApp[0]: 1 to 200 characters" in shown["warning"]

@@ -94,7 +94,16 @@ def test_a_rule_that_does_not_parse_is_told(tmp_path: Path) -> None:
     rules.write_text('[{"name": "broken", "match": "((", "discard": true}]')
     result = run("--rules", rules, WRITTEN)
     assert result.exit_code == 1
-    assert "rule 'broken' is disabled" in result.stderr
+    assert "rules[0].match: at position 2" in result.stderr
+
+
+def test_rules_above_a_bound_are_told_by_name(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.json"
+    patterns = [f"*{n}*" for n in range(251)]
+    rules.write_text(json.dumps([{"name": "many", "match": "", "notInApp": patterns}]))
+    result = run("--rules", rules, WRITTEN)
+    assert result.exit_code == 1
+    assert "at most 250 patterns" in result.stderr
 
 
 def test_a_file_that_holds_no_rules_ends_with_status_2(tmp_path: Path) -> None:

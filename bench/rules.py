@@ -1,0 +1,115 @@
+"""`python -m bench.rules`: what the rules of a project add to the grouping of an event.
+
+Groupers without and with rules take turns over the same events, so that the ratio holds on a busy machine.
+"""
+
+from collections.abc import Sequence
+from time import process_time
+
+import click
+import msgspec
+
+from local.batches import read_lines
+from local.sample_events import FILE
+from processors.grouping import Grouper
+from schemas.chunks import ChunkEvent
+from schemas.payload import compress
+from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
+
+MATCHES = [
+    GroupingRule(f"match {n}", match, fingerprint=("{{ default }}", f"group {n}"))
+    for n, match in enumerate(
+        [
+            "type:HttpError message:*psp.example.com*",
+            "file:*report*",
+            "message:*ResizeObserver*",
+            "environment:staging release:2.*",
+            "tenant:acme",
+            "type:TimeoutError platform:android",
+            "function:com.example.Guard.*",
+            "timeout",
+            "sdk:web/1.*",
+            "-environment:production type:ChunkLoadError",
+        ]
+    )
+]
+MARKS = [
+    GroupingRule(f"mark {n}", "", not_in_app=(pattern,))
+    for n, pattern in enumerate(
+        [
+            "*/vendor/*",
+            "*retry*",
+            "com.example.Guard.*",
+            "*/generated/*",
+            "*Middleware*",
+            "src/lib/log.ts",
+            "*.pb.go",
+            "*/polyfills.*",
+            "wrap*",
+            "*/node_modules/@ours/*",
+        ]
+    )
+]
+SETS = {
+    "none": [],
+    "1 match": MATCHES[:1],
+    "1 mark": MARKS[:1],
+    "5 marks": MARKS[:5],
+    "10 matches": MATCHES,
+    "20 rules": [*MATCHES, *MARKS],
+}
+
+
+def grouper(rules: Sequence[GroupingRule]) -> Grouper:
+    """A grouper whose one project has these rules."""
+    project = Project("1", "bench", "2026-01-01T00:00:00Z", grouping_rules=tuple(rules))
+    registry = ProjectRegistry()
+    registry.apply(b"1", encode_project(project))
+    return Grouper(registry)
+
+
+def sample_events() -> list[ChunkEvent]:
+    """The events of the demo, as the edge writes them."""
+    return [
+        ChunkEvent(
+            1,
+            number.to_bytes(16),
+            1_790_000_000_000,
+            "web/1.0",
+            compress(msgspec.json.format(line, indent=-1)),
+        )
+        for number, line in enumerate(read_lines(FILE))
+    ]
+
+
+def measure(events: Sequence[ChunkEvent], rounds: int) -> dict[str, tuple[float, float]]:
+    """Mean CPU time per event in µs by set of rules: the first time, and the best of `rounds`."""
+    groupers = {name: grouper(rules) for name, rules in SETS.items()}
+    first = {name: _spent(one, events) for name, one in groupers.items()}
+    again = dict.fromkeys(SETS, float("inf"))
+    for _ in range(rounds):
+        for name, one in groupers.items():
+            again[name] = min(again[name], _spent(one, events))
+    return {name: (first[name], again[name]) for name in SETS}
+
+
+def _spent(grouper: Grouper, events: Sequence[ChunkEvent]) -> float:
+    start = process_time()
+    for event in events:
+        grouper.group(event)
+    return (process_time() - start) * 1e6 / len(events)
+
+
+@click.command()
+@click.option("--rounds", default=10, show_default=True)
+def command(rounds: int) -> None:
+    """Print a line for each set of rules."""
+    costs = measure(sample_events(), rounds)
+    base = costs["none"][1]
+    print(f"{'rules':12s}{'first µs':>10s}{'again µs':>10s}{'added µs':>10s}{'ratio':>8s}")
+    for name, (first, again) in costs.items():
+        print(f"{name:12s}{first:10.1f}{again:10.1f}{again - base:10.1f}{again / base:8.2f}")
+
+
+if __name__ == "__main__":
+    command()

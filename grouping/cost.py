@@ -1,0 +1,55 @@
+"""What a rule may cost on one event: steps counted before it is asked, from its text and the event's sizes alone.
+
+A clock would decide otherwise on a busy machine, and a record that is processed again must be decided as before.
+"""
+
+from typing import Final
+
+from storage.query.tree import And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text
+from storage.query.view import EventView
+
+MAX_STEPS: Final = 10_000_000
+"""Steps of all rules on one event, a step being a character that a term or pattern looks at: some tens of ms at the worst."""
+_LETTERS: Final = 16
+"""A term or pattern costs one step more a character for each so many letters of its own."""
+
+
+def query_weight(query: Query) -> int:
+    """Steps of a query for each character of an event."""
+    match query:
+        case And(items) | Or(items):
+            return sum(map(query_weight, items))
+        case Not(item):
+            return query_weight(item)
+        case Text(pattern):
+            return _pattern_weight(pattern)
+        case Filter(_, _, values):
+            return sum(map(_pattern_weight, values))
+        case Has() | Is() | Compare():
+            return 1
+
+
+def asks_of_error_alone(query: Query) -> bool:
+    """Whether events with the same platform and error get the same answer."""
+    match query:
+        case And(items) | Or(items):
+            return all(map(asks_of_error_alone, items))
+        case Not(item):
+            return asks_of_error_alone(item)
+        case Text():
+            return True
+        case Filter(key, is_tag) | Has(key, is_tag):
+            return not is_tag and key in {"type", "message", "file", "function", "platform"}
+        case Is() | Compare():
+            return False
+
+
+def characters(view: EventView) -> int:
+    """Characters of an event that queries may look at."""
+    texts = (view.type, view.message, view.environment, view.release, view.platform, view.os, view.os_version)
+    more = (view.model, view.locale, view.user, *view.files, *view.functions, *view.tags.values())
+    return sum(map(len, texts)) + sum(map(len, more))
+
+
+def _pattern_weight(pattern: Pattern) -> int:
+    return 1 + sum(map(len, pattern.parts)) // _LETTERS

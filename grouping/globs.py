@@ -1,0 +1,34 @@
+"""Patterns in the manner of a shell: `*`, `?`, `[abc]`; upper and lower case differ. Matching never goes back over a text.
+
+Text between two stars is searched from where the one before it was found, so that a text costs at most its length times that
+of the pattern, whatever the pattern.
+"""
+
+import re
+from collections.abc import Callable
+from fnmatch import translate
+from functools import cache
+from typing import Final
+
+from storage.query.patterns import fitting, normal
+from storage.query.tree import Pattern
+
+_SETS: Final = re.compile(r"[?\[]")
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a whole text fits the pattern."""
+    if _SETS.search(pattern) is None:
+        return fitting(Pattern(normal(pattern.split("*"))))
+
+    @cache
+    def fits() -> Callable[[str], object]:
+        # Each star is an atomic group there: what it has passed over is not tried again.
+        return re.compile(translate(pattern)).match
+
+    return lambda text: fits()(text) is not None
+
+
+def weight(pattern: str) -> int:
+    """Steps that a character of a text may cost: comparisons are quick, regular expressions are not."""
+    return 1 + len(pattern) // (16 if _SETS.search(pattern) is None else 4)

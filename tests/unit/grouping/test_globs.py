@@ -1,0 +1,18 @@
+"""Patterns of frames match as those of a shell do, whatever they are."""
+
+from fnmatch import fnmatchcase
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from grouping.globs import matcher
+
+patterns = st.text("ab.*?[]!", max_size=12)
+
+
+@given(patterns, st.text("ab.*?[", max_size=12))
+@example("a*a", "a")
+@example("**", "")
+@example("*a*b", "ab\nab")
+def test_a_pattern_matches_what_a_shell_would(pattern: str, text: str) -> None:
+    assert matcher(pattern)(text) == fnmatchcase(text, pattern)
