@@ -9,15 +9,16 @@ from edge import answers
 from edge.admission import admit_batch, admit_single
 from edge.admit import LENIENT, STRICT, Refused, Rules
 from edge.auth import authenticate
-from edge.body import BodyReader, SlowBody
+from edge.body import BodyReader, SlowBody, inflate, inflate_small, is_small
 from edge.faults import Fault
 from edge.headers import Head, named_sdk, read_headers
+from edge.held import HeldBytes, Holding
 from edge.intake import Intake
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes, Refusal
 from edge.projects import ProjectDirectory
 from edge.ratelimit import RateLimiter
-from edge.turns import Turns
+from edge.turns import LARGE, SMALL, Turn, Turns
 from schemas.errors import Detail, WireError
 from schemas.limits import Limit
 from schemas.projects import Project
@@ -39,18 +40,24 @@ class Ingest(Struct, frozen=True):
     metrics: Metrics
     outcomes: Outcomes
     bodies: BodyReader
+    held: HeldBytes
     turns: Turns
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises Fault or SlowBody."""
         token, project = self._authenticate(request)
         try:
-            head, body = await self._open(request, token, project)
-            try:
-                event = await admit_single(body, _rules(project, head.sdk))
-            except Refused as refused:
-                raise _invalid(refused) from None
-            await self.intake.safe(self.intake.put(project, head.sdk, (event,)))
+            head = await self._check(request, token, project)
+            with self.held.of(token) as held:
+                body = await self._receive(request, project, head, held)
+                with self.turns.turn(token) as turn:
+                    body = await self._decoded(body, head, turn)
+                    try:
+                        event = await admit_single(body, _rules(project, head.sdk), turn)
+                    except Refused as refused:
+                        raise _invalid(refused) from None
+                    chunks = self.intake.put(project, head.sdk, (event,))
+                await self.intake.safe(chunks)
         except Fault as fault:
             self._count_refusal(project, request, fault)
             raise
@@ -61,16 +68,20 @@ class Ingest(Struct, frozen=True):
         """POST /v1/events:batch. Raises Fault or SlowBody."""
         token, project = self._authenticate(request)
         try:
-            head, body = await self._open(request, token, project)
-            try:
-                events, rejected = await admit_batch(body, _rules(project, head.sdk), self.turns)
-            except Refused as refused:
-                raise _invalid(refused) from None
-            accepted = len(events)
-            chunks = self.intake.put(project, head.sdk, events)
-            # What waits for Kafka shouldn't hold its text: the next body takes the place, which is still in the cache.
-            del body, events
-            await self.intake.safe(chunks)
+            head = await self._check(request, token, project)
+            with self.held.of(token) as held:
+                body = await self._receive(request, project, head, held)
+                with self.turns.turn(token) as turn:
+                    body = await self._decoded(body, head, turn)
+                    try:
+                        events, rejected = await admit_batch(body, _rules(project, head.sdk), turn)
+                    except Refused as refused:
+                        raise _invalid(refused) from None
+                    accepted = len(events)
+                    chunks = self.intake.put(project, head.sdk, events)
+                # What waits for Kafka shouldn't hold its text: the next body takes the place, which is still in the cache.
+                del body, events
+                await self.intake.safe(chunks)
         except Fault as fault:
             self._count_refusal(project, request, fault)
             raise
@@ -88,18 +99,30 @@ class Ingest(Struct, frozen=True):
             self.metrics.count("", named_sdk(request.headers), outcome, fault.reason)
             raise
 
-    async def _open(self, request: web.BaseRequest, token: str, project: Project) -> tuple[Head, bytes]:
+    async def _check(self, request: web.BaseRequest, token: str, project: Project) -> Head:
         wait_ms = await self.limiter.take(token, project.rate_limit_per_minute)
         if wait_ms:
             raise Fault(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
-        head = read_headers(request.headers)
+        return read_headers(request.headers)
+
+    async def _receive(self, request: web.BaseRequest, project: Project, head: Head, held: Holding) -> bytes:
         try:
-            body = await self.bodies.read(request, head.gzip, self.turns)
+            return await self.bodies.receive(request, head.gzip, held)
         except SlowBody:
             self.metrics.count(project.id, head.sdk, "unavailable", "slow body")
             raise
+
+    async def _decoded(self, data: bytes, head: Head, turn: Turn) -> bytes:
+        """What isn't small waits for its turn as it came: inflated it would take eight times the memory, and up to a thousand."""
+        body = None
+        if is_small(data, head.gzip):
+            await turn.begin(SMALL)
+            body = inflate_small(data) if head.gzip else data
+        if body is None:
+            await turn.begin(LARGE)
+            body = inflate(data) if head.gzip else data
         self.metrics.body_bytes.inc(len(body))
-        return head, body
+        return body
 
     def _count_refusal(self, project: Project, request: web.BaseRequest, fault: Fault) -> None:
         sdk = named_sdk(request.headers)

@@ -14,12 +14,13 @@ from typing import Any, Final
 from aiohttp import web
 
 from edge.app import build_app
-from edge.body import BodyReader
+from edge.body import BodyReader, body_times
 from edge.chunker import Chunker, ChunkLimits
 from edge.delivery import Delivery
 from edge.drain import drain_forever
 from edge.events import Ingest
 from edge.gauges import Gauges
+from edge.held import HeldBytes
 from edge.intake import Intake
 from edge.kafka_sink import KafkaSink
 from edge.metrics import Metrics
@@ -80,7 +81,8 @@ class Worker:
             intake=Intake(self._chunker, self._sink),
             metrics=self._metrics,
             outcomes=self._outcomes,
-            bodies=BodyReader(settings.edge_body_timeout_seconds),
+            bodies=BodyReader(body_times(settings)),
+            held=HeldBytes(settings.edge_body_bytes, settings.edge_token_body_bytes),
             turns=Turns(),
         )
         self.health.set("accepting", True)

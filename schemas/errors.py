@@ -20,7 +20,12 @@ class WireError(Enum):
     METHOD_NOT_ALLOWED = ("methodNotAllowed", 405, False, "the path takes other methods, named by Allow")
     CONFLICT = ("conflict", 409, False, "the change contradicts the present state")
     PAYLOAD_TOO_LARGE = ("payloadTooLarge", 413, False, "the decoded body is larger than 1,048,576 bytes")
-    RATE_LIMITED = ("rateLimited", 429, True, "the token's requests of the last 60 s are used up")
+    RATE_LIMITED = (
+        "rateLimited",
+        429,
+        True,
+        "the token's requests of the last 60 s are used up, or its unanswered bodies are too many",
+    )
     INTERNAL = ("internal", 500, True, "a fault of the server")
     DAMAGED = (
         "damagedPayload",

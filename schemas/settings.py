@@ -125,6 +125,24 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     edge_body_timeout_seconds: Annotated[
         Seconds, Meta(description="longest time in which a body may arrive")
     ] = 30.0
+    edge_body_grace_seconds: Annotated[
+        Seconds, Meta(description="time in which a body may come as slowly as it likes")
+    ] = 5.0
+    edge_body_least_rate: Annotated[
+        Positive,
+        Meta(
+            description="bytes a second at which a body must come on average after that, or its connection is closed"
+        ),
+    ] = 1024
+    edge_body_bytes: Annotated[
+        Positive,
+        Meta(
+            description="bytes of bodies that a worker holds until they are answered; beyond it requests get 503"
+        ),
+    ] = 268_435_456
+    edge_token_body_bytes: Annotated[
+        Positive, Meta(description="the part of them that one token may hold; beyond it its requests get 429")
+    ] = 33_554_432
     edge_drain_seconds: Annotated[
         Seconds, Meta(description="time between failing readyz and closing the port at SIGTERM")
     ] = 0.2

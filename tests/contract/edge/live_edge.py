@@ -12,10 +12,11 @@ import aiohttp
 from aiohttp import web
 
 from edge.app import App
-from edge.body import BodyReader
+from edge.body import BodyReader, BodyTimes
 from edge.chunker import Chunker, ChunkLimits
 from edge.delivery import Delivery
 from edge.events import Ingest
+from edge.held import HeldBytes
 from edge.intake import Intake
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes
@@ -49,7 +50,8 @@ class LiveEdge:
         self.outcomes = Outcomes(self.sink, folder / "outcomes.json", flush_seconds=0.05)
         self.limiter = SharedWindow(folder / "rate-limit")
         self.health = Health()
-        self.bodies = BodyReader(body_timeout)
+        self.bodies = BodyReader(BodyTimes(body_timeout))
+        self.held = HeldBytes(256 << 20, 32 << 20)
         self.app = App(self.ingest(Intake(self.chunker, self.sink)), self.health, self.metrics)
         self.runner = web.ServerRunner(EdgeServer(self.handle, self.metrics.malformed), shutdown_timeout=1)
         self.project = self.add_project("1")
@@ -65,6 +67,7 @@ class LiveEdge:
             metrics=self.metrics,
             outcomes=self.outcomes,
             bodies=self.bodies,
+            held=self.held,
             turns=Turns(),
         )
 

@@ -14,7 +14,7 @@ from edge import admit as admission
 from edge.admission import admit_batch, admit_single
 from edge.admit import LENIENT, STRICT, Refused, Rules, admit
 from edge.outline import outline
-from edge.turns import Turns
+from edge.turns import Turn, Turns
 from tests.edge_events import encoded, event
 from tests.unit.edge.test_admit import EVENTS, RULES, mutations
 
@@ -150,6 +150,10 @@ def test_causes_of_a_crowded_event_are_counted(depth: int) -> None:
         assert ([] if isinstance(found, tuple) else [field for field, _ in found]) == fields
 
 
+def turn() -> Turn:
+    return Turns().turn("t")
+
+
 async def turns_of_the_loop(work: Any) -> int:
     """How often others had their turn until the work was done."""
     done = asyncio.ensure_future(work)
@@ -167,9 +171,9 @@ SURROGATES = encoded(environment="CUT").replace(b"CUT", rb"\ud83d" * 170_000)
 @pytest.mark.parametrize(
     "work",
     [
-        lambda: admit_single(SURROGATES, STRICT),
-        lambda: admit_batch(b'{"events":[' + SURROGATES + b"]}", STRICT, Turns()),
-        lambda: admit_batch(b'{"events":[' + SURROGATES + b"]}", LENIENT, Turns()),
+        lambda: admit_single(SURROGATES, STRICT, turn()),
+        lambda: admit_batch(b'{"events":[' + SURROGATES + b"]}", STRICT, turn()),
+        lambda: admit_batch(b'{"events":[' + SURROGATES + b"]}", LENIENT, turn()),
     ],
 )
 async def test_large_slow_path_leaves_the_loop_to_others(work: Any) -> None:

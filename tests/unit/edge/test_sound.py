@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from edge.admission import admit_batch, admit_each
 from edge.admit import STRICT, Refused, open_batch
 from edge.sound import are_lower_uuid7s, cut, sound_ids
-from edge.turns import Turns
+from edge.turns import Turn, Turns
 from schemas.event import UUID7_PATTERN
 from schemas.ids import uuid7
 from tests.edge_events import encoded, event
@@ -30,11 +30,15 @@ def unescaped(**fields: Any) -> bytes:
     return json.dumps(event(**fields), ensure_ascii=False).encode()
 
 
+def turn() -> Turn:
+    return Turns().turn("t")
+
+
 async def _verdicts(body: bytes) -> list[Verdict]:
     found: list[Verdict] = []
     for way in (admit_batch, admit_each):
         try:
-            admitted, rejected = await way(body, STRICT, Turns())
+            admitted, rejected = await way(body, STRICT, turn())
         except Refused as refused:
             found.append(([], refused.details))
         else:
