@@ -80,7 +80,7 @@ def pairs(project: int, since: str, issue: str, fingerprint: int) -> list[Pair]:
         Pair(
             "users of days of issues",
             f"SELECT day, uniqCombinedMerge(12)(users) FROM issue_day {days} {by_first}",
-            f"SELECT day, uniqCombinedMerge(12)(users) FROM analyst_issue_day {days} {by_first}",
+            f"SELECT day, uniqCombinedMerge(12)(users) FROM analyst_issue_day_states {days} {by_first}",
         ),
         Pair(
             "releases, with the issue",

@@ -16,6 +16,11 @@ VIEWS: Final = (
     "analyst_project_hour",
     "analyst_tag_day",
     "analyst_projects",
+    "analyst_issue_day_states",
+    "analyst_issue_release_day_states",
+    "analyst_release_day_states",
+    "analyst_issue_hour_states",
+    "analyst_project_hour_states",
 )
 """Everything that an analyst can name; each has a column `project_id`."""
 TABLES: Final = (
@@ -26,11 +31,32 @@ TABLES: Final = (
 DEFINER: Final = "analyst_views"
 """The user that the views of our own database read as, where the server has it and we may say so."""
 _UNKNOWN_USER: Final = 192
+_READS_AS: Final = "DEFINER = CURRENT_USER"
+
+
+def create(client: Client, statement: str) -> None:
+    """Run a statement of a migration; a view reads from its first moment as `DEFINER` where the server has it and lets us.
+
+    A view that is replaced would otherwise show every row until `own_views` has run. Raises ClickHouseError.
+    """
+    if _READS_AS in statement and _may_name_definer(client):
+        try:
+            client.command(statement.replace(_READS_AS, f"DEFINER = {DEFINER}", 1))
+        except ClickHouseError as error:
+            if getattr(error, "code", None) != _UNKNOWN_USER:
+                raise
+        else:
+            return
+    client.command(statement)
+
+
+def _may_name_definer(client: Client) -> bool:
+    return bool(scalar(client, f"CHECK GRANT SET DEFINER ON {DEFINER}"))
 
 
 def own_views(client: Client) -> None:
     """Make `DEFINER` the definer of the views where the server has it and lets us. Raises ClickHouseError."""
-    if not scalar(client, f"CHECK GRANT SET DEFINER ON {DEFINER}"):
+    if not _may_name_definer(client):
         return
     others = client.query(
         "SELECT name FROM system.tables WHERE database = currentDatabase() AND name IN {views:Array(String)}"

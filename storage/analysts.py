@@ -6,6 +6,7 @@ through the views; policies on the views themselves would let conditions of a qu
 the same in its `users.xml`, and a test compares the two.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ from storage.migrate import migrations
 
 ROLE: Final = "svc_analyst"
 _GIB: Final = 1 << 30
+_VIEW: Final = re.compile(r"CREATE (?:OR REPLACE VIEW|VIEW IF NOT EXISTS) (analyst_\w+)\n")
 
 
 class Limit(Struct, frozen=True):
@@ -99,13 +101,20 @@ def analyst_statements(database: str, analyst: Analyst) -> Iterator[str]:
 
 def view_statements(home: str, definer: str) -> Iterator[str]:
     """The views in another database, read as `definer`; the tables are those of the database that the statements run in."""
+    for view, definition in _definitions().items():
+        again = f"CREATE OR REPLACE VIEW {_quoted(home)}.{view}\n{definition}"
+        yield again.replace("DEFINER = CURRENT_USER", f"DEFINER = {_quoted(definer)}", 1)
+
+
+def _definitions() -> dict[str, str]:
+    """What each view is, after its name: as the last migration that speaks of it says."""
+    found = {}
     for migration in migrations():
         for statement in migration.statements():
-            for view in VIEWS:
-                head = f"CREATE VIEW IF NOT EXISTS {view}\n"
-                if statement.startswith(head):
-                    again = statement.replace(head, f"CREATE OR REPLACE VIEW {_quoted(home)}.{view}\n", 1)
-                    yield again.replace("DEFINER = CURRENT_USER", f"DEFINER = {_quoted(definer)}", 1)
+            match = _VIEW.match(statement)
+            if match and match[1] in VIEWS:
+                found[match[1]] = statement[match.end() :]
+    return found
 
 
 def _own_database(database: str, home: str, analyst: Analyst) -> Iterator[str]:

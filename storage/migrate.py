@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.analyst_views import own_views
+from storage.analyst_views import create, own_views
 from storage.client import Client, open_client, parse_url, scalar, version
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -113,7 +113,7 @@ def migrate(url: str) -> list[Migration]:
         todo = pending(client)
         for migration in todo:
             for statement in migration.statements(version(client)):
-                client.command(statement)
+                create(client, statement)
             client.insert("migrations", [[migration.number, migration.name]], column_names=["number", "name"])
         own_views(client)
         return todo

@@ -141,6 +141,24 @@ def test_the_document_lists_every_column_as_the_database_does(database: Client) 
     assert sorted(listed, key=lambda row: row[0]) == [tuple(row) for row in columns]
 
 
+@pytest.mark.parametrize("view", [view for view in VIEWS if not view.endswith("_states")])
+def test_every_column_of_a_view_is_read_by_other_clients(server: LocalClickHouse, view: str) -> None:
+    client = open_client(server.url("analyst"))
+    try:
+        rows = client.query(f"SELECT * FROM {view}").result_rows
+        assert rows
+        assert len(client.query_df(f"SELECT * FROM {view}")) == len(rows)
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("view", [view for view in VIEWS if view.endswith("_states")])
+def test_only_the_users_of_a_view_of_states_are_not_plain(analyst: Session, view: str) -> None:
+    plain = view.removesuffix("_states")
+    sql = "SELECT * REPLACE (finalizeAggregation(users) AS users) FROM {} ORDER BY ALL"
+    assert analyst.rows(sql.format(view)) == analyst.rows(f"SELECT * FROM {plain} ORDER BY ALL")
+
+
 @pytest.mark.parametrize("number", range(15))
 def test_a_query_runs_with_other_clients_too(server: LocalClickHouse, asked: Asked, number: int) -> None:
     client = open_client(server.url("analyst"))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from local.clickhouse import LocalClickHouse
-from storage.analyst_views import DEFINER, TABLES, VIEWS, own_views
+from storage.analyst_views import DEFINER, TABLES, VIEWS, create, own_views
 from storage.analysts import Analyst, analyst_statements, role_statements, view_statements
 from storage.client import Client
-from storage.migrate import migrate
+from storage.migrate import migrate, migrations
 from tests.integration.storage.analysts.session import Refused, Session
 from tests.integration.storage.analysts.world import OTHER, SHOP, World
 
@@ -84,6 +84,16 @@ def test_views_that_were_made_anew_are_handed_over_again(database: Client, analy
     own_views(database)
     assert list(database.query(definers).result_rows) == [(DEFINER,)]
     assert analyst.rows("SELECT DISTINCT project_id FROM analyst_events") == [[OTHER]]
+
+
+def test_a_view_that_a_migration_replaces_shows_no_hidden_row_for_a_moment(
+    database: Client, analyst: Session
+) -> None:
+    (replacing,) = [migration for migration in migrations() if migration.name == "analyst_user_states"]
+    for statement in replacing.statements():
+        create(database, statement)
+        for view in re.findall(r"VIEW (?:IF NOT EXISTS )?(analyst_\w+)\n", statement):
+            assert analyst.rows(f"SELECT DISTINCT project_id FROM {view}") == [[OTHER]]
 
 
 def test_views_in_a_database_of_ones_own_read_as_their_definer(database: Client) -> None:
