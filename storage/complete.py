@@ -18,7 +18,7 @@ from msgspec import Struct
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, scalar, started_at
 from storage.erase.past import ERASED_AMONG
 from storage.mend import mend
-from storage.quiet import quietly
+from storage.quiet import in_a_pause
 from storage.rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
 from storage.trouble import Kind, NotNow, diagnose
 
@@ -84,8 +84,10 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     keys = _keys(block)
     # A server that was killed may remember tokens of rows that it lost: each of its lives has its own.
     name = f"{name}/{life(client)}"
-    events, payloads = quietly(
-        client, lambda: (_there(client, block, _EVENTS_THERE), _there(client, block, _PAYLOADS_THERE))
+    events, payloads = in_a_pause(
+        client,
+        ("events", "payloads"),
+        lambda: (_there(client, block, _EVENTS_THERE), _there(client, block, _PAYLOADS_THERE)),
     )
     # What was erased is not missing, and comes again with every log that is read again.
     erased = _there(client, block, ERASED_AMONG)

@@ -5,6 +5,7 @@ from datetime import date
 from typing import Final
 
 from storage.client import INSERT_SETTINGS, Client, scalar
+from storage.pauses import paused
 from storage.quiet import quietly
 from storage.rollups import ROLLUPS, Rollup, difference
 
@@ -22,7 +23,7 @@ def mend(client: Client, days: Days, name: str) -> dict[str, int]:
     weeks: dict[tuple[int, int], list[tuple[int, date]]] = {}
     for project, day in sorted(set(days)):
         weeks.setdefault(day.isocalendar()[:2], []).append((project, day))
-    # A week at a time: what is compared stays small, and a quiet moment long enough is found sooner.
+    # A week at a time: what is compared stays small, and so does the pause of the writers.
     return {
         rollup.table: sum(_mend_days(client, rollup, pairs, name) for pairs in weeks.values())
         for rollup in ROLLUPS
@@ -37,7 +38,7 @@ def _mend_days(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], na
 def mend_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: float = 60.0) -> int:
     """Mend one rollup by a query of `storage.rollups.difference`; returns how many keys differed. Otherwise as `mend`.
 
-    Raises NeverQuiet after `seconds` without a quiet moment.
+    The writers are asked to pause meanwhile. Raises NeverQuiet after `seconds` without a quiet moment.
     """
     # States of users are equal without being the same bytes: the keys and sums tell whether two differences are one.
     digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
@@ -48,16 +49,18 @@ def mend_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: flo
 
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
     mended, seen = 0, list[int]()
-    # Read again after each insert: whoever inserts last sees what two inserted both, and takes it back.
-    while len(seen) < _TRIES:
-        rows, sameness = quietly(client, read, seconds)
-        if not rows:
-            break
-        token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"
-        settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
-        written = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native").written_rows
-        mended = mended or int(written)
-        seen.append(sameness)
+    # The pause lasts until the difference is inserted: a block that was inserted in part is not repeated in between.
+    with paused(client) as pause:
+        # Read again after each insert: whoever inserts last sees what two inserted both, and takes it back.
+        while len(seen) < _TRIES:
+            rows, sameness = quietly(client, ("events", rollup.table), read, seconds, pause)
+            if not rows:
+                break
+            token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"
+            settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
+            done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
+            mended = mended or int(done.written_rows)
+            seen.append(sameness)
     return mended
 
 

@@ -11,9 +11,11 @@ from storage.client import Client
 from storage.duplicates import TABLES
 from storage.erase.past import ERASED, projects
 from storage.kept import UNKNOWN, read_kept
-from storage.quiet import NeverQuiet, quietly
+from storage.quiet import NeverQuiet, in_a_pause, quietly
 from storage.rollups import ROLLUPS, difference
 
+# Outcomes and issues come by topics of their own, at other times than their events: a moment without their inserts says nothing.
+_EVENTS_AND_ERASED: Final = ("events", "erasing", "erased_counts", "erasures")
 _OUTCOMES: Final = """
     SELECT project_id, toDate(minute) AS day, outcome, sum(count) FROM outcomes FINAL
     WHERE outcome IN ('accepted', 'duplicate', 'deadLettered') GROUP BY project_id, day, outcome"""
@@ -117,12 +119,15 @@ class Reconciliation(Struct, frozen=True, rename="camel"):
         return any(difference.what in what for difference in self.differences)
 
 
-def compare(client: Client, today: date, quiet_seconds: float = 5.0) -> Reconciliation:
+def compare(
+    client: Client, today: date, quiet_seconds: float = 1.0, pause_seconds: float = 60.0
+) -> Reconciliation:
     """Compare everything. Raises ClickHouseError.
 
-    What belongs together is read while no block is being inserted, where such a moment is found within `quiet_seconds`.
+    What belongs together is read while no block is being inserted. Where there is no such moment within `quiet_seconds`, the writers are
+    asked to pause for it, at most for `pause_seconds`.
     """
-    reading = _Reading(client, today, quiet_seconds)
+    reading = _Reading(client, today, quiet_seconds, pause_seconds)
     found = [*reading.endings(), *reading.twice(), *reading.payloads(), *reading.rollups(), *reading.issues()]
     # Their outcomes are erased too, and some were on their way.
     gone = projects(client)
@@ -139,25 +144,30 @@ def compare(client: Client, today: date, quiet_seconds: float = 5.0) -> Reconcil
 class _Reading:
     """One pass over the tables; `figures` fill as it goes."""
 
-    def __init__(self, client: Client, today: date, quiet_seconds: float) -> None:
+    def __init__(self, client: Client, today: date, quiet_seconds: float, pause_seconds: float) -> None:
         self.figures: dict[int, ProjectFigures] = {}
         self.quiet = True
         self._client = client
         self._today = today
         self._quiet_seconds = quiet_seconds
+        self._pause_seconds = pause_seconds
         self._kept = read_kept(client)
 
     def _rows(self, sql: str, **parameters: Any) -> Sequence[Sequence[Any]]:
         return self._client.query(sql, parameters=parameters, settings=dict(BOUNDED)).result_rows
 
-    def _together(self, *queries: str) -> list[Sequence[Sequence[Any]]]:
-        """The answers of queries that are compared with each other."""
+    def _together(self, tables: Sequence[str], *queries: str) -> list[Sequence[Sequence[Any]]]:
+        """The answers of queries on `tables` that are compared with each other."""
 
         def read() -> list[Sequence[Sequence[Any]]]:
             return [self._rows(sql) for sql in queries]
 
         try:
-            return quietly(self._client, read, self._quiet_seconds)
+            return quietly(self._client, tables, read, self._quiet_seconds)
+        except NeverQuiet:
+            pass
+        try:
+            return in_a_pause(self._client, tables, read, self._pause_seconds)
         except NeverQuiet:
             self.quiet = False
             return read()
@@ -175,7 +185,7 @@ class _Reading:
 
     def endings(self) -> Iterator[Difference]:
         """Accepted = stored + duplicate + dead letters + erased, by day of receipt."""
-        told, rows, gone = self._together(_OUTCOMES, _STORED, _ERASED_BY_DAY)
+        told, rows, gone = self._together(_EVENTS_AND_ERASED, _OUTCOMES, _STORED, _ERASED_BY_DAY)
         outcomes: dict[Day, dict[str, int]] = {}
         for project, day, outcome, count in told:
             outcomes.setdefault((project, day), {})[outcome] = int(count)
@@ -204,7 +214,7 @@ class _Reading:
 
     def payloads(self) -> Iterator[Difference]:
         """As many payloads as events, by day, as long as payloads are kept."""
-        there, found = self._together(_EVENTS, _PAYLOADS)
+        there, found = self._together(TABLES, _EVENTS, _PAYLOADS)
         events: dict[Day, int] = {(project, day): int(n) for project, day, n in there}
         payloads: dict[Day, int] = {(project, day): int(n) for project, day, n in found}
         for project, day in sorted(events.keys() | payloads.keys()):
@@ -226,14 +236,16 @@ class _Reading:
                 by_day = f"""
                     SELECT project_id, toDate({rollup.time}) AS day, sum(e_n), sum(r_n), count()
                     FROM ({sql}) GROUP BY project_id, day"""  # noqa: S608 - names of our own schema and dates
-                for project, day, expected, found, keys in self._together(by_day)[0]:
+                for project, day, expected, found, keys in self._together(("events", rollup.table), by_day)[
+                    0
+                ]:
                     yield Difference(
                         str(project), rollup.table, int(expected), int(found), str(day), int(keys)
                     )
 
     def issues(self) -> Iterator[Difference]:
         """What issues have counted, for life, against the events of their fingerprints, those that were erased among them."""
-        counted_rows, ungrouped = self._together(_ISSUES, _UNGROUPED)
+        counted_rows, ungrouped = self._together(_EVENTS_AND_ERASED, _ISSUES, _UNGROUPED)
         wrong: dict[int, list[int]] = {}
         for project, first_day, issues, counted, *differing in counted_rows:
             figures = self._of(project)

@@ -367,6 +367,16 @@ SELECT project_id, toDate(fromUnixTimestamp64Milli(toInt64(version), 'UTC')) AS 
 FROM projects
 WHERE deleted = 0;
 
+CREATE TABLE insert_pauses
+(
+    id UUID,
+    version UInt32,
+    until DateTime64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY id
+TTL toDateTime(until) + INTERVAL 30 DAY;
+
 CREATE TABLE migrations
 (
     number UInt32,

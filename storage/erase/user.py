@@ -24,14 +24,13 @@ from storage.erase.purge import purge
 from storage.erase.scope import WANTED, Scope, bucket, listed, sought
 from storage.erase.sizes import TableReport, compared, measure
 from storage.mend import mend_where
-from storage.quiet import NeverQuiet, quietly
+from storage.quiet import in_a_pause
 from storage.rollups import ROLLUPS, Rollup, difference
 
 EVENT_TABLES: Final = ("payloads", "events")
 TABLES: Final = (*EVENT_TABLES, *(rollup.table for rollup in ROLLUPS))
 _TAGS_AT_ONCE: Final = 1_000_000
-_SOON_SECONDS: Final = 5.0
-_LATE_SECONDS: Final = 300.0
+_QUIET_SECONDS: Final = 300.0
 _WEEK: Final = timedelta(days=7)
 _LIST: Final = """
     INSERT INTO erasing (erasure, project_id, id, fingerprint, ts, received)
@@ -192,12 +191,12 @@ def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) 
     scope = listed(erasure.project, erasure.id, week)
     purge(client, {table: scope.rows(table) for table in EVENT_TABLES}, erasure.id)
     # Where there is no quiet moment now, there may be none to count again in: then nothing is deleted yet.
-    quietly(client, lambda: None, _LATE_SECONDS)
+    in_a_pause(client, TABLES, lambda: None, _QUIET_SECONDS)
     # Deleted and at once counted again: in between, readers find these keys too low.
     for share in _shares(client, erasure, scope, week):
         purge(client, {rollup.table: share.keys(rollup) for rollup in ROLLUPS}, erasure.id, once=True)
         for rollup in ROLLUPS:
-            _restore(client, rollup, share, days)
+            _restore(client, rollup, share, days[0], days[-1])
 
 
 def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[Scope]:
@@ -206,25 +205,14 @@ def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[
     return [bucket(scope, number, of) for number in range(of)]
 
 
-def _restore(client: Client, rollup: Rollup, share: Scope, days: list[date]) -> None:
+def _restore(client: Client, rollup: Rollup, share: Scope, first: date, last: date) -> None:
     """Count again, from what is left, the keys of these days: what has come in meanwhile is there already."""
-    try:
-        _restore_days(client, rollup, share, days[0], days[-1], _SOON_SECONDS)
-    except NeverQuiet:
-        # What is compared must fit between two inserts: a day does where a week doesn't.
-        for day in days:
-            _restore_days(client, rollup, share, day, day, _LATE_SECONDS)
-
-
-def _restore_days(
-    client: Client, rollup: Rollup, share: Scope, first: date, last: date, seconds: float
-) -> None:
     events, tags = share.counted(rollup, first, last)
     day = f"toDate({rollup.time})"
     there = f"{share.keys(rollup)} AND {day} >= '{first}' AND {day} <= '{last}'"
     sql = difference(rollup, events, there, where_tags=tags)
     # A name of its own each time: what an earlier run inserted may have been deleted again.
-    mend_where(client, rollup, sql, f"erase/{uuid.uuid4()}", seconds)
+    mend_where(client, rollup, sql, f"erase/{uuid.uuid4()}", _QUIET_SECONDS)
 
 
 def _drop_lists(client: Client, erasure: str) -> None:
