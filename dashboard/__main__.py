@@ -13,6 +13,7 @@ from aiohttp import web
 
 from dashboard.app import build_app, build_runner
 from dashboard.parts import Parts
+from dashboard.proxies import parse_networks
 from schemas.logs import configure
 from schemas.payload import look_in
 from schemas.settings import BadSetting, DashboardSettings, load
@@ -61,6 +62,7 @@ def _check(settings: DashboardSettings) -> None:
         raise BadSetting("SVC_ADMIN_PASSWORD must not be empty")
     if not settings.kafka_bootstrap:
         raise BadSetting("SVC_KAFKA_BOOTSTRAP is required: host:port of Kafka")
+    parse_networks(settings.dashboard_trusted_proxies)
     url = settings.clickhouse_reader_url or settings.clickhouse_url
     if not url:
         raise BadSetting("SVC_CLICKHOUSE_URL is required: http://user:password@host:port/database")

@@ -10,7 +10,6 @@ from aiohttp import web
 from dashboard import probes
 from dashboard.api.operation import add_operations
 from dashboard.api.routes import OPERATIONS
-from dashboard.attempts import Attempts
 from dashboard.auth import authenticate
 from dashboard.changing import forget_what_was
 from dashboard.errors import answer_errors
@@ -19,11 +18,13 @@ from dashboard.metrics import Metrics, counting
 from dashboard.openapi import serve_document
 from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
-from dashboard.parts import STATE, Parts, State
+from dashboard.parts import STATE, Parts, State, is_https
 from dashboard.paths import OPENAPI
+from dashboard.proxies import parse_networks
 from dashboard.server import Runner
 from dashboard.session import Secrets, SignedOut, keeping_sessions
 from dashboard.shared import Shared
+from dashboard.throttle import SignInThrottle
 from dashboard.trials import Trials
 from schemas.health import Health
 from schemas.settings import DashboardSettings
@@ -35,14 +36,14 @@ MAX_ADDRESS_BYTES: Final = 65_536
 
 
 def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
-    """The dashboard as an application; it starts nothing but the watch over ClickHouse, and stops that by itself."""
+    """The dashboard as an application; it starts nothing but the watch over ClickHouse, and stops that by itself. Raises BadSetting."""
     secrets, metrics = Secrets(settings), Metrics()
     app = web.Application(
         middlewares=[
             counting(metrics),
             secure,
             answer_errors,
-            keeping_sessions(secrets.storage(settings)),
+            keeping_sessions(secrets.storage(settings), is_https),
             authenticate,
             forget_what_was,
         ],
@@ -57,7 +58,8 @@ def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
         environment(),
         health,
         metrics,
-        Attempts(),
+        SignInThrottle(),
+        parse_networks(settings.dashboard_trusted_proxies),
         SignedOut(),
         Shared(settings.dashboard_share_seconds),
         Trials(),

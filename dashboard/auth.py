@@ -1,8 +1,11 @@
 """Who is asking: the session's cookie, or HTTP Basic with user `admin` on the API (contract, section 4)."""
 
+import asyncio
 import binascii
+import logging
 import time
 from base64 import b64decode
+from functools import cache
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -10,12 +13,15 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from msgspec import Struct
 
-from dashboard.parts import State, state_of
+from dashboard.parts import address_of, state_of
 from dashboard.paths import API, SIGN_IN, is_for_programs, is_open
+from dashboard.proxies import throttled_as
 from dashboard.refusals import Refused, rate_limited
 from dashboard.session import CSRF_FIELD, CSRF_HEADER, SignedIn, current, is_csrf
 from dashboard.wire import redirect
 from schemas.errors import WireError
+
+log = logging.getLogger(__name__)
 
 USER: Final = "admin"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -52,27 +58,42 @@ async def identify(request: web.Request) -> Identity | None:
     state = state_of(request)
     signed = current(request, state.signed_out)
     if signed is not None:
+        state.throttle.succeeded(throttled_as(address_of(request)), time.monotonic())
         return Identity(USER, signed)
     given = request.headers.get("Authorization", "")
     if given and request.path.startswith(API):
         user, password = _basic(given)
-        if check_password(state, request.remote or "", password if user == USER else ""):
+        if await check_password(request, password if user == USER else ""):
             return Identity(USER, None)
     return None
 
 
-def check_password(state: State, address: str, password: str) -> bool:
+async def check_password(request: web.Request, password: str) -> bool:
     """Whether it is the admin password; a wrong one counts. Raises Refused when the address has to wait."""
-    now = time.monotonic()
-    wait = state.attempts.wait_seconds(address, now)
-    if wait > 0:
-        raise rate_limited(wait)
+    state, address = state_of(request), throttled_as(address_of(request))
+    verdict = state.throttle.ask(address, time.monotonic())
+    if verdict.delay_seconds and not verdict.wait_seconds:
+        await asyncio.sleep(verdict.delay_seconds)
+        # Others of this address may have failed meanwhile.
+        verdict = state.throttle.ask(address, time.monotonic())
+    if verdict.wait_seconds:
+        state.metrics.throttled_passwords.inc()
+        if "X-Forwarded-For" in request.headers and not state.trusted_proxies:
+            _tell_of_proxy()
+        raise rate_limited(verdict.wait_seconds)
     if state.secrets.is_password(password):
-        state.attempts.succeeded(address)
+        state.throttle.succeeded(address, time.monotonic())
         return True
-    state.attempts.failed(address, now)
+    state.throttle.failed(address, password, time.monotonic())
     state.metrics.refused_passwords.inc()
     return False
+
+
+@cache
+def _tell_of_proxy() -> None:
+    log.warning(
+        "sign-ins are throttled by the address of a proxy: set SVC_DASHBOARD_TRUSTED_PROXIES to throttle by that of the client"
+    )
 
 
 def is_foreign(request: web.Request) -> bool:

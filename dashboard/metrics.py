@@ -41,6 +41,11 @@ class Metrics:
         self.refused_passwords = Counter(
             "svc_dashboard_refused_passwords", "Wrong passwords", registry=self.registry
         )
+        self.throttled_passwords = Counter(
+            "svc_dashboard_throttled_passwords",
+            "Passwords that were not looked at: their address had tried too many",
+            registry=self.registry,
+        )
 
     def text(self) -> web.Response:
         """The exposition."""

@@ -8,12 +8,13 @@ import jinja2
 from aiohttp import web
 from msgspec import Struct
 
-from dashboard.attempts import Attempts
 from dashboard.metrics import Metrics
 from dashboard.ports import ChangePort, Projects, ReadPort
+from dashboard.proxies import Networks, client_address, is_from_trusted
 from dashboard.refusals import unavailable
 from dashboard.session import Secrets, SignedOut
 from dashboard.shared import Shared
+from dashboard.throttle import SignInThrottle
 from dashboard.trials import Trials
 from schemas.health import Health
 from schemas.settings import DashboardSettings
@@ -37,7 +38,8 @@ class State(Struct, frozen=True):
     templates: jinja2.Environment
     health: Health
     metrics: Metrics
-    attempts: Attempts
+    throttle: SignInThrottle
+    trusted_proxies: Networks
     signed_out: SignedOut
     shared: Shared
     trials: Trials
@@ -49,6 +51,21 @@ STATE: Final = web.AppKey("state", State)
 def state_of(request: web.Request) -> State:
     """The state of the application that serves this request."""
     return request.config_dict[STATE]
+
+
+def address_of(request: web.Request) -> str:
+    """Where the request comes from, as far as trusted proxies tell."""
+    forwarded = request.headers.getall("X-Forwarded-For", [])
+    return client_address(request.remote or "", forwarded, state_of(request).trusted_proxies)
+
+
+def is_https(request: web.Request) -> bool:
+    """Whether the asker speaks https, as far as a trusted proxy tells."""
+    if not is_from_trusted(request.remote or "", state_of(request).trusted_proxies):
+        return request.secure
+    # A proxy behind another one may add its own word for the way between the two.
+    told = ",".join(request.headers.getall("X-Forwarded-Proto", []))
+    return "https" in [one.strip().lower() for one in told.split(",")]
 
 
 def changes_of(state: State) -> ChangePort:

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections.abc import Callable
 from functools import cache
 from typing import Final
 
@@ -47,8 +48,8 @@ class Secrets:
         )
 
 
-def keeping_sessions(storage: EncryptedCookieStorage) -> Middleware:
-    """A middleware that reads the session of a request and writes a changed one.
+def keeping_sessions(storage: EncryptedCookieStorage, is_https: Callable[[web.Request], bool]) -> Middleware:
+    """A middleware that reads the session of a request and writes a changed one; over https the cookie stays on https.
 
     aiohttp-session's own keeps it under a plain string, which aiohttp 3.14 warns of at each request.
     """
@@ -60,6 +61,8 @@ def keeping_sessions(storage: EncryptedCookieStorage) -> Middleware:
         response = await handler(request)
         if session._changed and not response.prepared:
             await storage.save_session(request, response, session)
+            if is_https(request) and COOKIE in response.cookies:
+                response.cookies[COOKIE]["secure"] = True
         return response
 
     return keep

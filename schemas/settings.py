@@ -246,7 +246,15 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
         ),
     ] = ""
     session_hours: Annotated[Positive, Meta(description="how long a sign-in lasts")] = 168
-    secure_cookies: Annotated[bool, Meta(description="cookies only over https; set it behind TLS")] = False
+    secure_cookies: Annotated[
+        bool, Meta(description="cookies only over https, whatever a proxy says of the request")
+    ] = False
+    dashboard_trusted_proxies: Annotated[
+        str,
+        Meta(
+            description="addresses and networks of proxies, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are believed"
+        ),
+    ] = ""
     dashboard_share_seconds: Annotated[
         float,
         Meta(

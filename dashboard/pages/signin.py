@@ -25,7 +25,7 @@ async def enter(request: web.Request) -> web.Response:
     fields = await form(request)
     place = safe_next(fields.get("next", "/"))
     try:
-        right = check_password(state_of(request), request.remote or "", fields.get("password", ""))
+        right = await check_password(request, fields.get("password", ""))
     except Refused as refused:
         if refused.error is not WireError.RATE_LIMITED:
             raise

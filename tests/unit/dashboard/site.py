@@ -51,11 +51,11 @@ class Site:
 
 
 @asynccontextmanager
-async def running_site(reader: Any = None) -> AsyncIterator[Site]:
+async def running_site(reader: Any = None, settings: DashboardSettings = SETTINGS) -> AsyncIterator[Site]:
     """A dashboard with one project, over a reader in memory or another one."""
     project = create("shop", now_ms=NOW)
     projects, events = MemoryProjects(project), reader or MemoryReader(lambda: NOW)
     changes = MemoryChanges(events)
-    app = build_app(SETTINGS, Parts(events, projects, lambda: NOW, changes))
+    app = build_app(settings, Parts(events, projects, lambda: NOW, changes))
     async with TestClient(TestServer(app)) as client:
         yield Site(client, projects, events, project, changes)
