@@ -1,6 +1,7 @@
 """Breadcrumbs: what the application says, and the shape that the wire wants of each type (protocol, 2.8 and 2.11)."""
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from svc.limits import TEXT_CHARS
@@ -10,6 +11,8 @@ from svc.urls import scrub
 
 CLIENT_TYPES: Final = frozenset({"custom", "log", "nav", "net", "track", "user"})
 _FIELDS: Final = frozenset({"message", "type", "level", "data"})
+_MOST_FIELDS: Final = 1_000
+"""That are looked at: a mapping of the program's own may have no end."""
 
 
 class Crumb(NamedTuple):
@@ -34,8 +37,8 @@ def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Crumb:
     data = (
         plain_object(raw) if isinstance(raw, Mapping) else {} if raw is None else plain_object({"value": raw})
     )
-    if len(given) > 4 or not _FIELDS.issuperset(given):
-        data = {**plain_object({k: v for k, v in given.items() if k not in _FIELDS}), **data}
+    if more := {key: value for key, value in islice(given.items(), _MOST_FIELDS) if key not in _FIELDS}:
+        data = {**plain_object(more), **data}
     if kind is None:
         kind = "custom"
     elif kind not in CLIENT_TYPES:

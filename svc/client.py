@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import islice
 from types import FrameType
 from typing import Any, Final, TypeVar
 
@@ -26,6 +27,7 @@ from svc.upload import Uploader
 
 VERSION: Final = "0.1.0"
 SDK: Final = f"svc-python/{VERSION}"
+_ENDINGS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -172,7 +174,7 @@ class Client:
         user: Mapping[str, Any] | None = None,
     ) -> None:
         """Capture for a hook: not what the application has captured already, nor what only ends a program."""
-        if error is None or issubclass(type(error), (KeyboardInterrupt, SystemExit, GeneratorExit)):
+        if error is None or issubclass(type(error), _ENDINGS):
             return
         if event_of(error) is None:
             self.capture(error, tags=tags, user=user)
@@ -197,7 +199,7 @@ class Client:
 
 def _fingerprint(parts: Iterable[object]) -> list[str]:
     """At most 20 parts as texts; one text is one part."""
-    return [text_of(part, 500) for part in ([parts] if isinstance(parts, str) else list(parts)[:20])]
+    return [text_of(part, 500) for part in ([parts] if isinstance(parts, str) else islice(parts, 20))]
 
 
 _OWN_FOLDER: Final = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # compared with names in code objects

@@ -1,6 +1,6 @@
 """Places in the code as the frames of section 2.7: file, function, line, column, in-app or not, source around it."""
 
-import linecache
+import contextlib
 import os
 import sys
 import sysconfig
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from svc.limits import CONTEXT_LINES
 from svc.plain import clip
 from svc.raised import Spot
+from svc.source_files import source_lines
 from svc.sources import shown
 
 _VENDOR = ("site-packages", "dist-packages")
@@ -55,7 +56,14 @@ class Framer:
 
     def frames(self, spots: Sequence[Spot]) -> list[dict[str, Any]]:
         """Frames in the order of the places. A place that was met before gives the same object again."""
-        return [self._met.get((spot, spot.code.co_filename)) or self._meet(spot) for spot in spots]
+        return [self._shown(spot) for spot in spots]
+
+    def _shown(self, spot: Spot) -> dict[str, Any]:
+        """A code object may be made by hand, of anything: what can't be read costs a frame and not the event."""
+        try:
+            return self._met.get((spot, spot.code.co_filename)) or self._meet(spot)
+        except Exception:
+            return {"function": "<unreadable>", "file": "<unreadable>", "line": spot.line, "inApp": False}
 
     def _meet(self, spot: Spot) -> dict[str, Any]:
         """Remember the frame. Code objects of different files can be equal: the file is part of the key."""
@@ -75,7 +83,7 @@ class Framer:
         }
         if place.absolute is not None:
             frame["absolutePath"] = place.absolute
-        lines = linecache.getlines(code.co_filename)
+        lines = source_lines(code.co_filename)
         if (column := _column(spot, lines)) is not None:
             frame["column"] = column
         if self._source and lines:
@@ -144,7 +152,9 @@ class Framer:
 
 
 def _folder(path: str) -> str:
-    return os.path.abspath(path).replace("\\", "/").rstrip("/") + "/"  # noqa: PTH100  # no Path: this must not resolve links
+    with contextlib.suppress(OSError):  # where the working directory is gone
+        path = os.path.abspath(path)  # noqa: PTH100  # no Path: this must not resolve links
+    return path.replace("\\", "/").rstrip("/") + "/"
 
 
 def _library_folders() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from svc.plain import text_of
@@ -41,7 +42,7 @@ def link_hashes(link_by: Mapping[Any, Any]) -> dict[str, str]:
     A value that is nothing after normalisation is left out: its hash would link all strangers who left the field empty.
     """
     hashes = {}
-    for key, value in list(link_by.items())[:_MAX_KEYS]:
+    for key, value in islice(link_by.items(), _MAX_KEYS):
         if value is None:
             continue
         name = text_of(key, 64)

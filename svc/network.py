@@ -51,8 +51,8 @@ class Network:
 
     def _begun(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def putrequest(connection: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
-            if not getattr(connection, "svc_silent", False):
-                with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):
+                if not getattr(connection, "svc_silent", False):
                     setattr(connection, _ROUND, (method, _whole_url(connection, url), time.perf_counter()))
             return original(connection, method, url, *args, **kwargs)
 
@@ -75,17 +75,18 @@ class Network:
             except Exception:
                 self._ended(connection, None)
                 raise
-            self._ended(connection, response.status)
+            self._ended(connection, response)
             return response
 
         return getresponse
 
-    def _ended(self, connection: Any, status: int | None) -> None:
-        begun = getattr(connection, _ROUND, None)
-        if begun is not None:
-            setattr(connection, _ROUND, None)
-            method, url, started = begun
-            with contextlib.suppress(Exception):
+    def _ended(self, connection: Any, response: Any) -> None:
+        with contextlib.suppress(Exception):
+            begun = getattr(connection, _ROUND, None)
+            if begun is not None:
+                setattr(connection, _ROUND, None)
+                method, url, started = begun
+                status = None if response is None else response.status
                 leave_breadcrumb(self._current(), method, url, started, status)
 
 

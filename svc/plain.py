@@ -6,7 +6,8 @@ A value without a JSON form becomes its `repr`. Nothing here raises, whatever `_
 import json
 import math
 import re
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from svc.limits import TEXT_CHARS
@@ -15,8 +16,18 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SAFE_INTEGER = 1 << 63
 _DEPTH = 5
 _ITEMS = 50
+_LARGE = 1_000
+_CONTAINERS = frozenset({list, tuple, dict, set, frozenset})
 _CHARS = 8_192
 """Of one value with everything in it: a breadcrumb is a note, not a dump."""
+
+
+_TYPE_NAME = type.__dict__["__name__"]
+
+
+def type_name(value: object) -> str:
+    """The name of the value's class, as the interpreter has it: a metaclass may give another, or fail."""
+    return clip(_TYPE_NAME.__get__(type(value)), 200)
 
 
 def clip(text: str, limit: int = TEXT_CHARS) -> str:
@@ -28,10 +39,26 @@ def text_of(value: object, limit: int = TEXT_CHARS) -> str:
     """The value as text: a string as it is, anything else by `str`, then `repr`, then its type's name."""
     if type(value) is str:
         return clip(value, limit)
+    if (large := _large(value)) is not None:
+        return clip(large, limit)
     try:
-        return clip(str(value), limit)
+        return clip(_exact(str(value)), limit)
     except Exception:
         return clip(_repr(value), limit)
+
+
+def _exact(text: str) -> str:
+    """The same text as a `str` and nothing more: a subclass may have a length and slices of its own."""
+    return str.__getitem__(text, slice(None))
+
+
+def _large(value: object) -> str | None:
+    """In place of the whole text of a large value, which would take its size several times over, only to be cut."""
+    if type(value) in {bytes, bytearray}:
+        return repr(value[:TEXT_CHARS])  # type: ignore[index]
+    if type(value) in _CONTAINERS and len(value) > _LARGE:  # type: ignore[arg-type]
+        return f"<{type_name(value)} of {len(value)} items>"  # type: ignore[arg-type]
+    return None
 
 
 def plain(value: object) -> Any:
@@ -78,16 +105,21 @@ class _Plainer:
     def of(self, value: object, depth: int) -> Any:
         if value is None or value is True or value is False:
             return value
+        try:
+            return self._read(value, depth)
+        except Exception:
+            return self._text(f"<unreadable {type_name(value)}>")
+
+    def _read(self, value: object, depth: int) -> Any:
         if isinstance(value, (int, float)):
             return _number(value)
         if depth < _DEPTH:
-            try:
-                if isinstance(value, Mapping):
-                    return self._mapping(value, depth)
-                if isinstance(value, (list, tuple, set, frozenset)):
-                    return self._list(list(value), depth)
-            except Exception:
-                return self._text(f"<unreadable {type(value).__name__}>")
+            if isinstance(value, Mapping):
+                return self._mapping(value, depth)
+            if isinstance(value, (list, tuple, set, frozenset)):
+                return self._list(value, depth)
+        elif type(value) in _CONTAINERS:
+            return self._text(_deep_repr(value))
         return self._text(text_of(value) if isinstance(value, str) else _repr(value))
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
@@ -99,7 +131,7 @@ class _Plainer:
             made[self._text(text_of(key, 200))] = self.of(item, depth + 1)
         return made
 
-    def _list(self, items: list[Any], depth: int) -> list[Any]:
+    def _list(self, items: Iterable[Any], depth: int) -> list[Any]:
         made: list[Any] = []
         for item in items:
             if len(made) >= _ITEMS or self._chars <= 0:
@@ -114,11 +146,18 @@ class _Plainer:
         return text
 
 
+def _deep_repr(value: object) -> str:
+    """Of a container that lies too deep: its outermost items, however many more there are."""
+    brief = reprlib.Repr()
+    brief.maxlevel, brief.maxstring, brief.maxother = 2, TEXT_CHARS, TEXT_CHARS
+    return brief.repr(value)
+
+
 def _repr(value: object) -> str:
     try:
-        return clip(repr(value))
+        return clip(_large(value) or _exact(repr(value)))
     except Exception:
-        return f"<unprintable {type(value).__name__}>"
+        return f"<unprintable {type_name(value)}>"
 
 
 def encode(value: object) -> bytes:

@@ -4,16 +4,19 @@ Only what can change or vanish is read here. Code objects cannot, so the reading
 is left to `frames`, away from the application's thread.
 """
 
+import contextlib
 import linecache
 from collections import deque
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
+from svc.exceptions import members_of, name_of, notes_of, origin_of, traceback_of
 from svc.limits import CAUSES, FRAMES, MESSAGE_CHARS
 from svc.plain import clip, text_of
 
 _HALF = FRAMES // 2
 _GROUP_MEMBERS = 10
+_NOTES = 20
 
 
 class Spot(NamedTuple):
@@ -43,36 +46,18 @@ def chain(error: BaseException, caller: FrameType | None = None) -> list[Raised]
     current: BaseException | None = error
     while current is not None and id(current) not in seen and len(links) <= CAUSES:
         seen.add(id(current))
-        links.append(Raised(_name(current), _message(current), _spots(current.__traceback__)))
-        current = _next(current)
+        links.append(Raised(name_of(current), _message(current), _spots(traceback_of(current))))
+        current = origin_of(current)
     if not links[0].spots and caller is not None:
         links[0] = links[0]._replace(spots=_stack(caller))
     return links
 
 
-def _next(error: BaseException) -> BaseException | None:
-    """A group continues with its first member, which says what happened; others as Python would print them."""
-    if isinstance(error, BaseExceptionGroup):
-        return error.exceptions[0]
-    if error.__cause__ is not None:
-        return error.__cause__
-    return None if error.__suppress_context__ else error.__context__
-
-
-def _name(error: BaseException) -> str:
-    return clip(type(error).__name__, 200)
-
-
 def _message(error: BaseException) -> str:
     """What the exception says, the notes added to it (PEP 678), and of a group what its members say."""
     lines = [text_of(error, MESSAGE_CHARS)]
-    notes = getattr(error, "__notes__", None)
-    if isinstance(notes, (list, tuple)):
-        lines += [text_of(note) for note in notes[:20]]
-    if isinstance(error, BaseExceptionGroup):
-        lines += [
-            f"- {_name(member)}: {text_of(member, 500)}" for member in error.exceptions[:_GROUP_MEMBERS]
-        ]
+    lines += [text_of(note) for note in notes_of(error, _NOTES)]
+    lines += [f"- {name_of(member)}: {text_of(member, 500)}" for member in members_of(error, _GROUP_MEMBERS)]
     return clip("\n".join(lines), MESSAGE_CHARS)
 
 
@@ -96,10 +81,12 @@ def _stack(frame: FrameType | None) -> list[Spot]:
 
 
 def _spot(frame: FrameType, line: int | None, instruction: int) -> Spot:
+    # The names of a module are a `dict`, but it may be of a class of its own: nothing of that is asked.
     code, names = frame.f_code, frame.f_globals
-    if code.co_filename not in linecache.cache and "__loader__" in names:
-        linecache.lazycache(code.co_filename, names)
-    module = names.get("__name__")
+    if code.co_filename not in linecache.cache and dict.__contains__(names, "__loader__"):
+        with contextlib.suppress(Exception):
+            linecache.lazycache(code.co_filename, names)
+    module = dict.get(names, "__name__")
     return Spot(
         code,
         max(1, line or code.co_firstlineno or 1),

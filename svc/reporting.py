@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from svc.client import Client, application_frame
+from svc.exceptions import is_exception, traceback_of
 from svc.hooks import Hooks
 from svc.notices import Notices
 from svc.options import resolve
@@ -94,10 +95,10 @@ def capture_exception(
         return None
     if error is None:
         error = sys.exc_info()[1]
-    if not isinstance(error, BaseException):
+    if error is None or not is_exception(error):
         _State.notices.once("capture_exception", "capture_exception takes an exception; there was none")
         return None
-    caller = application_frame() if error.__traceback__ is None else None
+    caller = application_frame() if traceback_of(error) is None else None
     return client.capture(error, tags=tags, user=user, fingerprint=fingerprint, caller=caller)
 
 

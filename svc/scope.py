@@ -4,18 +4,21 @@ import threading
 from collections import Counter, deque
 from collections.abc import Mapping
 from contextvars import ContextVar
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from svc.breadcrumbs import Crumb
 from svc.limits import BREADCRUMBS, TAG_KEY_CHARS, TAG_KEYS, TAG_VALUE_CHARS
 from svc.links import link_hashes
 from svc.notices import Notices
-from svc.plain import clip, text_of
+from svc.plain import clip, text_of, type_name
 
 _LIMITS = {
     "clippedTags": f"{TAG_KEY_CHARS} chars a key, {TAG_VALUE_CHARS} a value",
     "droppedTags": f"{TAG_KEYS} keys an event",
 }
+_MOST_FIELDS = 1_000
+"""That are looked at: a mapping of the program's own may have no end."""
 _USER_FIELDS = frozenset({"id", "name", "anonymous", "linkBy", "link_by"})
 
 
@@ -62,7 +65,7 @@ class Ambient:
         Raises TypeError for what can't be one, and whatever a hostile mapping raises.
         """
         if not hasattr(user, "get"):
-            raise TypeError(f"a user is a mapping such as {{'id': '42'}}, not {type(user).__name__}")
+            raise TypeError(f"a user is a mapping such as {{'id': '42'}}, not {type_name(user)}")
         made: dict[str, Any] = {}
         for key in ("id", "name"):
             if user.get(key) is not None:
@@ -72,7 +75,7 @@ class Ambient:
         link_by = user.get("linkBy", user.get("link_by"))
         if isinstance(link_by, Mapping) and self._identity and (hashes := link_hashes(link_by)):
             made["linkHashes"] = hashes
-        if not _USER_FIELDS.issuperset(user):
+        if any(field not in _USER_FIELDS for field in islice(user, _MOST_FIELDS)):
             self._notices.once(
                 "user", "set_user takes id, name, anonymous and linkBy; other fields are left out"
             )
@@ -131,9 +134,9 @@ OF_REQUEST: Final[ContextVar[tuple[Ambient, Ambient] | None]] = ContextVar("svc_
 def _merged(tags: Mapping[str, str], more: Mapping[str, object]) -> tuple[dict[str, str], Counter[str]]:
     """Tags with more over them, and how many were clipped and dropped for it."""
     if not hasattr(more, "items"):
-        raise TypeError(f"tags are a mapping such as {{'plan': 'pro'}}, not {type(more).__name__}")
+        raise TypeError(f"tags are a mapping such as {{'plan': 'pro'}}, not {type_name(more)}")
     merged, cuts = dict(tags), Counter[str]()
-    for key, value in more.items():
+    for key, value in islice(more.items(), _MOST_FIELDS):
         name = key if type(key) is str else text_of(key)
         text = value if type(value) is str else text_of(value)
         if len(name) > TAG_KEY_CHARS or len(text) > TAG_VALUE_CHARS:

@@ -7,6 +7,7 @@ power. Programs may share a directory; what two of them send twice, the server k
 import contextlib
 import json
 import os
+import stat
 import threading
 import time
 from collections.abc import Iterable
@@ -34,15 +35,21 @@ class Spool:
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             for entry in sorted(os.scandir(self._directory), key=lambda entry: entry.name):
-                size = entry.stat().st_size
-                if entry.name.endswith(_SUFFIX):
-                    self._grow(entry.name.removesuffix(_SUFFIX), size)
-                elif entry.name.endswith(_ASIDE) and time.time() - entry.stat().st_mtime > _STALE_SECONDS:
-                    Path(entry.path).unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):  # another program has just sent it
+                    self._find(entry)
         except OSError:
             return False
         self._left = list(self._sizes)
         return True
+
+    def _find(self, entry: os.DirEntry[str]) -> None:
+        status = entry.stat(follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode):  # to read a FIFO would be to wait for ever
+            return
+        if entry.name.endswith(_SUFFIX):
+            self._grow(entry.name.removesuffix(_SUFFIX), status.st_size)
+        elif entry.name.endswith(_ASIDE) and time.time() - status.st_mtime > _STALE_SECONDS:
+            Path(entry.path).unlink(missing_ok=True)
 
     def _grow(self, event_id: str, size: int) -> None:
         self._sizes[event_id] = size

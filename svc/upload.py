@@ -3,87 +3,26 @@
 import contextlib
 import gzip
 import http.client
-import selectors
-import socket
-import ssl
 import threading
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 from urllib.parse import urlsplit
 
 from svc.answers import MAX_ANSWER_BYTES, Answer, understand
+from svc.connection import Connection, connection_to
 
 _WORTH_ZIPPING: Final = 1_024
 _LEVEL: Final = 5
 _PATH: Final = "/v1/events:batch"
 
 
-class Response(Protocol):
-    """What is used of `http.client.HTTPResponse`."""
-
-    status: int
-    headers: http.client.HTTPMessage
-    will_close: bool
-
-    def read(self, amount: int) -> bytes: ...  # noqa: D102
-
-
-class Connection(Protocol):
-    """What is used of `http.client.HTTPConnection`."""
-
-    timeout: float | None
-
-    def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> None: ...  # noqa: D102
-    def getresponse(self) -> Response: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-
-
-class SilentHttp(http.client.HTTPConnection):
-    """A connection of the library's own, which leaves no breadcrumb."""
-
-    svc_silent = True
-
-
-class SilentHttps(http.client.HTTPSConnection):
-    """The same over TLS, checked against the system's authorities (or those named by SSL_CERT_FILE)."""
-
-    svc_silent = True
-
-
-def connect(url: str, timeout: float) -> Connection:
-    """A connection to the host of `url`, not opened yet."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme == "https":
-        return SilentHttps(host, parts.port, timeout=timeout, context=ssl.create_default_context())
-    return SilentHttp(host, parts.port, timeout=timeout)
-
-
-def _was_closed(connection: Connection) -> bool:
-    """Whether the server has hung up on a kept connection: between requests it has nothing else to say."""
-    opened: socket.socket | None = getattr(connection, "sock", None)
-    if opened is None:
-        return False
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(opened, selectors.EVENT_READ)
-        return bool(waiting.select(0))
-
-
 class Uploader:
     """Posts batches, one at a time; `post` never raises for anything that network or server do."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        sdk: str,
-        timeout: float = 10.0,
-        connect: Callable[[str, float], Connection] = connect,
-    ) -> None:
+    def __init__(self, url: str, token: str, sdk: str, timeout: float = 10.0) -> None:
         self._url = url
         self._path = urlsplit(url).path.rstrip("/") + _PATH
         self._timeout = timeout
-        self._connect = connect
         self._connection: Connection | None = None
         self._lock = threading.Lock()
         self._headers = {
@@ -93,7 +32,10 @@ class Uploader:
         }
 
     def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer:
-        """Send encoded events as one batch and wait for its answer; silence, errors and garbage are `status` 0."""
+        """Send encoded events as one batch and wait for its answer; silence, errors and garbage are `status` 0.
+
+        From connecting to the answer's last byte it takes at most the uploader's `timeout`, or this one if it is shorter.
+        """
         body = b'{"events":[' + b",".join(events) + b"]}"
         headers = self._headers
         if len(body) >= _WORTH_ZIPPING:
@@ -108,13 +50,11 @@ class Uploader:
 
     def _exchange(self, body: bytes, headers: dict[str, str], sent: int, timeout: float | None) -> Answer:
         allowed = self._timeout if timeout is None else min(timeout, self._timeout)
-        if self._connection is None or _was_closed(self._connection):
+        if self._connection is None or self._connection.was_closed():
             self._drop()
-            self._connection = self._connect(self._url, allowed)
+            self._connection = connection_to(self._url)
         connection = self._connection
-        connection.timeout = allowed
-        if (opened := getattr(connection, "sock", None)) is not None:
-            opened.settimeout(allowed)
+        connection.allow(allowed)
         connection.request("POST", self._path, body, headers)
         response = connection.getresponse()
         content = response.read(MAX_ANSWER_BYTES)

@@ -1,5 +1,6 @@
 """The queue on disk: nothing is lost with the process, nothing grows for ever."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,14 @@ def test_torn_and_foreign_files_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(b"not ours")
     assert opened(tmp_path).take(10) == [("good", b'{"id":"good"}')]
     assert names(tmp_path) == ["fresh.part", "good.json", "notes.txt"]
+
+
+def test_what_is_no_regular_file_is_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.json")
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    spool = Spool(str(tmp_path), 1_000)
+    assert spool.open()
+    assert not spool.left()
 
 
 def test_directory_is_bounded(tmp_path: Path) -> None:

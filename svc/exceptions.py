@@ -1,0 +1,69 @@
+"""Attributes of an exception, read so that a class which gives them in its own way costs only what it spoils."""
+
+from collections.abc import Iterable
+from itertools import islice
+from types import TracebackType
+from typing import Any, Final
+
+from svc.plain import type_name
+
+_OWN: Final[dict[str, Any]] = {name: BaseException.__dict__[name] for name in ("__cause__", "__context__")}
+_TRACEBACK: Final[Any] = BaseException.__dict__["__traceback__"]
+_MEMBERS: Final[Any] = BaseExceptionGroup.__dict__["exceptions"]
+
+
+def is_exception(value: object, kind: type[BaseException] = BaseException) -> bool:
+    """`isinstance` without the object's own `__class__`, which may raise or lie."""
+    return issubclass(type(value), kind)
+
+
+def _attribute(error: BaseException, name: str) -> Any:
+    """What the class gives; where that raises, what the interpreter has put there."""
+    try:
+        return getattr(error, name)
+    except Exception:
+        return _OWN[name].__get__(error)
+
+
+def traceback_of(error: BaseException) -> TracebackType | None:
+    """The exception's traceback, if it has one."""
+    found: TracebackType | None = _TRACEBACK.__get__(error)
+    return found
+
+
+def origin_of(error: BaseException) -> BaseException | None:
+    """What led to it: a group's first member, which says what happened; of others what Python would print."""
+    if members := members_of(error, 1):
+        return members[0]
+    cause = _attribute(error, "__cause__")
+    if cause is None and not _hides_context(error):
+        cause = _attribute(error, "__context__")
+    return cause if is_exception(cause) else None
+
+
+def _hides_context(error: BaseException) -> bool:
+    try:
+        return bool(error.__suppress_context__)
+    except Exception:
+        return False
+
+
+def members_of(error: BaseException, count: int) -> list[BaseException]:
+    """The first members of a group; of anything else none."""
+    if not is_exception(error, BaseExceptionGroup):
+        return []
+    return [member for member in islice(_MEMBERS.__get__(error), count) if is_exception(member)]
+
+
+def notes_of(error: BaseException, count: int) -> list[object]:
+    """The first notes that were added to it (PEP 678)."""
+    try:
+        notes: Iterable[object] = getattr(error, "__notes__", ())
+        return list(islice(notes, count)) if isinstance(notes, (list, tuple)) else []
+    except Exception:
+        return []
+
+
+def name_of(error: BaseException) -> str:
+    """The name of its class."""
+    return type_name(error)
