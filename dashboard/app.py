@@ -49,7 +49,7 @@ def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
         ],
         client_max_size=MAX_BODY_BYTES,
     )
-    health = Health()
+    health = Health(settings.instance)
     probes.watch_projects(health, parts)
     app[STATE] = State(
         settings,

@@ -24,13 +24,6 @@ class Alive(Struct, frozen=True):
     alive: bool = True
 
 
-class Readiness(Struct, frozen=True):
-    """Body of `readyz`: whether the process may be used, and its parts by name."""
-
-    ready: bool
-    parts: dict[str, Part]
-
-
 async def healthz(_request: web.Request) -> web.Response:
     """The process answers."""
     return json_answer(Alive())
@@ -38,9 +31,8 @@ async def healthz(_request: web.Request) -> web.Response:
 
 async def readyz(request: web.Request) -> web.Response:
     """503 until every part works."""
-    health = state_of(request).health
-    ready = health.ready
-    return json_answer(Readiness(ready, health.parts()), 200 if ready else 503)
+    readiness = state_of(request).health.readiness()
+    return json_answer(readiness, 200 if readiness.ready else 503)
 
 
 async def metrics(request: web.Request) -> web.Response:

@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 from aiohttp import web
-from msgspec import Struct
 
 from edge import answers
 from edge.body import SlowBody
@@ -17,7 +16,7 @@ from edge.metrics import Metrics
 from edge.openapi import document
 from edge.server import EdgeServer
 from schemas.errors import WireError
-from schemas.health import Health, Part
+from schemas.health import Health
 
 log = logging.getLogger(__name__)
 
@@ -27,13 +26,6 @@ SINGLE_PATH: Final = "/v1/events"
 BATCH_PATH: Final = "/v1/events:batch"
 OPENAPI_PATH: Final = "/v1/openapi.json"
 _UNKNOWN: Final = "unknown"
-
-
-class Readiness(Struct, frozen=True):
-    """Body of readyz."""
-
-    ready: bool
-    parts: dict[str, Part]
 
 
 class App:
@@ -107,9 +99,8 @@ class App:
         return answers.document(b'{"alive":true}')
 
     async def _ready(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        ready = self._health.ready
-        body = msgspec.json.encode(Readiness(ready, self._health.parts()))
-        return answers.document(body, status=200 if ready else 503)
+        readiness = self._health.readiness()
+        return answers.document(msgspec.json.encode(readiness), status=200 if readiness.ready else 503)
 
     async def _measure(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
         return answers.document(self._metrics.page(), "text/plain; version=0.0.4; charset=utf-8")

@@ -53,7 +53,7 @@ class Worker:
         self._settings = settings
         self._listener = listener
         self._root = Path(settings.data_dir) / "edge"
-        self.health = Health()
+        self.health = Health(settings.instance)
         self._tasks: list[asyncio.Task[None]] = []
         self.failed = False
 
@@ -196,21 +196,6 @@ async def serve(
     await stopping.wait()
     await worker.stop()
     return not worker.failed
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that several processes may have, each with a queue of its own. Raises OSError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    try:
-        listener.bind((host, port))
-    except OSError:
-        listener.close()
-        raise
-    listener.setblocking(False)
-    return listener
 
 
 def raise_file_limit() -> None:

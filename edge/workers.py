@@ -1,5 +1,7 @@
 """Several workers on one port: each has a socket of its own (SO_REUSEPORT), and one that dies is replaced.
 
+No other edge may share the port: the address is claimed before the first socket is bound.
+
 The supervisor keeps the sockets, so that connections which wait for a dead worker are served by its successor.
 """
 
@@ -18,9 +20,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final
 
+from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.quiet import repeat_rarely
-from edge.worker import listen, raise_file_limit, serve
+from edge.worker import raise_file_limit, serve
 from schemas import logs, loops
 from schemas.payload import look_in
 from schemas.settings import EdgeSettings
@@ -48,22 +51,30 @@ def run(settings: EdgeSettings) -> None:
             pass
     except OSError as error:
         raise CannotStart(f"SVC_DATA_DIR: can't write to {folder}: {error.strerror}") from None
+    claimed, listener = open_address(settings.ingest_host, settings.ingest_port)
+    with claimed:
+        if settings.edge_workers == 1:
+            _exit(loops.run(serve(settings, listener)))
+        else:
+            _Supervisor(settings, listener).run()
+
+
+def open_address(
+    host: str, port: int, patience: float = PATIENCE_SECONDS
+) -> tuple[socket.socket, socket.socket]:
+    """A claim on the address, to be kept, and a first listener. Raises CannotStart."""
     try:
-        listener = listen(settings.ingest_host, settings.ingest_port)
+        claimed = claim(host, port, patience)
+        return claimed, new_listener(host, port, shared=True)
     except OSError as error:
-        address = f"{settings.ingest_host}:{settings.ingest_port}"
-        raise CannotStart(f"can't listen on {address}: {error.strerror or error}") from None
-    if settings.edge_workers == 1:
-        _exit(loops.run(serve(settings, listener)))
-    else:
-        _Supervisor(settings, listener).run()
+        raise CannotStart(f"can't listen on {host}:{port}: {error.strerror or error}") from None
 
 
 class _Supervisor:
     def __init__(self, settings: EdgeSettings, first: socket.socket) -> None:
         self._settings = settings
         host, port = first.getsockname()[:2]
-        others = [listen(host, port) for _ in range(settings.edge_workers - 1)]
+        others = [new_listener(host, port, shared=True) for _ in range(settings.edge_workers - 1)]
         self._listeners = [first, *others]
         self._workers: list[BaseProcess] = []
         self._started: list[float] = []

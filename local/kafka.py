@@ -10,7 +10,7 @@ from local.errors import StartError
 from local.java import find_java
 from local.kafka_command import format_data, kafka_command
 from local.kafka_config import properties
-from local.kafka_probe import brokers
+from local.kafka_probe import cluster_at
 from local.ports import kept_ports
 from local.process import await_ready, end, spawn, sweep
 
@@ -59,8 +59,17 @@ class LocalKafka:
         return kafka_command(java, jars, ["kafka.Kafka", str(config)], self.heap_mb, extra)
 
     def ready(self) -> bool:
-        """True when the broker lists itself."""
-        return brokers(self._ports["broker"]) > 0
+        """True when the broker lists itself and is of our cluster: another one may have got the port first."""
+        found = cluster_at(self._ports["broker"])
+        return found is not None and found.brokers > 0 and found.id == self._cluster_id()
+
+    def _cluster_id(self) -> str | None:
+        """What the data directory was formatted with; None before."""
+        try:
+            lines = (self.directory / "data" / "meta.properties").read_text().splitlines()
+        except FileNotFoundError:
+            return None
+        return next((line.partition("=")[2] for line in lines if line.startswith("cluster.id=")), None)
 
     def start(self, timeout: float = 60) -> "LocalKafka":
         """Start the broker and wait until it is ready. Raises StartError, MissingProgram or DownloadError."""

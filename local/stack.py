@@ -117,13 +117,14 @@ class Stack:
 
     def _ours(self, name: str, address: str = "", *, once: bool = False) -> Child:
         command = [sys.executable, "-m", "local.command", name]
-        ready: Callable[[], bool] = partial(is_ready, address)
+        instance = secrets.token_hex(8)
+        ready: Callable[[], bool] = partial(is_ready, address, instance)
         return Child(
             name,
             lambda: command,
             self._log(name),
             ready,
-            self.environ,
+            overlaid(self.environ, {"SVC_INSTANCE": instance}),
             once=once,
             start_seconds=PROCESS_SECONDS,
         )

@@ -35,7 +35,7 @@ class WorkerFailed(Exception):
 
 async def run(settings: ProcessorsSettings, stop: asyncio.Event) -> None:
     """Work until `stop` is set. Raises WorkerFailed."""
-    health, registry = Health(), CollectorRegistry()
+    health, registry = Health(settings.instance), CollectorRegistry()
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     health.set("kafka", ok=False, detail="connecting")

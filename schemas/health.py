@@ -12,10 +12,22 @@ class Part(Struct, frozen=True):
     detail: str = ""
 
 
-class Health:
-    """The named parts of a process. A part is set by its owner, or asked through a probe at each look."""
+class Readiness(Struct, frozen=True, omit_defaults=True):
+    """Body of `readyz`: whether the process may be used, its parts by name, and the word by which its starter knows it."""
 
-    def __init__(self) -> None:
+    ready: bool
+    parts: dict[str, Part]
+    instance: str = ""
+
+
+class Health:
+    """The named parts of a process. A part is set by its owner, or asked through a probe at each look.
+
+    `instance` is `SVC_INSTANCE`: what listens on a port need not be what was started for it.
+    """
+
+    def __init__(self, instance: str = "") -> None:
+        self._instance = instance
         self._parts: dict[str, Part] = {}
         self._probes: dict[str, Callable[[], Part]] = {}
 
@@ -36,3 +48,7 @@ class Health:
         """Whether every part works; a process without a part isn't ready yet."""
         parts = self.parts()
         return bool(parts) and all(part.ok for part in parts.values())
+
+    def readiness(self) -> Readiness:
+        """What `readyz` answers, with 200 or 503."""
+        return Readiness(self.ready, self.parts(), self._instance)

@@ -34,6 +34,9 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
     ] = "info"
+    instance: Annotated[
+        str, Meta(description="a word that readyz repeats, by which `svc up` knows its own processes")
+    ] = ""
     payload_dictionaries: Annotated[
         str, Meta(description="folder of this deployment's own payload dictionaries; unset: only the shipped")
     ] = ""

@@ -5,14 +5,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from schemas.health import Health, Part
-
-
-class Readiness(msgspec.Struct, frozen=True):
-    """Body of `readyz`: whether the process may be used, and its parts by name."""
-
-    ready: bool
-    parts: dict[str, Part]
+from schemas.health import Health
 
 
 def health_app(health: Health, registry: CollectorRegistry) -> web.Application:
@@ -22,7 +15,7 @@ def health_app(health: Health, registry: CollectorRegistry) -> web.Application:
         return web.json_response({"alive": True})
 
     async def readyz(_request: web.Request) -> web.Response:
-        readiness = Readiness(ready=health.ready, parts=health.parts())
+        readiness = health.readiness()
         return web.Response(
             body=msgspec.json.encode(readiness),
             content_type="application/json",

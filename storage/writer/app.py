@@ -35,7 +35,11 @@ async def run(settings: WriterSettings) -> None:
     # Tens of thousands of objects a second live until their block is inserted: looked through seldom, and modules never.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-    health, metrics, registry = Health(), WriterMetrics(CollectorRegistry()), ProjectRegistry()
+    health, metrics, registry = (
+        Health(settings.instance),
+        WriterMetrics(CollectorRegistry()),
+        ProjectRegistry(),
+    )
     pace = Pace(
         block_rows=settings.writer_block_rows,
         block_bytes=_BLOCK_BYTES,

@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edge.worker import Worker, listen
+from edge.address import new_listener
+from edge.worker import Worker
 from local.ports import free_port
 from schemas.projects import Project
 from schemas.settings import EdgeSettings
@@ -21,7 +22,7 @@ async def worker(tmp_path: Path) -> Worker:
     settings = EdgeSettings(
         data_dir=str(tmp_path), kafka_bootstrap=f"127.0.0.1:{free_port()}", edge_drain_seconds=0.001
     )
-    made = Worker(settings, listen("127.0.0.1", 0))
+    made = Worker(settings, new_listener("127.0.0.1", 0, shared=True))
     await made.start()
     return made
 
@@ -48,7 +49,7 @@ async def test_stopping_goes_on_after_a_step_that_fails(
     assert "this part is broken" in caplog.text
     assert part == "_outcomes" or list((tmp_path / "edge" / "spool").glob("*/outcomes.json"))
     # The folder is free again: another worker may have it.
-    second = Worker(worker._settings, listen("127.0.0.1", 0))
+    second = Worker(worker._settings, new_listener("127.0.0.1", 0, shared=True))
     await second.start()
     assert second._slot.number == worker._slot.number
     await second.stop()

@@ -255,3 +255,14 @@ async def test_ten_thousand_idle_connections_leave_the_edge_serving(place: Place
             with suppress(ConnectionError):
                 await writer.wait_closed()
         assert await post(session, edge, encoded(), headers(place.project)) == 202
+
+
+async def test_edge_of_another_deployment_can_not_share_the_port(place: Place, tmp_path: Path) -> None:
+    async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path / "one", workers=2)) as edge:
+        other = EdgeProcess(
+            place.bootstrap, place.prefix, tmp_path / "two", workers=2, ingest_port=str(edge.port)
+        )
+        other.start()
+        assert await other.wait() == 1
+        assert other.log.startswith(f"can't listen on 127.0.0.1:{edge.port}: ")
+        assert other.log.count("\n") == 1

@@ -86,6 +86,15 @@ async def test_broker_on_the_same_data_may_get_another_port(kafka: LocalKafka) -
         await asyncio.to_thread(moved.stop)
 
 
+def test_broker_is_not_ready_because_another_answers_on_its_port(kafka: LocalKafka, tmp_path: Path) -> None:
+    other = LocalKafka(tmp_path / "other", CACHE)
+    # As where both chose their ports before either listened.
+    other._ports = kafka._ports
+    other.prepare()
+    assert kafka.ready()
+    assert not other.ready()
+
+
 def test_overrides_reach_the_broker(tmp_path: Path) -> None:
     broker = LocalKafka(tmp_path, CACHE, overrides={"num.partitions": "3"})
     broker.prepare()
