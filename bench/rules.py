@@ -9,6 +9,7 @@ from time import process_time
 import click
 import msgspec
 
+from grouping.checks import MAX_PATTERNS, MAX_TERMS
 from local.batches import read_lines
 from local.sample_events import FILE
 from processors.grouping import Grouper
@@ -50,6 +51,13 @@ MARKS = [
         ]
     )
 ]
+AT_THE_LIMITS = [
+    *[
+        GroupingRule(f"match {n}", f"type:[a{n},b{n},c{n}] file:*report{n}*", fingerprint=("x",))
+        for n in range(MAX_TERMS // 4)
+    ],
+    GroupingRule("marks", "", not_in_app=tuple(f"*/vendor{n}/*" for n in range(MAX_PATTERNS))),
+]
 SETS = {
     "none": [],
     "1 match": MATCHES[:1],
@@ -57,6 +65,7 @@ SETS = {
     "5 marks": MARKS[:5],
     "10 matches": MATCHES,
     "20 rules": [*MATCHES, *MARKS],
+    "at the limits": AT_THE_LIMITS,
 }
 
 
@@ -106,9 +115,9 @@ def command(rounds: int) -> None:
     """Print a line for each set of rules."""
     costs = measure(sample_events(), rounds)
     base = costs["none"][1]
-    print(f"{'rules':12s}{'first µs':>10s}{'again µs':>10s}{'added µs':>10s}{'ratio':>8s}")
+    print(f"{'rules':14s}{'first µs':>10s}{'again µs':>10s}{'added µs':>10s}{'ratio':>8s}")
     for name, (first, again) in costs.items():
-        print(f"{name:12s}{first:10.1f}{again:10.1f}{again - base:10.1f}{again / base:8.2f}")
+        print(f"{name:14s}{first:10.1f}{again:10.1f}{again - base:10.1f}{again / base:8.2f}")
 
 
 if __name__ == "__main__":

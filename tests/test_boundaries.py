@@ -19,7 +19,7 @@ MAY_IMPORT = {
 }
 PURE = {
     "edge": ("admit", "violations", "repair", "lenient"),
-    "grouping": ("rules", "fingerprint", "trial"),
+    "grouping": ("rules", "fingerprint", "trial", "checks", "cost", "globs", "variables"),
     "processors": (
         *("dedupe", "logclock", "fold", "positions", "increments"),
         *("lifecycle", "releases", "figures", "merges", "changes"),
