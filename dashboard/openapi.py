@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from dashboard.api.operation import Nothing, Operation
+from dashboard.api.operation import KEY_HEADER, Nothing, Operation
 from dashboard.paths import API
 from dashboard.wire import json_answer
 from schemas.errors import ErrorBody, WireError
@@ -22,6 +22,13 @@ _ALWAYS: Final = (
     WireError.INTERNAL,
     WireError.UNAVAILABLE,
 )
+_KEY: Final[dict[str, Any]] = {
+    "name": KEY_HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "the same request under the same key is one change; another request under it is 409",
+}
 _IN_PATH: Final = re.compile(r"\{(\w+)\}")
 _PATH_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "project": {"type": "string", "pattern": "^[0-9]{1,10}$", "description": "a project's id"},
@@ -94,6 +101,7 @@ def _operation(operation: Operation, names: dict[type, dict[str, Any]]) -> dict[
         "parameters": [
             *_path_parameters(operation.path),
             *_query_parameters(operation.query),
+            *([_KEY] if operation.takes_key else []),
         ],
         "responses": {
             str(operation.status): {
@@ -152,6 +160,8 @@ def _errors(operation: Operation, body: dict[str, Any]) -> dict[str, Any]:
         possible.append(WireError.FORBIDDEN)
     if operation.body is not Nothing:
         possible.append(WireError.PAYLOAD_TOO_LARGE)
+    if operation.takes_key:
+        possible.append(WireError.CONFLICT)
     possible += operation.errors
     return {
         str(error.status): {

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from schemas.errors import Detail, WireError
+from schemas.idempotency import KeyReused
 from storage.commands import ChangesUnavailable
 from storage.issue_changes import ChangeRefused
 from storage.project_edits import BadChange
@@ -80,6 +81,8 @@ def refusal_of(error: Exception) -> Refused | None:
             refused = unavailable("the change was not confirmed in time: processors or Kafka don't answer")
         case ChangeRefused():
             refused = Refused(WireError.CONFLICT, sentence=str(error))
+        case KeyReused():
+            refused = Refused(WireError.CONFLICT, [Detail("Idempotency-Key", "was used for another request")])
         case BadQuery():
             refused = invalid(error.field, error.message)
         case QueryTooExpensive():

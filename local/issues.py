@@ -15,6 +15,7 @@ from dashboard.violations import detail_of
 from local.console import console, kafka_hint, need_kafka, print_json, settings_of
 from local.workspace import Workspace
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
+from schemas.idempotency import KeyReused
 from schemas.settings import MigrateSettings
 from storage.commands import ChangesUnavailable, Commands
 from storage.discards import set_discarded
@@ -55,7 +56,7 @@ def whoever() -> str:
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 by_whom = click.option("--by", default=whoever, help="Who makes the change; by default the user.")
-same_key = click.option("--key", default="", help="The same key again makes the same change once.")
+same_key = click.option("--key", default="", help="The same change under the same key is made once.")
 
 
 class Tools:
@@ -84,7 +85,7 @@ def _run(workspace: Workspace, work: Callable[[Tools], Awaitable[T]]) -> T:
 
     try:
         return asyncio.run(main())
-    except (ReadError, BadChange, ChangeRefused) as error:
+    except (ReadError, BadChange, ChangeRefused, KeyReused) as error:
         raise click.ClickException(str(error)) from None
     except ChangesUnavailable as error:
         raise click.ClickException(f"{error}; do the processors run?") from None

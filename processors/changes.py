@@ -19,6 +19,7 @@ from schemas.changes import (
     read_data,
     violations,
 )
+from schemas.idempotency import uses_known_key
 from schemas.increments import Increment
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord
 from schemas.life import MAX_COMMANDS, MAX_SIGNALS
@@ -71,8 +72,8 @@ class Changes:
         life = fold.state.life
         if offset <= life.applied:
             return
-        if command.id in life.commands:
-            # Published again as it is: the one who asks again waits for it.
+        if uses_known_key(command.id, life.commands):
+            # Published again as it is: the one who asks again waits for it, and sees there whether it asked for something else.
             self.dirty[fold.id] = fold
             return
         # Passed on again after a crash or a rebuild, it must not be made now where it was refused or passed on before.

@@ -18,7 +18,12 @@ class WireError(Enum):
     FORBIDDEN = ("forbidden", 403, False, "the session may not do this")
     NOT_FOUND = ("notFound", 404, False, "there is nothing at this path")
     METHOD_NOT_ALLOWED = ("methodNotAllowed", 405, False, "the path takes other methods, named by Allow")
-    CONFLICT = ("conflict", 409, False, "the change contradicts the present state")
+    CONFLICT = (
+        "conflict",
+        409,
+        False,
+        "the change contradicts the present state, or its Idempotency-Key was used for another request",
+    )
     PAYLOAD_TOO_LARGE = ("payloadTooLarge", 413, False, "the decoded body is larger than 1,048,576 bytes")
     RATE_LIMITED = (
         "rateLimited",

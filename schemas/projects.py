@@ -15,7 +15,7 @@ DEFAULT_RETENTION_DAYS = 90
 class Token(Struct, frozen=True, rename="camel"):
     """A project token. It is public by design (protocol, section 5): it travels in client builds.
 
-    `made_for` tells the request that it was made for, where that can be asked again: it must make no second one.
+    `made_for` names the request that it was made for (`schemas.idempotency`), where that can be asked again: it must make no second one.
     """
 
     token: str
@@ -63,6 +63,8 @@ class Project(Struct, frozen=True, rename="camel"):
     discarded: tuple[str, ...] = ()
     """Fingerprints whose new events are dropped before they are stored or counted."""
     saved_views: tuple[SavedView, ...] = ()
+    requests: tuple[str, ...] = ()
+    """Names of the last changes that were asked for under an `Idempotency-Key` (`schemas.idempotency`)."""
 
     @property
     def number(self) -> int:

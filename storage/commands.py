@@ -9,6 +9,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from schemas.idempotency import is_repeat
 from schemas.issues import Command, DeltaRecord, IssueRecord, decode_issue, encode_json
 from schemas.kafka import calm, client_options, name_of
 from schemas.settings import KafkaSettings
@@ -36,7 +37,7 @@ class Commands:
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
         """Send commands, one an issue; by issue, its record once the command is in and nothing of it is under way.
 
-        Raises ChangesUnavailable after the deadline.
+        Raises ChangesUnavailable after the deadline, and KeyReused where a key was used for another command of its issue.
         """
         try:
             async with asyncio.timeout(self._deadline):
@@ -137,6 +138,11 @@ async def _effects(consumer: AIOKafkaConsumer, commands: dict[str, Command]) -> 
 
 
 def is_done(state: IssueRecord, command: str) -> bool:
-    """Whether a command is in, and no other issue has yet to answer what it asked."""
+    """Whether a command is in, and no other issue has yet to answer what it asked.
+
+    Raises KeyReused where another command is in under its key.
+    """
     life = state.life
-    return command in life.commands and not any(asked.command == command for asked in life.pending.values())
+    return is_repeat(command, life.commands) and not any(
+        asked.command == command for asked in life.pending.values()
+    )

@@ -26,13 +26,20 @@ class Changes(Protocol):
         ...
 
 
-async def set_discarded(projects: Edits, changes: Changes, issue: Issue, wanted: bool, *, by: str) -> Issue:
+async def set_discarded(
+    projects: Edits, changes: Changes, issue: Issue, wanted: bool, *, by: str, request: str = ""
+) -> Issue:
     """Drop the issue's new events and ignore it for ever, or store them again and open it.
 
-    Raises BadChange, ProjectsUnavailable and what `update` raises; asked for again, it completes what was left half done.
+    `request` names the request where it is made once under its key. Raises BadChange, KeyReused, ProjectsUnavailable and what `update`
+    raises; asked for again, it completes what was left half done.
     """
     fingerprints: Sequence[str] = issue.fingerprints
     change = project_edits.discard if wanted else project_edits.keep
-    if await projects.edit(int(issue.project_id), lambda project: change(project, fingerprints)) is None:
+
+    def edit(old: Project) -> Project:
+        return project_edits.once(old, request, lambda project: change(project, fingerprints))
+
+    if await projects.edit(int(issue.project_id), edit) is None:
         raise NotFound("there is no such project")
-    return await changes.update(issue.id, Update(status="ignored" if wanted else "open"), by=by)
+    return await changes.update(issue.id, Update(status="ignored" if wanted else "open"), by=by, key=request)

@@ -6,7 +6,6 @@ takes nothing from the answer.
 """
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ import msgspec
 
 from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, IgnoreUntil, Update, UpdateData, violations
 from schemas.errors import Detail
+from schemas.idempotency import request_id
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
 from schemas.times import iso, parse_iso
@@ -37,6 +37,8 @@ MAX_FINGERPRINTS: Final = 101
 """Of one issue: its own, and those that the processors let come."""
 _LOOK_SECONDS: Final = 0.03
 _AT_ONCE: Final = 4
+_RECENT: Final = 500
+"""Changes of an issue among which a repeated one is looked for."""
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -54,9 +56,10 @@ class Asker(Protocol):
 
 
 class IssueChanges:
-    """Makes changes of issues. `by` says who; the same `key` for the same issue is one change however often it is asked for.
+    """Makes changes of issues. `by` says who; the same change under the same `key` of an issue is made once however often it is asked for.
 
-    Raises NotFound, BadChange, ChangeRefused, ChangesUnavailable and what the reader raises.
+    Raises NotFound, BadChange, ChangeRefused, KeyReused (the issue knows the key from another change), ChangesUnavailable and what the
+    reader raises.
     """
 
     def __init__(
@@ -88,21 +91,20 @@ class IssueChanges:
 
     async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
         """Say something about an issue."""
-        await self._apply([await self._reader.row(issue)], "comment", {"text": text}, by, key)
+        await self._apply([await self._reader.row(issue)], "comment", {"text": text}, by, key, text)
 
     async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Make other issues a part of this one."""
         row = await self._reader.row(issue)
         others = {hex64(found.issue_id): found for found in await self._rows(issues, row.project_id)}
-        if set(others) == {hex64(row.issue_id)}:
-            return await self._reader.issue(issue)
+        wanted = list(others)
         others.pop(hex64(row.issue_id), None)
         if (
             len(row.fingerprints) + sum(len(found.fingerprints) for found in others.values())
             > MAX_FINGERPRINTS
         ):
             raise BadChange([Detail("issues", f"at most {MAX_FINGERPRINTS} fingerprints make an issue")])
-        records = await self._apply([row], "merge", {"issues": list(others)}, by, key)
+        records = await self._apply([row], "merge", {"issues": wanted}, by, key, sorted(issues))
         (record,) = records.values()
         if missing := sorted(set(others) - set(record.life.members)):
             raise ChangeRefused(f"another merge of {', '.join(missing)} is under way: try again")
@@ -114,14 +116,22 @@ class IssueChanges:
         row = await self._reader.row(issue)
         known = {hex64(number) for number in row.fingerprints[1:]}
         wrong = [fingerprint for fingerprint in fingerprints if fingerprint not in known]
-        if wrong:
+        asked = sorted(fingerprints)
+        if wrong and not await self._was_unmerged(hex64(row.issue_id), key, asked):
             sentence = f"{wrong[0]} is not merged into this issue"
             raise BadChange([Detail("fingerprints", sentence)])
-        records = await self._apply([row], "unmerge", {"fingerprints": list(fingerprints)}, by, key)
+        records = await self._apply([row], "unmerge", {"fingerprints": asked}, by, key, asked)
         (record,) = records.values()
         alone = {hex64(issue_id(row.project_id, int(fingerprint, 16))): None for fingerprint in fingerprints}
         (answer,) = await self._answers(row.project_id, [record], alone)
         return answer
+
+    async def _was_unmerged(self, issue: str, key: str, asked: list[str]) -> bool:
+        """Whether this is asked for again, and made: the fingerprints are gone by it."""
+        if not key:
+            return False
+        made = f"{issue}-{request_id(key, issue, 'unmerge', asked)}-unmerged"
+        return any(one.id == made for one in (await self._reader.activity(issue, limit=_RECENT)).activity)
 
     async def _update(
         self, project: int, rows: Sequence[IssueRow], update: Update, by: str, key: str
@@ -130,7 +140,7 @@ class IssueChanges:
             raise BadChange(wrong)
         given = {name: getattr(update, name) for name in Update.__struct_fields__}
         data = UpdateData(**given, known=await self._known(project) if update.resolved_in else ())
-        records = await self._apply(rows, "update", msgspec.to_builtins(data), by, key)
+        records = await self._apply(rows, "update", msgspec.to_builtins(data), by, key, update)
         return await self._answers(project, list(records.values()), {})
 
     def _over(self, update: Update) -> list[Detail]:
@@ -155,13 +165,20 @@ class IssueChanges:
         return tuple(one.release[:MAX_RELEASE] for one in ordered)
 
     async def _apply(
-        self, rows: Sequence[IssueRow], kind: CommandKind, data: dict[str, Any], by: str, key: str
+        self,
+        rows: Sequence[IssueRow],
+        kind: CommandKind,
+        data: dict[str, Any],
+        by: str,
+        key: str,
+        asked: object,
     ) -> dict[str, IssueRecord]:
+        """Send a command to each issue; `asked` is what its key stands for, without what was looked up for it."""
         at = iso(self._now_ms())
         commands = []
         for row in rows:
             issue = hex64(row.issue_id)
-            name = _name(key, issue, kind) if key else str(uuid7())
+            name = request_id(key, issue, kind, asked) or str(uuid7())
             commands.append(Command(name, issue, str(row.project_id), kind, by, at, data))
         return await self._commands.apply(commands)
 
@@ -206,8 +223,3 @@ async def _each(work: Callable[[A], Awaitable[B]], items: Sequence[A]) -> list[B
             return await work(item)
 
     return list(await asyncio.gather(*map(one, items)))
-
-
-def _name(key: str, issue: str, kind: str) -> str:
-    digest = hashlib.blake2b(f"{key}\0{issue}\0{kind}".encode("utf-8", "replace"), digest_size=16)
-    return f"key-{digest.hexdigest()}"

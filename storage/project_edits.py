@@ -1,14 +1,16 @@
 """Edits of a project's record, as pure functions: the command and the dashboard make the same ones."""
 
+import hashlib
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from schemas.errors import Detail
+from schemas.idempotency import KEPT, is_repeat
 from schemas.ids import encode_token, new_project_id, uuid7
 from schemas.projects import (
     DEFAULT_RATE_LIMIT,
@@ -91,17 +93,34 @@ def update(project: Project, changes: ProjectChanges) -> Project:
     return changed
 
 
+def once(project: Project, request: str, change: Callable[[Project], Project]) -> Project:
+    """The project with a change that is made once under its key; `request` names it, and is empty without a key.
+
+    Raises KeyReused where the key was used for another request, and what `change` raises.
+    """
+    if is_repeat(request, _requests(project)):
+        return project
+    changed = change(project)
+    if not request:
+        return changed
+    return msgspec.structs.replace(changed, requests=(*changed.requests, request)[-KEPT:])
+
+
 def made_before(projects: Iterable[Project], project: Project) -> Project | None:
-    """The project that the request for a new one has made already, if it has."""
+    """The project that the request for a new one has made already, if it has. Raises KeyReused."""
     asked = {token.made_for for token in project.tokens} - {""}
-    return next((known for known in projects if any(token.made_for in asked for token in known.tokens)), None)
+    return next(
+        (known for known in projects for request in asked if is_repeat(request, _requests(known))), None
+    )
 
 
 def add_token(project: Project, now_ms: int, made_for: str = "") -> tuple[Project, Token]:
-    """The project with one more token, and that token; the same token for the same request. Raises BadChange when it has too many."""
-    for known in project.tokens:
-        if made_for and known.made_for == made_for:
-            return project, known
+    """The project with one more token, and that token; the same token for the same request.
+
+    Raises BadChange when it has too many, and KeyReused.
+    """
+    if is_repeat(made_for, _requests(project)):
+        return project, next(known for known in project.tokens if known.made_for == made_for)
     if len(project.tokens) >= MAX_TOKENS:
         raise BadChange([Detail("tokens", f"at most {MAX_TOKENS} tokens per project")])
     token = _token(now_ms, made_for)
@@ -144,26 +163,29 @@ def keep(project: Project, fingerprints: Iterable[str]) -> Project:
     )
 
 
-def add_view(project: Project, name: str, query: str) -> tuple[Project, SavedView]:
-    """The project with one more saved view, and that view. Raises BadChange; that the query parses is the caller's to check."""
+def view_id(request: str) -> str:
+    """The id of a view that is made for a request: the same for the same request, any for one without a key."""
+    return hashlib.sha256(request.encode()).hexdigest()[:16] if request else secrets.token_hex(8)
+
+
+def add_view(project: Project, view: str, name: str, query: str) -> Project:
+    """The project with one more saved view under this id. Raises BadChange; that the query parses is the caller's to check."""
     if len(project.saved_views) >= MAX_VIEWS:
         raise BadChange([Detail("name", f"at most {MAX_VIEWS} saved views per project")])
-    view = SavedView(secrets.token_hex(8), name.strip(), query.strip())
-    return _with_views(project, (*project.saved_views, view), view), view
+    made = SavedView(view, name.strip(), query.strip())
+    return _with_views(project, (*project.saved_views, made), made)
 
 
-def change_view(
-    project: Project, view: str, name: str | None = None, query: str | None = None
-) -> tuple[Project, SavedView | None]:
-    """The project with a view renamed or asking something else, and that view; None where it has no such view. Raises BadChange."""
+def change_view(project: Project, view: str, name: str | None = None, query: str | None = None) -> Project:
+    """The project with a view renamed or asking something else; as it is where it has no such view. Raises BadChange."""
     old = next((known for known in project.saved_views if known.id == view), None)
     if old is None:
-        return project, None
+        return project
     changed = SavedView(
         old.id, old.name if name is None else name.strip(), old.query if query is None else query.strip()
     )
     views = tuple(changed if known.id == view else known for known in project.saved_views)
-    return _with_views(project, views, changed), changed
+    return _with_views(project, views, changed)
 
 
 def remove_view(project: Project, view: str) -> Project:
@@ -184,6 +206,12 @@ def _with_views(project: Project, views: tuple[SavedView, ...], new: SavedView) 
     if details:
         raise BadChange(details)
     return msgspec.structs.replace(project, saved_views=views)
+
+
+def _requests(project: Project) -> Iterator[str]:
+    """Every request under a key that is remembered: a token remembers its own for good."""
+    yield from project.requests
+    yield from (token.made_for for token in project.tokens if token.made_for)
 
 
 def _token(now_ms: int, made_for: str) -> Token:

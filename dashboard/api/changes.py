@@ -45,10 +45,13 @@ async def _update(call: Call[Nothing, Update]) -> Issue:
 
 
 async def _update_many(call: Call[Nothing, BulkUpdate]) -> Changed:
-    project, body = call.project().number, call.body
+    project, body = call.project(), call.body
     update = Update(**{name: getattr(body, name) for name in Update.__struct_fields__})
-    changes = changes_of(call.state)
-    return Changed(await changes.update_many(project, body.issues, update, by=call.by, key=call.key))
+    changes, key = changes_of(call.state), call.named(project.id)
+    if key:
+        # The project remembers the list as a whole: another one under the same key must change none of its issues.
+        await call.edit(lambda unchanged: unchanged)
+    return Changed(await changes.update_many(project.number, body.issues, update, by=call.by, key=key))
 
 
 async def _merge(call: Call[Nothing, MergeData]) -> Issue:
@@ -68,7 +71,8 @@ async def _comment(call: Call[Nothing, CommentData]) -> Done:
 async def _discard(call: Call[Nothing, DiscardData]) -> Issue:
     issue = await call.reader.issue(call.issue())
     projects, changes = call.state.parts.projects, changes_of(call.state)
-    return await set_discarded(projects, changes, issue, call.body.discard, by=call.by)
+    request = call.named(issue.project_id)
+    return await set_discarded(projects, changes, issue, call.body.discard, by=call.by, request=request)
 
 
 async def _similar(call: Call[SimilarQuery, Nothing]) -> SimilarIssues:

@@ -1,7 +1,7 @@
 """An operation of the API, declared once: the router, the checks of its input and the OpenAPI document read it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from aiohttp import web
 from msgspec import Struct
@@ -15,10 +15,13 @@ from dashboard.ports import ReadPort
 from dashboard.refusals import Refused, not_found
 from dashboard.wire import json_answer
 from schemas.errors import WireError
+from schemas.idempotency import request_id
 from schemas.projects import Project
+from storage.project_edits import once
 
 Q = TypeVar("Q")
 B = TypeVar("B")
+KEY_HEADER: Final = "Idempotency-Key"
 
 
 class Nothing(Struct, frozen=True):
@@ -51,11 +54,28 @@ class Call(Generic[Q, B]):
     @property
     def key(self) -> str:
         """What makes the same change asked for again the same change; empty where nothing does."""
-        return self._request.headers.get("Idempotency-Key", "")
+        return self._request.headers.get(KEY_HEADER, "")
+
+    def named(self, scope: str = "") -> str:
+        """The request's name under its key (`schemas.idempotency`), empty without one; `scope` is the project that remembers it."""
+        asked = (self._request.method, self._request.path, self.body)
+        return request_id(self.key, f"{self.by}/{scope}", *asked)
 
     def project(self) -> Project:
         """The project that the path names. Raises Refused: it must exist, and projects must be known."""
         return find_project(self.state, self._request.match_info["project"])
+
+    async def edit(self, change: Callable[[Project], Project]) -> Project:
+        """The path's project after a change that is made once under the request's key.
+
+        Raises Refused, ProjectsUnavailable, KeyReused and what `change` raises.
+        """
+        project = self.project()
+        request = self.named(project.id)
+        edited = await self.state.parts.projects.edit(project.number, lambda old: once(old, request, change))
+        if edited is None:
+            raise not_found("there is no such project")
+        return edited
 
     def issue(self) -> str:
         """The issue that the path names."""
@@ -73,7 +93,8 @@ class Call(Generic[Q, B]):
 class Operation(Struct, frozen=True, kw_only=True):
     """`answer`'s JSON is what `handler` returns; `errors` are those beyond the ones that every operation has.
 
-    `polled` says that open pages ask for it again and again: equal calls share their answer for a moment.
+    `polled` says that open pages ask for it again and again: equal calls share their answer for a moment. `is_trial` says that it
+    changes nothing though it isn't a GET.
     """
 
     method: str
@@ -86,6 +107,12 @@ class Operation(Struct, frozen=True, kw_only=True):
     status: int = 200
     errors: tuple[WireError, ...] = ()
     polled: bool = False
+    is_trial: bool = False
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether it is a change that an `Idempotency-Key` makes once."""
+        return self.method != "GET" and not self.is_trial
 
 
 def find_project(state: State, text: str) -> Project:

@@ -1,7 +1,6 @@
 """Projects and their tokens: read, created and changed."""
 
-import hashlib
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
@@ -93,18 +92,10 @@ async def _create(call: Call[Nothing, NewProject]) -> ProjectWithToken:
         retention_days=body.retention_days,
         lenient_sdks=body.lenient_sdks,
         now_ms=parts.now_ms(),
-        made_for=_made_for(call),
+        made_for=call.named(),
     )
     written = await parts.projects.write(project)
     return _view_with(written, written.tokens[0])
-
-
-def _made_for(call: Call[Nothing, Any], *of: str) -> str:
-    """What is equal for equal requests of one person under one `Idempotency-Key`; empty without one."""
-    if not call.key:
-        return ""
-    asked = msgspec.json.encode((call.by, call.key, of, call.body))
-    return hashlib.sha256(asked).hexdigest()[:32]
 
 
 async def _get(call: Call[Nothing, Nothing]) -> ProjectView:
@@ -112,12 +103,11 @@ async def _get(call: Call[Nothing, Nothing]) -> ProjectView:
 
 
 async def _update(call: Call[Nothing, ProjectChanges]) -> ProjectView:
-    changed = await call.state.parts.projects.edit(call.project().number, lambda old: update(old, call.body))
-    return view(_still_there(changed))
+    return view(await call.edit(lambda old: update(old, call.body)))
 
 
 async def _add_token(call: Call[Nothing, Nothing]) -> ProjectWithToken:
-    parts, made_for = call.state.parts, _made_for(call, call.project().id)
+    parts, made_for = call.state.parts, call.named(call.project().id)
     made: list[Token] = []
 
     def change(old: Project) -> Project:
@@ -133,8 +123,7 @@ async def _revoke_token(call: Call[Nothing, Nothing]) -> ProjectView:
     parts, project, token = call.state.parts, call.project(), call.path("token")
     if all(known.token != token for known in project.tokens):
         raise not_found("the project has no such token")
-    changed = await parts.projects.edit(project.number, lambda old: revoke_token(old, token, parts.now_ms()))
-    return view(_still_there(changed))
+    return view(await call.edit(lambda old: revoke_token(old, token, parts.now_ms())))
 
 
 def _still_there(project: Project | None) -> Project:

@@ -34,5 +34,6 @@ OPERATIONS = (
         query=SampleQuery,
         body=Rules,
         answer=RuleTest,
+        is_trial=True,
     ),
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.refusals import Refused, not_found
+from dashboard.refusals import Refused
 from grouping.checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
@@ -76,10 +76,7 @@ def read_rules(given: list[RuleView]) -> list[GroupingRule]:
 
 async def _put(call: Call[Nothing, Rules]) -> RuleStates:
     rules = read_rules(call.body.rules)
-    changed = await call.state.parts.projects.edit(call.project().number, lambda old: set_rules(old, rules))
-    if changed is None:
-        raise not_found("there is no such project")
-    return _view(changed.grouping_rules)
+    return _view((await call.edit(lambda old: set_rules(old, rules))).grouping_rules)
 
 
 def _tuple(items: list[str] | None) -> tuple[str, ...] | None:

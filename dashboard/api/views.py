@@ -39,17 +39,19 @@ async def _list(call: Call[Nothing, Nothing]) -> Views:
 
 
 async def _add(call: Call[Nothing, NewView]) -> SavedView:
-    return await add(call.state, call.project(), call.body.name, call.body.query)
+    project = call.project()
+    return await add(call.state, project, call.body.name, call.body.query, call.named(project.id))
 
 
 async def _change(call: Call[Nothing, ViewChanges]) -> SavedView:
-    view = read_view(call.path("view"))
-    return await change(call.state, call.project(), view, call.body.name, call.body.query)
+    project, view, body = call.project(), read_view(call.path("view")), call.body
+    return await change(call.state, project, view, body.name, body.query, call.named(project.id))
 
 
 async def _remove(call: Call[Nothing, Nothing]) -> Views:
-    project = await remove(call.state, call.project(), read_view(call.path("view")))
-    return Views(list(project.saved_views))
+    project, view = call.project(), read_view(call.path("view"))
+    left = await remove(call.state, project, view, call.named(project.id))
+    return Views(list(left.saved_views))
 
 
 OPERATIONS = (

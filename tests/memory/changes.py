@@ -1,11 +1,13 @@
 """Changes of issues without Kafka: made at once to what the reader in memory keeps."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from schemas.changes import Update, violations
+from schemas.idempotency import is_repeat, request_id
 from schemas.times import iso
 from storage.project_edits import BadChange
 from storage.reader.answers import ActivityRow, Issue
@@ -23,18 +25,20 @@ class Asked(NamedTuple):
 
 
 class MemoryChanges:
-    """As `storage.issue_changes.IssueChanges`; `asked` are the calls. Merging is only written down."""
+    """As `storage.issue_changes.IssueChanges`; `asked` are the calls that were made. Merging is only written down."""
 
     def __init__(self, reader: MemoryReader) -> None:
         self._reader = reader
         self.asked: list[Asked] = []
+        self._requests: dict[str, list[str]] = defaultdict(list)
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Status and whether it is assigned; told as activity."""
         shown = await self._reader.issue(issue)
         if wrong := violations(update):
             raise BadChange(wrong)
-        self.asked.append(Asked("update", issue, update, by, key))
+        if self._is_repeat(Asked("update", issue, update, by, key)):
+            return await self._reader.issue(issue)
         state = self._reader.states[issue]
         if update.wanted is not None and update.wanted != state.status:
             state = msgspec.structs.replace(state, status=update.wanted, regressed=False)
@@ -58,18 +62,28 @@ class MemoryChanges:
     async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
         """Told as activity."""
         shown = await self._reader.issue(issue)
-        self.asked.append(Asked("comment", issue, text, by, key))
-        self._tell(shown, "commented", by, {"text": text})
+        if not self._is_repeat(Asked("comment", issue, text, by, key)):
+            self._tell(shown, "commented", by, {"text": text})
 
     async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Only written down."""
-        self.asked.append(Asked("merge", issue, tuple(issues), by, key))
+        self._is_repeat(Asked("merge", issue, tuple(issues), by, key))
         return await self._reader.issue(issue)
 
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Only written down."""
-        self.asked.append(Asked("unmerge", issue, tuple(fingerprints), by, key))
+        self._is_repeat(Asked("unmerge", issue, tuple(fingerprints), by, key))
         return await self._reader.issue(issue)
+
+    def _is_repeat(self, asked: Asked) -> bool:
+        """Whether it is made already; else write it down. Raises KeyReused."""
+        request = request_id(asked.key, asked.issue, asked.call, asked.given)
+        known = self._requests[asked.issue]
+        if is_repeat(request, known):
+            return True
+        known += [request] if request else []
+        self.asked.append(asked)
+        return False
 
     def _tell(self, issue: Issue, kind: str, by: str, data: dict[str, object]) -> None:
         told = self._reader.changes[issue.id]

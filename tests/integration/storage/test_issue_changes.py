@@ -18,8 +18,9 @@ import pytest
 from grouping.fingerprint import GroupingEvent, fingerprint
 from schemas.changes import IgnoreUntil, Update
 from schemas.chunks import ChunkEvent, encode_chunk
+from schemas.idempotency import KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
-from schemas.issues import IssueRecord
+from schemas.issues import Activity, IssueRecord
 from schemas.payload import compress
 from storage.commands import ChangesUnavailable, Commands
 from storage.issue_changes import IssueChanges
@@ -194,6 +195,11 @@ async def test_counts_are_right_at_every_step_though_the_worker_is_killed_in_bet
     )
 
 
+async def _told(living: Living) -> list[Activity]:
+    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
+    return list({one.id: one for one in told}.values())
+
+
 async def _is(living: Living, issue: str, events: int) -> bool:
     return await living.stored(issue) == events
 
@@ -206,6 +212,27 @@ async def test_the_same_key_changes_nothing_twice(living: Living) -> None:
     await living.changes.update(issue_of(1), Update(status="open"), by="ann")
     again = await living.changes.update(issue_of(1), until, by="ann", key="k")
     assert (first.status, again.status) == ("ignored", "open")
+    with pytest.raises(KeyReused):
+        await living.changes.comment(issue_of(1), "another thing", by="ann", key="k")
+    assert [one.kind for one in await _told(living)].count("commented") == 0
+
+
+async def test_merging_and_taking_apart_are_made_once_under_their_keys(living: Living) -> None:
+    for kind in (1, 2):
+        await living.send(kind, "shop@1.0.0+1")
+        await living.counted(kind, 1)
+    other, fingerprint = issue_of(2), hex64(fingerprint_of(2))
+    for _ in range(2):
+        whole = await living.changes.merge(issue_of(1), [other], by="ann", key="m")
+        assert (whole.total_events, len(whole.fingerprints)) == (2, 2)
+    for _ in range(2):
+        alone = await living.changes.unmerge(issue_of(1), [fingerprint], by="ann", key="u")
+        assert (alone.total_events, len(alone.fingerprints)) == (1, 1)
+    with pytest.raises(KeyReused):
+        await living.changes.merge(issue_of(1), [other], by="ann", key="u")
+    assert (
+        sorted(one.kind for one in await _told(living)) == ["created"] * 2 + ["merged"] * 2 + ["unmerged"] * 2
+    )
 
 
 async def test_a_change_while_processors_are_away_is_made_once_they_are_back(living: Living) -> None:

@@ -1,0 +1,120 @@
+"""`Idempotency-Key` of every change: the same request is made once, another one under the key is refused and changes nothing."""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from dashboard.api.operation import Operation
+from dashboard.api.routes import OPERATIONS
+from schemas.ids import hex64
+from tests.unit.dashboard.sample import fill
+from tests.unit.dashboard.site import NOW, Site
+
+RULE = {"name": "r", "match": "a", "discard": True}
+OTHER = hex64(2)
+
+
+class Case(NamedTuple):
+    """Two requests for an operation."""
+
+    first: dict[str, Any]
+    second: dict[str, Any]
+
+
+CASES = {
+    "POST /projects": Case({"name": "till"}, {"name": "stock"}),
+    "PATCH /projects/{project}": Case({"name": "till"}, {"name": "stock"}),
+    "PATCH /issues/{issue}": Case({"status": "resolved"}, {"status": "ignored"}),
+    "POST /projects/{project}/issues:bulk": Case(
+        {"issues": ["{issue}"], "status": "ignored"}, {"issues": ["{issue}"], "status": "resolved"}
+    ),
+    "POST /issues/{issue}/merge": Case({"issues": [OTHER]}, {"issues": [hex64(3)]}),
+    "POST /issues/{issue}/unmerge": Case({"fingerprints": [OTHER]}, {"fingerprints": [hex64(3)]}),
+    "POST /issues/{issue}/comments": Case({"text": "one"}, {"text": "two"}),
+    "POST /issues/{issue}/discard": Case({"discard": True}, {"discard": False}),
+    "PUT /projects/{project}/grouping-rules": Case({"rules": [RULE]}, {"rules": []}),
+    "POST /projects/{project}/views": Case({"name": "a", "query": "x"}, {"name": "b", "query": "x"}),
+    "PATCH /projects/{project}/views/{view}": Case({"name": "a"}, {"name": "b"}),
+}
+WITHOUT_BODY = {
+    "POST /projects/{project}/tokens",
+    "DELETE /projects/{project}/tokens/{token}",
+    "DELETE /projects/{project}/views/{view}",
+}
+
+
+def named(operation: Operation) -> str:
+    return f"{operation.method} {operation.path}"
+
+
+def test_every_change_takes_the_key() -> None:
+    assert {named(one) for one in OPERATIONS if one.takes_key} == set(CASES) | WITHOUT_BODY
+
+
+async def state(site: Site) -> Any:
+    """What changes leave behind."""
+    issues = (await site.api("GET", f"/projects/{site.project.id}/issues"))[1]
+    return issues, site.projects.all(), list(site.changes.asked)
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_the_same_key_makes_a_change_once_and_no_other(site: Site, name: str) -> None:
+    fill(site.reader, site.project.number, NOW)
+    project = f"/projects/{site.project.id}"
+    issue = (await site.api("GET", f"{project}/issues"))[1]["issues"][0]["id"]
+    view = (await site.api("POST", f"{project}/views", json={"name": "v", "query": ""}))[1]["id"]
+    method, path = name.split(" ")
+    path = path.replace("{project}", site.project.id).replace("{issue}", issue).replace("{view}", view)
+
+    async def ask(body: dict[str, Any], key: str = "k") -> tuple[int, Any]:
+        body = {field: [issue] if value == ["{issue}"] else value for field, value in body.items()}
+        return await site.api(method, path, json=body, headers={"Idempotency-Key": key})
+
+    first, second = CASES[name]
+    made = await ask(first)
+    assert made[0] in {200, 201}
+    before = await state(site)
+    assert await ask(first) == made
+    assert await state(site) == before
+    status, body = await ask(second)
+    assert (status, body["error"], body["details"][0]["field"]) == (409, "conflict", "Idempotency-Key")
+    assert await state(site) == before
+    assert (await ask(second, "another"))[0] == made[0]
+
+
+async def test_a_list_of_issues_is_a_part_of_the_request(site: Site) -> None:
+    fill(site.reader, site.project.number, NOW)
+    listed = (await site.api("GET", f"/projects/{site.project.id}/issues"))[1]["issues"]
+    one, other = (issue["id"] for issue in listed[:2])
+
+    async def resolve(*issues: str) -> int:
+        body = {"issues": issues, "status": "resolved"}
+        path = f"/projects/{site.project.id}/issues:bulk"
+        return (await site.api("POST", path, json=body, headers={"Idempotency-Key": "k"}))[0]
+
+    assert [await resolve(one), await resolve(one), await resolve(other), await resolve(one, other)] == [
+        200,
+        200,
+        409,
+        409,
+    ]
+    assert {asked.issue for asked in site.changes.asked} == {one}
+
+
+async def test_a_key_of_one_call_is_refused_by_another_of_the_same_project_or_issue(site: Site) -> None:
+    fill(site.reader, site.project.number, NOW)
+    key, project = {"Idempotency-Key": "k"}, f"/projects/{site.project.id}"
+    issue = (await site.api("GET", f"{project}/issues"))[1]["issues"][0]["id"]
+    assert (await site.api("PATCH", project, json={"name": "x"}, headers=key))[0] == 200
+    assert (await site.api("POST", f"{project}/tokens", headers=key))[0] == 409
+    assert (await site.api("POST", f"/issues/{issue}/comments", json={"text": "a"}, headers=key))[0] == 201
+    assert (await site.api("PATCH", f"/issues/{issue}", json={"status": "ignored"}, headers=key))[0] == 409
+    assert [asked.call for asked in site.changes.asked] == ["comment"]
+
+
+async def test_what_was_removed_under_a_key_is_answered_as_removed_again(site: Site) -> None:
+    path = f"/projects/{site.project.id}/views"
+    view = (await site.api("POST", path, json={"name": "v", "query": ""}))[1]["id"]
+    key = {"Idempotency-Key": "k"}
+    removed = [await site.api("DELETE", f"{path}/{view}", headers=key) for _ in range(2)]
+    assert removed == [(200, {"views": []})] * 2
