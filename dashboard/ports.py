@@ -13,6 +13,7 @@ from storage.reader.answers import (
     Issue,
     IssuePage,
     Keys,
+    KeyWarning,
     Outcomes,
     Releases,
     Sample,
@@ -152,6 +153,10 @@ class ReadPort(Protocol):
 
     async def keys(self, project: int, prefix: str = "") -> Keys:
         """Completion of a key."""
+        ...
+
+    async def unknown_keys(self, project: int, keys: Sequence[str]) -> list[KeyWarning]:
+        """Tags that no event of a project has."""
         ...
 
     async def issue_stats(

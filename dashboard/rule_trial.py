@@ -10,6 +10,7 @@ from grouping.trial import Move, Past, Trial, moves
 from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
 from schemas.times import iso
+from storage.reader.answers import KeyWarning
 
 MAX_EVENTS: Final = 2_000
 MAX_EXAMPLES: Final = 20
@@ -73,7 +74,7 @@ class RuleTest(Struct, frozen=True, rename="camel"):
 
     `sampled` events were looked at, the newest ones, received from `oldest` to `newest` (null without any); where not `whole`, time was up before the rest.
     `matched` have a rule that fits; `moved` would be in another issue; `discarded` would be dropped. The affected ones, matched or moved, are in
-    `issuesBefore` issues now and would be in `issuesAfter`.
+    `issuesBefore` issues now and would be in `issuesAfter`. `warnings` are what is doubtful in the query.
     """
 
     sampled: int
@@ -88,6 +89,7 @@ class RuleTest(Struct, frozen=True, rename="camel"):
     issues_after: int
     rules: list[RuleFigures]
     examples: list[Example]
+    warnings: list[KeyWarning] = []
 
 
 async def try_rules(state: State, project: Project, rules: list[GroupingRule], asked: Asked) -> RuleTest:

@@ -13,7 +13,19 @@ from schemas.errors import Detail
 from schemas.projects import GroupingRule
 from storage.query.errors import QueryError
 from storage.query.parse import parse, terms
-from storage.query.tree import COUNTS, ISSUE_TIMES, And, Compare, Is, Not, Or, Query
+from storage.query.tree import (
+    COUNTS,
+    ISSUE_FIELDS,
+    ISSUE_TIMES,
+    And,
+    Compare,
+    Filter,
+    Has,
+    Is,
+    Not,
+    Or,
+    Query,
+)
 
 MAX_RULES: Final = 200
 """Rules of a project."""
@@ -64,7 +76,7 @@ def errors(rule: GroupingRule) -> list[Detail]:
     except QueryError as error:
         return [Detail("match", error.message)]
     if _asks_of_issue(query):
-        told = "a rule sees the event before it has an issue: is, events, users, firstSeen and lastSeen aren't known"
+        told = "a rule sees the event before it has an issue: is, assignee, events, users, firstSeen and lastSeen aren't known"
         return [Detail("match", told)]
     if not (rule.fingerprint or rule.in_app or rule.not_in_app or rule.discard):
         return [Detail("", "sets nothing: give fingerprint, inApp, notInApp or discard")]
@@ -124,6 +136,8 @@ def _asks_of_issue(query: Query) -> bool:
             return True
         case Compare(key):
             return key in {*ISSUE_TIMES, *COUNTS}
+        case Filter(key, False) | Has(key, False):
+            return key in ISSUE_FIELDS
     return False
 
 

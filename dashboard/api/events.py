@@ -20,20 +20,29 @@ class EventQuery(Struct, frozen=True):
 
 async def _of_issue(call: Call[EventQuery, Nothing]) -> EventPage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.reader.issue_events(
-        call.issue(), asked.query, start=range_.start, end=range_.end, limit=asked.limit, cursor=asked.cursor
+    return await call.warned(
+        call.reader.issue_events(
+            call.issue(),
+            asked.query,
+            start=range_.start,
+            end=range_.end,
+            limit=asked.limit,
+            cursor=asked.cursor,
+        )
     )
 
 
 async def _of_project(call: Call[EventQuery, Nothing]) -> EventPage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.reader.project_events(
-        call.project().number,
-        asked.query,
-        start=range_.start,
-        end=range_.end,
-        limit=asked.limit,
-        cursor=asked.cursor,
+    return await call.warned(
+        call.reader.project_events(
+            call.project().number,
+            asked.query,
+            start=range_.start,
+            end=range_.end,
+            limit=asked.limit,
+            cursor=asked.cursor,
+        )
     )
 
 

@@ -1,10 +1,13 @@
 """Issues of a project, one issue, and its changes."""
 
+import asyncio
+
+import msgspec
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
 from dashboard.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
-from storage.reader.answers import ActivityPage, Issue, IssuePage, Sort
+from storage.reader.answers import ActivityPage, CountedIssue, IssuePage, Sort
 
 
 class IssueQuery(Struct, frozen=True):
@@ -28,20 +31,25 @@ class RangeQuery(Struct, frozen=True):
 
 async def _list(call: Call[IssueQuery, Nothing]) -> IssuePage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.reader.issues(
-        call.project().number,
-        asked.query,
-        start=range_.start,
-        end=range_.end,
-        sort=asked.sort,
-        limit=asked.limit,
-        cursor=asked.cursor,
+    return await call.warned(
+        call.reader.issues(
+            call.project().number,
+            asked.query,
+            start=range_.start,
+            end=range_.end,
+            sort=asked.sort,
+            limit=asked.limit,
+            cursor=asked.cursor,
+        )
     )
 
 
-async def _get(call: Call[RangeQuery, Nothing]) -> Issue:
+async def _get(call: Call[RangeQuery, Nothing]) -> CountedIssue:
     range_ = read_range(call.query.start, call.query.end)
-    return await call.reader.issue(call.issue(), call.query.query, start=range_.start, end=range_.end)
+    found, warnings = await asyncio.gather(
+        call.reader.issue(call.issue(), call.query.query, start=range_.start, end=range_.end), call.warnings()
+    )
+    return CountedIssue(**msgspec.structs.asdict(found), warnings=warnings)
 
 
 async def _activity(call: Call[PageQuery, Nothing]) -> ActivityPage:
@@ -64,7 +72,7 @@ OPERATIONS = (
         summary="An issue",
         handler=_get,
         query=RangeQuery,
-        answer=Issue,
+        answer=CountedIssue,
         polled=True,
     ),
     Operation(

@@ -1,11 +1,14 @@
 """An operation of the API, declared once: the router, the checks of its input and the OpenAPI document read it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 from aiohttp import web
 from msgspec import Struct
 
+from dashboard import query_warnings
 from dashboard.auth import IDENTITY
 from dashboard.conditional import Tagged, conditional_answer, tagged
 from dashboard.inputs import decode_body, decode_query, read_event, read_issue, read_project
@@ -18,9 +21,11 @@ from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from storage.project_edits import once
+from storage.reader.answers import KeyWarning
 
 Q = TypeVar("Q")
 B = TypeVar("B")
+A = TypeVar("A", bound=Struct)
 KEY_HEADER: Final = "Idempotency-Key"
 
 
@@ -64,6 +69,18 @@ class Call(Generic[Q, B]):
     def project(self) -> Project:
         """The project that the path names. Raises Refused: it must exist, and projects must be known."""
         return find_project(self.state, self._request.match_info["project"])
+
+    async def warnings(self) -> list[KeyWarning]:
+        """What is doubtful in the call's `query`."""
+        text: str = getattr(self.query, "query", "")
+        if "issue" in self._request.match_info:
+            return await query_warnings.of_issue(self.state, self.issue(), text)
+        return await query_warnings.of_project(self.state, self.project().number, text)
+
+    async def warned(self, answer: Awaitable[A]) -> A:
+        """An answer that has a field for them with the call's warnings."""
+        found, warnings = await asyncio.gather(answer, self.warnings())
+        return msgspec.structs.replace(found, warnings=warnings)
 
     async def edit(self, change: Callable[[Project], Project]) -> Project:
         """The path's project after a change that is made once under the request's key.

@@ -22,7 +22,7 @@ class SampleQuery(Struct, frozen=True):
 async def _test(call: Call[SampleQuery, Rules]) -> RuleTest:
     rules, range_ = read_rules(call.body.rules), read_range(call.query.start, call.query.end)
     asked = Asked(call.query.query, range_.start, range_.end, call.query.limit)
-    return await try_rules(call.state, call.project(), rules, asked)
+    return await call.warned(try_rules(call.state, call.project(), rules, asked))
 
 
 OPERATIONS = (

@@ -26,15 +26,19 @@ class OutcomesQuery(Struct, frozen=True):
 
 async def _of_project(call: Call[StatsQuery, Nothing]) -> Series:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.reader.project_stats(
-        call.project().number, asked.query, interval=asked.interval, start=range_.start, end=range_.end
+    return await call.warned(
+        call.reader.project_stats(
+            call.project().number, asked.query, interval=asked.interval, start=range_.start, end=range_.end
+        )
     )
 
 
 async def _of_issue(call: Call[StatsQuery, Nothing]) -> Series:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.reader.issue_stats(
-        call.issue(), asked.query, interval=asked.interval, start=range_.start, end=range_.end
+    return await call.warned(
+        call.reader.issue_stats(
+            call.issue(), asked.query, interval=asked.interval, start=range_.start, end=range_.end
+        )
     )
 
 

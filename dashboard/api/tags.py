@@ -20,14 +20,16 @@ class PrefixQuery(Struct, frozen=True):
 
 async def _of_project(call: Call[RangeQuery, Nothing]) -> TagFacets:
     range_ = read_range(call.query.start, call.query.end)
-    return await call.reader.project_tags(
-        call.project().number, call.query.query, start=range_.start, end=range_.end
+    return await call.warned(
+        call.reader.project_tags(call.project().number, call.query.query, start=range_.start, end=range_.end)
     )
 
 
 async def _of_issue(call: Call[RangeQuery, Nothing]) -> TagFacets:
     range_ = read_range(call.query.start, call.query.end)
-    return await call.reader.issue_tags(call.issue(), call.query.query, start=range_.start, end=range_.end)
+    return await call.warned(
+        call.reader.issue_tags(call.issue(), call.query.query, start=range_.start, end=range_.end)
+    )
 
 
 async def _values(call: Call[PrefixQuery, Nothing]) -> TagValues:

@@ -9,11 +9,11 @@ from msgspec import Struct
 from dashboard.inputs import is_text
 from dashboard.pages.spans import Span, read_span
 from dashboard.refusals import invalid
-from dashboard.view.filters import field_query
+from dashboard.view.filters import field_query, renamed
 from storage.query.errors import QueryError
 from storage.query.parse import parse
 from storage.query.tree import STATES
-from storage.reader.answers import Sort
+from storage.reader.answers import KeyWarning, Sort
 
 SORTS: Final = get_args(Sort)
 
@@ -51,6 +51,23 @@ class Asked(Struct, frozen=True):
             **self.span.parameters,
         }
         return "?" + urlencode({key: value for key, value in (kept | changes).items() if value})
+
+
+class Doubt(Struct, frozen=True):
+    """A key that no event has; for each key like it, its name and the list that asks for it instead."""
+
+    key: str
+    nearest: list[tuple[str, str]]
+
+
+def doubts_of(asked: Asked, warnings: list[KeyWarning]) -> list[Doubt]:
+    """The warnings of a list's query as its page tells them."""
+    return [
+        Doubt(
+            one.key, [(name, asked.link(query=renamed(asked.query, one.key, name))) for name in one.nearest]
+        )
+        for one in warnings
+    ]
 
 
 class Fault(Struct, frozen=True):

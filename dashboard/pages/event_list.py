@@ -1,14 +1,17 @@
 """The events of an issue."""
 
+import asyncio
+
 from aiohttp import web
 
+from dashboard import query_warnings
 from dashboard.api.operation import find_project
 from dashboard.inputs import read_issue
-from dashboard.pages.asked import fault_of, read_asked
+from dashboard.pages.asked import doubts_of, fault_of, read_asked
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
 from dashboard.parts import state_of
-from storage.reader.answers import EventPage
+from storage.reader.answers import EventPage, KeyWarning
 from storage.reader.errors import BadQuery, QueryTooExpensive
 
 PAGE = 50
@@ -23,10 +26,14 @@ async def show(request: web.Request) -> web.Response:
     found, fault = EventPage([], None), fault_of(asked.query)
     wrong = fault.words if fault is not None else ""
     issue = await reader.issue(issue_id)
+    warnings: list[KeyWarning] = []
     try:
         if not wrong:
-            found = await reader.issue_events(
-                issue_id, asked.query, start=span.start, end=span.end, limit=PAGE, cursor=asked.cursor
+            found, warnings = await asyncio.gather(
+                reader.issue_events(
+                    issue_id, asked.query, start=span.start, end=span.end, limit=PAGE, cursor=asked.cursor
+                ),
+                query_warnings.of_project(state, int(issue.project_id), asked.query),
             )
     except (BadQuery, QueryTooExpensive) as error:
         wrong = str(error)
@@ -41,5 +48,6 @@ async def show(request: web.Request) -> web.Response:
         found=found,
         wrong=wrong,
         fault=fault,
+        doubts=doubts_of(asked, warnings),
         lengths=LENGTHS,
     )

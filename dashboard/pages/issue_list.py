@@ -4,9 +4,10 @@ import asyncio
 
 from aiohttp import web
 
+from dashboard import query_warnings
 from dashboard.api.operation import find_project
 from dashboard.pages import bulk
-from dashboard.pages.asked import Asked, fault_of, read_asked
+from dashboard.pages.asked import Asked, doubts_of, fault_of, read_asked
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
@@ -14,7 +15,7 @@ from dashboard.pages.views import current_view, text_to_save
 from dashboard.parts import State, state_of
 from dashboard.view.series import events_chart
 from schemas.projects import Project
-from storage.reader.answers import IssuePage
+from storage.reader.answers import IssuePage, KeyWarning
 from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive
 
 PAGE = 25
@@ -28,13 +29,15 @@ async def show(request: web.Request) -> web.Response:
     fault = fault_of(asked.query)
     wrong = fault.words if fault is not None else ""
     found, figure = IssuePage([], None), None
+    warnings: list[KeyWarning] = []
     if not wrong:
         try:
-            found, series = await asyncio.gather(
+            found, series, warnings = await asyncio.gather(
                 _issues(state, project, asked),
                 state.parts.reader.project_stats(
                     project.number, asked.text, start=asked.span.start, end=asked.span.end
                 ),
+                query_warnings.of_project(state, project.number, asked.query),
             )
             figure = events_chart(series)
         except (BadQuery, QueryTooExpensive) as error:
@@ -55,6 +58,7 @@ async def show(request: web.Request) -> web.Response:
         figure=figure,
         wrong=wrong,
         fault=fault,
+        doubts=doubts_of(asked, warnings),
         lengths=LENGTHS,
         note=bulk.words(request.query.get("done", ""), request.query.get("count", "")),
         can_change=state.parts.changes is not None,

@@ -22,6 +22,12 @@ def field_query(field: str, value: str) -> str:
     return f"{field}:{_value(value)}"
 
 
+def renamed(query: str, key: str, other: str) -> str:
+    """The query as typed with another key in the place of one; where that is written in another way it stays."""
+    written = re.compile(rf"(?<![^\s(:-]){re.escape(key)}(?=:)|(?<=has:){re.escape(key)}(?![^\s)])")
+    return written.sub(lambda _: other, query)
+
+
 def _value(value: str) -> str:
     if _PLAIN.fullmatch(value) and value[0].isalnum() and value not in _WORDS:
         return value

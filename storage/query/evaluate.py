@@ -7,7 +7,7 @@ from typing import Final
 
 from storage.query.case import fold, fold_pattern
 from storage.query.patterns import fitting, within
-from storage.query.tree import And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text
+from storage.query.tree import ISSUE_FIELDS, And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text
 from storage.query.values import moment_ms
 from storage.query.view import EventView, IssueView
 
@@ -78,7 +78,16 @@ def _tag(key: str, values: tuple[Pattern, ...]) -> Predicate:
     return lambda view, _: key in view.tags and any(one(view.tags[key]) for one in fits)
 
 
+def _of_issue(key: str, pattern: Pattern) -> Predicate:
+    fits, of_none, value = fitting(pattern), pattern.parts == ("",), attrgetter(key)
+    return lambda view, _: (
+        view.issue is not None and (fits(value(view.issue)) if value(view.issue) else of_none)
+    )
+
+
 def _field(key: str, pattern: Pattern) -> Predicate:
+    if key in ISSUE_FIELDS:
+        return _of_issue(key, pattern)
     if pattern.parts == ("",):
         return lambda view, _: not view.values(key)
     if key == "message":

@@ -14,6 +14,7 @@ from storage.query.tree import (
     COMPARABLE,
     EVERYTHING,
     FIELDS,
+    ISSUE_FIELDS,
     STATES,
     TIMES,
     And,
@@ -40,6 +41,7 @@ MAX_DEPTH: Final = 24
 MAX_WILDCARDS: Final = 16
 """Wildcards of one word, phrase or value."""
 
+_FIELDS: Final = frozenset((*FIELDS, *ISSUE_FIELDS))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TERM = 'a word, a "phrase" or a filter such as key:value'
 _MORE = "more of the query, AND, OR or its end"
@@ -150,7 +152,7 @@ class _Builder(Transformer[Token, _Term]):
         key, is_tag = _name(token)
         if not is_tag and (key in COMPARABLE or key in {"is", "has"}):
             raise QueryError(_position(token), f"a field or a tag; a tag of this name is tags[{key}]")
-        return _Term((Has(key, is_tag or key not in FIELDS), 0))
+        return _Term((Has(key, is_tag or key not in _FIELDS), 0))
 
     def filter(self, children: list[Token]) -> _Term:
         key, is_tag = _name(children[0])
@@ -160,7 +162,7 @@ class _Builder(Transformer[Token, _Term]):
         if not is_tag and key in COMPARABLE:
             return _Term((_equal(key, values), 0))
         patterns = tuple(dict.fromkeys(map(_pattern, values)))
-        return _Term((Filter(key, is_tag or key not in FIELDS, patterns), 0))
+        return _Term((Filter(key, is_tag or key not in _FIELDS, patterns), 0))
 
     def compare(self, children: list[Token]) -> _Term:
         (key, is_tag), op, value = _name(children[0]), children[1], children[2]

@@ -19,6 +19,7 @@ from storage.query.states import STATUS
 from storage.query.tree import (
     COUNTS,
     EVERYTHING,
+    ISSUE_FIELDS,
     And,
     Compare,
     Filter,
@@ -67,6 +68,8 @@ def about_issue(query: Query) -> bool:
             return about_issue(item)
         case Compare(key):
             return key != "timestamp"
+        case Filter(key, False) | Has(key, False):
+            return key in ISSUE_FIELDS
         case _:
             return isinstance(query, Is)
 
@@ -103,16 +106,18 @@ def issue_condition(query: Query, scope: Scope) -> str:
     match query:
         case And(()):
             return "1"
-        case And(items):
-            return f"({' AND '.join(issue_condition(item, scope) for item in items)})"
-        case Or(items):
-            return f"({' OR '.join(issue_condition(item, scope) for item in items)})"
+        case And(items) | Or(items):
+            operator = " AND " if isinstance(query, And) else " OR "
+            return f"({operator.join(issue_condition(item, scope) for item in items)})"
         case Not(item):
             return f"NOT {issue_condition(item, scope)}"
         case Is(states):
             return f"({' OR '.join(_state(state, scope) for state in states)})"
         case Compare(key, op):
             return f"({_ISSUE_COLUMNS[key]} {op} {_value(query, scope)})"
+        case Filter() | Has():
+            # Its columns are called as its keys are.
+            return _leaf(query, scope)
         case _:
             raise ValueError(f"{type(query).__name__} doesn't ask about an issue")
 

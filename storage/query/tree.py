@@ -29,7 +29,10 @@ FIELDS: Final = (
     "file",
     "function",
 )
-"""Keys that filter by a field of the event; every other key is a tag's."""
+"""Keys that filter by a field of the event."""
+
+ISSUE_FIELDS: Final = ("assignee",)
+"""Keys that filter by a field of the issue; every key that is in none of these lists is a tag's."""
 
 ISSUE_TIMES: Final = ("firstSeen", "lastSeen")
 COUNTS: Final = ("events", "users")
@@ -37,7 +40,7 @@ TIMES: Final = (*ISSUE_TIMES, "timestamp")
 COMPARABLE: Final = (*TIMES, *COUNTS)
 """Keys that compare. `timestamp` is the event's time, the others are the issue's, for its whole life."""
 
-RESERVED: Final = frozenset((*FIELDS, *COMPARABLE, "is", "has"))
+RESERVED: Final = frozenset((*FIELDS, *ISSUE_FIELDS, *COMPARABLE, "is", "has"))
 """Keys that a tag of the same name shares: the tag is reached as `tags[key]`."""
 
 
@@ -77,7 +80,7 @@ class Text(Struct, frozen=True):
 
 
 class Filter(Struct, frozen=True):
-    """A field or tag that equals one of the patterns."""
+    """A field or tag that equals one of the patterns; without a value (`""`) the field is absent."""
 
     key: str
     is_tag: bool

@@ -12,11 +12,16 @@ class IssueView(Struct, frozen=True, kw_only=True):
 
     status: str = "open"
     regressed: bool = False
-    assigned: bool = False
+    assignee: str = ""
     first_seen: int = 0
     last_seen: int = 0
     events: int = 0
     users: int = 0
+
+    @property
+    def assigned(self) -> bool:
+        """Whether it is somebody's."""
+        return bool(self.assignee)
 
 
 class EventView(Struct, frozen=True, kw_only=True):
@@ -40,7 +45,9 @@ class EventView(Struct, frozen=True, kw_only=True):
     issue: IssueView | None = None
 
     def values(self, key: str) -> tuple[str, ...]:
-        """What the event has under a key of `tree.FIELDS`; nothing where the field is absent or empty."""
+        """What the event has under a key of `tree.FIELDS`, or its issue under one of `ISSUE_FIELDS`; nothing where that is absent or empty."""
+        if key == "assignee":
+            return (self.issue.assignee,) if self.issue is not None and self.issue.assignee else ()
         if key == "file":
             return tuple(filter(None, self.files))
         if key == "function":

@@ -8,6 +8,13 @@ Sort = Literal["lastSeen", "firstSeen", "events", "users", "trend"]
 Interval = Literal["minute", "hour", "day"]
 
 
+class KeyWarning(Struct, frozen=True):
+    """A key of the query that no event of the project has, and the known keys that are most like it."""
+
+    key: str
+    nearest: list[str]
+
+
 class Issue(Struct, frozen=True, rename="camel", kw_only=True):
     """An issue. `events` and `users` are for the asked range and query, the totals for its life.
 
@@ -38,11 +45,18 @@ class Issue(Struct, frozen=True, rename="camel", kw_only=True):
     trend: list[int]
 
 
+class CountedIssue(Issue, frozen=True, rename="camel", kw_only=True):
+    """An issue as it was asked for, with what is doubtful in the query that it was counted by."""
+
+    warnings: list[KeyWarning] = []
+
+
 class IssuePage(Struct, frozen=True, rename="camel"):
-    """A page of issues; `next_cursor` is null at the end."""
+    """A page of issues; `next_cursor` is null at the end. Here and below `warnings` are what is doubtful in the query."""
 
     issues: list[Issue]
     next_cursor: str | None
+    warnings: list[KeyWarning] = []
 
 
 class EventRow(Struct, frozen=True, rename="camel", kw_only=True):
@@ -72,6 +86,7 @@ class EventPage(Struct, frozen=True, rename="camel"):
 
     events: list[EventRow]
     next_cursor: str | None
+    warnings: list[KeyWarning] = []
 
 
 class GroupingOf(Struct, frozen=True):
@@ -132,6 +147,7 @@ class TagFacets(Struct, frozen=True, rename="camel"):
     tags: list[TagFacet]
     sampled: bool
     sample_events: int
+    warnings: list[KeyWarning] = []
 
 
 class TagValues(Struct, frozen=True):
@@ -159,6 +175,7 @@ class Series(Struct, frozen=True):
 
     series: list[Point]
     interval: Interval
+    warnings: list[KeyWarning] = []
 
 
 class Release(Struct, frozen=True, rename="camel", kw_only=True):

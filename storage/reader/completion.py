@@ -1,15 +1,19 @@
 """What a query may go on with: keys and values that begin with a prefix, the most frequent first."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
+from storage.query.keys import KEYS
 from storage.query.parameters import Sql
 from storage.query.patterns import write_literal
-from storage.query.tree import COMPARABLE, FIELDS, RESERVED
+from storage.query.tree import ISSUE_FIELDS, RESERVED
 from storage.reader.errors import BadQuery
 from storage.reader.question import Question, Statement
 
 VALUES: Final = 20
+MANY: Final = 500
+"""Keys among which the nearest to an unknown one is looked for."""
 _PLAIN: Final = re.compile(r"[\w./@$#+][\w./@$#+-]*")
 _PLACES: Final = ("environment", "release")
 _COLUMNS: Final = {
@@ -35,37 +39,49 @@ def tag_values(question: Question, key: str, prefix: str) -> Sql:
 
 
 def field_values(question: Question, field: str, prefix: str) -> Sql:
-    """Value and events of a field of the query language. Raises BadQuery for one that has no values to choose from."""
+    """Value and events (of a field of the issue: issues) of a field of the query language. Raises BadQuery for one that has no values to choose from."""
     statement = question.statement()
     if field in _PLACES:
         source = f"SELECT {field} AS v, n FROM issue_day_er WHERE {statement.project} AND {_days(statement)}"
+    elif field in ISSUE_FIELDS:
+        source = f"SELECT {field} AS v, 1 AS n FROM {statement.issues}"
     elif field in _COLUMNS:
         source = (
             f"SELECT {_COLUMNS[field]} AS v, 1 AS n FROM events WHERE {statement.project}"
             f" AND {statement.within('ts', question.span)}"
         )
     else:
-        raise BadQuery("field", f"one of {', '.join((*_PLACES, *_COLUMNS))}")
+        raise BadQuery("field", f"one of {', '.join((*_PLACES, *ISSUE_FIELDS, *_COLUMNS))}")
     return _first(statement, source, prefix)
 
 
-def tag_keys(question: Question, prefix: str) -> Sql:
+def tag_keys(question: Question, prefix: str, limit: int = VALUES) -> Sql:
     """Key and events of a project's tags."""
     statement = question.statement()
     source = f"SELECT k AS v, n FROM tag_day WHERE {statement.project} AND {_days(statement)}"
-    return _first(statement, source, prefix)
+    return _first(statement, source, prefix, limit)
+
+
+def used_keys(question: Question, keys: Sequence[str]) -> Sql:
+    """Those of the keys that a tag of the project has in the question's range."""
+    statement = question.statement()
+    wanted = statement.parameters.add(list(keys), "Array(String)")
+    return statement.ready(
+        f"SELECT k FROM tag_day WHERE {statement.project} AND {_days(statement)} AND k IN {wanted}"
+        " GROUP BY k HAVING sum(n) > 0"
+    )
 
 
 def known_keys(prefix: str) -> list[str]:
     """Keys of the language itself."""
-    return [key for key in ("is", "has", *FIELDS, *COMPARABLE) if key.startswith(prefix)]
+    return [key for key in KEYS if key.startswith(prefix)]
 
 
-def _first(statement: Statement, source: str, prefix: str) -> Sql:
+def _first(statement: Statement, source: str, prefix: str, limit: int = VALUES) -> Sql:
     begins = f"startsWith(v, {statement.parameters.add(prefix, 'String')})" if prefix else "1"
     return statement.ready(
         f"SELECT v, sum(n) AS events FROM ({source}) WHERE v != '' AND {begins} GROUP BY v HAVING events > 0"
-        f" ORDER BY events DESC, v LIMIT {VALUES}"
+        f" ORDER BY events DESC, v LIMIT {limit:d}"
     )
 
 

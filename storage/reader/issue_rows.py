@@ -82,7 +82,7 @@ def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
     issue = IssueView(
         status=row.status,
         regressed=bool(row.regressed),
-        assigned=bool(row.assignee),
+        assignee=row.assignee,
         first_seen=row.first_seen,
         last_seen=row.last_seen,
         events=row.events,

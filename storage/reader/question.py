@@ -109,6 +109,6 @@ def _about_place(query: Query) -> bool:
         case Not(item):
             return _about_place(item)
         case Filter(key, is_tag) | Has(key, is_tag):
-            return not is_tag and key in _PLACE_KEYS
+            return (not is_tag and key in _PLACE_KEYS) or about_issue(query)
         case _:
             return about_issue(query)

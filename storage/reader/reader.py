@@ -14,6 +14,7 @@ from storage.reader.answers import (
     Issue,
     IssuePage,
     Keys,
+    KeyWarning,
     Outcomes,
     Releases,
     Sample,
@@ -169,6 +170,10 @@ class Reader:
     async def keys(self, project: int, prefix: str = "") -> Keys:
         """Keys that a query may go on with: the language's own, then tags of the last 14 days as a query names them."""
         return await tag_calls.keys(self._session, project, prefix)
+
+    async def unknown_keys(self, project: int, keys: Sequence[str]) -> list[KeyWarning]:
+        """Which of these tags no event of the project has, each with the known keys that are most like it."""
+        return await tag_calls.unknown_keys(self._session, project, keys)
 
     async def issue_stats(
         self,

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from storage.query.keys import KEYS, nearest
 from storage.query.parameters import Sql
 from storage.reader import completion, facets
-from storage.reader.answers import Keys, TagFacets, TagValue, TagValues
+from storage.reader.answers import Keys, KeyWarning, TagFacets, TagValue, TagValues
 from storage.reader.execute import Rows
 from storage.reader.question import Question
 from storage.reader.session import Session
@@ -46,6 +47,20 @@ async def keys(session: Session, project: int, prefix: str) -> Keys:
     """Keys that begin with the prefix: the language's own, then tags as a query names them."""
     rows = await session.rows(completion.tag_keys(session.question(project, "", None, None), prefix))
     return Keys([*completion.known_keys(prefix), *(completion.as_key(key) for key, _ in rows)])
+
+
+async def unknown_keys(session: Session, project: int, keys: Sequence[str]) -> list[KeyWarning]:
+    """Which of these tags no event of the project has, each with the known keys that are most like it."""
+    if not keys:
+        return []
+    ever = session.question_ever(project, "", None, None)
+    used = {key for (key,) in await session.rows(completion.used_keys(ever, keys))}
+    unknown = [key for key in keys if key not in used]
+    if not unknown:
+        return []
+    lately = session.question(project, "", None, None)
+    tags = [key for key, _ in await session.rows(completion.tag_keys(lately, "", completion.MANY))]
+    return [KeyWarning(key, nearest(key, [*KEYS, *tags])) for key in unknown]
 
 
 async def _facets(session: Session, asked: Question, fingerprints: Sequence[int] | None) -> TagFacets:

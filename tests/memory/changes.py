@@ -45,7 +45,7 @@ class MemoryChanges:
             kind = "reopened" if update.wanted == "open" else update.wanted
             self._tell(shown, kind, by, {})
         if update.assignee is not msgspec.UNSET:
-            state = msgspec.structs.replace(state, assigned=update.assignee is not None)
+            state = msgspec.structs.replace(state, assignee=update.assignee or "")
             self._tell(shown, "assigned", by, {"assignee": update.assignee})
         self._reader.states[issue] = state
         return await self._reader.issue(issue)

@@ -10,8 +10,9 @@ from schemas.ids import hex64, parse_hex64
 from schemas.times import iso, parse_iso
 from storage.query.errors import QueryError
 from storage.query.evaluate import matches
+from storage.query.keys import KEYS, nearest
 from storage.query.parse import parse
-from storage.query.tree import FIELDS
+from storage.query.tree import FIELDS, ISSUE_FIELDS
 from storage.query.view import IssueView
 from storage.reader.answers import (
     ActivityPage,
@@ -23,6 +24,7 @@ from storage.reader.answers import (
     Issue,
     IssuePage,
     Keys,
+    KeyWarning,
     OutcomeCount,
     Outcomes,
     Point,
@@ -233,8 +235,13 @@ class MemoryReader:
     async def keys(self, project: int, prefix: str = "") -> Keys:
         """Fields, then tags, the most frequent first."""
         tags = Counter(key for event in self._of_project(project) for key in event.view.tags)
-        names = [*FIELDS, *(key for key, _ in tags.most_common())]
+        names = [*FIELDS, *ISSUE_FIELDS, *(key for key, _ in tags.most_common())]
         return Keys([name for name in dict.fromkeys(names) if name.startswith(prefix)])
+
+    async def unknown_keys(self, project: int, keys: Sequence[str]) -> list[KeyWarning]:
+        """Keys that are no tag's."""
+        tags = {key for event in self._of_project(project) for key in event.view.tags}
+        return [KeyWarning(key, nearest(key, [*KEYS, *sorted(tags)])) for key in keys if key not in tags]
 
     async def issue_stats(
         self,

@@ -157,7 +157,7 @@ def issue_answer(
         first_release=first.view.release,
         last_release=last.view.release,
         environments=sorted({event.view.environment for event in life}),
-        assignee="someone" if state.assigned else None,
+        assignee=state.assignee or None,
         resolved_in=None,
         ignore_until=None,
         fingerprints=sorted({hex64(event.fingerprint) for event in life}),

@@ -99,6 +99,11 @@ ROWS = [
     Row("language", "`key:value`, `is`, fields, `tags[key]:value`, `-`, `*`, lists, comparisons, `has:key`, `AND`, `OR`, parentheses", LANGUAGE, WAYS),
     Row("language", "every field that it names", LANGUAGE, "test_every_field_is_on_the_page"),
     Row("language", "400 with the position and what was expected", LANGUAGE, "test_refusals_name_place_and_expectation"),
+    Row("language", "`assignee`", BOTH, "test_issues_of_a_query"),
+    Row("language", "a key that no event of the project has is no error: `warnings`", BOTH, "test_a_key_that_no_event_has_is_named_with_the_nearest_on_every_call"),
+    Row("all", "Overload is 503 with `Retry-After`, never a 4xx", "unit/storage/reader/test_execute.py", "test_a_server_that_is_away_or_busy_may_answer_later"),
+    Row("all", "a change that was made is answered as made", "unit/storage/test_issue_changes.py", "test_a_change_that_was_made_is_answered_though_clickhouse_does_not_answer"),
+    Row("all", "`Idempotency-Key` with another body is 409 `conflict`", "unit/dashboard/test_idempotency.py", "test_the_same_key_makes_a_change_once_and_no_other"),
     Row("language", "(any text is a query or refused)", PARSE, "test_any_text_gives_a_tree_or_a_query_error"),
 ]  # fmt: skip
 

@@ -20,6 +20,10 @@ QUERIES = [
     "is:open",
     "is:regressed OR n:3",
     "has:user events:>5",
+    "assignee:zoe",
+    "-assignee:[zoe, bob*] tier:pro",
+    "has:assignee OR n:3",
+    'assignee:"" environment:prod',
     'tags["it\'s"]:"a\\"b\\\\c"',
     "firstSeen:<-2d",
     "release:shop@1.1.*",
@@ -128,6 +132,26 @@ async def test_tags_and_completion(both: Both) -> None:
     values = await both.ask(f"{both.project}/tags/tier/values", prefix="p")
     assert [value["value"] for value in values["values"]] == ["pro"]
     assert (await both.ask(f"{both.project}/tags/nothing/values"))["values"] == []
+
+
+async def test_a_key_that_no_event_has_is_named_with_the_nearest_on_every_call(both: Both) -> None:
+    for path in (
+        f"{both.project}/issues",
+        both.issue(100),
+        f"{both.issue(100)}/events",
+        f"{both.project}/events",
+        f"{both.project}/tags",
+        f"{both.issue(100)}/tags",
+        f"{both.project}/stats",
+        f"{both.issue(100)}/stats",
+    ):
+        answer = await both.ask(path, query="assigned:me tier:pro OR has:tear", interval="day")
+        assert [one["key"] for one in answer["warnings"]] == ["assigned", "tear"], path
+        assert [one["nearest"][0] for one in answer["warnings"]] == ["assignee", "tier"]
+        assert (await both.ask(path, query="tier:pro", interval="day"))["warnings"] == []
+    body = {"rules": [{"name": "r", "match": "x", "discard": True}]}
+    tested = await both.post(f"{both.project}/grouping-rules:test?query=assigned:me", body)
+    assert [one["key"] for one in tested["warnings"]] == ["assigned"]
 
 
 @pytest.mark.parametrize("interval", ["hour", "day"])

@@ -86,7 +86,7 @@ class History:
         return IssueView(
             status=("open", "resolved", "ignored")[fingerprint % 3],
             regressed=fingerprint % 5 == 0,
-            assigned=fingerprint % 4 == 0,
+            assignee=("zoe", "", "bob@x", "")[fingerprint % 4],
         )
 
     def outcomes(self) -> list[Outcome]:
@@ -221,7 +221,7 @@ def _record(history: History, fingerprint: int, life: list[dict[str, Any]]) -> I
         last_release=last["release"],
         environments={event["environment"]: 1 for event in life},
         last_event=last["id"],
-        assignee="someone" if state.assigned else None,
+        assignee=state.assignee or None,
         grouping_version=WHY.version,
         grouping_rule=WHY.rule,
         grouping_parts=tuple(WHY.parts),

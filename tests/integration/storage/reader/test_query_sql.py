@@ -57,7 +57,7 @@ def insert(database: Client, project: int, known: list[IssueView], events: list[
         [
             [
                 *(project, number, [n for n, event in enumerate(events) if event.issue is issue]),
-                *(issue.status, int(issue.regressed), "someone" if issue.assigned else ""),
+                *(issue.status, int(issue.regressed), issue.assignee),
                 *(from_ms(issue.first_seen), from_ms(issue.last_seen), issue.events, issue.users, 1),
             ]
             for number, issue in enumerate(known)

@@ -98,7 +98,7 @@ async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: W
         first_release="shop@1.0.0+1",
         last_release="shop@1.3.0+1",
         environments=["prod"],
-        assignee="ann" if life.assigned else None,
+        assignee=life.assignee or None,
         resolved_in=None,
         ignore_until={"events": 5} if life.status == "ignored" else None,
         fingerprints=[hex64(0)],

@@ -98,7 +98,7 @@ def make(project: int, seed: int = 1, many: int = 700) -> World:
         world.issues[issue] = IssueView(
             status=chance.choice(["open", "open", "resolved", "ignored"]),
             regressed=chance.random() < 0.2,
-            assigned=chance.random() < 0.3,
+            assignee="ann" if chance.random() < 0.3 else "",
             first_seen=min(times),
             last_seen=max(times),
             events=len(found),
@@ -148,7 +148,7 @@ def insert(database: Client, world: World) -> None:
             *(world.project, issue, fingerprints, newest.view.type, newest.view.message, "f", "javascript"),
             *(life.status, int(life.regressed), from_ms(life.first_seen), from_ms(life.last_seen)),
             *(life.events, life.users, "shop@1.0.0+1", "shop@1.3.0+1", ["prod"]),
-            *("ann" if life.assigned else "", "", '{"events":5}' if life.status == "ignored" else ""),
+            *(life.assignee, "", '{"events":5}' if life.status == "ignored" else ""),
             *(["f", "src"], 0, 7),
         ])  # fmt: skip
     source = issue_id(world.project, MERGED[1])

@@ -7,9 +7,7 @@ from storage.query.tree import EVERYTHING, Not, Query
 from storage.query.view import EventView, IssueView
 from tests.unit.storage.query.trees import NOW_MS, queries, views
 
-ISSUE = IssueView(
-    status="open", regressed=True, assigned=False, first_seen=1000, last_seen=9000, events=7, users=2
-)
+ISSUE = IssueView(status="open", regressed=True, first_seen=1000, last_seen=9000, events=7, users=2)
 EVENT = EventView(
     type="TypeError",
     message="Cannot read properties of undefined (reading 'größe') C:\\app 100% Straße",

@@ -7,6 +7,7 @@ from storage.query.tree import (
     COMPARABLE,
     COUNTS,
     FIELDS,
+    ISSUE_FIELDS,
     STATES,
     And,
     Compare,
@@ -70,9 +71,11 @@ def _distinct(values: list[Pattern]) -> tuple[Pattern, ...]:
 
 values = st.lists(patterns, min_size=1, max_size=3).map(_distinct)
 tag_filters = st.builds(Filter, key=keys, is_tag=st.just(True), values=values)
-field_filters = st.builds(Filter, key=st.sampled_from(FIELDS), is_tag=st.just(False), values=values)
+field_filters = st.builds(
+    Filter, key=st.sampled_from([*FIELDS, *ISSUE_FIELDS]), is_tag=st.just(False), values=values
+)
 has = st.builds(Has, key=keys, is_tag=st.just(True)) | st.builds(
-    Has, key=st.sampled_from(FIELDS), is_tag=st.just(False)
+    Has, key=st.sampled_from([*FIELDS, *ISSUE_FIELDS]), is_tag=st.just(False)
 )
 states = st.builds(Is, st.lists(st.sampled_from(STATES), min_size=1, max_size=3, unique=True).map(tuple))
 near = st.integers(NOW_MS - SPREAD_MS, NOW_MS + SPREAD_MS)
@@ -113,7 +116,7 @@ issues = st.builds(
     IssueView,
     status=st.sampled_from(["open", "resolved", "ignored"]),
     regressed=st.booleans(),
-    assigned=st.booleans(),
+    assignee=short,
     first_seen=near,
     last_seen=near,
     events=st.integers(0, 5),

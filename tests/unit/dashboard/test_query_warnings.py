@@ -1,0 +1,36 @@
+"""A key that no event has: told on the pages beside the search field, with the lists that were most likely meant."""
+
+import re
+from html import unescape
+
+import pytest
+
+from dashboard.view.filters import renamed
+from tests.unit.dashboard.sample import fill
+from tests.unit.dashboard.site import NOW, Site
+
+
+@pytest.mark.parametrize("page", ["/projects/{project}/issues", "/issues/{issue}/events"])
+async def test_a_misspelt_key_is_told_with_the_list_that_was_meant(site: Site, page: str) -> None:
+    fill(site.reader, site.project.number, NOW)
+    _, listed = await site.api("GET", f"/projects/{site.project.id}/issues")
+    address = page.format(project=site.project.id, issue=listed["issues"][0]["id"])
+    await site.sign_in()
+    shown = await (await site.client.get(f"{address}?query=assigned:me")).text()
+    assert re.search(r"has the tag <code><bdi>assigned</bdi>", shown)
+    assert "?query=assignee%3Ame" in unescape(shown)
+    assert "has the tag" not in await (await site.client.get(f"{address}?query=assignee:me")).text()
+    assert (await site.client.get(f"{address}?query=a+AND")).status == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("assigned:me a", "assignee:me a"),
+        ("-assigned:me (assigned:[a, b])", "-assignee:me (assignee:[a, b])"),
+        ("has:assigned assigned", "has:assignee assigned"),
+        ('unassigned:x "assigned:x"', 'unassigned:x "assigned:x"'),
+    ],
+)
+def test_a_key_is_replaced_where_it_is_one(query: str, meant: str) -> None:
+    assert renamed(query, "assigned", "assignee") == meant
