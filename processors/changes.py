@@ -94,6 +94,9 @@ class Changes:
             self._remember(fold, offset, name)
             raise
         self._settle(fold, offset, changed, commands=(*life.commands, command.id)[-MAX_COMMANDS:])
+        if command.kind == "redact" and fold.state.merged_into is not None:
+            # What it is a part of may be described by the words that were taken out.
+            self._news.setdefault(fold.id, [])
 
     def signal(self, offset: int, signal: Signal, find: Find) -> None:
         """A signal at this offset of `issue-deltas`. Raises BadCommand and RefusedChange."""

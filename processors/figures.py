@@ -1,4 +1,7 @@
-"""The sums of an issue that consists of several fingerprints: what each has counted stays apart, and is added up to be shown."""
+"""The sums of an issue that consists of several fingerprints: what each has counted stays apart, and is added up to be shown.
+
+Such an issue is described by the newest event of all of them.
+"""
 
 from collections.abc import Iterable
 from typing import Final, TypeVar
@@ -37,6 +40,9 @@ def added(parts: Iterable[Figures]) -> Figures:
         releases=_sum(part.releases for part in all_parts),
         environments=_sum(part.environments for part in all_parts),
         hours=recent(_sum(part.hours for part in all_parts)),
+        error_type=newest.error_type,
+        message=newest.message,
+        culprit=newest.culprit,
     )
 
 
@@ -74,6 +80,7 @@ def own(record: IssueRecord) -> IssueRecord:
 
 def _with(record: IssueRecord, counted: Figures) -> IssueRecord:
     fields = {name: getattr(counted, name) for name in Figures.__struct_fields__}
+    fields = {name: value for name, value in fields.items() if value is not None}
     return replace(record, users=Users(counted.users_sketch).count, **fields)
 
 

@@ -8,7 +8,10 @@ SignalKind = Literal["join", "joined", "refused", "move", "news", "leave", "left
 
 
 class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What one fingerprint has counted in its life; the fields are those of `IssueRecord` with the same names."""
+    """What one fingerprint has counted in its life, and how its newest event describes it; the fields are those of `IssueRecord` with the same names.
+
+    The description is None in figures that were written before they had one.
+    """
 
     events: int = 0
     first_seen_ms: int = 0
@@ -22,6 +25,9 @@ class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
     releases: dict[str, int] = {}
     environments: dict[str, int] = {}
     hours: dict[int, int] = {}
+    error_type: str | None = None
+    message: str | None = None
+    culprit: str | None = None
 
 
 class News(Struct, frozen=True, array_like=True):

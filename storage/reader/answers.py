@@ -90,17 +90,25 @@ class EventPage(Struct, frozen=True, rename="camel"):
 
 
 class GroupingOf(Struct, frozen=True):
-    """Why an event is in its issue: version and rule of its fingerprint, and the readable parts of the issue's."""
+    """Why an event has its fingerprint: version, rule and readable parts, which are equal in all events of the fingerprint."""
 
     version: str
     rule: str
     parts: list[str]
 
 
+class MergedBy(Struct, frozen=True):
+    """Who made an event's fingerprint a part of its issue, and when."""
+
+    by: str
+    at: str
+
+
 class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
     """One event. `event` holds the bytes as sent; it is null once the payload's shorter retention has passed.
 
-    The neighbours are those in the issue, by the event's time.
+    The neighbours are those in the issue, by the event's time. `merged` tells of an event whose fingerprint is not the issue's own by
+    what it came there; null for others, and where that is not known.
     """
 
     event: Raw | None
@@ -114,6 +122,7 @@ class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
     previous_event_id: str | None
     next_event_id: str | None
     grouping: GroupingOf
+    merged: MergedBy | None = None
 
 
 class Sample(Struct, frozen=True, rename="camel", kw_only=True):

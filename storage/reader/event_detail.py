@@ -8,13 +8,13 @@ from msgspec import Struct
 
 from schemas.ids import hex64, issue_id
 from schemas.times import iso
-from storage.reader import event_lookup
-from storage.reader.answers import EventDetail, GroupingOf
+from storage.reader import activity, event_lookup
+from storage.reader.answers import EventDetail, GroupingOf, MergedBy
 from storage.reader.errors import DamagedPayload, NotFound
 from storage.reader.event_rows import Placed, read_placed
 from storage.reader.execute import Rows
 from storage.reader.identifiers import event_number, event_text, issue_number
-from storage.reader.issue_lookup import IssuePlace, issues_of
+from storage.reader.issue_lookup import IssuePlace, issue_by_id, issues_of
 from storage.reader.payloads import readable
 from storage.reader.question import Question
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
@@ -31,7 +31,7 @@ _OUTERMOST: Final = {"latest": True, "oldest": False}
 
 
 class _Home(Struct, frozen=True):
-    """The issue of an event; `reach` is how far from it (ms) the neighbours are looked for first."""
+    """The issue of an event, with the parts of its own fingerprint; `reach` is how far from it (ms) the neighbours are looked for first."""
 
     issue: int
     fingerprints: Sequence[int]
@@ -83,7 +83,7 @@ async def _by_id(session: Session, asked: Question, number: int, payload: Rows, 
     if itself is None:
         itself = _first(await session.rows(event_lookup.event_by_id(asked, number, time)))
         _belongs(itself, home)
-    return _detail(asked, itself, payload[0][1], home, before, after)
+    return await _detail(session, asked, itself, payload[0][1], home, before, after)
 
 
 async def _shown(
@@ -93,7 +93,8 @@ async def _shown(
     settled, (_, before, after) = await asyncio.gather(
         _settled(session, asked, stored, payload), _around(session, asked, stored, home)
     )
-    return _detail(asked, stored, settled[0][1] if settled else None, home, before, after)
+    content = settled[0][1] if settled else None
+    return await _detail(session, asked, stored, content, home, before, after)
 
 
 async def _payload(session: Session, asked: Question, event: int) -> Rows:
@@ -175,9 +176,30 @@ def _belongs(stored: Placed, home: _Home) -> None:
         raise NotFound("there is no such event in this issue")
 
 
-def _detail(
-    asked: Question, stored: Placed, payload: bytes | None, home: _Home, before: int | None, after: int | None
+async def _why(
+    session: Session, asked: Question, home: _Home, fingerprint: int
+) -> tuple[Sequence[str], MergedBy | None]:
+    """The readable parts of an event's fingerprint, and who merged it into the issue where it is not the issue's own."""
+    own = issue_id(asked.project, fingerprint)
+    if home.issue == own:
+        return home.parts, None
+    parts, merges = await asyncio.gather(
+        session.rows(issue_by_id(own, asked.project, "grouping_parts")),
+        session.rows(activity.merge_of(asked, home.issue, fingerprint)),
+    )
+    return parts[0][0] if parts else (), MergedBy(merges[0][0], iso(merges[0][1])) if merges else None
+
+
+async def _detail(
+    session: Session,
+    asked: Question,
+    stored: Placed,
+    payload: bytes | None,
+    home: _Home,
+    before: int | None,
+    after: int | None,
 ) -> EventDetail:
+    parts, merged = await _why(session, asked, home, stored.fingerprint)
     detail = EventDetail(
         event=None if payload is None else readable(stored.id, payload),
         event_id=event_text(stored.id),
@@ -189,7 +211,8 @@ def _detail(
         sdk=stored.sdk,
         previous_event_id=None if before is None else event_text(before),
         next_event_id=None if after is None else event_text(after),
-        grouping=GroupingOf(stored.grouping_version, stored.grouping_rule, list(home.parts)),
+        grouping=GroupingOf(stored.grouping_version, stored.grouping_rule, list(parts)),
+        merged=merged,
     )
     if payload is not None and detail.event is None:
         raise DamagedPayload(detail)

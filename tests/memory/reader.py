@@ -43,8 +43,8 @@ from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
 from storage.reader.session import ALWAYS
 from storage.reader.trend import trend_counts, trend_unit, trend_window
 from tests.memory.paging import issue_page
-from tests.memory.shapes import facets, find, rank, similar, values, within
-from tests.memory.stored import StoredEvent, issue_answer, issue_view, parts_of, store, users_of
+from tests.memory.shapes import facets, find, merged_by, rank, similar, values, within
+from tests.memory.stored import StoredEvent, issue_answer, issue_view, own_parts, parts_of, store, users_of
 
 _UNITS: dict[str, int] = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}
 
@@ -130,13 +130,14 @@ class MemoryReader:
     async def similar(self, issue: str, *, limit: int = 10) -> SimilarIssues:
         """Issues with equal parts; here every part weighs the same."""
         own = self._of_issue(issue)[-1]
-        parts = own.grouping.parts
+        parts = own_parts(self._of_issue(issue))
         found = []
         for other in {event.issue for event in self._of_project(own.project)} - {own.issue}:
             events = self._of_issue(hex64(other))
-            shared = [part for part in parts if part in events[-1].grouping.parts]
+            others = own_parts(events)
+            shared = [part for part in parts if part in others]
             if shared:
-                share = len(shared) / len({*parts, *events[-1].grouping.parts})
+                share = len(shared) / len({*parts, *others})
                 found.append(similar(self._answer("", [], self._span(None, None), events), share, shared))
         return SimilarIssues(sorted(found, key=lambda one: (-one.share, one.id))[:limit])
 
@@ -176,6 +177,9 @@ class MemoryReader:
         return self._whole(find(self._of_project(project), event, self._events))
 
     def _whole(self, detail: EventDetail) -> EventDetail:
+        detail = msgspec.structs.replace(
+            detail, merged=merged_by(detail.fingerprint, self.changes[detail.issue_id])
+        )
         if detail.event_id in self.damaged:
             raise DamagedPayload(msgspec.structs.replace(detail, event=None))
         return detail

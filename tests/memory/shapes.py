@@ -4,8 +4,21 @@ from collections import Counter, defaultdict
 from math import sqrt
 from typing import Any, Final
 
+import msgspec
+
 from schemas.times import parse_iso
-from storage.reader.answers import EventDetail, Issue, Similar, Sort, TagFacet, TagFacets, TagValue, TagValues
+from storage.reader.answers import (
+    ActivityRow,
+    EventDetail,
+    Issue,
+    MergedBy,
+    Similar,
+    Sort,
+    TagFacet,
+    TagFacets,
+    TagValue,
+    TagValues,
+)
 from storage.reader.errors import NotFound
 from storage.reader.ranges import Range
 from tests.memory.stored import StoredEvent
@@ -50,6 +63,16 @@ def find(events: list[StoredEvent], wanted: str, everything: list[StoredEvent]) 
     before = mates[place - 1] if place else None
     after = mates[place + 1] if place + 1 < len(mates) else None
     return found.detail(before, after)
+
+
+def merged_by(fingerprint: str, changes: list[ActivityRow]) -> MergedBy | None:
+    """The last merge of a fingerprint among an issue's changes, the newest first."""
+    for change in changes:
+        if change.kind == "merged" and fingerprint in msgspec.json.decode(change.data).get(
+            "fingerprints", ()
+        ):
+            return MergedBy(change.by, change.at)
+    return None
 
 
 def facets(events: list[StoredEvent], sample: int) -> TagFacets:

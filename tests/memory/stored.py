@@ -118,6 +118,12 @@ def parts_of(events: list[StoredEvent]) -> set[str]:
     return {hex64(number) for event in events for number in (event.issue, event.opened)}
 
 
+def own_parts(events: list[StoredEvent]) -> list[str]:
+    """What groups the events of the issue's own fingerprint; the newest event's, where the sample gives it no fingerprint."""
+    own = [event for event in events if event.opened == event.issue]
+    return (own or events)[-1].grouping.parts
+
+
 def users_of(events: list[StoredEvent]) -> int:
     """Distinct users; events without one count none."""
     return len({event.view.user for event in events} - {""})

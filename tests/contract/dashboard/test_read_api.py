@@ -8,7 +8,7 @@ import pytest
 from schemas.ids import hex64
 from schemas.times import iso
 from tests.contract.dashboard.both import Both, Client
-from tests.contract.dashboard.worlds import MERGED, NOW_MS
+from tests.contract.dashboard.worlds import MERGED, NOW_MS, why
 from tests.unit.dashboard.sample import HOUR_MS
 from tests.unit.dashboard.site import PASSWORD
 
@@ -76,7 +76,7 @@ async def test_what_happened_to_merged_issues_reads_as_one(both: Both) -> None:
             (hex64(both.history.issue(one)), kind)
             for one in (part, whole)
             for kind in ("created", "resolved", "regressed")
-        }
+        } | {(hex64(both.history.issue(whole)), "merged")}
         issue = await both.ask(both.issue(part))
         assert issue["id"] == hex64(both.history.issue(whole))
         assert issue["fingerprints"] == [hex64(whole), hex64(part)]
@@ -123,6 +123,20 @@ async def test_an_event_between_its_neighbours(both: Both) -> None:
     assert oldest["event"]["id"] == life[0]["id"]
     await both.ask(f"{both.project}/events/latest")
     await both.ask(f"{both.project}/events/{life[0]['id'].upper()}")
+
+
+async def test_an_event_of_a_merged_issue_says_what_grouped_it_and_who_merged_it(both: Both) -> None:
+    for part, whole in MERGED.items():
+        for event, fingerprint in both.history.events:
+            if fingerprint not in (part, whole):
+                continue
+            for place in (both.issue(whole), both.project):
+                detail = await both.ask(f"{place}/events/{event['id']}")
+                if detail.get("error") == "damagedPayload":
+                    continue
+                assert detail["grouping"]["parts"] == why(fingerprint).parts
+                assert (detail["merged"] or {}).get("by") == ("admin" if fingerprint == part else None)
+                assert detail["issueId"] == hex64(both.history.issue(whole))
 
 
 async def test_tags_and_completion(both: Both) -> None:

@@ -26,6 +26,7 @@ SDKS = ("javascript/1.4.0", "react-native/0.9.1")
 MERGED = {108: 105}
 """Fingerprints whose events belong to the issue of another one."""
 WHY = GroupingOf("v1", "stack", ["Error", "run in src/a.js"])
+MERGED_WHY = GroupingOf("v1", "stack", ["Error", "walk in src/b.js"])
 
 
 class History:
@@ -115,6 +116,8 @@ class History:
     def activity(self, fingerprint: int) -> list[Activity]:
         """A short life of an issue."""
         kinds: tuple[Any, ...] = ("created", "resolved", "regressed")
+        parts = [hex64(part) for part, whole in MERGED.items() if whole == fingerprint]
+        kinds += ("merged",) if parts else ()
         release = next(event["release"] for event, number in self.events if number == fingerprint)
         return [
             Activity(
@@ -124,10 +127,15 @@ class History:
                 kind=kind,
                 by="admin",
                 at=iso(NOW_MS - (50 - number) * HOUR_MS),
-                data={"release": release},
+                data={"fingerprints": parts} if kind == "merged" else {"release": release},
             )
             for number, kind in enumerate(kinds)
         ]
+
+
+def why(fingerprint: int) -> GroupingOf:
+    """What groups the events of a fingerprint."""
+    return MERGED_WHY if fingerprint in MERGED else WHY
 
 
 def fill_memory(history: History) -> MemoryReader:
@@ -141,7 +149,7 @@ def fill_memory(history: History) -> MemoryReader:
             fingerprint=fingerprint,
             sdk=SDKS[number % 2],
             received_ms=parse_iso(event["timestamp"]) + 700,
-            grouping=WHY,
+            grouping=why(fingerprint),
         )
     reader.damaged.add(history.damaged)
     for fingerprint in history.fingerprints:
@@ -174,7 +182,9 @@ def fill_clickhouse(history: History, client: Client) -> None:
             SDKS[number % 2],
             compress(json.dumps(event).encode()),
         )
-        columns.add(chunk, Grouping(fingerprint, WHY.version, WHY.rule, tuple(WHY.parts)), 90, 90)
+        columns.add(
+            chunk, Grouping(fingerprint, WHY.version, WHY.rule, tuple(why(fingerprint).parts)), 90, 90
+        )
     client.insert_arrow("ingest", columns.table())
     client.command(
         "ALTER TABLE payloads UPDATE payload = 'no frame at all' WHERE id = {id:UInt128} SETTINGS mutations_sync = 2",
@@ -224,6 +234,6 @@ def _record(history: History, fingerprint: int, life: list[dict[str, Any]]) -> I
         assignee=state.assignee or None,
         grouping_version=WHY.version,
         grouping_rule=WHY.rule,
-        grouping_parts=tuple(WHY.parts),
+        grouping_parts=tuple(why(fingerprint).parts),
         version=1,
     )
