@@ -2,36 +2,33 @@
 
 from collections.abc import Callable
 
+from dashboard.pages.spans import read_span, span_fields
 from dashboard.parts import State
 from dashboard.refusals import invalid, not_found
 from schemas.projects import Project, SavedView
-from storage.project_edits import add_view, change_view, once, remove_view, view_id
+from storage.project_edits import ViewChanges, add_view, change_view, once, remove_view, view_id
 from storage.query.errors import QueryError
 from storage.query.parse import parse
+from storage.reader.issue_calls import SORTS
 
 
-async def add(state: State, project: Project, name: str, query: str, request: str = "") -> SavedView:
-    """Save a query under a name. Raises Refused, BadChange, KeyReused, ProjectsUnavailable.
+async def add(state: State, project: Project, given: ViewChanges, request: str = "") -> SavedView:
+    """Save a list under a name. Raises Refused, BadChange, KeyReused, ProjectsUnavailable.
 
     Here and below `request` names the request where it is made once under its key.
     """
-    _check(query)
+    _check(state, given)
     view = view_id(request)
-    return _found(await _edit(state, project, request, lambda old: add_view(old, view, name, query)), view)
+    return _found(await _edit(state, project, request, lambda old: add_view(old, view, given)), view)
 
 
 async def change(
-    state: State,
-    project: Project,
-    view: str,
-    name: str | None = None,
-    query: str | None = None,
-    request: str = "",
+    state: State, project: Project, view: str, changes: ViewChanges, request: str = ""
 ) -> SavedView:
-    """Rename a view, or let it ask something else; raises as `add` does."""
-    if query is not None:
-        _check(query)
-    return _found(await _edit(state, project, request, lambda old: change_view(old, view, name, query)), view)
+    """Give a view another name, or let it ask for something else; raises as `add` does."""
+    _check(state, changes)
+    edited = await _edit(state, project, request, lambda old: change_view(old, view, changes))
+    return _found(edited, view)
 
 
 async def remove(state: State, project: Project, view: str, request: str = "") -> Project:
@@ -60,8 +57,12 @@ def _found(project: Project, view: str) -> SavedView:
     raise not_found("there is no such view")
 
 
-def _check(query: str) -> None:
+def _check(state: State, given: ViewChanges) -> None:
     try:
-        parse(query)
+        parse(given.query or "")
     except QueryError as error:
         raise invalid("query", error.message) from None
+    if given.sort is not None and given.sort not in SORTS:
+        raise invalid("sort", f"one of {', '.join(SORTS)}")
+    if given.range is not None:
+        read_span(span_fields(given.range), state.parts.now_ms())

@@ -13,6 +13,7 @@ from rich.table import Column, Table
 
 from dashboard.violations import detail_of
 from local.console import console, kafka_hint, need_kafka, print_json, settings_of
+from local.issue_text import lines
 from local.workspace import Workspace
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
 from schemas.idempotency import KeyReused
@@ -22,8 +23,10 @@ from storage.discards import set_discarded
 from storage.issue_changes import ChangeRefused, IssueChanges
 from storage.project_edits import BadChange
 from storage.projects import ProjectStore, ProjectsUnavailable
+from storage.query.keys import tag_keys
+from storage.query.parse import parse
 from storage.reader import Reader, ReadError
-from storage.reader.answers import Issue
+from storage.reader.answers import ActivityPage, Issue, KeyWarning
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -150,11 +153,16 @@ def issues() -> None:
 def list_issues(workspace: Workspace, /, project: str, as_json: bool, **asked: Any) -> None:
     """List a project's issues of the last 14 days; PROJECT is its id or name."""
 
-    async def work(tools: Tools) -> list[Issue]:
+    async def work(tools: Tools) -> tuple[list[Issue], list[KeyWarning]]:
         number = await _project(tools.settings, project)
-        return (await tools.reader.issues(number, **asked)).issues
+        found = (await tools.reader.issues(number, **asked)).issues
+        return found, await tools.reader.unknown_keys(number, tag_keys(parse(asked["query"])))
 
-    _print(_run(workspace, work), as_json)
+    found, warnings = _run(workspace, work)
+    for one in warnings:
+        meant = f"; did you mean {' or '.join(one.nearest)}?" if one.nearest else ""
+        click.echo(f"svc: no event of this project has the tag {one.key}{meant}", err=True)
+    _print(found, as_json)
 
 
 @issues.command()
@@ -164,19 +172,15 @@ def list_issues(workspace: Workspace, /, project: str, as_json: bool, **asked: A
 def show(workspace: Workspace, issue: str, as_json: bool) -> None:
     """Show an issue and its newest changes."""
 
-    async def work(tools: Tools) -> tuple[Issue, list[Any]]:
-        found, told = await asyncio.gather(tools.reader.issue(issue), tools.reader.activity(issue, limit=20))
-        return found, msgspec.json.decode(msgspec.json.encode(told.activity))
+    async def work(tools: Tools) -> tuple[Issue, ActivityPage]:
+        return await asyncio.gather(tools.reader.issue(issue), tools.reader.activity(issue, limit=20))
 
     found, told = _run(workspace, work)
-    fields = msgspec.to_builtins(found)
     if as_json:
-        print_json(fields | {"activity": told})
+        print_json(msgspec.to_builtins(found) | {"activity": told.activity})
         return
-    for name, value in fields.items():
-        console().print(f"[bold]{name}[/] {escape(str(value))}")
-    for change in told:
-        console().print(escape(f"{change['at']} {change['kind']} by {change['by']}"))
+    for line in lines(found, told.activity):
+        click.echo(line)
 
 
 @issues.command()

@@ -41,11 +41,16 @@ class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class SavedView(Struct, frozen=True, rename="camel"):
-    """A query that a team has given a name; `id` is sixteen hexadecimal digits."""
+    """A list that a team has given a name: query, order and range. `id` is sixteen hexadecimal digits.
+
+    `range` is a length of time up to now, such as `7d`, or `START/END`, two times of which one may be left out.
+    """
 
     id: str
     name: str
     query: str
+    sort: str = "lastSeen"
+    range: str = "14d"
 
 
 class Project(Struct, frozen=True, rename="camel"):

@@ -168,24 +168,38 @@ def view_id(request: str) -> str:
     return hashlib.sha256(request.encode()).hexdigest()[:16] if request else secrets.token_hex(8)
 
 
-def add_view(project: Project, view: str, name: str, query: str) -> Project:
+class ViewChanges(Struct, frozen=True):
+    """Fields of a saved view; what is left out (None) stays as it is."""
+
+    name: str | None = None
+    query: str | None = None
+    sort: str | None = None
+    range: str | None = None
+
+
+def add_view(project: Project, view: str, given: ViewChanges) -> Project:
     """The project with one more saved view under this id. Raises BadChange; that the query parses is the caller's to check."""
     if len(project.saved_views) >= MAX_VIEWS:
         raise BadChange([Detail("name", f"at most {MAX_VIEWS} saved views per project")])
-    made = SavedView(view, name.strip(), query.strip())
+    made = _changed_view(SavedView(view, "", ""), given)
     return _with_views(project, (*project.saved_views, made), made)
 
 
-def change_view(project: Project, view: str, name: str | None = None, query: str | None = None) -> Project:
-    """The project with a view renamed or asking something else; as it is where it has no such view. Raises BadChange."""
+def change_view(project: Project, view: str, changes: ViewChanges) -> Project:
+    """The project with a view that is called, or asks for, something else; as it is where it has no such view. Raises BadChange."""
     old = next((known for known in project.saved_views if known.id == view), None)
     if old is None:
         return project
-    changed = SavedView(
-        old.id, old.name if name is None else name.strip(), old.query if query is None else query.strip()
-    )
+    changed = _changed_view(old, changes)
     views = tuple(changed if known.id == view else known for known in project.saved_views)
     return _with_views(project, views, changed)
+
+
+def _changed_view(view: SavedView, changes: ViewChanges) -> SavedView:
+    given = {name: getattr(changes, name) for name in ViewChanges.__struct_fields__}
+    return msgspec.structs.replace(
+        view, **{name: value.strip() for name, value in given.items() if value is not None}
+    )
 
 
 def remove_view(project: Project, view: str) -> Project:

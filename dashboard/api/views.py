@@ -1,4 +1,4 @@
-"""Saved views: queries of a project that have a name."""
+"""Saved views: lists of a project's issues that have a name."""
 
 from typing import Annotated
 
@@ -8,9 +8,18 @@ from dashboard.api.operation import Call, Nothing, Operation
 from dashboard.inputs import read_view
 from dashboard.saved_views import add, change, remove
 from schemas.projects import SavedView
+from storage import project_edits
 from storage.project_edits import MAX_VIEW_NAME, MAX_VIEW_QUERY
+from storage.reader.answers import Sort
 
 ViewName = Annotated[str, Meta(min_length=1, max_length=MAX_VIEW_NAME)]
+ViewRange = Annotated[
+    str,
+    Meta(
+        max_length=100,
+        description="a length of time such as `7d`, or `START/END`, one of which may be left out",
+    ),
+]
 ViewQuery = Annotated[str, Meta(max_length=MAX_VIEW_QUERY, description="query language; must parse")]
 
 
@@ -25,6 +34,8 @@ class NewView(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: ViewName
     query: ViewQuery
+    sort: Sort = "lastSeen"
+    range: ViewRange = "14d"
 
 
 class ViewChanges(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,6 +43,8 @@ class ViewChanges(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: ViewName | None = None
     query: ViewQuery | None = None
+    sort: Sort | None = None
+    range: ViewRange | None = None
 
 
 async def _list(call: Call[Nothing, Nothing]) -> Views:
@@ -40,12 +53,16 @@ async def _list(call: Call[Nothing, Nothing]) -> Views:
 
 async def _add(call: Call[Nothing, NewView]) -> SavedView:
     project = call.project()
-    return await add(call.state, project, call.body.name, call.body.query, call.named(project.id))
+    return await add(call.state, project, _given(call.body), call.named(project.id))
 
 
 async def _change(call: Call[Nothing, ViewChanges]) -> SavedView:
     project, view, body = call.project(), read_view(call.path("view")), call.body
-    return await change(call.state, project, view, body.name, body.query, call.named(project.id))
+    return await change(call.state, project, view, _given(body), call.named(project.id))
+
+
+def _given(body: NewView | ViewChanges) -> project_edits.ViewChanges:
+    return project_edits.ViewChanges(body.name, body.query, body.sort, body.range)
 
 
 async def _remove(call: Call[Nothing, Nothing]) -> Views:
@@ -65,7 +82,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/projects/{project}/views",
-        summary="Save a query under a name",
+        summary="Save a list under a name: query, order and range",
         handler=_add,
         body=NewView,
         answer=SavedView,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dashboard.inputs import is_text
 from dashboard.pages.spans import Span, read_span
 from dashboard.refusals import invalid
-from dashboard.view.filters import field_query, renamed
+from dashboard.view.filters import field_query, renamed, state_of_query
 from storage.query.errors import QueryError
 from storage.query.parse import parse
 from storage.query.tree import STATES
@@ -40,6 +40,15 @@ class Asked(Struct, frozen=True):
     def is_filtered(self) -> bool:
         """Whether anything but the range limits the list."""
         return bool(self.query.strip() or self.environment or self.state)
+
+    @property
+    def tab(self) -> str:
+        """The state that the list shows, whether its tab or its query says so; empty for all."""
+        return self.state or state_of_query(self.query)[0]
+
+    def tab_link(self, state: str) -> str:
+        """The address of the list in another state."""
+        return self.link(state=state, query=state_of_query(self.query)[1])
 
     def link(self, **changes: str) -> str:
         """The part of an address after `?` for this list with changes; the page begins anew unless `cursor` is given."""

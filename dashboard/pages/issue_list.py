@@ -11,8 +11,9 @@ from dashboard.pages.asked import Asked, doubts_of, fault_of, read_asked
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
-from dashboard.pages.views import current_view, text_to_save
+from dashboard.pages.views import current_view, text_to_save, view_link
 from dashboard.parts import State, state_of
+from dashboard.view.filters import TABS
 from dashboard.view.series import events_chart
 from schemas.projects import Project
 from storage.reader.answers import IssuePage, KeyWarning
@@ -62,7 +63,9 @@ async def show(request: web.Request) -> web.Response:
         lengths=LENGTHS,
         note=bulk.words(request.query.get("done", ""), request.query.get("count", "")),
         can_change=state.parts.changes is not None,
+        tabs={"": "All"} | TABS,
         view=current_view(project, asked),
+        view_link=view_link,
         to_save=text_to_save(asked),
         environments=sorted({value.value for value in environments.values} | {asked.environment} - {""}),
     )

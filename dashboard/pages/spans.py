@@ -29,6 +29,11 @@ class Span(Struct, frozen=True):
     parameters: dict[str, str]
 
     @property
+    def text(self) -> str:
+        """The range as a saved view keeps it: the name of a length, or `START/END`."""
+        return self.name or f"{self.parameters.get('start', '')}/{self.parameters.get('end', '')}"
+
+    @property
     def start_field(self) -> str:
         """The start as an input of type datetime-local shows it."""
         return _field(self.start)
@@ -53,6 +58,18 @@ def read_span(fields: "dict[str, str]", now_ms: int) -> Span:
     given = {key: value for key, value in (("start", start), ("end", end)) if value}
     words = f"{_words(since)} to {_words(until) if until is not None else 'now'}"
     return Span("", words, since, until, given)
+
+
+def span_fields(text: str) -> dict[str, str]:
+    """The fields of an address for a range as `Span.text` writes it. Raises Refused for another text."""
+    start, slash, end = text.partition("/")
+    if text in LENGTHS:
+        return {} if text == DEFAULT else {"range": text}
+    if not slash or not (start or end):
+        raise invalid(
+            "range", f"one of {', '.join(LENGTHS)}, or two times such as 2026-01-31T12:00/2026-02-01T12:00"
+        )
+    return {name: time for name, time in (("start", start), ("end", end)) if time}
 
 
 def _moment(field: str, text: str) -> int:

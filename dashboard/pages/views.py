@@ -8,10 +8,12 @@ from dashboard.api.operation import find_project
 from dashboard.auth import form
 from dashboard.inputs import read_view
 from dashboard.pages.asked import Asked
+from dashboard.pages.spans import span_fields
 from dashboard.parts import state_of
 from dashboard.saved_views import add, change, remove
 from dashboard.wire import redirect
 from schemas.projects import Project, SavedView
+from storage.project_edits import ViewChanges
 
 
 def text_to_save(asked: Asked) -> str:
@@ -21,24 +23,34 @@ def text_to_save(asked: Asked) -> str:
 
 def current_view(project: Project, asked: Asked) -> SavedView | None:
     """The view that the list shows."""
-    wanted = text_to_save(asked)
-    return next((view for view in project.saved_views if view.query == wanted), None)
+    wanted = (text_to_save(asked), asked.sort, asked.span.text)
+    return next((view for view in project.saved_views if (view.query, view.sort, view.range) == wanted), None)
+
+
+def view_link(view: SavedView) -> str:
+    """The part of an address after `?` for the list of a view."""
+    fields = {"query": view.query, "sort": "" if view.sort == "lastSeen" else view.sort}
+    return "?" + urlencode(
+        {name: value for name, value in (fields | span_fields(view.range)).items() if value}
+    )
 
 
 async def save(request: web.Request) -> web.Response:
-    """Save the list's query under a name."""
+    """Save the list under a name."""
     state, fields = state_of(request), await form(request)
     project = find_project(state, request.match_info["project"])
-    view = await add(state, project, fields.get("name", ""), fields.get("query", ""))
-    return _show(project, view.query)
+    given = ViewChanges(
+        fields.get("name", ""), fields.get("query", ""), fields.get("sort"), fields.get("range")
+    )
+    return _show(project, await add(state, project, given))
 
 
 async def rename(request: web.Request) -> web.Response:
     """Give a view another name."""
     state, fields = state_of(request), await form(request)
     project = find_project(state, request.match_info["project"])
-    view = await change(state, project, read_view(request.match_info["view"]), name=fields.get("name", ""))
-    return _show(project, view.query)
+    changes = ViewChanges(name=fields.get("name", ""))
+    return _show(project, await change(state, project, read_view(request.match_info["view"]), changes))
 
 
 async def delete(request: web.Request) -> web.Response:
@@ -49,5 +61,5 @@ async def delete(request: web.Request) -> web.Response:
     return redirect(f"/projects/{project.id}/issues")
 
 
-def _show(project: Project, query: str) -> web.Response:
-    return redirect(f"/projects/{project.id}/issues?{urlencode({'query': query})}")
+def _show(project: Project, view: SavedView) -> web.Response:
+    return redirect(f"/projects/{project.id}/issues{view_link(view)}")

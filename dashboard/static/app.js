@@ -31,17 +31,26 @@ document.addEventListener("keydown", (event) => {
       menu.querySelector("summary").focus();
     }
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest('input:not([type="checkbox"]), select, textarea')) return;
   const query = document.getElementById("query");
   if (event.key === "/" && query) {
     event.preventDefault();
     query.focus();
     query.select();
   }
-  const place = { j: "next", k: "previous" }[event.key];
-  const link = place && document.querySelector(`a[rel="${place === "next" ? "next" : "prev"}"]`);
-  if (link) link.click();
+  const step = { j: 1, k: -1 }[event.key];
+  if (step && !select(step)) document.querySelector(`nav[aria-label="Events"] a[rel="${step > 0 ? "next" : "prev"}"]`)?.click();
 });
+
+// In a list the next or the previous entry gets the focus, so that Enter opens it; false on a page without a list.
+function select(step) {
+  const entries = [...document.querySelectorAll("a[data-entry]")];
+  const here = entries.findIndex((entry) => entry.closest("tr").contains(document.activeElement));
+  const place = here < 0 ? (step > 0 ? 0 : entries.length - 1) : here + step;
+  entries[Math.min(Math.max(place, 0), entries.length - 1)]?.focus();
+  return entries.length > 0;
+}
 
 for (const select of document.querySelectorAll("select[data-submit]")) {
   select.addEventListener("change", () => select.form.requestSubmit());

@@ -73,6 +73,55 @@ def test_all_of_a_page_are_selected_and_counted(browser: Browser, address: str) 
         assert watched.violations() + watched.complaints == []
 
 
+@pytest.mark.parametrize("path", [LIST, f"/issues/{SHOWCASE:016x}/events", f"/projects/{FULL}/releases"])
+def test_j_and_k_select_an_entry_of_a_list_and_enter_opens_it(
+    browser: Browser, address: str, path: str
+) -> None:
+    with watched_page(browser) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.goto(f"{address}{path}")
+        entries = page.locator("a[data-entry]")
+        for key, place in (("j", 0), ("j", 1), ("j", 2), ("k", 1), ("k", 0), ("k", 0), ("j", 1)):
+            page.keyboard.press(key)
+            expect(entries.nth(place)).to_be_focused()
+        assert page.url == f"{address}{path}"
+        assert watched.violations() == []
+        wanted = entries.nth(1).get_attribute("href")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{address}{wanted}")
+        assert watched.complaints == []
+
+
+def test_a_ticked_issue_is_where_j_goes_on(browser: Browser, address: str) -> None:
+    with watched_page(browser) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.locator('tbody input[name="issue"]').nth(3).check()
+        page.keyboard.press("j")
+        expect(page.locator("a[data-entry]").nth(4)).to_be_focused()
+
+
+def test_a_phone_shows_what_a_wide_screen_does(browser: Browser, address: str) -> None:
+    with watched_page(browser, width=390) as watched:
+        page = watched.page
+        sign_in(page, address)
+        for path, words in (
+            (f"/issues/{SHOWCASE:016x}/events", ["storefront-web@3.5.1+7012", "prod", "ios 18.5", "u_48213"]),
+            (f"/projects/{FULL}/releases", ["storefront-web@3.5.1+7012", "40", "1"]),
+        ):
+            page.goto(f"{address}{path}")
+            row = page.get_by_role("row").filter(has_text="storefront-web@3.5.1+7012").first
+            for word in words:
+                cell = row.get_by_text(word, exact=True).first
+                box = cell.bounding_box()
+                assert box is not None
+                assert box["x"] >= 0
+                assert box["x"] + box["width"] <= 390
+                assert cell.evaluate("e => e.closest('td').scrollWidth <= e.closest('td').clientWidth")
+            assert (watched.overflow(), watched.violations(), watched.complaints) == (0, [], [])
+
+
 @pytest.mark.parametrize("javascript", [True, False])
 def test_a_search_becomes_a_view_that_is_renamed_and_removed(
     browser: Browser, address: str, javascript: bool

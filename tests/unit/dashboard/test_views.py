@@ -1,10 +1,15 @@
 """Saved views: queries with a name, kept in the project's record, shown above the list."""
 
 import re
+from html import unescape
 from typing import Any
+from urllib.parse import parse_qs
 
+import msgspec
 import pytest
 
+from dashboard.view.filters import state_of_query
+from schemas.projects import SavedView
 from storage.project_edits import MAX_VIEWS
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
@@ -50,6 +55,89 @@ async def test_a_project_has_so_many_views_and_no_more(site: Site) -> None:
     for number in range(MAX_VIEWS):
         assert (await save(site, f"v{number}"))[0] == 201
     assert (await save(site, "one more"))[0] == 400
+
+
+@pytest.mark.parametrize("kept", ["7d", "2026-01-31T12:00/2026-02-01T12:00", "2026-01-31T12:00/"])
+async def test_a_view_keeps_its_order_and_range(site: Site, kept: str) -> None:
+    path = f"/projects/{site.project.id}/views"
+    given = {"name": "a", "query": "x", "sort": "users", "range": kept}
+    status, view = await site.api("POST", path, json=given)
+    assert (status, view) == (201, {"id": view["id"]} | given)
+    changed = await site.api("PATCH", f"{path}/{view['id']}", json={"sort": "trend"})
+    assert changed == (200, view | {"sort": "trend"})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("sort", "luck"), ("range", "8d"), ("range", "/"), ("range", "yesterday/"), ("range", "2026-02-01T12:00/2026-01-31T12:00")],
+)  # fmt: skip
+async def test_an_order_or_range_that_is_none_is_refused(site: Site, field: str, value: str) -> None:
+    body = {"name": "a", "query": "x", field: value}
+    status, answer = await site.api("POST", f"/projects/{site.project.id}/views", json=body)
+    assert (status, answer["error"]) == (400, "validationFailed")
+
+
+async def test_views_saved_before_they_had_an_order_ask_for_the_usual_one() -> None:
+    assert msgspec.convert({"id": "a", "name": "b", "query": "c"}, SavedView) == SavedView(
+        "a", "b", "c", "lastSeen", "14d"
+    )
+
+
+def tab_of(shown: str) -> str:
+    states = shown.partition('aria-label="State"')[2].partition("</nav>")[0]
+    lit = re.search(r'aria-current="true">(\w+)<', states)
+    assert lit is not None
+    return lit[1]
+
+
+async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site: Site) -> None:
+    fill(site.reader, site.project.number, NOW)
+    await site.sign_in()
+    listed = f"/projects/{site.project.id}/issues"
+    shown = await (await site.client.get(f"{listed}?state=open&sort=users&range=7d")).text()
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', shown))
+    asked = {name: fields[name] for name in ("query", "sort", "range")}
+    assert asked == {"query": "is:open", "sort": "users", "range": "7d"}
+    await post(site, f"/projects/{site.project.id}/views", name="Mine", **asked)
+    # From a list in another order and range.
+    shown = await (await site.client.get(f"{listed}?sort=events&range=24h")).text()
+    found = re.search(r'<a href="([^"]+)"[^>]*><bdi>Mine</bdi>', shown)
+    assert found is not None
+    assert parse_qs(unescape(found[1])[1:]) == {"query": ["is:open"], "sort": ["users"], "range": ["7d"]}
+    shown = await (await site.client.get(listed + unescape(found[1]))).text()
+    assert re.search(r'aria-current="true"><bdi>Mine</bdi>', shown)
+    assert tab_of(shown) == "Open"
+
+
+@pytest.mark.parametrize(
+    ("query", "state", "rest"),
+    [
+        ("", "", ""),
+        ("is:open", "open", ""),
+        ("timeout is:resolved tier:pro", "resolved", "timeout tier:pro"),
+        ("(timeout) is:ignored", "ignored", "(timeout)"),
+        ("timeout AND is:open", "open", '"timeout"'),
+        ("is:[open, ignored]", "", "is:[open, ignored]"),
+        ("is:open is:regressed", "", "is:open is:regressed"),
+        ("-is:open", "", "-is:open"),
+        ("is:open OR a", "", "is:open OR a"),
+        ('"a is:open b" is:open', "open", '"a is:open b"'),
+        ("is:assigned", "", "is:assigned"),
+        ("a AND", "", "a AND"),
+    ],
+)
+def test_the_state_of_a_query_is_parted_from_the_rest_of_it(query: str, state: str, rest: str) -> None:
+    assert state_of_query(query) == (state, rest)
+
+
+async def test_a_tab_takes_the_place_of_the_state_that_the_query_asks_for(site: Site) -> None:
+    fill(site.reader, site.project.number, NOW)
+    await site.sign_in()
+    listed = f"/projects/{site.project.id}/issues"
+    shown = await (await site.client.get(f"{listed}?query=type:CheckoutError+is:open")).text()
+    assert tab_of(shown) == "Open"
+    assert 'href="?query=type%3ACheckoutError&amp;state=resolved"' in shown
+    assert tab_of(await (await site.client.get(f"{listed}?query=is:assigned")).text()) == "All"
 
 
 async def post(site: Site, path: str, **fields: str) -> str:

@@ -1,0 +1,78 @@
+"""An issue as `svc issues show` prints it for people: facts in words, and its newest changes as sentences."""
+
+from collections.abc import Iterator, Sequence
+
+from dashboard.view.activity import describe
+from dashboard.view.text import flat, plural
+from dashboard.view.times import exact
+from storage.reader.answers import ActivityRow, Issue
+
+_LINE = 500
+"""Characters of a message or comment that are printed; `--json` has all."""
+
+
+def lines(issue: Issue, changes: Sequence[ActivityRow]) -> Iterator[str]:
+    """The text, line by line."""
+    yield f"{_line(issue.error_type)}: {_line(issue.message)}"
+    if issue.culprit:
+        yield f"in {_line(issue.culprit)}"
+    yield ""
+    width = max(len(word) for word, _ in _facts(issue)) + 2
+    yield from (f"{word:<{width}}{_line(value)}" for word, value in _facts(issue) if value)
+    if changes:
+        yield ""
+        yield "History"
+    yield from (f"  {_change(change, issue.id)}" for change in changes)
+
+
+def _line(text: str) -> str:
+    return flat(" ".join(text.split()), _LINE)
+
+
+def _facts(issue: Issue) -> list[tuple[str, str]]:
+    return [
+        ("Issue", issue.id),
+        ("Project", issue.project_id),
+        ("State", _state(issue)),
+        ("Assigned to", issue.assignee or "nobody"),
+        ("Events", f"{issue.total_events:,} in all, {issue.events:,} in the last 14 days"),
+        ("Users", f"{issue.total_users:,} in all, {issue.users:,} in the last 14 days"),
+        ("First seen", _seen(issue.first_seen, issue.first_release)),
+        ("Last seen", _seen(issue.last_seen, issue.last_release)),
+        ("Environments", ", ".join(filter(None, issue.environments))),
+        ("Platform", issue.platform),
+        ("Fingerprints", ", ".join(issue.fingerprints)),
+    ]
+
+
+def _state(issue: Issue) -> str:
+    if issue.regressed:
+        return f"{issue.status}, regressed"
+    if issue.status == "resolved" and issue.resolved_in:
+        where = "the next release" if issue.resolved_in == "next" else issue.resolved_in
+        return f"resolved in {where}"
+    if issue.status == "ignored":
+        return f"ignored {_until(issue.ignore_until or {})}"
+    return issue.status
+
+
+def _until(terms: dict[str, object]) -> str:
+    match terms:
+        case {"time": str(time)}:
+            return f"until {exact(time)}"
+        case {"events": int(many)}:
+            return f"for {plural(many, 'more event')}"
+        case {"users": int(many)}:
+            return f"for {plural(many, 'user')}"
+    return "for ever"
+
+
+def _seen(time: str, release: str) -> str:
+    return f"{exact(time)}, {release}" if release else exact(time)
+
+
+def _change(row: ActivityRow, issue: str) -> str:
+    change = describe(row, issue)
+    words = f"{change.words} {change.text}".strip()
+    where = f", in the merged issue {change.part}" if change.part else ""
+    return f"{exact(change.at)}  {_line(words)}, by {_line(change.by)}{where}"
