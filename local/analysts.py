@@ -73,7 +73,7 @@ def sql(workspace: Workspace, name: str, projects: tuple[int, ...], database: st
     settings = settings_of(workspace, AnalystSettings)
     place = database or _database(workspace)
     password = settings.analyst_password or click.prompt(
-        f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True
+        f"Password of {name}", hide_input=sys.stdin.isatty(), confirmation_prompt=True, err=True
     )
     analyst = Analyst(name, hashlib.sha256(password.encode()).hexdigest(), projects)
     for statement in (*role_statements(place), *analyst_statements(place, analyst)):

@@ -131,6 +131,12 @@ def _look(name: str, variable: str, url: str, further: Callable[[], Iterator[Fin
     return found
 
 
+def why_refused(url: str) -> Finding | None:
+    """What keeps us out of ClickHouse, or None where a first question is answered."""
+    found = _look(NAME, WRITER, url, lambda: iter(()))
+    return next((finding for finding in found if not finding.ok), None)
+
+
 def check_clickhouse(url: str) -> list[Finding]:
     """Everything between us and our tables, by SVC_CLICKHOUSE_URL."""
     if not url:

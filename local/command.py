@@ -94,14 +94,17 @@ class LazyGroup(click.Group):
 @click.pass_context
 def svc(ctx: click.Context, data_dir: Path) -> None:
     """Error ingestion on Kafka, Faust and ClickHouse."""
-    # What it logs at an error says less than our own line does. The processes set its level themselves.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     place = data_dir.resolve()
     ctx.obj = Workspace(place, overlaid(environment(place, os.environ), {"SVC_DATA_DIR": str(place)}))
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line.
+
+    Commands answer in a line of their own; what libraries and our own clients log on the way to it says less, many times over.
+    Processes that log set this anew.
+    """
+    logging.getLogger().setLevel(logging.CRITICAL)
     svc.main(prog_name="svc")
 
 

@@ -20,6 +20,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 BAD_SETTING_STATUS = 2
 _FILE_WIDTH = 160
+_KEPT_OUT = {None, 194, 516}
+"""Codes of ClickHouse's errors: no answer, no password, wrong user or password."""
 
 
 def settings_of(workspace: Workspace, struct: type[S]) -> S:
@@ -45,6 +47,17 @@ def need_kafka(bootstrap: str) -> None:
 def kafka_failure(settings: KafkaSettings, error: Exception) -> str:
     """Why a command failed at Kafka: what keeps us out (aiokafka doesn't say), or what it refused."""
     return f"Kafka at {settings.kafka_bootstrap}: {why_unreachable(settings) or error}"
+
+
+def clickhouse_failure(url: str, error: Exception) -> str:
+    """Why a command failed at ClickHouse: what keeps us out, or what it refused, in one line."""
+    # Only here: commands that never speak with ClickHouse would wait for its client's imports.
+    from local.clickhouse_check import why_refused
+
+    # An answer of the server says more than we would, but for those to a wrong user or password.
+    finding = why_refused(url) if getattr(error, "code", None) in _KEPT_OUT else None
+    said = f"{finding.said}: {finding.mend}" if finding else " ".join(str(error).split())
+    return f"ClickHouse: {said}"
 
 
 def kafka_hint(settings: KafkaSettings) -> str:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import click
 
-from local.console import print_json, settings_of
+from local.console import clickhouse_failure, print_json, settings_of
 from local.dictionary_training import best, measure, split, train
 from local.stack import dictionaries_folder
 from local.workspace import Workspace
@@ -87,7 +87,7 @@ def _samples(url: str, days: int, events: int) -> list[Sample]:
         finally:
             client.close()
     except ClickHouseError as error:
-        _end(f"ClickHouse: {error}")
+        _end(clickhouse_failure(url, error))
 
 
 def _next_steps(file: Path) -> str:

@@ -42,9 +42,9 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
 def line(finding: Finding) -> Text:
     """`ok    kafka  127.0.0.1:9092 answers`, or what is wrong and, below, how to mend it."""
     text = Text("ok     ", "green") if finding.ok else Text("WRONG  ", "bold red")
-    text.append(f"{finding.name:<18} ", "default").append(finding.said, "default")
+    text.append(f"{finding.name:<20} ", "default").append(finding.said, "default")
     if not finding.ok:
-        text.append(f"\n       {'':<18} {finding.mend}", "yellow")
+        text.append(f"\n       {'':<20} {finding.mend}", "yellow")
     return text
 
 

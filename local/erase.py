@@ -10,7 +10,15 @@ from aiokafka.errors import KafkaError
 from rich.box import SIMPLE
 from rich.table import Column, Table
 
-from local.console import console, kafka_failure, kafka_hint, need_kafka, print_json, settings_of
+from local.console import (
+    clickhouse_failure,
+    console,
+    kafka_failure,
+    kafka_hint,
+    need_kafka,
+    print_json,
+    settings_of,
+)
 from local.erasing import Left, NotSettled, Refused, Report, Tools, erase_project, erase_user, find, left
 from local.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
@@ -89,7 +97,8 @@ def erase(
     except KafkaError as error:
         _end(f"{kafka_failure(settings, error)}; run it again", FAILED)
     except ClickHouseError as error:
-        _end(f"ClickHouse: {error}; run it again, it goes on where it stopped", FAILED)
+        said = clickhouse_failure(settings.clickhouse_url, error)
+        _end(f"{said}; run it again, it goes on where it stopped", FAILED)
     kept = left(report, settings)
     if as_json:
         print_json(msgspec.to_builtins(report) | {"left": kept})

@@ -7,7 +7,7 @@ import click
 import yaml
 from aiokafka.errors import KafkaError
 
-from local.console import console, kafka_failure, need_kafka, settings_of
+from local.console import clickhouse_failure, console, kafka_failure, need_kafka, settings_of
 from local.workspace import Workspace
 from schemas.settings import MigrateSettings
 from storage import migrate as schema
@@ -39,7 +39,7 @@ def migrate(workspace: Workspace, only_print: bool) -> None:
     except KafkaError as error:
         _fail(kafka_failure(settings, error))
     except ClickHouseError as error:
-        _fail(f"ClickHouse: {error}")
+        _fail(clickhouse_failure(settings.clickhouse_url, error))
 
 
 def printed(settings: MigrateSettings) -> str:

@@ -16,7 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
-from local.console import kafka_failure, need_kafka, settings_of
+from local.console import clickhouse_failure, kafka_failure, need_kafka, settings_of
 from local.rebuild_stored import Need, folded, issues, no_issues, position_records, seen, write
 from local.workspace import Workspace
 from schemas.kafka import administering, name_of, reading
@@ -141,4 +141,4 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     except KafkaError as error:
         raise click.ClickException(kafka_failure(need.processors, error)) from None
     except ClickHouseError as error:
-        raise click.ClickException(f"ClickHouse: {error}") from None
+        raise click.ClickException(clickhouse_failure(need.writer.clickhouse_url, error)) from None

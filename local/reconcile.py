@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from rich.box import SIMPLE
 from rich.table import Table
 
-from local.console import console, kafka_failure, need_kafka, print_json, settings_of
+from local.console import clickhouse_failure, console, kafka_failure, need_kafka, print_json, settings_of
 from local.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
@@ -70,7 +70,7 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
     except KafkaError as error:
         _fail(kafka_failure(settings, error))
     except ClickHouseError as error:
-        _fail(f"ClickHouse: {error}")
+        _fail(clickhouse_failure(settings.clickhouse_url, error))
     if as_json:
         print_json(
             msgspec.to_builtins(result)

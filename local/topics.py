@@ -173,14 +173,18 @@ def topics() -> None:
 
 
 @topics.command()
-@click.argument("name", type=click.Choice([t.title for t in Topic]))
+@click.argument("name", metavar="NAME", type=click.Choice([t.title for t in Topic]))
 @click.option(
     "--from", "since", metavar="TIME", help="From this time on: ISO 8601, or an age such as 15m, 2h, 7d."
 )
 @click.option("--project", metavar="ID", help="Only records of the project with this id.")
 @click.pass_obj
 def cat(workspace: Workspace, name: str, since: str | None, project: str | None) -> None:
-    """Print a topic's records, up to its present end, as JSON lines."""
+    """Print a topic's records, up to its present end, as JSON lines.
+
+    NAME is the topic's name without the prefix: events, grouped, grouped-events, issue-deltas, issues, issue-activity, projects,
+    outcomes, dead-letters or seen.
+    """
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
     topic = next(t for t in Topic if t.title == name)
