@@ -3,6 +3,7 @@
 Groupers without and with rules take turns over the same events, so that the ratio holds on a busy machine.
 """
 
+import gc
 from collections.abc import Sequence
 from time import process_time
 
@@ -13,6 +14,7 @@ from grouping.checks import MAX_PATTERNS, MAX_TERMS
 from local.batches import read_lines
 from local.sample_events import FILE
 from processors.grouping import Grouper
+from processors.worker import GC_THRESHOLDS
 from schemas.chunks import ChunkEvent
 from schemas.payload import compress
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
@@ -113,7 +115,11 @@ def _spent(grouper: Grouper, events: Sequence[ChunkEvent]) -> float:
 @click.option("--rounds", default=10, show_default=True)
 def command(rounds: int) -> None:
     """Print a line for each set of rules."""
-    costs = measure(sample_events(), rounds)
+    events = sample_events()
+    # As a worker does.
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    costs = measure(events, rounds)
     base = costs["none"][1]
     print(f"{'rules':14s}{'first µs':>10s}{'again µs':>10s}{'added µs':>10s}{'ratio':>8s}")
     for name, (first, again) in costs.items():

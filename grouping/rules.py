@@ -107,8 +107,8 @@ class CompiledRules:
 
 def merged(some: Answers, others: Answers) -> Answers:
     """The answers of rules of one project, again in the order of the rules."""
-    if others is NO_ANSWERS:
-        return some
+    if others is NO_ANSWERS or some is NO_ANSWERS:
+        return some if others is NO_ANSWERS else others
     fitting = sorted((*some.fitting, *others.fitting), key=lambda rule: rule.place)
     return Answers(tuple(fitting), (*some.skipped, *others.skipped))
 
@@ -145,7 +145,10 @@ def outcome_of(fitting: tuple[CompiledRule, ...], view: Callable[[], EventView])
 # Few of the ways in which rules can match come up, and each again and again.
 @lru_cache(maxsize=1024)
 def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None, Outcome]:
-    """The first that sets a fingerprint decides it; marks add up; a discard ends it."""
+    """The outcome, and the rule whose fingerprint is still to be filled with the event's values.
+
+    The first that sets a fingerprint decides it; marks add up; a discard ends it.
+    """
     decides: CompiledRule | None = None
     marks: list[FrameMark] = []
     for rule in fitting:
@@ -156,7 +159,9 @@ def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None,
             decides = rule
     if decides is None:
         return None, Outcome(marks=tuple(marks)) if marks else UNTOUCHED
-    return decides, Outcome(decides.name, (), tuple(marks))
+    fingerprint = tuple([element for element in decides.fingerprint if isinstance(element, str)])
+    outcome = Outcome(decides.name, fingerprint, tuple(marks))
+    return None if len(fingerprint) == len(decides.fingerprint) else decides, outcome
 
 
 def compile_rules(rules: Iterable[GroupingRule]) -> CompiledRules:

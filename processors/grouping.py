@@ -11,7 +11,17 @@ from grouping.cost import MAX_STEPS
 from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, grouped, placed
 from grouping.fingerprint.marks import Marks, marked
 from grouping.fingerprint.stacks import Placed
-from grouping.rules import UNTOUCHED, Answers, CompiledRules, Outcome, ask, compile_rules, merged, outcome_of
+from grouping.rules import (
+    NO_ANSWERS,
+    UNTOUCHED,
+    Answers,
+    CompiledRules,
+    Outcome,
+    ask,
+    compile_rules,
+    merged,
+    outcome_of,
+)
 from processors.forms import EventForm, decode_event, grouping_event, outline, stacks, without_stacks
 from processors.recent import Recent
 from schemas.chunks import ChunkEvent, Grouping
@@ -126,6 +136,8 @@ class Grouper:
 
     def _of_error(self, event: EventForm, rules: CompiledRules, view: "View") -> Answers:
         """What the rules say that depend on nothing but the error and the platform."""
+        if not rules.of_error:
+            return NO_ANSWERS
         key = (rules, event.platform, bytes(event.error))
         answers = self._answers.get(key)
         if answers is None:

@@ -24,7 +24,7 @@ class IssueView(Struct, frozen=True, kw_only=True):
         return bool(self.assignee)
 
 
-class EventView(Struct, frozen=True, kw_only=True):
+class EventView(Struct, frozen=True, kw_only=True, gc=False):
     """The event's side. `""` is an absent field; `timestamp` is the event's time in Unix ms; `issue` is None while unknown."""
 
     type: str = ""
