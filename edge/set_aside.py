@@ -60,6 +60,13 @@ def segment_name(path: Path) -> Path:
     return path.with_name(path.name.partition(segments.SUFFIX)[0] + segments.SUFFIX)
 
 
+def adopt(directory: Path, into: Path) -> None:
+    """Move what was set aside from one folder to another; one whose name is taken there stays."""
+    for path in found_in(directory):
+        if not (into / path.name).exists():
+            path.rename(into / path.name)
+
+
 def set_aside_bytes(directory: Path) -> int:
     """Bytes of what was set aside in a worker's folder."""
     total = 0

@@ -6,6 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
+from edge import set_aside
 from edge.segments import adopt, found_in
 
 
@@ -22,12 +23,16 @@ class Slot:
                 return
 
     def adopt_orphans(self) -> None:
-        """Take over the segments of folders that no process holds: workers that were and are no more."""
+        """Take over the segments of folders that no process holds: workers that were and are no more.
+
+        What they set aside comes too, so that somebody tells of it.
+        """
         for directory in _neighbours(self.directory):
-            lock = _locked(directory) if found_in(directory) else None
+            lock = _locked(directory) if found_in(directory) or set_aside.found_in(directory) else None
             if lock is not None:
                 with lock:
                     adopt(found_in(directory), self.directory)
+                    set_aside.adopt(directory, self.directory)
 
     def release(self) -> None:
         """Let another process have the folder."""

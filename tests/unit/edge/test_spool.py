@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge import segments as files
+from edge.set_aside import set_aside_bytes
 from edge.slots import Slot
 from edge.spool import SEGMENT_BYTES, Spool, SpoolFull
 
@@ -221,3 +222,21 @@ async def test_orphans_are_adopted_behind_one_s_own_and_living_neighbours_left_a
     await spool.stop()
     for slot in slots[:2]:
         slot.release()
+
+
+def test_what_a_dead_worker_set_aside_is_told_by_its_heir(tmp_path: Path) -> None:
+    names = [
+        "000000000001-0000000000001.spool.damaged",
+        "000000000002-0000000000001.spool.too-large.replayed",
+    ]
+    (tmp_path / "7").mkdir()
+    for name in names:
+        (tmp_path / "7" / name).write_bytes(b"theirs")
+    heir = Slot(tmp_path)
+    (heir.directory / names[0]).write_bytes(b"own")
+    heir.adopt_orphans()
+    assert (heir.directory / names[0]).read_bytes() == b"own"
+    assert (tmp_path / "7" / names[0]).read_bytes() == b"theirs"
+    assert (heir.directory / names[1]).read_bytes() == b"theirs"
+    assert set_aside_bytes(heir.directory) == len(b"own" + b"theirs")
+    heir.release()
