@@ -19,13 +19,22 @@ def delivery_part(
         return Part(False, "connecting to Kafka")
     if failure is None:
         return Part(True)
-    why = f"{failure.detail}, since {_moment(failure.since)}"
+    why = _why(failure)
     if spool_full:
         return Part(False, f"Kafka takes no events and the spool is full: {why}")
     if failure.kind is Kind.DENIED and not has_delivered:
         return Part(False, f"Kafka denies access and has taken nothing yet from this process: {why}")
     denied = "denies access" if failure.kind is Kind.DENIED else "takes no events"
     return Part(True, f"Kafka {denied}: {why}; {spool_bytes} bytes in the spool")
+
+
+def outcomes_part(failure: Failure | None) -> Part:
+    """The part `outcomes`, counts of what was refused: never a reason to take the edge away from its clients."""
+    return Part(True, f"Kafka takes no outcomes: {_why(failure)}" if failure else "")
+
+
+def _why(failure: Failure) -> str:
+    return f"{failure.detail}, since {_moment(failure.since)}"
 
 
 def _moment(at: float) -> str:

@@ -27,7 +27,7 @@ from edge.metrics import Metrics
 from edge.outcomes import Outcomes
 from edge.projects import ProjectDirectory
 from edge.ratelimit import RateLimiter
-from edge.readiness import delivery_part
+from edge.readiness import delivery_part, outcomes_part
 from edge.remote_window import RemoteWindow
 from edge.shared_window import SharedWindow
 from edge.slots import Slot
@@ -88,6 +88,7 @@ class Worker:
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
         self.health.probe("delivery", self._delivery_health)
+        self.health.probe("outcomes", lambda: outcomes_part(self._sink.failures.get(Topic.OUTCOMES)))
         self.health.probe("spool", self._spool_health)
         await self._sink.start()
         self._spawn(self._projects.run(settings))

@@ -78,7 +78,8 @@ async def test_readyz_names_its_parts_and_fails_before_the_port_closes(place: Pl
     async with running(edge), aiohttp.ClientSession() as session:
         async with session.get(edge.url + "/readyz") as response:
             assert response.status == 200
-            assert set((await response.json())["parts"]) == {"accepting", "projects", "delivery", "spool"}
+            parts = {"accepting", "projects", "delivery", "outcomes", "spool"}
+            assert set((await response.json())["parts"]) == parts
         async with session.get(edge.url + "/healthz") as response:
             assert response.status == 200
         edge.signal(signal.SIGTERM)

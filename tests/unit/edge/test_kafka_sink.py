@@ -15,12 +15,13 @@ from edge.delivery import Delivery, send_spread
 from edge.drain import drain_forever
 from edge.kafka_producer import Producer
 from edge.kafka_sink import Failure, KafkaSink, pause_after
-from edge.readiness import delivery_part
+from edge.readiness import delivery_part, outcomes_part
 from edge.send_errors import Kind, kind_of
 from edge.set_aside import Reason, found_in
 from edge.sink import Unavailable
 from edge.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk
+from schemas.health import Part
 from schemas.ids import uuid7
 from schemas.kafka_connection import Unreachable
 from schemas.settings import KafkaSettings
@@ -182,6 +183,10 @@ async def test_topic_of_outcomes_without_the_right_to_write_holds_up_no_event() 
         assert sink.up
         await sink.send(Topic.EVENTS, b"x", 0)
         assert set(sink.failures) == {Topic.OUTCOMES}
+        part = outcomes_part(sink.failures[Topic.OUTCOMES])
+        assert part.ok
+        assert "TopicAuthorizationFailedError: svc.outcomes" in part.detail
+    assert outcomes_part(None) == Part(True)
 
 
 async def test_failure_to_connect_is_told_until_a_producer_has_started() -> None:
