@@ -125,13 +125,15 @@ class Pipeline:
     def _develop(self) -> None:
         while self._incoming:
             order, event_id, at, event = self._incoming[0]
-            made = self._made(event)
-            if made is not None and self._ready_bytes + len(made) > self._max_bytes:
-                self._fates.drop("queueFull", 1)
-            elif made is not None:
-                self._ready.append(Ready(order, event_id, at, made))
-                self._ready_bytes += len(made)
-            self._incoming.popleft()
+            try:
+                made = self._made(event)
+                if made is not None and self._ready_bytes + len(made) > self._max_bytes:
+                    self._fates.drop("queueFull", 1)
+                elif made is not None:
+                    self._ready.append(Ready(order, event_id, at, made))
+                    self._ready_bytes += len(made)
+            finally:  # also where the application's part of it ends this thread: the next one must not meet it again
+                self._incoming.popleft()
 
     def _made(self, event: Make | bytes) -> bytes | None:
         if isinstance(event, bytes):

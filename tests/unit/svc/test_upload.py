@@ -150,6 +150,21 @@ def test_before_send_may_change_or_drop_an_event(start: Callable[..., Ingest]) -
     assert svc.stats()["dropped.beforeSend"] == 2
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_before_send_that_ends_the_thread_loses_its_event_alone(start: Callable[..., Ingest]) -> None:
+    def look_over(event: dict[str, Any]) -> dict[str, Any]:
+        if event["error"]["message"] == "end":
+            raise SystemExit
+        return event
+
+    ingest = start(before_send=look_over)
+    svc.capture_exception(ValueError("end"))
+    svc.flush(0.1)
+    svc.capture_exception(ValueError("keep"))
+    assert svc.flush(10)
+    assert [event["error"]["message"] for event in ingest.events] == ["keep"]
+
+
 def test_second_init_replaces_the_first_and_loses_nothing(start: Callable[..., Ingest]) -> None:
     start(flush_interval=60)
     svc.set_tag("a", "b")
