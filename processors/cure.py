@@ -71,6 +71,10 @@ class PromptThread(AIOKafkaConsumerThread):
 
     logger = QUIET
 
+    def on_crash(self, msg: str, *fmt: Any, **_: Any) -> None:
+        """A line of the log, where mode would print the traceback as it stands."""
+        QUIET.critical(msg.format(*fmt), exc_info=True)
+
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
         made = super()._create_worker_consumer(transport)
         # Faust writes the figure in its code, and aiokafka reads it when the consumer starts.

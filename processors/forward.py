@@ -1,7 +1,8 @@
 """Writing to Kafka: whole batches by a producer of our own, which costs a fraction of one send a record."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaProducer
@@ -83,9 +84,22 @@ class Forwarder:
     async def _send(self, batch: Any, topic: str, partition: int, count: int) -> Awaitable[Written]:
         assert self._producer is not None
         batch.close()
-        return _written(await self._producer.send_batch(batch, topic, partition=partition), count)
+        return _Sent(await self._producer.send_batch(batch, topic, partition=partition), count)
 
 
-async def _written(sent: Awaitable[Any], count: int) -> Written:
-    first = (await sent).offset
-    return Written(first, first + count - 1)
+class _Sent:
+    """A batch that was handed over; awaited, it is Written. One that nobody awaits, because another failed, says nothing."""
+
+    def __init__(self, sent: "asyncio.Future[Any]", count: int) -> None:
+        sent.add_done_callback(_look_at)
+        self._sent = sent
+        self._count = count
+
+    def __await__(self) -> Generator[Any, None, Written]:
+        first = (yield from self._sent.__await__()).offset
+        return Written(first, first + self._count - 1)
+
+
+def _look_at(sent: "asyncio.Future[Any]") -> None:
+    if not sent.cancelled():
+        sent.exception()
