@@ -14,14 +14,19 @@ from aiohttp import web
 from dashboard.app import build_app, build_runner
 from dashboard.parts import Parts
 from dashboard.proxies import parse_networks
+from schemas.kafka_rights import needs
+from schemas.kafka_start import MissingRights, check_rights
 from schemas.logs import configure
 from schemas.payload import look_in
 from schemas.settings import BadSetting, DashboardSettings, load
+from schemas.waiting import until
 from storage.client import parse_url
 from storage.commands import Commands
 from storage.issue_changes import IssueChanges
 from storage.projects import ProjectStore
 from storage.reader import Reader
+
+log = logging.getLogger(__name__)
 
 BAD_SETTING_STATUS = 2
 NOT_STARTED_STATUS = 3
@@ -46,6 +51,9 @@ def command(ctx: click.Context) -> None:
     logging.getLogger("aiohttp_session").setLevel(logging.ERROR)
     try:
         asyncio.run(serve(settings))
+    except MissingRights as error:
+        log.critical("the dashboard stops: %s", error)
+        sys.exit(NOT_STARTED_STATUS)
     except OSError as error:
         if error.errno not in {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}:
             raise
@@ -70,7 +78,7 @@ def _check(settings: DashboardSettings) -> None:
 
 
 async def serve(settings: DashboardSettings) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT. Raises MissingRights."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -84,6 +92,8 @@ async def serve(settings: DashboardSettings) -> None:
         await runner.setup()
         await web.TCPSite(runner, settings.dashboard_host, settings.dashboard_port).start()
         projects.start()
+        # Pages are served meanwhile: reading needs no Kafka.
+        await until(stop, check_rights(settings, needs("", "", grouped_events=False)["dashboard"]))
         await stop.wait()
     finally:
         await runner.cleanup()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from schemas.changes import Update
+from schemas.health import Part
 from schemas.projects import Project
 from storage.reader.answers import (
     ActivityPage,
@@ -31,6 +32,10 @@ class Projects(Protocol):
     @property
     def loaded(self) -> bool:
         """Whether the projects are known yet."""
+        ...
+
+    def answering(self) -> Part:
+        """Whether Kafka answers, of which projects are read."""
         ...
 
     def all(self) -> list[Project]:

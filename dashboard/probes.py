@@ -41,13 +41,9 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 def watch_projects(health: Health, parts: Parts) -> None:
-    """The part `projects` works once the topic has been read."""
-    health.probe(
-        "projects",
-        lambda: Part(
-            parts.projects.loaded, "" if parts.projects.loaded else "the topic of projects isn't read yet"
-        ),
-    )
+    """The part `projects` works once the topic has been read, as long as Kafka answers."""
+    unread = Part(ok=False, detail="the topic of projects isn't read yet")
+    health.probe("projects", lambda: parts.projects.answering() if parts.projects.loaded else unread)
 
 
 async def watch_clickhouse(health: Health, parts: Parts, stop: asyncio.Event) -> None:

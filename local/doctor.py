@@ -11,8 +11,8 @@ from local.clickhouse_check import check_clickhouse, check_reader
 from local.console import console, print_json
 from local.deployment_checks import check_dictionaries, check_rate_limit_store
 from local.kafka_check import check_kafka
-from local.kafka_rights import PROCESSES, Process, needs
 from local.workspace import Workspace
+from schemas.kafka_rights import PROCESSES, Process, needs
 from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, WriterSettings, load
 
 

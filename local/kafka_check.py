@@ -8,9 +8,9 @@ from types import MappingProxyType
 from aiokafka.errors import KafkaError
 
 from local.checks import Finding
-from local.kafka_rights import Needs, Process, lacking
-from local.kafka_view import ClusterView, look
 from schemas.kafka_connection import addresses, why_refused
+from schemas.kafka_rights import Needs, Process, lacking
+from schemas.kafka_view import ClusterView, look
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, TopicSpec, topic_specs
 
@@ -46,23 +46,17 @@ def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, Need
         return [
             Finding(NAME, False, said, "look at the broker's log; is every advertised address reachable?")
         ]
+    allowed = view.allowed(spec.name for spec in specs)
     return [
         Finding(NAME, True, f"{address} answers"),
         topics_finding(specs, view),
         partitions_finding(settings, view),
         replication_finding(specs, view, settings.topic_replication),
         *(
-            rights_finding(process, lacking(need, settings, _allowed(view, specs), view.groups))
+            rights_finding(process, lacking(need, settings, allowed, view.groups))
             for process, need in needed.items()
         ),
     ]
-
-
-def _allowed(view: ClusterView, specs: Sequence[TopicSpec]) -> dict[str, frozenset[str]]:
-    """What we may do with each topic; one that we may not even see allows nothing, one that isn't there isn't judged."""
-    seen = {name: topic.allowed for name, topic in view.topics.items()}
-    hidden = {spec.name for spec in specs} - seen.keys() - view.missing
-    return seen | dict.fromkeys(hidden, frozenset[str]())
 
 
 def topics_finding(specs: Sequence[TopicSpec], view: ClusterView) -> Finding:

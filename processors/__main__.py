@@ -32,7 +32,7 @@ def command(ctx: click.Context) -> None:
     try:
         asyncio.run(_main(settings))
     except WorkerFailed as error:
-        print(f"processors: {error}", file=sys.stderr)
+        logging.getLogger(__name__).critical("the worker stops: %s", error)
         status = 1
     _leave(status)
 

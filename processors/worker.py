@@ -3,27 +3,28 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from aiokafka.errors import KafkaError
 from faust.tables.manager import TableManager
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from processors.app import Processors
+from processors.app import Processors, ProcessorsApp
 from processors.ends import Ends
 from processors.metrics import Metrics
 from processors.names import names
 from processors.watchdog import RECOVERY_SECONDS, SILENCE_SECONDS, STALL_SECONDS, Stalled, Watchdog
 from schemas.health import Health, Part
 from schemas.kafka import TopicFollower, follow_projects
+from schemas.kafka_rights import needs
+from schemas.kafka_start import MissingRights, check_rights
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
+from schemas.waiting import until
 from storage.health_server import serve_health
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 LOOK_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 15.0
 GC_THRESHOLDS: Final = (50_000, 20, 50)
@@ -38,7 +39,6 @@ async def run(settings: ProcessorsSettings, stop: asyncio.Event) -> None:
     health, registry = Health(settings.instance), CollectorRegistry()
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
-    health.set("kafka", ok=False, detail="connecting")
     health.set("assigned", ok=False, detail="starting")
     try:
         server = await serve_health(
@@ -58,13 +58,18 @@ async def _run(settings: ProcessorsSettings, stop: asyncio.Event, health: Health
     projects = ProjectRegistry()
     follower = follow_projects(settings, projects)
     following = asyncio.create_task(follower.run())
+    health.probe("kafka", follower.answering)
     health.probe("projects", lambda: Part(follower.loaded.is_set(), f"{len(projects)} known"))
+    need = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
     try:
-        partitions = await _until(stop, _partitions(settings))
-        if partitions is None or await _until(stop, _loaded(follower)) is None:
+        await until(stop, check_rights(settings, need))
+        partitions = await until(stop, _partitions(settings))
+        if partitions is None or await until(stop, _loaded(follower)) is None:
             return
         processors = Processors(settings, names(settings, partitions), projects, metrics)
         await _work(processors, stop, health)
+    except MissingRights as error:
+        raise WorkerFailed(str(error)) from None
     finally:
         following.cancel()
         with suppress(asyncio.CancelledError):
@@ -74,12 +79,11 @@ async def _run(settings: ProcessorsSettings, stop: asyncio.Event, health: Health
 async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> None:
     app = processors.app
     await processors.forwarder.start()
-    health.set("kafka", ok=True)
     failure: BaseException | None = None
     try:
         app.finalize()
-        await app.start()
-        failure = await _watch(processors, stop, health)
+        if await until(stop, _started(app)):
+            failure = await _watch(processors, stop, health)
     finally:
         try:
             await asyncio.wait_for(app.stop(), STOP_SECONDS)
@@ -132,6 +136,11 @@ def _look(processors: Processors, watchdog: Watchdog, ends: Ends) -> None:
         watchdog.look(f"{tp.topic}/{tp.partition}", due, waiting=lag > 0, seconds=STALL_SECONDS)
 
 
+async def _started(app: ProcessorsApp) -> bool:
+    await app.start()
+    return True
+
+
 async def _partitions(settings: ProcessorsSettings) -> int:
     """How many partitions the joined topics have. Waits for Kafka and for the topics; raises WorkerFailed where they differ."""
     from aiokafka import AIOKafkaProducer
@@ -161,14 +170,3 @@ async def _partitions(settings: ProcessorsSettings) -> int:
 
 async def _loaded(follower: TopicFollower) -> bool:
     return await follower.loaded.wait()
-
-
-async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """What `work` returns, or None once `stop` is set."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
-    finally:
-        working.cancel()
-        stopping.cancel()

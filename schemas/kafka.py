@@ -12,6 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupLoadInProgressError, KafkaError
 from aiokafka.structs import OffsetAndMetadata
 
+from schemas.health import Part
 from schemas.kafka_connection import security_options, why_unreachable
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings
@@ -25,7 +26,9 @@ _LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _EXPLAIN_EVERY: Final = 20
 _LOOK_SECONDS: Final = 3.0
 """Between two questions where a followed topic ends: what was read says nothing while nobody writes, or nobody answers."""
-_ANSWER_SECONDS: Final = 5.0
+_ANSWER_SECONDS: Final = 2.5
+SILENT_SECONDS: Final = 8.0
+"""Without an answer for so long, no broker answers. A broker that starts again is back sooner."""
 
 
 def name_of(settings: KafkaSettings, topic: Topic) -> str:
@@ -127,6 +130,13 @@ class TopicFollower:
         self._changed = asyncio.Condition()
         self._current_at: float | None = None
         self.loaded = asyncio.Event()
+
+    def answering(self) -> Part:
+        """Whether a broker has answered lately: for readiness."""
+        if self._current_at is None:
+            return Part(ok=False, detail="connecting")
+        silent = self.age > SILENT_SECONDS
+        return Part(not silent, f"no broker has answered for {self.age:.0f} s" if silent else "")
 
     @property
     def age(self) -> float:

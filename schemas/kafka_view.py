@@ -28,6 +28,7 @@ from schemas.settings import KafkaSettings
 
 OPERATIONS: Final = {3: "Read", 4: "Write", 5: "Create", 8: "Describe", 10: "DescribeConfigs"}
 """Kafka's codes of the operations that we need."""
+_UNTOLD: Final = -(1 << 31)
 _PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _LOADING: Final = (
     GroupCoordinatorNotAvailableError,
@@ -56,6 +57,11 @@ class ClusterView(Struct, frozen=True):
     topics: Mapping[str, TopicView]
     missing: frozenset[str]
     groups: Mapping[str, frozenset[str]]
+
+    def allowed(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """What may be done with each topic; one that may not even be seen allows nothing, one that isn't there isn't judged."""
+        seen = {name: topic.allowed for name, topic in self.topics.items()}
+        return seen | dict.fromkeys(set(names) - seen.keys() - self.missing, frozenset[str]())
 
 
 class _Metadata(Response):  # type: ignore[misc]
@@ -136,7 +142,9 @@ class _GroupRights(Request[_GroupRequest]):  # type: ignore[misc]
 
 
 def operations(bits: int) -> frozenset[str]:
-    """The names of the operations in a broker's bit field."""
+    """The names of the operations in a broker's bit field; all of them where the broker doesn't tell."""
+    if bits == _UNTOLD:
+        return frozenset(OPERATIONS.values())
     return frozenset(name for code, name in OPERATIONS.items() if bits >> code & 1)
 
 

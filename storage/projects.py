@@ -10,6 +10,7 @@ from typing import Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from schemas.health import Part
 from schemas.kafka import calm, client_options, follow_projects, name_of
 from schemas.projects import Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings
@@ -70,6 +71,10 @@ class ProjectStore:
     def loaded(self) -> bool:
         """Whether what stood in the topic at the start is known."""
         return self._follower.loaded.is_set()
+
+    def answering(self) -> Part:
+        """Whether Kafka answers: for readiness."""
+        return self._follower.answering()
 
     def all(self) -> list[Project]:
         """Every project, in the order of creation."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import click
 
 from schemas import loops
+from schemas.kafka_start import MissingRights
 from schemas.logs import configure
 from schemas.payload import look_in
 from schemas.settings import BadSetting, WriterSettings, load
@@ -33,7 +34,10 @@ def command(ctx: click.Context) -> None:
         loops.run(run(settings))
     except OSError as error:
         port = settings.writer_health_port
-        click.echo(f"svc: can't listen on SVC_WRITER_HEALTH_PORT {port}: {error}", err=True)
+        logging.getLogger(__name__).critical("can't listen on SVC_WRITER_HEALTH_PORT %d: %s", port, error)
+        sys.exit(1)
+    except MissingRights as error:
+        logging.getLogger(__name__).critical("the writer stops: %s", error)
         sys.exit(1)
     except Exception:
         logging.getLogger(__name__).critical(

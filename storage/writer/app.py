@@ -10,8 +10,11 @@ from prometheus_client import CollectorRegistry
 
 from schemas.health import Health
 from schemas.kafka import follow_projects
+from schemas.kafka_rights import needs
+from schemas.kafka_start import check_rights
 from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
+from schemas.waiting import until
 from storage.health_server import serve_health
 from storage.writer.deliver import Delivery
 from storage.writer.events import EventsWriter
@@ -31,7 +34,7 @@ _GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
 async def run(settings: WriterSettings) -> None:
-    """Write until SIGTERM or SIGINT. Raises what is neither Kafka's nor ClickHouse's absence."""
+    """Write until SIGTERM or SIGINT. Raises MissingRights, and what is neither Kafka's nor ClickHouse's absence."""
     # Tens of thousands of objects a second live until their block is inserted: looked through seldom, and modules never.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -63,12 +66,17 @@ async def run(settings: WriterSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    health.probe("kafka", follower.answering)
     health.set("registry", ok=False, detail="reading the projects")
     health.set("retention", ok=False, detail="asking ClickHouse")
+    need = needs("", settings.writer_group, grouped_events=False)["writer"]
     try:
+        await until(stopping, check_rights(settings, need))
+        if stopping.is_set():
+            return
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())
-            await _first(follower.loaded, stopping)
+            await until(stopping, follower.loaded.wait())
             health.set("registry", ok=True)
             chores = [
                 tasks.create_task(write_projects(registry, inserters[2])),
@@ -86,10 +94,3 @@ async def run(settings: WriterSettings) -> None:
         for inserter in inserters:
             inserter.close()
         await server.close()
-
-
-async def _first(*events: asyncio.Event) -> None:
-    waits = [asyncio.create_task(event.wait()) for event in events]
-    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
-        wait.cancel()

