@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from processors.releases import compare, newest_by_app
+from processors.releases import compare, highest, newest_by_app
 from processors.users import Users
 from schemas.changes import NEXT, IgnoreUntil, UpdateData
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord
@@ -71,7 +71,7 @@ def regresses(fix: Fix | None, release: str) -> bool:
         order = compare(release, boundary)
         if order is not None:
             return order > 0 or (order == 0 and not fix.after)
-    return release not in fix.older
+    return not (release in fix.older or any((compare(release, older) or 0) < 0 for older in fix.older))
 
 
 def fix_in(resolved_in: str, known: Sequence[str]) -> Fix:
@@ -79,10 +79,14 @@ def fix_in(resolved_in: str, known: Sequence[str]) -> Fix:
     if resolved_in == NEXT:
         boundaries = newest_by_app(known)
         older = [name for name in known if not any(compare(name, b) is not None for b in boundaries)]
-        return Fix(boundaries, after=True, older=tuple(older[-MAX_OLDER:]))
+        return Fix(boundaries, after=True, older=_remembered(older))
     before = known[: known.index(resolved_in)] if resolved_in in known else known
     older = [name for name in before if compare(name, resolved_in) is None]
-    return Fix((resolved_in,), older=tuple(older[-MAX_OLDER:]))
+    return Fix((resolved_in,), older=_remembered(older))
+
+
+def _remembered(older: Sequence[str]) -> tuple[str, ...]:
+    return tuple(highest(older)[-MAX_OLDER:])
 
 
 def _status(record: IssueRecord, data: UpdateData) -> tuple[IssueRecord, ActivityKind | None, dict[str, Any]]:

@@ -59,16 +59,28 @@ def compare(one: str, other: str) -> int | None:
 
 
 def newest_by_app(releases: Iterable[str]) -> tuple[str, ...]:
-    """The newest release of each app among those with a version; of two whose builds don't tell, the one that stands later."""
-    newest: dict[str, str] = {}
+    """The newest release of each app among those with a version; of one version the highest number of a build, else what stands later."""
+    newest: dict[str, tuple[tuple[Rank, int], str]] = {}
     for release in releases:
-        app, rank, _ = parse(release)
+        app, rank, build = parse(release)
         if rank is None:
             continue
-        order = compare(release, newest[app]) if app in newest else None
-        if order is None or order > 0:
-            newest[app] = release
-    return tuple(newest.values())
+        place = (rank, int(build) if _is_number(build) else -1)
+        if app not in newest or place >= newest[app][0]:
+            newest[app] = (place, release)
+    return tuple(release for _, release in newest.values())
+
+
+def highest(releases: Iterable[str]) -> list[str]:
+    """The releases without those that are older than another one of them by the number of their build."""
+    kept: dict[object, str] = {}
+    for release in releases:
+        app, rank, build = parse(release)
+        kind = (app, rank) if rank is not None and _is_number(build) else release
+        before = kept.pop(kind, release)
+        # Where the new one stands: the last ones are kept where they are too many.
+        kept[kind] = before if (compare(release, before) or 0) < 0 else release
+    return list(kept.values())
 
 
 def _identifier(text: str) -> tuple[int, int, str]:

@@ -14,7 +14,8 @@ class Fix(Struct, frozen=True, rename="camel", omit_defaults=True):
     """How it is known whether an event came after the fix.
 
     `boundaries` are releases: the one of the fix, or with `after` the newest of each app when the fix was to come in the
-    next one. `older` are releases that are known to be older though their names don't tell.
+    next one. `older` are releases that are known to be older though the names of the boundaries don't tell; what is older than
+    one of them by its own name is older, too.
     """
 
     boundaries: tuple[str, ...]
