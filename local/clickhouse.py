@@ -19,6 +19,7 @@ from local.errors import MissingProgram, StartError
 from local.ports import kept_ports
 from local.private_file import write_private
 from local.process import await_ready, end, spawn, sweep
+from local.room import need_room
 from storage.analyst_views import TABLES
 from storage.analysts import rows_of
 
@@ -101,9 +102,10 @@ class LocalClickHouse:
         return address_of(user, self._passwords[user], self._port, database)
 
     def prepare(self) -> list[str]:
-        """Mend what a kill may have left, write the configuration, and return the command that runs the server."""
+        """Mend what a kill may have left, write the configuration, and return the command that runs the server. Raises NoRoom and MissingProgram."""
         if importlib.util.find_spec("chdb") is None:
             raise MissingProgram(CHDB_MISSING)
+        need_room("ClickHouse", self.directory)
         prune_tokens(self.directory)
         self._made = False
         sums = {user: hashlib.sha256(word.encode()).hexdigest() for user, word in self._passwords.items()}
@@ -152,7 +154,7 @@ class LocalClickHouse:
         """Start the server and wait until it is ready. Raises StartError or MissingProgram."""
         self._process = spawn(self.prepare(), log=self.log, cwd=self.directory)
         try:
-            await_ready("ClickHouse", self._process, self.ready, self.log, timeout)
+            await_ready("ClickHouse", self._process, self.ready, self.log, timeout, self.directory)
         except StartError:
             self.kill()
             raise

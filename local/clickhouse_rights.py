@@ -9,7 +9,7 @@ ON_DATABASE: Final = (
     *("SHOW", "SELECT", "INSERT", "ALTER TABLE", "ALTER VIEW", "CREATE TABLE", "CREATE VIEW"),
     *("DROP TABLE", "DROP VIEW", "TRUNCATE", "OPTIMIZE"),
 )
-ON_SYSTEM: Final = ("columns", "databases", "mutations", "parts", "processes", "tables")
+ON_SYSTEM: Final = ("columns", "databases", "detached_parts", "mutations", "parts", "processes", "tables")
 ENGINES: Final = ("MergeTree", "AggregatingMergeTree", "ReplacingMergeTree", "Null")
 READER_ON_DATABASE: Final = ("SELECT", "dictGet")
 

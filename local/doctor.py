@@ -9,6 +9,7 @@ from rich.text import Text
 from local.checks import Finding, check_disk, check_local_programs, check_settings
 from local.clickhouse_check import check_clickhouse, check_reader
 from local.console import console, print_json
+from local.damage_check import check_damage
 from local.deployment_checks import check_dictionaries, check_rate_limit_store
 from local.kafka_check import check_kafka
 from local.workspace import Workspace
@@ -33,6 +34,7 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
     if stores:
         found += check_clickhouse(settings.clickhouse_url)
         found += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
+        found += check_damage(settings.clickhouse_url)
     found.append(check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else ""))
     if "edge" in processes:
         found += check_rate_limit_store(load(EdgeSettings, environ))

@@ -13,6 +13,7 @@ from local.kafka_config import properties
 from local.kafka_probe import cluster_at
 from local.ports import kept_ports
 from local.process import await_ready, end, spawn, sweep
+from local.room import need_room
 
 
 class LocalKafka:
@@ -49,7 +50,8 @@ class LocalKafka:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def prepare(self) -> list[str]:
-        """Fetch what is missing, format a new data directory, and return the command that runs the broker."""
+        """Fetch what is missing, format a new data directory, and return the command that runs the broker. Raises NoRoom."""
+        need_room("Kafka", self.directory)
         java, jars = find_java(), kafka_jars(self.cache)
         data, config = self.directory / "data", self.directory / "server.properties"
         config.write_text(properties(self._ports, data, self.overrides))
@@ -75,7 +77,7 @@ class LocalKafka:
         """Start the broker and wait until it is ready. Raises StartError, MissingProgram or DownloadError."""
         self._process = spawn(self.prepare(), log=self.log, cwd=self.directory)
         try:
-            await_ready("Kafka", self._process, self.ready, self.log, timeout)
+            await_ready("Kafka", self._process, self.ready, self.log, timeout, self.directory)
         except StartError:
             self.kill()
             raise

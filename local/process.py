@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from local.errors import StartError
+from local.room import ended_without_room
 
 TETHER = Path(__file__).with_name("tether.py")
 LOG_BYTES = 10 << 20
@@ -85,16 +86,26 @@ def tail(log: Path, lines: int = 12) -> str:
         return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
 
 
+def failed_start(name: str, what: str, log: Path, data: Path | None = None) -> StartError:
+    """Why a child didn't start: that the disk of its `data` is full, or `what` happened with the end of its log."""
+    said = tail(log)
+    full = ended_without_room(name, data, said) if data else ""
+    return StartError(full or f"{name} {what}; {log} ends with:\n{said}")
+
+
 def await_ready(
-    name: str, process: subprocess.Popen[bytes], ready: Callable[[], bool], log: Path, timeout: float
+    name: str,
+    process: subprocess.Popen[bytes],
+    ready: Callable[[], bool],
+    log: Path,
+    timeout: float,
+    data: Path | None = None,
 ) -> None:
     """Block until `ready()`; StartError when the child ends first or `timeout` seconds have passed."""
     limit = time.monotonic() + timeout
     while not ready():
         if process.poll() is not None:
-            raise StartError(
-                f"{name} ended with {process.returncode} while starting; {log} ends with:\n{tail(log)}"
-            )
+            raise failed_start(name, f"ended with {process.returncode} while starting", log, data)
         if time.monotonic() > limit:
-            raise StartError(f"{name} was not ready after {timeout:.0f} s; {log} ends with:\n{tail(log)}")
+            raise failed_start(name, f"was not ready after {timeout:.0f} s", log, data)
         time.sleep(0.02)

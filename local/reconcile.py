@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime
 
 import click
@@ -17,11 +18,12 @@ from local.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import ClickHouseError, Client, open_client
+from storage.damage import broken_parts
 from storage.drained import Lag, lags, readers
 from storage.duplicates import remove_duplicates
 from storage.mend import mend
 from storage.reconcile import TWICE, Reconciliation, compare, worst
-from storage.replay import replay_grouped, replay_issues
+from storage.replay import replay_grouped, replay_issues, replay_records
 
 _DIFFERENT = 1
 _UNSETTLED = 3
@@ -59,7 +61,10 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
         client = open_client(settings.clickhouse_url)
         try:
             result = compare(client, _today())
-            repaired = _repair(writer, client, result) if repair and result.differences else {}
+            broken = {part.table for part in broken_parts(client)} if repair else set[str]()
+            repaired = (
+                _repair(writer, client, result, broken) if broken or (repair and result.differences) else {}
+            )
             if repaired:
                 result = compare(client, _today())
             if result.differences and not behind:
@@ -102,8 +107,10 @@ async def _drain(settings: MigrateSettings, groups: Mapping[str, list[Topic]], w
         await asyncio.sleep(0.5)
 
 
-def _repair(settings: WriterSettings, client: Client, result: Reconciliation) -> dict[str, int]:
-    """What was mended, by table: rows that are there twice or missing first, then sums, then issues."""
+def _repair(
+    settings: WriterSettings, client: Client, result: Reconciliation, broken: AbstractSet[str]
+) -> dict[str, int]:
+    """What was mended, by table: rows that are there twice or missing first, then sums, then issues; `broken` are the tables that lost parts."""
     done: dict[str, int] = {}
     days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
     for table, what in TWICE.items():
@@ -113,7 +120,10 @@ def _repair(settings: WriterSettings, client: Client, result: Reconciliation) ->
     if result.differs("stored", "payloads", "issue_day"):
         done |= asyncio.run(replay_grouped(settings, client))
     done |= {table: rows for table, rows in mend(client, days, f"repair/{time.time_ns()}").items() if rows}
-    if result.differs("issues", "events without issue"):
+    for name in ("outcomes", "issue_activity"):
+        if name in broken or (name == "outcomes" and result.differs("stored")):
+            done[name] = asyncio.run(replay_records(settings, client, name))
+    if "issues" in broken or result.differs("issues", "events without issue"):
         done["issues"] = asyncio.run(replay_issues(settings, client))
     return done
 

@@ -139,7 +139,14 @@ class Stack:
             return {}
         kafka = choose_kafka(self.data_dir / "kafka", self.data_dir / "cache")
         self._servers.append(
-            Child("kafka", kafka.prepare, self._log("kafka"), kafka.ready, start_seconds=SERVER_SECONDS)
+            Child(
+                "kafka",
+                kafka.prepare,
+                self._log("kafka"),
+                kafka.ready,
+                start_seconds=SERVER_SECONDS,
+                data=self.data_dir / "kafka",
+            )
         )
         return {"SVC_KAFKA_BOOTSTRAP": kafka.bootstrap}
 
@@ -159,6 +166,7 @@ class Stack:
                 self._log("clickhouse"),
                 server.ready,
                 start_seconds=SERVER_SECONDS,
+                data=server.directory,
             )
         )
         return {"SVC_CLICKHOUSE_URL": server.url(), "SVC_CLICKHOUSE_READER_URL": server.url("reader")}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.errors import LocalError, StartError
-from local.process import end, spawn, sweep, tail
+from local.errors import LocalError
+from local.process import end, failed_start, spawn, sweep
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Child:
     """What to run and how to know that it is ready.
 
     `command` is called in a thread before each start and may prepare things; it returns the argument vector. `ready` is called in a
-    thread and may block for seconds. A child with `once` ends by itself: its end with 0 is its readiness.
+    thread and may block for seconds. A child with `once` ends by itself: its end with 0 is its readiness. `data` is the folder whose disk it fills.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Child:
     once: bool = False
     start_seconds: float = 60.0
     grace_seconds: float = 30.0
+    data: Path | None = None
 
 
 @dataclass
@@ -124,16 +125,12 @@ class Supervisor:
             if child.once and code == 0:
                 return
             if code is not None:
-                raise StartError(
-                    f"{child.name} ended with {code} while starting; {child.log} ends with:\n{tail(child.log)}"
-                )
+                raise failed_start(child.name, f"ended with {code} while starting", child.log, child.data)
             if not child.once and await asyncio.to_thread(child.ready):
                 return
             if time.monotonic() > limit:
-                raise StartError(
-                    f"{child.name} was not ready after {child.start_seconds:.0f} s; "
-                    f"{child.log} ends with:\n{tail(child.log)}"
-                )
+                late = f"was not ready after {child.start_seconds:.0f} s"
+                raise failed_start(child.name, late, child.log, child.data)
             await self._pause(POLL_SECONDS)
 
     async def _keep(self, child: Child) -> None:

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from local.board import Board
+from local.damage_check import check_damage
 from local.data_dir import held
 from local.discovery import published
 from local.errors import LocalError
@@ -43,6 +44,14 @@ def announce(stack: Stack, console: Console) -> None:
     console.print(f"logs        {stack.data_dir / 'log'}", highlight=False, soft_wrap=True)
 
 
+def tell_damage(url: str, console: Console) -> None:
+    """Say what a full or failing disk has cost, and what to do about it; nothing where all is well."""
+    for finding in check_damage(url):
+        if not finding.ok:
+            text = f"\n{finding.said}: {finding.mend}"
+            console.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
 async def run(
     stack: Stack, console: Console, then: Callable[[asyncio.Event], Awaitable[int]] | None = None
 ) -> int:
@@ -61,6 +70,7 @@ async def run(
             await supervisor.start()
         if not supervisor.stopping.is_set():
             announce(stack, console)
+            await asyncio.to_thread(tell_damage, stack.environ["SVC_CLICKHOUSE_URL"], console)
             with published(stack.data_dir, stack.variables):
                 code = await _until_stopped(supervisor, then)
     finally:

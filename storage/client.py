@@ -99,8 +99,11 @@ def version(client: Client) -> tuple[int, int]:
 
 
 def scalar(client: Client, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
-    """The one value that a query answers."""
-    return client.query(sql, parameters=dict(parameters or {})).result_rows[0][0]
+    """The one value that a query answers. Raises ClickHouseError, also for an answer without a row, as of a server whose disk is full."""
+    rows = client.query(sql, parameters=dict(parameters or {})).result_rows
+    if not rows:
+        raise ClickHouseError("an answer has no row")
+    return rows[0][0]
 
 
 def started_at(client: Client) -> float:

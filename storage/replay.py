@@ -7,9 +7,10 @@ insert, under tokens that know nothing of rows inserted here.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
+import pyarrow as pa
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
@@ -24,6 +25,7 @@ from storage.erase.past import projects
 from storage.records import ISSUES, Row, issue_row, newest, table
 from storage.writer.blocks import Block
 from storage.writer.projects import RegistryRetention
+from storage.writer.records import KINDS
 
 _BLOCK_ROWS: Final = 10_000
 
@@ -59,15 +61,37 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
         async for record in _records(consumer, ends):
             if record.value is None:
                 found.pop(record.key, None)
-            else:
-                found[record.key] = _newest(
-                    [*found.get(record.key, ()), issue_row(decode_issue(record.value))]
-                )
+                continue
+            with suppress(ValueError):  # set aside by the writer
+                row = issue_row(decode_issue(record.value))
+                found[record.key] = _newest([*found.get(record.key, ()), row])
     kept = [row for rows in found.values() for row in rows if row[0] not in gone]
     for first in range(0, len(kept), _BLOCK_ROWS):
-        part = table(ISSUES, kept[first : first + _BLOCK_ROWS])
-        client.insert_arrow("issues", part, settings={**INSERT_SETTINGS, "insert_deduplicate": 0})
+        _insert(client, "issues", table(ISSUES, kept[first : first + _BLOCK_ROWS]))
     return len(kept)
+
+
+async def replay_records(settings: WriterSettings, client: Client, name: str) -> int:
+    """Write the records of `outcomes` or `issue_activity` again, whose tables take the same row twice for one; returns how many rows there are.
+
+    Those of erased projects stay away. Raises KafkaError and ClickHouseError.
+    """
+    [kind] = [kind for kind in KINDS if kind.table == name]
+    gone, rows, done = projects(client), list[Row](), 0
+    async with reading(settings, kind.topic) as consumer:
+        async for record in _records(consumer, await consumer.end_offsets(consumer.assignment())):
+            with suppress(ValueError):  # set aside by the writer
+                rows += [row for row in kind.rows(record.value or b"") if row[0] not in gone]
+            if len(rows) >= _BLOCK_ROWS:
+                _insert(client, name, table(kind.schema, rows))
+                done, rows = done + len(rows), []
+    if rows:
+        _insert(client, name, table(kind.schema, rows))
+    return done + len(rows)
+
+
+def _insert(client: Client, name: str, rows: pa.Table) -> None:
+    client.insert_arrow(name, rows, settings={**INSERT_SETTINGS, "insert_deduplicate": 0})
 
 
 def _newest(rows: list[Row]) -> list[Row]:

@@ -58,6 +58,11 @@ class WriterMetrics:
         self.lag = Gauge(
             "svc_writer_lag_records", "Records not written yet.", ["topic", "partition"], registry=registry
         )
+        self.broken_parts = Gauge(
+            "svc_writer_broken_parts",
+            "Parts that ClickHouse has set aside as broken: rows may be missing, run `svc reconcile --repair`.",
+            registry=registry,
+        )
         self.dropped_partitions = Counter(
             "svc_writer_dropped_partitions", "Partitions past their retention.", ["table"], registry=registry
         )

@@ -1,4 +1,4 @@
-"""The writer's housekeeping: partitions past their retention are dropped, now and every hour."""
+"""The writer's housekeeping, now and every hour: partitions past their retention are dropped, and broken parts are told."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from storage.damage import broken_parts
 from storage.retention import drop_expired
 from storage.writer.insert import Inserter
 from storage.writer.metrics import WriterMetrics
@@ -16,8 +17,16 @@ _EVERY_SECONDS: Final = 3600.0
 
 
 async def sweep(inserter: Inserter, metrics: WriterMetrics) -> None:
-    """Drop what has expired, until cancelled."""
+    """Drop what has expired and tell what is broken, until cancelled."""
     while True:
+        broken = await inserter.run(broken_parts)
+        metrics.broken_parts.set(len(broken))
+        for part in broken:
+            log.error(
+                "ClickHouse has set aside %s of %s as broken: run `svc reconcile --repair`",
+                part.name,
+                part.table,
+            )
         today = datetime.now(UTC).date()
         for partition in await inserter.run(partial(drop_expired, today=today)):
             metrics.dropped_partitions.labels(partition.table).inc()
