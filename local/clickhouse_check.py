@@ -131,9 +131,9 @@ def _look(name: str, variable: str, url: str, further: Callable[[], Iterator[Fin
     return found
 
 
-def why_refused(url: str) -> Finding | None:
-    """What keeps us out of ClickHouse, or None where a first question is answered."""
-    found = _look(NAME, WRITER, url, lambda: iter(()))
+def why_refused(url: str, variable: str = WRITER) -> Finding | None:
+    """What keeps us out of ClickHouse by the address in `variable`, or None where a first question is answered."""
+    found = _look(NAME, variable, url, lambda: iter(()))
     return next((finding for finding in found if not finding.ok), None)
 
 

@@ -49,13 +49,13 @@ def kafka_failure(settings: KafkaSettings, error: Exception) -> str:
     return f"Kafka at {settings.kafka_bootstrap}: {why_unreachable(settings) or error}"
 
 
-def clickhouse_failure(url: str, error: Exception) -> str:
-    """Why a command failed at ClickHouse: what keeps us out, or what it refused, in one line."""
+def clickhouse_failure(url: str, error: Exception, variable: str = "SVC_CLICKHOUSE_URL") -> str:
+    """Why a command failed at ClickHouse: what keeps us out by the address in `variable`, or what it refused, in one line."""
     # Only here: commands that never speak with ClickHouse would wait for its client's imports.
     from local.clickhouse_check import why_refused
 
     # An answer of the server says more than we would, but for those to a wrong user or password.
-    finding = why_refused(url) if getattr(error, "code", None) in _KEPT_OUT else None
+    finding = why_refused(url, variable) if getattr(error, "code", None) in _KEPT_OUT else None
     said = f"{finding.said}: {finding.mend}" if finding else " ".join(str(error).split())
     return f"ClickHouse: {said}"
 

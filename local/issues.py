@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from dashboard.violations import detail_of
-from local.console import console, kafka_hint, need_kafka, print_json, settings_of
+from local.console import clickhouse_failure, console, kafka_hint, need_kafka, print_json, settings_of
 from local.issue_text import lines
 from local.workspace import Workspace
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
@@ -25,7 +25,7 @@ from storage.project_edits import BadChange
 from storage.projects import ProjectStore, ProjectsUnavailable
 from storage.query.keys import tag_keys
 from storage.query.parse import parse
-from storage.reader import Reader, ReadError
+from storage.reader import Reader, ReadError, StorageUnavailable
 from storage.reader.answers import ActivityPage, Issue, KeyWarning
 
 T = TypeVar("T")
@@ -88,6 +88,11 @@ def _run(workspace: Workspace, work: Callable[[Tools], Awaitable[T]]) -> T:
 
     try:
         return asyncio.run(main())
+    except StorageUnavailable as error:
+        own = bool(settings.clickhouse_reader_url)
+        url = settings.clickhouse_reader_url or settings.clickhouse_url
+        variable = "SVC_CLICKHOUSE_READER_URL" if own else "SVC_CLICKHOUSE_URL"
+        raise click.ClickException(clickhouse_failure(url, error, variable)) from None
     except (ReadError, BadChange, ChangeRefused, KeyReused) as error:
         raise click.ClickException(str(error)) from None
     except ChangesUnavailable as error:

@@ -39,7 +39,9 @@ async def _all_gone(admin: AIOKafkaAdminClient, group: str) -> None:
     end = time.monotonic() + NOTICED_SECONDS
     while members := await _members(admin, group):
         if time.monotonic() > end:
-            raise click.ClickException(f"{members} processors are running: stop them first")
+            raise click.ClickException(
+                f"processors are running (members of their group: {members}): stop them first"
+            )
         await asyncio.sleep(0.5)
 
 

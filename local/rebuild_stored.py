@@ -136,9 +136,9 @@ async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[M
         max_request_size=MAX_RECORD_BYTES,
     )
     calm(producer.client)
-    await producer.start()
     count = 0
     try:
+        await producer.start()
         sent = []
         for partition, key, value in messages:
             sent.append(await producer.send(name_of(settings, topic), value, key, partition=partition))

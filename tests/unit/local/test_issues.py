@@ -38,3 +38,12 @@ def test_a_user_without_a_name_changes_issues_as_svc(
 
     monkeypatch.setattr(getpass, "getuser", nobody)
     assert whoever() == "svc"
+
+
+def test_clickhouse_that_is_away_is_named_by_the_address_that_was_asked() -> None:
+    own = NOWHERE | {"SVC_CLICKHOUSE_READER_URL": "http://127.0.0.1:2/svc"}
+    for env, port, variable in ((NOWHERE, 1, "SVC_CLICKHOUSE_URL"), (own, 2, "SVC_CLICKHOUSE_READER_URL")):
+        answer = CliRunner().invoke(svc, ["issues", "resolve", ISSUE], env=env)
+        assert answer.exit_code == 1
+        assert f"nothing answers on 127.0.0.1:{port}" in answer.output
+        assert f"correct {variable}\n" in answer.output
