@@ -223,7 +223,7 @@ def test_producers_that_are_denied_everything_follow_each_other_ever_more_slowly
 async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_not_tried_again() -> None:
     broker, now = Broker(), 1000.0
     broker.largest = 1000
-    given = [event(200) for _ in range(8)]
+    given = [event(200) for _ in range(60)]
     async with sink_on(broker, now=lambda: now) as sink:
 
         async def sent() -> bool:
@@ -237,6 +237,7 @@ async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_n
         await eventually(sent)
         assert set(broker.ids()) == {each[1] for each in given}
         refusals, made = broker.refusals, broker.made
+        assert refusals > 0
         assert await send_spread(sink, given) == []
         assert (broker.refusals, broker.made) == (refusals, made)
         now += 301
