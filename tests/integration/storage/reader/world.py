@@ -154,7 +154,7 @@ def insert(database: Client, world: World) -> None:
     source = issue_id(world.project, MERGED[1])
     rows.append([
         *(world.project, source, [MERGED[1]], "", "", "", "", "open", 0, from_ms(0), from_ms(0), 0, 0, "", "", []),
-        *("", "", "", [], issue_id(world.project, MERGED[0]), 9),
+        *("", "", "", ["g", "src"], issue_id(world.project, MERGED[0]), 9),
     ])  # fmt: skip
     database.insert(
         "issues",
