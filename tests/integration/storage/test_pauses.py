@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from schemas.chunks import Grouping
 from storage.client import Client, open_client, scalar
 from storage.complete import complete
+from storage.erase.user import erase_user
 from storage.mend import mend
 from storage.migrate import migrations
 from storage.pauses import any_since, in_force, paused
@@ -20,7 +22,16 @@ from storage.quiet import NeverQuiet, in_a_pause, quietly
 from storage.reconcile import compare
 from storage.rows import EventColumns
 from tests.eventually import eventually
-from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole
+from tests.integration.storage.grouped import (
+    PROJECTS,
+    Stage,
+    chunk_event,
+    counts,
+    ended,
+    exactly,
+    planned,
+    whole,
+)
 from tests.integration.storage.test_complete import block, insert
 
 RECENT = 20
@@ -32,13 +43,13 @@ OTHERS = {
 }
 
 
-def recent() -> pa.Table:
+def recent(**changes: Any) -> pa.Table:
     """A block of events of today, as almost all are."""
     columns = EventColumns()
     # What compresses payloads is for one thread.
     with MAKING:
         for number in range(RECENT):
-            columns.add(chunk_event(number), Grouping(number % 7, "v1", "frames", ()), 90, 30)
+            columns.add(chunk_event(number, **changes), Grouping(number % 7, "v1", "frames", ()), 90, 30)
     return columns.table()
 
 
@@ -108,6 +119,20 @@ def test_a_block_is_completed_while_inserts_into_every_table_never_end(
     found = counts(client)
     assert found == exactly(RECENT + sum(writer.rows for writer in writers))
     assert all(writer.rows for writer in writers)
+
+
+def test_a_user_is_erased_while_inserts_of_events_never_end(
+    client: Client, clickhouse_database_url: str
+) -> None:
+    writers = [Blocks(clickhouse_database_url, name) for name in "ab"]
+    insert(client, recent(user={"id": "gone"}), "t")
+    with going_on(*writers):
+        erase_user(client, PROJECTS[0], "gone", "test", lambda: None, lambda *_: None, lambda _: None)
+    [left] = client.query(
+        "SELECT project_id, count() FROM events WHERE user_id = 'gone' GROUP BY 1"
+    ).result_rows
+    assert left == (PROJECTS[1], RECENT // 2)
+    assert counts(client) == exactly(RECENT // 2 + sum(writer.rows for writer in writers))
 
 
 @pytest.mark.parametrize("sql", OTHERS.values(), ids=OTHERS)

@@ -134,6 +134,10 @@ async def test_a_repair_leaves_a_planned_block_to_the_writer(stage: Stage, tmp_p
     client = stage.client()
     try:
         await planned(stage)
+        # As it stands when the events are accepted and on their way.
+        client.command(
+            "INSERT INTO outcomes (project_id, minute, outcome, count) SELECT 7, now(), 'accepted', 75"
+        )
         await reconcile(stage, tmp_path, "--repair", "--wait", "0")
         assert counts(client) == exactly(0)
         with ended(stage.writer()):
