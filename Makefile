@@ -6,7 +6,7 @@ RUN := .venv/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help install lint format test test-unit demo up bench bench-grouping chaos docs clean
+.PHONY: help install lint format test test-unit demo up bench bench-grouping chaos siege docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -51,6 +51,9 @@ bench-grouping: .venv/installed-test  ## how well events are grouped
 
 chaos: .venv/installed-test  ## kills in the middle of everything
 	@$(RUN) -m bench.chaos $(ARGS)
+
+siege: .venv/installed-test  ## a hostile token beside an honest project
+	@$(RUN) -m bench.siege $(ARGS)
 
 docs: .venv/installed-test  ## write the generated parts of docs/
 	@$(RUN) -m schemas.reference $(ARGS) && $(RUN) -m schemas.jsonschema $(ARGS)

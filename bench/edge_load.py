@@ -67,7 +67,7 @@ async def _load(
             if wait > 0:
                 await asyncio.sleep(wait)
             writer.write(requests[turn % len(requests)])
-            status = await _answer(reader)
+            status = await answered(reader)
             statuses[status] = statuses.get(status, 0) + 1
             delays.append(time.perf_counter() - due)
         writer.close()
@@ -76,7 +76,8 @@ async def _load(
     return LoadResult(time.perf_counter() - started, statuses, delays)
 
 
-async def _answer(reader: asyncio.StreamReader) -> int:
+async def answered(reader: asyncio.StreamReader) -> int:
+    """The status of the next answer, whose body is read and dropped. Raises IncompleteReadError where the connection ends."""
     head = await reader.readuntil(_ANSWER_END)
     place = head.find(b"Content-Length: ")
     length = int(head[place + 16 : head.index(b"\r\n", place)]) if place >= 0 else 0

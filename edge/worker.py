@@ -6,6 +6,7 @@ import logging
 import resource
 import signal
 import socket
+import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from edge.gauges import Gauges
 from edge.held import HeldBytes
 from edge.intake import Intake
 from edge.kafka_sink import KafkaSink
+from edge.memory import trim_forever
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes
 from edge.projects import ProjectDirectory
@@ -42,6 +44,8 @@ log = logging.getLogger(__name__)
 _SETTLE_SECONDS: Final = 5.0
 """Not longer: while Kafka is away and no project is known, the health paths have to say so."""
 _SETTLE_LOOKS: Final = 100
+_SWITCH_SECONDS: Final = 0.001
+"""How long the thread for large bodies may keep the interpreter while the loop waits for it; by default it is five times as long."""
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
 """A batch makes thousands of objects that live for a moment: with Python's own thresholds they are looked through some thirty times."""
 
@@ -75,6 +79,7 @@ class Worker:
         self._outcomes = Outcomes(self._sink, self._slot.directory / "outcomes.json")
         self._metrics = Metrics()
         self._limiter = self._rate_limiter()
+        self._turns = Turns()
         ingest = Ingest(
             projects=self._projects,
             limiter=self._limiter,
@@ -83,7 +88,7 @@ class Worker:
             outcomes=self._outcomes,
             bodies=BodyReader(body_times(settings)),
             held=HeldBytes(settings.edge_body_bytes, settings.edge_token_body_bytes),
-            turns=Turns(),
+            turns=self._turns,
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
@@ -94,6 +99,7 @@ class Worker:
         self._spawn(self._projects.run(settings))
         self._spawn(drain_forever(self._spool, self._sink))
         self._spawn(self._outcomes.run())
+        self._spawn(trim_forever())
         self._spawn(Gauges(self._metrics, self._chunker, self._delivery, self._sink, self._spool).run())
         self._runner = web.ServerRunner(
             build_app(ingest, self.health, self._metrics), shutdown_timeout=settings.edge_stop_seconds
@@ -121,6 +127,7 @@ class Worker:
             except Exception:
                 log.exception("a step of stopping failed")
                 self.failed = True
+        self._turns.close()
         self._slot.release()
 
     async def _end_tasks(self) -> None:
@@ -180,6 +187,7 @@ async def serve(
 
     False where a part failed: whoever watches this process should see it.
     """
+    sys.setswitchinterval(_SWITCH_SECONDS)
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

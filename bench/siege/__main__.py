@@ -1,0 +1,211 @@
+"""`python -m bench.siege`: a hostile token beside an honest project on real servers; exit status 0 only when the honest one is unharmed."""
+
+import asyncio
+import logging
+import multiprocessing
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AsyncExitStack
+from multiprocessing.context import SpawnContext
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import click
+from msgspec import Struct
+from rich.console import Console
+from rich.table import Table
+
+from bench.chaos import proof
+from bench.chaos.__main__ import prepare
+from bench.chaos.load import Load
+from bench.siege import honest, memory, verdict
+from bench.siege.attack import Report, Target, attack
+from local.projects import create_project
+from local.sample_events import load_samples
+from local.supervisor import Supervisor
+from schemas.settings import MigrateSettings, load
+
+REST_SECONDS = 120
+HOSTILE_LIMIT = 100_000
+"""High, so that the attack isn't over when its requests of a minute are used up."""
+
+
+@click.command()
+@click.option("--connections", default=1000, show_default=True, help="Hostile connections.")
+@click.option(
+    "--form", "forms", multiple=True, help="A form of attack, several times for several; all when left out."
+)
+@click.option("--rate", default=40.0, show_default=True, help="Honest batches a second.")
+@click.option("--events", default=10, show_default=True, help="Events in each.")
+@click.option("--quiet", default=4, show_default=True, help="Windows before the attack.")
+@click.option("--attacked", default=6, show_default=True, help="Windows during the attack.")
+@click.option("--seconds", default=10.0, show_default=True, help="Length of a window.")
+@click.option("--workers", default=1, show_default=True, help="Workers of the edge.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Keep everything here for a look afterwards."
+)
+@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+def siege(data_dir: Path | None, **options: Any) -> None:
+    """Attack with one token and prove that the project beside it is served, exactly and as fast as before."""
+    console = Console(highlight=False, soft_wrap=True)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    with tempfile.TemporaryDirectory(prefix="siege-") as made:
+        result = asyncio.run(run(console, data_dir or Path(made), **options))
+    console.print("[green]unharmed[/]" if result.unharmed else "[red]HARMED[/]")
+    sys.exit(0 if result.unharmed else 1)
+
+
+class Result(Struct, frozen=True):
+    """Whether every claim held and, apart from that, whether the honest project was as fast as before."""
+
+    held: bool
+    delays: verdict.Delays
+    answers: dict[str, Counter[str]]
+
+    @property
+    def unharmed(self) -> bool:
+        """All of it."""
+        return self.held and self.delays.hold
+
+
+async def run(
+    console: Console,
+    data_dir: Path,
+    *,
+    connections: int,
+    forms: Sequence[str],
+    rate: float,
+    events: int,
+    quiet: int,
+    attacked: int,
+    seconds: float,
+    workers: int,
+    cache: Path,
+) -> Result:
+    """One run on its own servers."""
+    stack = prepare(data_dir, cache, SVC_EDGE_WORKERS=str(workers))
+    supervisor = Supervisor(stack.children())
+    context = multiprocessing.get_context("spawn")
+    async with AsyncExitStack() as cleanup:
+        cleanup.push_async_callback(supervisor.stop)
+        await supervisor.start()
+        pool = cleanup.enter_context(ProcessPoolExecutor(1, mp_context=context))
+        settings = load(MigrateSettings, stack.environ)
+        honest_project = await create_project(settings, "honest", rate_limit=1_000_000)
+        hostile = await create_project(settings, "hostile", rate_limit=HOSTILE_LIMIT)
+        limited = await create_project(settings, "limited", rate_limit=100)
+        load_of_honest = Load(load_samples(), random.SystemRandom().randrange(1 << 31), 0.0)
+        port = stack.edge.ingest_port
+        count = max(1, round(rate * seconds))
+
+        async def window() -> honest.Window:
+            requests = honest.batches(load_of_honest, honest_project.token, count - 1, events)
+            requests.insert(count // 2, honest.large(load_of_honest, honest_project.token))
+            return await asyncio.get_running_loop().run_in_executor(pool, honest.send, port, requests, rate)
+
+        await window()
+        pid = supervisor.statuses["edge"].pid
+        assert pid is not None
+        cpu = [memory.cpu_seconds(pid)]
+        before_windows = [await window() for _ in range(quiet)]
+        cpu.append(memory.cpu_seconds(pid))
+        before_mb = memory.edge_mb(pid)
+        siege = Siege(context, Target(port, hostile.token, limited.token), forms, connections)
+        cleanup.callback(siege.end)
+        attacked_windows = [await window() for _ in range(attacked)]
+        attacked_mb = memory.edge_mb(pid)
+        cpu.append(memory.cpu_seconds(pid))
+        report = await asyncio.to_thread(siege.end)
+        after_windows = [await window()]
+        after_mb = await memory.settled_mb(pid, before_mb + verdict.MOST_KEPT_MB, 60)
+        found = verdict.delays(before_windows, attacked_windows)
+        _show(console, report, [before_windows, attacked_windows, after_windows], found)
+        console.print(
+            f"edge: {before_mb:.0f} MB before, {attacked_mb:.0f} under attack, {after_mb:.0f} after"
+        )
+        used = [(cpu[1] - cpu[0]) / max(1, quiet) / seconds, (cpu[2] - cpu[1]) / max(1, attacked) / seconds]
+        console.print(f"edge: {used[0]:.0%} of a core before, {used[1]:.0%} under attack")
+        windows = [*before_windows, *attacked_windows, *after_windows]
+        errors = sum(answers["500"] for answers in report.answers.values())
+        restarts = supervisor.statuses["edge"].restarts
+        held = verdict.claims(windows, (before_mb, after_mb), restarts, errors)
+        held += await _stored(settings.clickhouse_url, int(honest_project.id), load_of_honest.ids)
+        for claim in held:
+            mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
+            console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
+        return Result(all(claim.holds for claim in held), found, report.answers)
+
+
+class Siege:
+    """The attack, in its process."""
+
+    def __init__(self, context: SpawnContext, target: Target, forms: Sequence[str], connections: int) -> None:
+        self._stop = context.Event()
+        self._results, sender = context.Pipe(duplex=False)
+        self._process = context.Process(
+            target=attack, args=(target, forms, connections, self._stop, sender.send)
+        )
+        self._process.start()
+        self._report: Report | None = None
+
+    def end(self) -> Report:
+        """Stop it; what came of it."""
+        if self._report is None:
+            self._stop.set()
+            self._report = self._results.recv() if self._results.poll(60) else Report({})
+            self._process.join(10)
+            self._process.kill()
+        return self._report
+
+
+def _show(console: Console, report: Report, phases: list[list[honest.Window]], found: verdict.Delays) -> None:
+    table = Table("form of attack", "answers")
+    for name, answers in report.answers.items():
+        table.add_row(name, ", ".join(f"{answer} {count}" for answer, count in sorted(answers.items())))
+    console.print(table)
+    for name, windows in zip(("quiet", "attacked", "afterwards"), phases, strict=True):
+        console.print(
+            f"{name}: p99 of each window {', '.join(f'{each.p99 * 1000:.1f}' for each in windows)} ms"
+        )
+    console.print(
+        f"p99 {found.quiet:.1f} ms quiet, noise {found.noise:.1f}, {found.attacked:.1f} under attack "
+        f"({'[green]ok[/]' if found.hold else '[red]NO[/]'}, less than {found.allowed:.1f})"
+    )
+
+
+async def _stored(url: str, project: int, ids: set[UUID]) -> list[proof.Claim]:
+    """Each honest event is stored once, and everything that was accepted is counted."""
+    store = await asyncio.to_thread(proof.Store, url)
+    try:
+        await _rest(store)
+        rows = await asyncio.to_thread(store.rows, f"SELECT id FROM events WHERE project_id = {project}")
+        stored = [UUID(int=row[0]) for row in rows]
+        return [
+            proof.Claim("honest events stored", len(ids), len(stored)),
+            proof.Claim("honest ids stored", len(ids), len(set(stored) & ids)),
+            proof.Claim("differences that reconciling finds", 0, await asyncio.to_thread(store.reconciled)),
+        ]
+    finally:
+        store.close()
+
+
+async def _rest(store: proof.Store) -> None:
+    """Until nothing more is stored or counted, and reconciling agrees or won't."""
+    end, last, moved = time.monotonic() + REST_SECONDS, -1, time.monotonic()
+    while time.monotonic() < end:
+        progress = await asyncio.to_thread(proof.progress, store)
+        if progress != last:
+            last, moved = progress, time.monotonic()
+        elif time.monotonic() - moved > 3 and not await asyncio.to_thread(store.reconciled):
+            return
+        await asyncio.sleep(0.5)
+
+
+if __name__ == "__main__":
+    siege()

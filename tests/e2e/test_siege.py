@@ -1,0 +1,29 @@
+"""The short form of `make siege`: a hostile token gets its refusals, the project beside it none, and every honest event is stored once."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.siege.__main__ import run
+from tests.servers import CACHE
+
+
+async def test_hostile_token_harms_nobody_else(tmp_path: Path) -> None:
+    result = await run(
+        Console(soft_wrap=True),
+        tmp_path,
+        connections=180,
+        forms=(),
+        rate=20,
+        events=5,
+        quiet=1,
+        attacked=2,
+        seconds=3,
+        workers=1,
+        cache=CACHE,
+    )
+    assert result.held
+    assert set(result.answers["wrong tokens"]) == {"401"}
+    assert result.answers["past the rate limit"]["429"]
+    assert result.answers["held open"]["429"]
+    assert set(result.answers["refused events"]) <= {"400", "429"}

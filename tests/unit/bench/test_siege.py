@@ -1,0 +1,75 @@
+"""What a siege is judged by, and that its bodies are what they are called."""
+
+import gzip
+import os
+
+import pytest
+
+from bench.edge_load import LoadResult
+from bench.siege import bodies, memory, verdict
+from bench.siege.attack import Target, forms
+from bench.siege.honest import Window, window
+from edge.admit import STRICT, Refused, admit, checked_text
+from edge.body import inflate
+from edge.faults import Fault
+
+MEGABYTE = 1_048_576
+
+
+def at(ms: float, refused: int = 0) -> Window:
+    return Window([ms / 1000] * 10, {503: refused} if refused else {})
+
+
+def test_delays_may_grow_by_a_quarter_and_the_noise_of_the_run() -> None:
+    quiet = [at(20), at(24), at(18)]
+    assert verdict.delays(quiet, [at(30)]).allowed == pytest.approx(31)
+    assert verdict.delays(quiet, [at(10), at(30), at(90)]).hold
+    assert not verdict.delays(quiet, [at(10), at(31), at(90)]).hold
+
+
+@pytest.mark.parametrize(
+    ("windows", "memory_mb", "restarts", "errors", "held"),
+    [
+        ([at(1)], (50, 82), 0, 0, True),
+        ([at(1), at(1, refused=1)], (50, 50), 0, 0, False),
+        ([at(1)], (50, 83), 0, 0, False),
+        ([at(1)], (50, 40), 1, 0, False),
+        ([at(1)], (50, 40), 0, 1, False),
+    ],
+)
+def test_one_refusal_kept_memory_a_restart_or_a_500_is_harm(
+    windows: list[Window], memory_mb: tuple[float, float], restarts: int, errors: int, held: bool
+) -> None:
+    assert all(claim.holds for claim in verdict.claims(windows, memory_mb, restarts, errors)) == held
+
+
+def test_request_without_an_answer_counts_as_refused() -> None:
+    assert window(LoadResult(1.0, {202: 8, 429: 1}, [0.1] * 9), 10).refused == {429: 1, 0: 1}
+    assert window(LoadResult(1.0, {202: 10}, [0.1] * 10), 10).refused == {}
+
+
+@pytest.mark.parametrize("body", [*bodies.repairs(), *bodies.nestings()])
+def test_hostile_bodies_fit_and_are_decided(body: bytes) -> None:
+    whole = inflate(body)
+    assert MEGABYTE // 2 < len(whole) <= MEGABYTE
+    try:
+        admit(checked_text(whole), STRICT)
+    except Refused as refused:
+        assert "body" not in {d.field for d in refused.details} or b"[" * 500_000 in whole  # noqa: PT017
+
+
+def test_bombs_are_small_and_inflate_to_the_limit_or_past_it() -> None:
+    for body in bodies.bombs():
+        assert len(body) < 70_000
+        try:
+            assert len(inflate(body)) > MEGABYTE - 100
+        except Fault as fault:
+            assert fault.error.status == 413  # noqa: PT017
+    assert gzip.decompress(bodies.bombs()[1]).startswith(b"{")
+
+
+def test_each_form_has_a_name_and_memory_is_of_the_whole_family() -> None:
+    assert len(forms(Target(1, "a", "b"))) == 9
+    assert os.getpid() in memory.family(os.getppid())
+    assert memory.edge_mb(os.getpid()) > 1
+    assert memory.cpu_seconds(os.getpid()) > 0

@@ -1,0 +1,46 @@
+"""Memory is given back once there is much more than after the last time."""
+
+import asyncio
+
+from edge.memory import give_back, resident_bytes, trim_forever
+from tests.eventually import eventually
+
+MB = 1 << 20
+
+
+async def test_memory_is_given_back_when_much_was_taken_and_not_again_while_it_is_needed() -> None:
+    now, given = [50 * MB], []
+
+    def give() -> None:
+        given.append(now[0])
+        now[0] -= 10 * MB
+
+    looks = [0]
+
+    def resident() -> int:
+        looks[0] += 1
+        return now[0]
+
+    async def after_some_looks() -> None:
+        seen = looks[0]
+        await eventually(lambda: looks[0] > seen + 6)
+
+    task = asyncio.create_task(trim_forever(resident, give, pause=0))
+    await after_some_looks()
+    now[0] = 60 * MB
+    await after_some_looks()
+    assert given == []
+    now[0] = 100 * MB
+    await after_some_looks()
+    assert given == [100 * MB]
+    now[0] = 40 * MB
+    await after_some_looks()
+    now[0] = 60 * MB
+    await after_some_looks()
+    assert given == [100 * MB, 60 * MB]
+    task.cancel()
+
+
+def test_giving_back_is_possible_here() -> None:
+    give_back()
+    assert resident_bytes() > MB
