@@ -1,4 +1,4 @@
-"""`svc doctor` and Kafka: what keeps us out, and what we find inside: topics, partitions, replicas, rights."""
+"""`svc doctor` and Kafka: what keeps us out, and what we find inside: topics, their settings, partitions, replicas, rights."""
 
 import asyncio
 import logging
@@ -13,6 +13,7 @@ from schemas.kafka_rights import Needs, Process, lacking
 from schemas.kafka_view import ClusterView, look
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, TopicSpec, topic_specs
+from storage.topics import Difference, FoundTopic, setting_differences, topic_settings
 
 SECONDS = 15.0
 NAME = "kafka"
@@ -40,7 +41,7 @@ def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, Need
     specs = topic_specs(settings.topic_prefix, settings.topic_overrides, 1, settings.topic_replication)
     groups = [group for need in needed.values() for group in need.groups]
     try:
-        view = asyncio.run(asyncio.wait_for(look(settings, [spec.name for spec in specs], groups), SECONDS))
+        view, configs = asyncio.run(asyncio.wait_for(_look(settings, specs, groups), SECONDS))
     except (KafkaError, OSError) as error:
         said = f"{address} lets us in and then does not answer ({error or type(error).__name__})"
         return [
@@ -50,6 +51,7 @@ def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, Need
     return [
         Finding(NAME, True, f"{address} answers"),
         topics_finding(specs, view),
+        settings_finding(specs, view, configs, address),
         partitions_finding(settings, view),
         replication_finding(specs, view, settings.topic_replication),
         *(
@@ -57,6 +59,17 @@ def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, Need
             for process, need in needed.items()
         ),
     ]
+
+
+async def _look(
+    settings: KafkaSettings, specs: Sequence[TopicSpec], groups: Sequence[str]
+) -> tuple[ClusterView, dict[str, dict[str, str]]]:
+    view = await look(settings, [spec.name for spec in specs], groups)
+    return view, await topic_settings(settings, _seen(specs, view))
+
+
+def _seen(specs: Sequence[TopicSpec], view: ClusterView) -> list[TopicSpec]:
+    return [spec for spec in specs if spec.name in view.topics]
 
 
 def topics_finding(specs: Sequence[TopicSpec], view: ClusterView) -> Finding:
@@ -69,6 +82,38 @@ def topics_finding(specs: Sequence[TopicSpec], view: ClusterView) -> Finding:
         f"all that may be seen are there; hidden from us: {', '.join(hidden)}" if hidden else "all are there"
     )
     return Finding("topics", True, said)
+
+
+def settings_finding(
+    specs: Sequence[TopicSpec], view: ClusterView, configs: Mapping[str, dict[str, str]], address: str
+) -> Finding:
+    """The topics that exist have the settings that the processes rely on; what may not be read is said, and no fault."""
+    seen = _seen(specs, view)
+    found = [one for spec in seen for one in setting_differences(spec, _found(spec.name, view, configs))]
+    wrong = [one for one in found if not one.harmless]
+    said = [one.said for one in wrong or found]
+    if hidden := [spec.name for spec in seen if spec.name not in configs]:
+        said.append(f"not compared, for want of DescribeConfigs: {', '.join(hidden)}")
+    if wrong:
+        return Finding("topic settings", False, "; ".join(said), _mend(wrong, address))
+    if found:
+        said[0] = f"not as asked, but harmless: {said[0]}"
+    return Finding("topic settings", True, "; ".join(said) or "as asked")
+
+
+def _found(name: str, view: ClusterView, configs: Mapping[str, dict[str, str]]) -> FoundTopic:
+    topic = view.topics[name]
+    return FoundTopic(topic.partitions, min(topic.replicas), configs.get(name))
+
+
+def _mend(wrong: Sequence[Difference], address: str) -> str:
+    asked: dict[str, list[str]] = {}
+    for one in wrong:
+        asked.setdefault(one.topic, []).append(one.setting)
+    return "; ".join(
+        f"kafka-configs.sh --bootstrap-server {address} --alter --entity-type topics --entity-name {topic} --add-config {','.join(all_of)}"
+        for topic, all_of in asked.items()
+    )
 
 
 def partitions_finding(settings: KafkaSettings, view: ClusterView) -> Finding:

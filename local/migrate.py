@@ -60,7 +60,8 @@ def apply(settings: MigrateSettings) -> None:
     for name in report.created:
         out.print(f"created topic {name}")
     for difference in report.differences:
-        out.print(f"left as it is: {difference}", style="yellow")
+        words = "left as it is, harmless" if difference.harmless else "left as it is"
+        out.print(f"{words}: {difference.said}", style="default" if difference.harmless else "yellow")
     for what in report.unknown:
         out.print(f"not compared: {what}", style="yellow")
     done = schema.migrate(settings.clickhouse_url)
@@ -74,7 +75,7 @@ def closing(report: TopicsReport) -> str:
     """The last line where nothing was created: what it claims has been seen."""
     if report.unknown:
         return "nothing was created: the topics exist and the schema is up to date, but not every topic could be compared"
-    if report.differences:
+    if not all(difference.harmless for difference in report.differences):
         return (
             "nothing was created: the schema is up to date, and the topics exist with the differences above"
         )

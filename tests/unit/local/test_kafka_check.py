@@ -1,6 +1,12 @@
 """What doctor makes of a cluster that it sees."""
 
-from local.kafka_check import partitions_finding, replication_finding, rights_finding, topics_finding
+from local.kafka_check import (
+    partitions_finding,
+    replication_finding,
+    rights_finding,
+    settings_finding,
+    topics_finding,
+)
 from schemas.kafka_rights import Needs, lacking
 from schemas.kafka_view import OPERATIONS, ClusterView, TopicView, operations
 from schemas.settings import KafkaSettings
@@ -44,6 +50,48 @@ def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
     finding = topics_finding(SPECS, hidden)
     assert finding.ok
     assert "hidden from us: svc.grouped" in finding.said
+
+
+def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:
+    """The settings that are asked for, but for those that are given."""
+    return {
+        spec.name: spec.configs | changed.get(spec.name.removeprefix("svc.").replace("-", "_"), {})
+        for spec in SPECS
+    }
+
+
+def test_settings_that_break_a_promise_are_wrong_and_the_commands_that_mend_them_are_told() -> None:
+    found = configs(
+        events={"message.timestamp.type": "CreateTime", "segment.ms": "1"},
+        issues={"cleanup.policy": "delete", "segment.bytes": "1000000", "max.message.bytes": "1000000"},
+    )
+    finding = settings_finding(SPECS, view(), found, "broker:9092")
+    assert not finding.ok
+    assert finding.said == (
+        "svc.events has message.timestamp.type=CreateTime, asked is LogAppendTime; "
+        "svc.issues has cleanup.policy=delete, asked is compact; "
+        "svc.issues has max.message.bytes=1000000, asked is 4194304"
+    )
+    command = "kafka-configs.sh --bootstrap-server broker:9092 --alter --entity-type topics --entity-name"
+    assert finding.mend == (
+        f"{command} svc.events --add-config message.timestamp.type=LogAppendTime; "
+        f"{command} svc.issues --add-config cleanup.policy=compact,max.message.bytes=4194304"
+    )
+
+
+def test_harmless_settings_are_told_and_fine() -> None:
+    assert settings_finding(SPECS, view(), configs(), "").said == "as asked"
+    finding = settings_finding(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
+    assert finding.ok
+    assert finding.said == "not as asked, but harmless: svc.events has retention.ms=-1, asked is 604800000"
+
+
+def test_settings_that_may_not_be_read_are_told_and_those_of_missing_topics_are_not() -> None:
+    found = configs()
+    del found["svc.grouped"], found["svc.seen"]
+    finding = settings_finding(SPECS, view(seen=None), found, "")
+    assert finding.ok
+    assert finding.said == "not compared, for want of DescribeConfigs: svc.grouped"
 
 
 def test_unequal_partitions_are_named_where_they_belong_together() -> None:
