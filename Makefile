@@ -6,7 +6,7 @@ RUN := .venv/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help install lint format test test-unit demo up bench bench-grouping chaos siege docs clean
+.PHONY: help install lint format test test-unit test-pythons demo up bench bench-grouping chaos siege docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -36,6 +36,9 @@ test: .venv/installed-test  ## all tests, with a real Kafka, a real ClickHouse a
 
 test-unit: .venv/installed-test  ## the tests that need nothing
 	@.venv/bin/pytest -m unit $(ARGS)
+
+test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
+	@.ci/test-pythons $(ARGS)
 
 demo: .venv/installed  ## everything on this machine with sample events; ARGS=--exit ends by itself
 	@.venv/bin/svc demo $(ARGS)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.servers import (  # noqa: F401 - fixtures are found by their names here
     clickhouse_database_url,
@@ -12,6 +13,9 @@ from tests.servers import (  # noqa: F401 - fixtures are found by their names he
     keep_test_addresses,
     topic_prefix,
 )
+
+# For a second look with the same tests, as on another Python.
+settings.register_profile("quick", max_examples=10)
 
 FOLDERS = ("unit", "contract", "integration", "e2e")
 
