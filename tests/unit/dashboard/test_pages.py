@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from schemas.health import Part
 from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, fill
 from tests.unit.dashboard.site import NOW, Site
 
@@ -149,6 +150,16 @@ async def test_projects_that_are_not_loaded_are_said(site: Site) -> None:
     site.projects.loaded = False
     page = await get(site, "/", 503)
     assert "still being read" in page
+
+
+async def test_readiness_tells_that_no_broker_answers(site: Site) -> None:
+    site.projects.kafka = Part(ok=False, detail="no broker has answered for 9 s")
+    ready = await site.client.get("/readyz")
+    assert ready.status == 503
+    assert (await ready.json())["parts"]["projects"] == {
+        "ok": False,
+        "detail": "no broker has answered for 9 s",
+    }
 
 
 async def test_probes_need_no_sign_in(site: Site) -> None:
