@@ -98,7 +98,12 @@ class Model:
             return release not in known
         if release in RANKED and fix in RANKED:
             return RANKED.index(release) >= RANKED.index(fix)
-        return release not in (known[: known.index(fix)] if fix in known else known)
+        before = known[: known.index(fix)] if fix in known else known
+        return release not in before and not any(_is_older(release, other) for other in before)
+
+
+def _is_older(release: str, other: str) -> bool:
+    return release in RANKED and other in RANKED and RANKED.index(release) < RANKED.index(other)
 
 
 async def worked(world: World, luck: random.Random) -> None:
@@ -116,6 +121,22 @@ async def worked(world: World, luck: random.Random) -> None:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, st.integers(0, 1 << 32))
+@example(
+    [
+        ("event", "app@1.10.0+2", [], 1),
+        ("update", {"resolvedIn": "app@blue+1"}, 0),
+        ("event", "app@1.9.0+9", [], 1),
+    ],
+    0,
+)
+@example(
+    [
+        ("event", "app@2+1", [], 1),
+        ("update", {"resolvedIn": "app@blue+1"}, 0),
+        ("event", "app@1.10.0+2", [], 1),
+    ],
+    0,
+)
 async def test_states_and_activity_are_those_of_the_model(history: list[tuple[Any, ...]], seed: int) -> None:
     world, model, luck = World(), Model(), random.Random(seed)
     asked: list[tuple[str, Any]] = []
