@@ -1,5 +1,6 @@
 """The two endpoints that take events (protocol, section 4), each check in the order of the contract, section 2, point 1."""
 
+import asyncio
 from typing import Final
 
 from aiohttp import web
@@ -16,6 +17,7 @@ from edge.held import HeldBytes, Holding
 from edge.intake import Intake
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes, Refusal
+from edge.pace import Pace
 from edge.projects import ProjectDirectory
 from edge.ratelimit import RateLimiter
 from edge.turns import LARGE, SMALL, Turn, Turns
@@ -41,11 +43,12 @@ class Ingest(Struct, frozen=True):
     outcomes: Outcomes
     bodies: BodyReader
     held: HeldBytes
+    pace: Pace
     turns: Turns
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises Fault or SlowBody."""
-        token, project = self._authenticate(request)
+        token, project = await self._authenticate(request)
         try:
             head = await self._check(request, token, project)
             with self.held.of(token) as held:
@@ -60,13 +63,14 @@ class Ingest(Struct, frozen=True):
                 await self.intake.safe(chunks)
         except Fault as fault:
             self._count_refusal(project, request, fault)
+            await self._slow_down(request, token, fault)
             raise
         self.metrics.count(project.id, head.sdk, "accepted", "")
         return answers.accepted()
 
     async def batch(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events:batch. Raises Fault or SlowBody."""
-        token, project = self._authenticate(request)
+        token, project = await self._authenticate(request)
         try:
             head = await self._check(request, token, project)
             with self.held.of(token) as held:
@@ -84,6 +88,7 @@ class Ingest(Struct, frozen=True):
                 await self.intake.safe(chunks)
         except Fault as fault:
             self._count_refusal(project, request, fault)
+            await self._slow_down(request, token, fault)
             raise
         if accepted:
             self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
@@ -91,13 +96,24 @@ class Ingest(Struct, frozen=True):
             self._count(project.id, head.sdk, "invalid", _reason(event.details))
         return answers.batch(accepted, rejected)
 
-    def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
+    async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
         try:
             return authenticate(request.headers.get("Authorization"), self.projects)
         except Fault as fault:
             outcome = "unauthorized" if fault.error is WireError.UNAUTHORIZED else "unavailable"
             self.metrics.count("", named_sdk(request.headers), outcome, fault.reason)
+            await self._slow_down(request, "", fault)
             raise
+
+    async def _slow_down(self, request: web.BaseRequest, token: str, fault: Fault) -> None:
+        """Let the answer wait where the sender is refused over and over; its body, which nobody reads, is not taken in meanwhile."""
+        wait = self.pace.wait_seconds(token) if fault.error.status < 500 else 0.0
+        if not wait or (transport := request.transport) is None or transport.is_closing():
+            return
+        transport.pause_reading()
+        await asyncio.sleep(wait)
+        if not transport.is_closing():
+            transport.resume_reading()
 
     async def _check(self, request: web.BaseRequest, token: str, project: Project) -> Head:
         wait_ms = await self.limiter.take(token, project.rate_limit_per_minute)

@@ -27,6 +27,7 @@ from edge.kafka_sink import KafkaSink
 from edge.memory import trim_forever
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes
+from edge.pace import Pace
 from edge.projects import ProjectDirectory
 from edge.ratelimit import RateLimiter
 from edge.readiness import delivery_part, outcomes_part
@@ -88,6 +89,7 @@ class Worker:
             outcomes=self._outcomes,
             bodies=BodyReader(body_times(settings)),
             held=HeldBytes(settings.edge_body_bytes, settings.edge_token_body_bytes),
+            pace=Pace(),
             turns=self._turns,
         )
         self.health.set("accepting", True)

@@ -20,6 +20,7 @@ from edge.held import HeldBytes
 from edge.intake import Intake
 from edge.metrics import Metrics
 from edge.outcomes import Outcomes
+from edge.pace import Pace
 from edge.projects import ProjectDirectory
 from edge.server import EdgeServer
 from edge.shared_window import SharedWindow
@@ -51,6 +52,7 @@ class LiveEdge:
         self.limiter = SharedWindow(folder / "rate-limit")
         self.health = Health()
         self.bodies = BodyReader(BodyTimes(body_timeout))
+        self.pace = Pace()
         self.held = HeldBytes(256 << 20, 32 << 20)
         self.app = App(self.ingest(Intake(self.chunker, self.sink)), self.health, self.metrics)
         self.runner = web.ServerRunner(EdgeServer(self.handle, self.metrics.malformed), shutdown_timeout=1)
@@ -68,6 +70,7 @@ class LiveEdge:
             outcomes=self.outcomes,
             bodies=self.bodies,
             held=self.held,
+            pace=self.pace,
             turns=Turns(),
         )
 

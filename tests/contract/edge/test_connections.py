@@ -217,3 +217,23 @@ async def test_broken_chunks_are_400(edge: LiveEdge) -> None:
     status, body = await read_answer(reader)
     assert (status, json.loads(body)["error"]) == (400, "validationFailed")
     writer.close()
+
+
+async def test_flood_of_refusals_is_answered_at_a_pace_and_others_at_once(
+    edge: LiveEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[tuple[str, float]] = []
+
+    def wait_seconds(token: str) -> float:
+        pauses.append((token, 0.01))
+        return 0.01
+
+    monkeypatch.setattr(edge.pace, "wait_seconds", wait_seconds)
+    unknown = edge.headers(Authorization="Bearer nobody")
+    body = encoded(pad="x" * 300_000)
+    for _ in range(2):
+        assert (await edge.post(body, headers=unknown)).status == 401
+    assert (await edge.post(encoded(kind="x"))).status == 400
+    assert [token for token, _ in pauses] == ["", "", edge.project.tokens[0].token]
+    assert (await edge.post(encoded())).status == 202
+    assert len(pauses) == 3
