@@ -41,9 +41,16 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 def watch_projects(health: Health, parts: Parts) -> None:
-    """The part `projects` works once the topic has been read, as long as Kafka answers."""
+    """The part `projects` works once the topic has been read.
+
+    Its detail tells when no broker answers: pages can be read then, only changes are refused, so it must not take the dashboard down.
+    """
     unread = Part(ok=False, detail="the topic of projects isn't read yet")
-    health.probe("projects", lambda: parts.projects.answering() if parts.projects.loaded else unread)
+
+    def projects() -> Part:
+        return Part(ok=True, detail=parts.projects.answering().detail) if parts.projects.loaded else unread
+
+    health.probe("projects", projects)
 
 
 async def watch_clickhouse(health: Health, parts: Parts, stop: asyncio.Event) -> None:

@@ -152,12 +152,12 @@ async def test_projects_that_are_not_loaded_are_said(site: Site) -> None:
     assert "still being read" in page
 
 
-async def test_readiness_tells_that_no_broker_answers(site: Site) -> None:
+async def test_without_a_broker_the_dashboard_is_ready_to_be_read_and_tells_of_it(site: Site) -> None:
     site.projects.kafka = Part(ok=False, detail="no broker has answered for 9 s")
     ready = await site.client.get("/readyz")
-    assert ready.status == 503
+    assert ready.status == 200
     assert (await ready.json())["parts"]["projects"] == {
-        "ok": False,
+        "ok": True,
         "detail": "no broker has answered for 9 s",
     }
 
