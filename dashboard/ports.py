@@ -17,6 +17,7 @@ from storage.reader.answers import (
     KeyWarning,
     Outcomes,
     Releases,
+    RuleSkipped,
     Sample,
     Series,
     SimilarIssues,
@@ -190,6 +191,10 @@ class ReadPort(Protocol):
 
     async def releases(self, project: int, *, limit: int = 50, cursor: str | None = None) -> Releases:
         """A page of a project's releases."""
+        ...
+
+    async def rules_skipped(self, project: int) -> list[RuleSkipped]:
+        """The grouping rules that were skipped on events of the last 14 days."""
         ...
 
     async def outcomes(

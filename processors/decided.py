@@ -11,7 +11,7 @@ import msgspec
 
 from processors.grouping import Found, Grouper
 from processors.increments import Increments
-from processors.outcomes import DISCARDED, UNREADABLE, Outcomes
+from processors.outcomes import DISCARDED, UNREADABLE, Outcomes, rules_skipped
 from processors.seen import SeenEntry, SeenRecord
 from schemas.chunks import (
     EVENTS_FORMAT,
@@ -72,6 +72,8 @@ class Emission:
         self.grouped: list[Message] = []
         self.increments: list[SourceIncrements] = []
         self.outcomes: dict[int, list[Outcome]] = {}
+        # Apart from the outcomes: a writer that doesn't know them yet sets aside these records alone.
+        self.rules_skipped: list[tuple[int, list[Outcome]]] = []
         self.bad: list[BadEvent] = []
         self.each: list[GroupedEvent] | None = [] if each else None
         self.records = 0
@@ -217,6 +219,8 @@ class _Record:
             emission.increments.append(increments)
         for project, found in outcomes.finish().items():
             emission.outcomes.setdefault(project, []).extend(found)
+        if skipped := self.grouper.take_skipped():
+            emission.rules_skipped += rules_skipped(emission.partition, offset, skipped)
         if self.chunk:
             oldest = min(event.received_ms for event in self.chunk)
             emission.oldest_received_ms = min(emission.oldest_received_ms or oldest, oldest)

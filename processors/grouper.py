@@ -161,8 +161,8 @@ class GrouperWorker:
         self._limit.note(len(fresh) - again - bad, bad)
         emission.records = len(fresh)
         self._metrics.rules_failed.set(self._grouper.failed_rules)
-        for project, times in self._grouper.take_skipped().items():
-            self._metrics.rules_skipped.labels(str(project)).inc(times)
+        for project, skipped in emission.rules_skipped:
+            self._metrics.rules_skipped.labels(str(project)).inc(sum(one.count for one in skipped))
         return emission
 
     async def _record(self, emission: Emission) -> None:
@@ -180,7 +180,7 @@ class GrouperWorker:
         if emission.each:
             each = (_public(partition, grouped) for grouped in emission.each)
             begun += await begin(names.grouped_events, partition, each)
-        for project, outcomes in emission.outcomes.items():
+        for project, outcomes in (*emission.outcomes.items(), *emission.rules_skipped):
             message = Message(b"%d" % project, encode_json(outcomes))
             begun += await begin(names.outcomes, project % names.partitions, [message])
         if emission.bad:

@@ -13,6 +13,7 @@ from grouping.fingerprint.marks import Marks, marked
 from grouping.fingerprint.stacks import Placed
 from grouping.rules import (
     NO_ANSWERS,
+    TOO_DEAR,
     UNTOUCHED,
     Answers,
     CompiledRules,
@@ -23,6 +24,7 @@ from grouping.rules import (
     outcome_of,
 )
 from processors.forms import EventForm, decode_event, grouping_event, outline, stacks, without_stacks
+from processors.outcomes import MINUTE_MS, Skip
 from processors.recent import Recent
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Told, encode_told
@@ -69,7 +71,7 @@ class Grouper:
             REMEMBERED_BYTES
         )
         self._answers: Recent[tuple[CompiledRules, str | None, bytes], Answers] = Recent(REMEMBERED_BYTES)
-        self._skipped: Counter[int] = Counter()
+        self._skipped: Counter[Skip] = Counter()
 
     def group(self, carried: ChunkEvent) -> tuple[EventForm, Found]:
         """The decoded event and its grouping.
@@ -92,8 +94,8 @@ class Grouper:
         """How many rules are not asked because they don't parse."""
         return sum(len(rules.errors) for _, rules in self._compiled.values())
 
-    def take_skipped(self) -> Mapping[int, int]:
-        """How often a rule was not asked about an event since this was last called, by the number of its project."""
+    def take_skipped(self) -> Mapping[Skip, int]:
+        """About how many events each rule was not asked since this was last called."""
         skipped = self._skipped
         if skipped:
             self._skipped = Counter()
@@ -130,8 +132,9 @@ class Grouper:
             answers = self._of_error(event, rules, view)
             if rules.of_event:
                 answers = merged(answers, ask(rules.of_event, view()))
-        if answers.skipped:
-            self._skipped[carried.project] += len(answers.skipped)
+        for rule, reason in answers.skipped:
+            kind = "tooDear" if reason == TOO_DEAR else "failed"
+            self._skipped[carried.project, carried.received_ms // MINUTE_MS, kind, rule.name[:MAX_NAME]] += 1
         return outcome_of(answers.fitting, view)
 
     def _of_error(self, event: EventForm, rules: CompiledRules, view: "View") -> Answers:

@@ -1,12 +1,12 @@
 """Outcomes of source records: what became of each event, counted once however often a record is forwarded."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Final
 
 from schemas.chunks import ChunkEvent
-from schemas.issues import Outcome
+from schemas.issues import RULE_SKIPPED, Outcome
 from schemas.times import iso
 
 MINUTE_MS: Final = 60_000
@@ -15,6 +15,10 @@ DISCARDED: Final = "discarded"
 """Reason of an event that a project's rule dropped: its outcome is `deadLettered`, though no dead letter is written, so that
 accepted = stored + duplicate + deadLettered holds (contract, section 2, point 14)."""
 UNREADABLE: Final = "unreadable"
+MAX_SKIPS: Final = 1000
+"""Skipped rules that one record of `outcomes` tells of; each takes a kilobyte at most."""
+Skip = tuple[int, int, str, str]
+"""A grouping rule that was not asked about events: project, minute of receipt, `tooDear` or `failed`, and the rule's name."""
 
 
 class Outcomes:
@@ -61,3 +65,31 @@ class Outcomes:
                 )
             )
         return found
+
+
+def rules_skipped(
+    partition: int, offset: int, skipped: Mapping[Skip, int]
+) -> list[tuple[int, list[Outcome]]]:
+    """What is told of rules that were skipped on events of one record, by project: no end of an event, and in no sum of those.
+
+    However many rules a project has, each list fits into a record.
+    """
+    found: dict[int, list[Outcome]] = {}
+    for (project, minute, kind, name), count in skipped.items():
+        found.setdefault(project, []).append(
+            Outcome(
+                project_id=str(project),
+                minute=iso(minute * MINUTE_MS),
+                sdk="",
+                outcome=RULE_SKIPPED,
+                reason=f"{kind}/{name}",
+                count=count,
+                source=f"grouper/{partition}",
+                sequence=offset,
+            )
+        )
+    return [
+        (project, all_of[at : at + MAX_SKIPS])
+        for project, all_of in found.items()
+        for at in range(0, len(all_of), MAX_SKIPS)
+    ]

@@ -1,6 +1,6 @@
 """Issues as the topics carry them: increments and commands in, aggregates and activity out (contract, section 3)."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -90,8 +90,12 @@ class Activity(Struct, frozen=True, rename="camel"):
     data: dict[str, Any] = {}
 
 
+RULE_SKIPPED: Final = "ruleSkipped"
+"""Not what became of events: on how many a grouping rule was not asked. The reason is `tooDear` or `failed`, `/` and its name."""
+
+
 class Outcome(Struct, frozen=True, rename="camel"):
-    """One value of `outcomes`: how many events (or refused requests) of a minute ended so.
+    """One value of `outcomes`: how many events (or refused requests) of a minute ended so; `ruleSkipped` is no end and left out of sums.
 
     `source` and `sequence` name the process and its count of flushes: the same pair twice is a repeat.
     """
@@ -99,7 +103,9 @@ class Outcome(Struct, frozen=True, rename="camel"):
     project_id: str
     minute: str
     sdk: str
-    outcome: Literal["accepted", "duplicate", "invalid", "tooLarge", "rateLimited", "deadLettered"]
+    outcome: Literal[
+        "accepted", "duplicate", "invalid", "tooLarge", "rateLimited", "deadLettered", "ruleSkipped"
+    ]
     reason: str
     count: int
     source: str

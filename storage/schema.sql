@@ -258,8 +258,8 @@ CREATE TABLE outcomes
     project_id UInt32 COMMENT 'Project',
     minute DateTime('UTC') COMMENT 'Minute of the decision, by the server''s clock',
     sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
-    outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered',
-    reason LowCardinality(String) COMMENT 'Why, for what was refused or set aside',
+    outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; ruleSkipped is none of an event: leave it out of sums',
+    reason LowCardinality(String) COMMENT 'Why, for what was refused or set aside; of ruleSkipped tooDear or failed, / and the rule',
     source String COMMENT 'Process that counted',
     sequence UInt64 COMMENT 'Its flush: the same source and sequence twice is a repeat',
     count UInt64 COMMENT 'How many events or refused requests'
@@ -566,6 +566,7 @@ AS SELECT
     o.reason AS reason,
     o.count AS count
 FROM outcomes AS o FINAL
+WHERE o.outcome != 'ruleSkipped'
 COMMENT 'What became of everything that was sent: sum(count) by what you ask for';
 
 CREATE VIEW analyst_issue_day

@@ -1,15 +1,23 @@
 """A project's grouping rules: read, and replaced as a whole, since their order decides."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.ports import ReadPort
 from dashboard.refusals import Refused
 from grouping.checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
 from storage.project_edits import set_rules
+from storage.reader.errors import ReadError
+
+READ_SECONDS: Final = 3.0
+"""Rules are shown and saved without what ClickHouse doesn't tell in this time."""
 
 
 class RuleView(Struct, frozen=True, rename="camel", kw_only=True, forbid_unknown_fields=True):
@@ -34,15 +42,24 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True):
     rules: list[RuleView]
 
 
+class Skipped(Struct, frozen=True, rename="camel"):
+    """About how many events a rule was not asked, since it costs too much on events of their size (`tooDear`) or `failed` on them."""
+
+    too_dear: int = 0
+    failed: int = 0
+
+
 class RuleState(RuleView, frozen=True, rename="camel", kw_only=True):
     """A rule as it stands.
 
     `error` says why it is not asked about any event; `warning` what would be refused now: such a rule of before is asked, but
     skipped on events that it would cost too much on, and what it takes for a variable and isn't stays as it is written.
+    `skipped` says on which events of the last 14 days it was, null where that can't be read now.
     """
 
     error: str | None = None
     warning: str | None = None
+    skipped: Skipped | None = None
 
 
 class RuleStates(Struct, frozen=True):
@@ -52,7 +69,21 @@ class RuleStates(Struct, frozen=True):
 
 
 async def _get(call: Call[Nothing, Nothing]) -> RuleStates:
-    return _view(call.project().grouping_rules)
+    project = call.project()
+    return _view(project.grouping_rules, await skips(call.reader, project.number))
+
+
+async def skips(reader: ReadPort, project: int) -> Mapping[str, Skipped] | None:
+    """The events on which rules were skipped, by the rule's name; None where that can't be read: rules can be edited all the same."""
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            found = await reader.rules_skipped(project)
+    except (ReadError, TimeoutError):
+        return None
+    kinds: dict[str, dict[str, int]] = {}
+    for one in found:
+        kinds.setdefault(one.rule, {})[one.kind] = one.events
+    return {rule: msgspec.convert(counts, Skipped) for rule, counts in kinds.items()}
 
 
 def read_rules(given: list[RuleView]) -> list[GroupingRule]:
@@ -76,14 +107,15 @@ def read_rules(given: list[RuleView]) -> list[GroupingRule]:
 
 async def _put(call: Call[Nothing, Rules]) -> RuleStates:
     rules = read_rules(call.body.rules)
-    return _view((await call.edit(lambda old: set_rules(old, rules))).grouping_rules)
+    project = await call.edit(lambda old: set_rules(old, rules))
+    return _view(project.grouping_rules, await skips(call.reader, project.number))
 
 
 def _tuple(items: list[str] | None) -> tuple[str, ...] | None:
     return tuple(items) if items else None
 
 
-def _view(rules: tuple[GroupingRule, ...]) -> RuleStates:
+def _view(rules: tuple[GroupingRule, ...], skipped: Mapping[str, Skipped] | None) -> RuleStates:
     return RuleStates(
         [
             RuleState(
@@ -96,6 +128,7 @@ def _view(rules: tuple[GroupingRule, ...]) -> RuleStates:
                 enabled=rule.enabled,
                 error=_told(errors(rule)),
                 warning=_told(excesses(rule)),
+                skipped=None if skipped is None else skipped.get(rule.name, Skipped()),
             )
             for rule in rules
         ]

@@ -7,7 +7,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from dashboard.api.operation import find_project
-from dashboard.api.rules import RuleView, read_rules
+from dashboard.api.rules import RuleView, Skipped, read_rules, skips
 from dashboard.auth import form
 from dashboard.pages.render import page
 from dashboard.pages.rule_form import RuleFields, read_fields, shown
@@ -30,15 +30,16 @@ class Shown(Struct, frozen=True, kw_only=True):
     wrong: list[Detail] = []
     tested: RuleTest | None = None
     saved: bool = False
+    skipped: Mapping[str, Skipped] | None = {}
 
 
 async def show(request: web.Request) -> web.Response:
     """The rules as they stand, each with what is wrong with it."""
     project = find_project(state_of(request), request.match_info["project"])
     wrong = checks.violations(project.grouping_rules)
-    return _page(
-        request, project, shown(project.grouping_rules), Shown(wrong=wrong, saved="saved" in request.query)
-    )
+    skipped = await skips(state_of(request).parts.reader, project.number)
+    what = Shown(wrong=wrong, saved="saved" in request.query, skipped=skipped)
+    return _page(request, project, shown(project.grouping_rules), what)
 
 
 async def change(request: web.Request) -> web.Response:
@@ -91,6 +92,7 @@ def _page(
         wrong=_by_place(what.wrong),
         tested=what.tested,
         saved=what.saved,
+        skipped=what.skipped,
         variables=KNOWN[1:],
         limits=checks,
     )

@@ -21,6 +21,7 @@
     await reader.project_stats(project, query="", interval=None, start=None, end=None)                     -> Series
     await reader.releases(project, limit=50, cursor=None)                                                  -> Releases
     await reader.outcomes(project, start=None, end=None, interval=None)                                    -> Outcomes
+    await reader.rules_skipped(project)                                                                    -> list[RuleSkipped]
     await reader.similar(issue, limit=10)                                                                  -> SimilarIssues
     await reader.project_of(issue)                                                                         -> int
 

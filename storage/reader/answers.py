@@ -205,6 +205,14 @@ class Releases(Struct, frozen=True, rename="camel"):
     next_cursor: str | None
 
 
+class RuleSkipped(Struct, frozen=True):
+    """About how many events a grouping rule was not asked, since it is too dear for them (`tooDear`) or `failed`."""
+
+    rule: str
+    kind: str
+    events: int
+
+
 class OutcomeCount(Struct, frozen=True):
     """Events or requests that ended so. `time` begins the interval, and is null where none was asked for."""
 

@@ -4,7 +4,7 @@ from schemas.times import iso
 from storage.reader import outcomes as endings
 from storage.reader import releases as versions
 from storage.reader import series
-from storage.reader.answers import Interval, OutcomeCount, Outcomes, Release, Releases, Series
+from storage.reader.answers import Interval, OutcomeCount, Outcomes, Release, Releases, RuleSkipped, Series
 from storage.reader.cursors import ReleaseCursor, read_cursor, write_cursor
 from storage.reader.identifiers import page_limit
 from storage.reader.session import Session
@@ -51,6 +51,16 @@ async def releases(session: Session, project: int, limit: int, cursor: str | Non
         ],
         next_cursor=write_cursor(ReleaseCursor(int(rows[-1][1]), rows[-1][0])) if more else None,
     )
+
+
+async def rules_skipped(session: Session, project: int) -> list[RuleSkipped]:
+    """The grouping rules that were skipped on events of the last 14 days."""
+    rows = await session.rows(endings.rules_skipped(session.question(project, "", None, None)))
+    return [
+        RuleSkipped(name, kind, int(count))
+        for reason, count in rows
+        for kind, _, name in [reason.partition("/")]
+    ]
 
 
 async def outcomes(

@@ -1,5 +1,6 @@
-"""Counts of what became of events and requests."""
+"""Counts of what became of events and requests, and of grouping rules that were skipped on events."""
 
+from schemas.issues import RULE_SKIPPED
 from storage.query.parameters import Sql
 from storage.reader.answers import Interval
 from storage.reader.counts import UNIT_MS
@@ -13,6 +14,16 @@ def outcomes(question: Question, interval: Interval | None) -> Sql:
     bucket = f"intDiv(toInt64(toUnixTimestamp(minute)) * 1000, {size}) * {size}" if size else "toInt64(0)"
     return statement.ready(
         f"SELECT {bucket} AS bucket, outcome, sdk, reason, sum(count) FROM outcomes FINAL WHERE {statement.project}"
+        f" AND outcome != '{RULE_SKIPPED}'"
         f" AND {statement.within('minute', question.span, 'hour')} GROUP BY bucket, outcome, sdk, reason"
         " ORDER BY bucket, outcome, sdk, reason"
+    )
+
+
+def rules_skipped(question: Question) -> Sql:
+    """Reason (`tooDear` or `failed`, `/` and the rule's name) and about how many events."""
+    statement = question.statement()
+    return statement.ready(
+        f"SELECT reason, sum(count) FROM outcomes FINAL WHERE {statement.project} AND outcome = '{RULE_SKIPPED}'"
+        f" AND {statement.within('minute', question.span, 'hour')} GROUP BY reason ORDER BY reason"
     )

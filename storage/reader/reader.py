@@ -17,6 +17,7 @@ from storage.reader.answers import (
     KeyWarning,
     Outcomes,
     Releases,
+    RuleSkipped,
     Sample,
     Series,
     SimilarIssues,
@@ -202,6 +203,10 @@ class Reader:
     async def releases(self, project: int, *, limit: int = 50, cursor: str | None = None) -> Releases:
         """A page of a project's releases, the newest first."""
         return await count_calls.releases(self._session, project, limit, cursor)
+
+    async def rules_skipped(self, project: int) -> list[RuleSkipped]:
+        """The grouping rules that were skipped on events of the last 14 days."""
+        return await count_calls.rules_skipped(self._session, project)
 
     async def outcomes(
         self,

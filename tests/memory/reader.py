@@ -30,6 +30,7 @@ from storage.reader.answers import (
     Point,
     Release,
     Releases,
+    RuleSkipped,
     Sample,
     Series,
     SimilarIssues,
@@ -57,6 +58,7 @@ class MemoryReader:
         self._events: list[StoredEvent] = []
         self.states: dict[str, IssueView] = defaultdict(IssueView)
         self.changes: dict[str, list[ActivityRow]] = defaultdict(list)
+        self.rules_skipped_of: dict[int, list[RuleSkipped]] = defaultdict(list)
         self.outcome_counts: dict[int, list[OutcomeCount]] = defaultdict(list)
         self.damaged: set[str] = set()
 
@@ -305,6 +307,10 @@ class MemoryReader:
         page = rows[:limit]
         end = page[-1].release if len(rows) > limit else None
         return Releases(page, write_cursor(ReleaseCursor(found[end][0].time, end)) if end else None)
+
+    async def rules_skipped(self, project: int) -> list[RuleSkipped]:
+        """What was put in."""
+        return self.rules_skipped_of[project]
 
     async def outcomes(
         self,

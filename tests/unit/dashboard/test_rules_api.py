@@ -3,6 +3,8 @@
 from msgspec.structs import replace
 
 from schemas.projects import GroupingRule
+from storage.reader.answers import RuleSkipped
+from storage.reader.errors import StorageUnavailable
 from tests.unit.dashboard.site import Site
 
 
@@ -69,3 +71,38 @@ async def test_a_rule_of_before_that_would_be_refused_now_has_a_warning(site: Si
     assert shown["error"] is None
     assert "fingerprint[0]: at position 0" in shown["warning"]
     assert "inApp[0]: 1 to 200 characters" in shown["warning"]
+
+
+async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: Site) -> None:
+    rules = tuple(GroupingRule(name=name, match="type:X", fingerprint=("x",)) for name in ("dear", "fine"))
+    await site.projects.write(replace(site.project, grouping_rules=rules))
+    site.reader.rules_skipped_of[site.project.number] = [
+        RuleSkipped("dear", "tooDear", 1200),
+        RuleSkipped("dear", "failed", 34),
+        RuleSkipped("removed", "failed", 7),
+    ]
+    _, shown = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
+    assert [rule["skipped"] for rule in shown["rules"]] == [
+        {"tooDear": 1200, "failed": 34},
+        {"tooDear": 0, "failed": 0},
+    ]
+    await site.sign_in()
+    page = await (await site.client.get(f"/projects/{site.project.id}/rules")).text()
+    assert page.count("Skipped on about") == 1
+    assert "Skipped on about 1,234 events in the last 14 days: too many terms or patterns" in page
+    assert "it failed on 34 of them" in page
+
+
+async def test_rules_are_shown_and_saved_while_nobody_can_tell_on_what_they_were_skipped(site: Site) -> None:
+    async def fail(_: int) -> list[RuleSkipped]:
+        raise StorageUnavailable("ClickHouse took too long")
+
+    site.reader.rules_skipped = fail  # type: ignore[method-assign, assignment]
+    path = f"/projects/{site.project.id}/grouping-rules"
+    given = {"rules": [{"name": "one", "match": "type:X", "discard": True}]}
+    status, put = await site.api("PUT", path, json=given)
+    assert (status, put["rules"][0]["skipped"]) == (200, None)
+    assert await site.api("GET", path) == (200, put)
+    await site.sign_in()
+    page = await (await site.client.get(f"/projects/{site.project.id}/rules")).text()
+    assert "rules were skipped can't be read now" in page

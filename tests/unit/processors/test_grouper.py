@@ -3,6 +3,7 @@
 import pytest
 
 from processors.deadletter import TooManyBad
+from schemas.issues import decode_outcomes
 from tests.unit.processors.grouper_world import GrouperWorld
 from tests.unit.processors.made import START, carried
 from tests.unit.processors.world import Crash
@@ -98,3 +99,22 @@ async def test_a_record_that_was_no_chunk_to_an_older_version_stays_set_aside() 
     assert world.letters() == [1, 1]
     assert set(world.stored().values()) == {1}
     assert world.outcomes() == {"accepted": 2}
+
+
+async def test_skipped_rules_are_counted_in_records_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.grouping.MAX_STEPS", 0)
+    monkeypatch.setattr("grouping.rules.MAX_STEPS", 0)
+    world = GrouperWorld()
+    world.rule()
+    world.send([carried(1), carried(2)], [carried(1)])
+    await world.start()
+    await world.settle()
+    assert world.outcomes() == {"accepted": 3, "duplicate": 1, "ruleSkipped": 2}
+    kinds = [
+        {one.outcome for one in decode_outcomes(message.value or b"")}
+        for message in world.written("outcomes")
+    ]
+    # A writer that doesn't know them sets aside no count of events.
+    assert kinds == [{"accepted", "duplicate"}, {"ruleSkipped"}]
+    samples = {s.name: s.value for m in world.metrics.rules_skipped.collect() for s in m.samples}
+    assert samples["svc_processors_rules_skipped_total"] == 2

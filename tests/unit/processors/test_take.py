@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 from processors.decided import Emission
 from processors.dedupe import Dedupe, resumption
 from processors.grouping import Grouper
+from processors.outcomes import rules_skipped
 from processors.positions import Gap
 from processors.seen import SeenEntry, decode_entry, encode
 from processors.take import PartitionState, Source, due, process
 from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
+from schemas.issues import encode_json
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.topics import MAX_RECORD_BYTES
 from tests.unit.processors.made import START, carried, source
 
 DAYS = 7
@@ -265,3 +268,40 @@ def test_each_id_is_forwarded_once(log: list[list[tuple[int, int]]]) -> None:
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
     ids = [found for _, found in forwarded(run(fresh(), sources))]
     assert len(ids) == len(set(ids)) == len({n for events in log for n, _ in events})
+
+
+def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("processors.grouping.MAX_STEPS", 0)
+    monkeypatch.setattr("grouping.rules.MAX_STEPS", 0)
+    rules = Grouper(registry(GroupingRule(name="dear", match="type:X", fingerprint=("x",))))
+    sources = [source(0, [carried(1), carried(1), carried(2)]), source(1, [carried(3)])]
+    emission = run(fresh(), sources, rules)
+    assert [o.outcome for found in emission.outcomes.values() for o in found] == [
+        "accepted",
+        "duplicate",
+        "accepted",
+    ]
+    told = [one for _, found in emission.rules_skipped for one in found]
+    assert [(o.outcome, o.reason, o.count, o.source, o.sequence) for o in told] == [
+        ("ruleSkipped", "tooDear/dear", 2, "grouper/3", 0),
+        ("ruleSkipped", "tooDear/dear", 1, "grouper/3", 1),
+    ]
+    # After a crash the same records are handled in other takes.
+    entries = [decode_entry(encode(entry)) for entry in emission.entries]
+    decided = {record.offset: record for entry in entries for record in entry.records}
+    again = PartitionState(PARTITION, Dedupe(DAYS), 0, decided)
+    repeated = [run(again, [one], rules) for one in sources]
+    assert [one for e in repeated for _, found in e.rules_skipped for one in found] == told
+
+
+def test_however_many_rules_are_skipped_what_is_told_fits_into_records() -> None:
+    skipped = {
+        (1, minute, "tooDear", f"{rule:04}" + "\U0001f980" * 196): 1
+        for minute in range(9)
+        for rule in range(1000)
+    }
+    told = rules_skipped(PARTITION, 0, skipped)
+    assert sum(len(found) for _, found in told) == len(skipped)
+    assert max(len(encode_json(found)) for _, found in told) < MAX_RECORD_BYTES // 2

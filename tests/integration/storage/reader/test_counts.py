@@ -1,6 +1,7 @@
 """Series, facets, completion, releases and outcomes against the same answer computed from a list of events."""
 
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -8,7 +9,7 @@ from schemas.ids import hex64, issue_id
 from schemas.times import from_ms, iso
 from storage.client import Client
 from storage.reader import BadQuery, Reader
-from storage.reader.answers import Interval, Release
+from storage.reader.answers import Interval, Release, RuleSkipped
 from storage.reader.ranges import DAY_MS, HOUR_MS
 from tests.integration.storage.reader.questions import RANGES, asked
 from tests.integration.storage.reader.world import (
@@ -167,18 +168,29 @@ async def test_releases_page_from_the_newest_to_the_oldest_while_events_arrive(
         await reader.releases(world.project, cursor="AAAA")
 
 
-async def test_outcomes_are_summed_once_by_interval(reader: Reader, database: Client, project: int) -> None:
+async def test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart(
+    reader: Reader, database: Client, project: int
+) -> None:
     minute = from_ms(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS)
     rows = [
         [project, minute, "js/1", "accepted", "", "edge-1", 1, 10],
         [project, minute, "js/1", "accepted", "", "edge-1", 1, 10],
         [project, minute, "js/1", "accepted", "", "edge-2", 1, 5],
         [project, minute, "js/1", "invalid", "tags", "edge-1", 2, 1],
+        [project, minute, "", "ruleSkipped", "tooDear/a/b", "grouper/1", 7, 3],
+        [project, minute, "", "ruleSkipped", "tooDear/a/b", "grouper/1", 7, 3],
+        [project, minute, "", "ruleSkipped", "tooDear/a/b", "grouper/1", 8, 2],
+        [project, minute, "", "ruleSkipped", "failed/c", "grouper/1", 8, 1],
+        [project, minute - timedelta(days=15), "", "ruleSkipped", "failed/c", "grouper/1", 1, 9],
     ]
     names = ["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count"]
     database.insert("outcomes", rows, column_names=names)
     found = [(row.time, row.outcome, row.count) for row in (await reader.outcomes(project)).outcomes]
     assert found == [(None, "accepted", 15), (None, "invalid", 1)]
+    assert await reader.rules_skipped(project) == [
+        RuleSkipped("c", "failed", 1),
+        RuleSkipped("a/b", "tooDear", 5),
+    ]
     by_hour = (await reader.outcomes(project, interval="hour")).outcomes
     assert [(row.time, row.count) for row in by_hour] == [
         (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 15),
