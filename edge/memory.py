@@ -8,6 +8,7 @@ import asyncio
 import ctypes
 import gc
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Final
 
 _PAUSE_SECONDS: Final = 25.0
 """Collecting holds the loop for some milliseconds, ten times that after thousands of connections: rarely enough to stay out of a p99."""
+_LITTLE: Final = 0.2
+"""The part of a processor below which a worker has little to do."""
 _MUCH_BYTES: Final = 16 * 1024 * 1024
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -36,14 +39,24 @@ def give_back() -> None:
 async def trim_forever(
     resident: Callable[[], int] = resident_bytes,
     give: Callable[[], None] = give_back,
+    processor_seconds: Callable[[], float] = time.process_time,
     pause: float = _PAUSE_SECONDS,
 ) -> None:
-    """Give back whenever there is much more than after the last time, or less than it has ever been."""
-    least = resident()
+    """Give back whenever there is much more than after the last time; while there is little to do, than was needed when there was little.
+
+    What is needed under load is so kept as long as the load, and no longer.
+    """
+    at_rest = last = resident()
+    used = processor_seconds()
     while True:
         await asyncio.sleep(pause)
-        if resident() > least + _MUCH_BYTES:
+        used, before = processor_seconds(), used
+        resting = used - before < _LITTLE * pause
+        now = resident()
+        if now > (at_rest if resting else last) + _MUCH_BYTES:
             give()
-            least = resident()
+            last = resident()
+            # What stays may be in use only for now: the next times will tell.
+            at_rest = min(last, at_rest + _MUCH_BYTES)
         else:
-            least = min(least, resident())
+            last, at_rest = min(last, now), min(at_rest, now)
