@@ -13,11 +13,15 @@ _MOST_IDLE = 1000
 
 
 class Usage:
-    """The processor time that one token has used lately, in seconds; `requests` of it are being worked off."""
+    """The processor time that one token has used lately, in seconds; `requests` of it are being worked off.
+
+    `rests_until` is when it may enter the thread for large bodies again.
+    """
 
     def __init__(self, most_open: int) -> None:
         self.open = asyncio.Semaphore(most_open)
         self.requests = 0
+        self.rests_until = 0.0
         self._seconds = 0.0
         self._at = 0.0
 
@@ -70,9 +74,10 @@ class Place(NamedTuple):
 
 
 class FairQueue:
-    """Those who wait, by token."""
+    """Those who wait, by token; with `rests` a token that rests is passed over."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, rests: bool = False) -> None:
+        self._rests = rests
         self._waiting: dict[Usage, deque[Place]] = {}
 
     def __bool__(self) -> bool:
@@ -87,8 +92,8 @@ class FairQueue:
     def next(self) -> "Place | None":
         """Who is first, taken out of the queue: of equal use the one that has waited longer. Whoever went away is passed over."""
         now = time.perf_counter()
-        while self._waiting:
-            usage = min(self._waiting, key=lambda each: each.seconds(now))
+        while ready := [each for each in self._waiting if not self._rests or each.rests_until <= now]:
+            usage = min(ready, key=lambda each: each.seconds(now))
             places = self._waiting[usage]
             place = places.popleft()
             if not places:
@@ -96,3 +101,7 @@ class FairQueue:
             if not place.turn.done():
                 return place
         return None
+
+    def rested_at(self) -> float | None:
+        """When the first of those who wait has rested; None where nobody waits."""
+        return min((each.rests_until for each in self._waiting), default=None)

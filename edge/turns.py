@@ -28,9 +28,11 @@ _SHORT_SLICE_SECONDS: Final = 0.001
 _MUCH_SECONDS: Final = 0.25
 _EXPECTED_SECONDS: Final = 0.0001
 """What a turn of weight 1 costs as long as it isn't known."""
-_LANE_REST: Final = 3.0
-"""While others send too, the thread for large bodies rests so many times as long as it has worked: it shares the interpreter."""
-_LONGEST_REST_SECONDS: Final = 0.1
+_LEAST_REST: Final = 3.0
+"""While others send too, a token rests so many times as long as it has worked in the thread for large bodies, which shares the interpreter."""
+_REST_OF_USED: Final = 200.0
+"""The same for each second that it has used lately: who uses much gets a few hundredths of the thread."""
+_LONGEST_REST_SECONDS: Final = 0.5
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,8 +45,9 @@ class Turns:
         self._usages = Usages(MOST_OPEN)
         self._queue = FairQueue()
         self._left = A_ROUND
-        self._lane_queue = FairQueue()
+        self._lane_queue = FairQueue(rests=True)
         self._lane_free = True
+        self._lane_timer: asyncio.TimerHandle | None = None
         self._lane = ThreadPoolExecutor(1, "large-bodies")
 
     def close(self) -> None:
@@ -75,17 +78,18 @@ class Turns:
         finally:
             now = time.perf_counter()
             usage.add(now - began, now)
-            rest = _LANE_REST * (now - began) if self._usages.has_others(usage, now) else 0.0
-            if rest:
-                asyncio.get_running_loop().call_later(min(rest, _LONGEST_REST_SECONDS), self._leave_lane)
-            else:
-                self._leave_lane()
+            if self._usages.has_others(usage, now):
+                times = max(_LEAST_REST, _REST_OF_USED * usage.seconds(now))
+                usage.rests_until = now + min(times * (now - began), _LONGEST_REST_SECONDS)
+            self._leave_lane()
 
     async def _enter_lane(self, usage: Usage) -> None:
-        if self._lane_free:
+        if self._lane_free and usage.rests_until <= time.perf_counter():
             self._lane_free = False
             return
         place = self._lane_queue.join(usage)
+        if self._lane_free:
+            self._wake_lane_later()
         try:
             await place
         except asyncio.CancelledError:
@@ -96,10 +100,23 @@ class Turns:
 
     def _leave_lane(self) -> None:
         first = self._lane_queue.next()
+        self._lane_free = first is None
         if first is None:
-            self._lane_free = True
+            self._wake_lane_later()
         else:
             first.turn.set_result(None)
+
+    def _wake_lane_later(self) -> None:
+        if self._lane_timer is not None:
+            self._lane_timer.cancel()
+        rested_at = self._lane_queue.rested_at()
+        if rested_at is not None:
+            wait = max(0.0, rested_at - time.perf_counter())
+            self._lane_timer = asyncio.get_running_loop().call_later(wait, self._wake_lane)
+
+    def _wake_lane(self) -> None:
+        if self._lane_free:
+            self._leave_lane()
 
     def _take(self, usage: Usage, weight: int) -> None:
         if self._left == A_ROUND:

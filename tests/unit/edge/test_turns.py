@@ -117,6 +117,24 @@ async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_other
     assert len({place for token, place in seen if token == "greedy"}) == 2
 
 
+async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in_it() -> None:
+    turns = Turns()
+    now = time.perf_counter()
+    turns._usages.of("greedy", now).add(10.0, now)
+    turns._usages.of("other", now)
+    seen: list[str] = []
+
+    async def one(token: str) -> None:
+        with turns.turn(token) as turn:
+            await turn.elsewhere(time.sleep, 0.002)
+            seen.append(token)
+
+    await one("greedy")
+    await asyncio.gather(one("greedy"), one("other"), one("another"))
+    assert seen == ["greedy", "other", "another", "greedy"]
+    turns.close()
+
+
 def test_use_counts_less_the_longer_ago_it_was() -> None:
     usage = Usage(1)
     usage.add(8.0, 100.0)
