@@ -4,9 +4,11 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import cycle
 from multiprocessing.synchronize import Event
+from pathlib import Path
 
 import uvloop
 from msgspec import Struct
@@ -64,8 +66,16 @@ def attack(
     results: Callable[[Report], object],
 ) -> None:
     """Attack in the chosen forms, all where none is, until told to stop; runs in a process of its own."""
-    os.nice(NICE)
+    _give_way()
     results(uvloop.run(_attack(target, chosen, connections, stop)))
+
+
+def _give_way() -> None:
+    """Let everything else on this machine go first: Linux weighs sessions, and a process's own niceness counts inside of its session only."""
+    os.setsid()
+    os.nice(NICE)
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(f"{NICE}", encoding="ascii")
 
 
 async def _attack(target: Target, chosen: Sequence[str], connections: int, stop: Event) -> Report:
