@@ -175,9 +175,14 @@ async def records(bootstrap: str, topic: str) -> list[Stored]:
 
 
 async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> set[int]:
+    """A topic's partitions; a broker that has just come back knows none for a moment."""
     consumer._client.add_topic(topic)
-    await consumer._client.force_metadata_update()
-    return consumer.partitions_for_topic(topic) or set()
+
+    async def known() -> set[int]:
+        await consumer._client.force_metadata_update()
+        return set(consumer.partitions_for_topic(topic) or ())
+
+    return await eventually(known)
 
 
 async def stored(bootstrap: str, prefix: str) -> list[tuple[int, ChunkEvent]]:
