@@ -72,7 +72,8 @@ class Producer:
     async def flush(self, seconds: float) -> None:
         """Wait for what was sent, for so long; aiokafka's own stop waits for ever while the broker is away."""
         with suppress(TimeoutError, KafkaError):
-            await asyncio.wait_for(self._producer.flush(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._producer.flush()
 
     async def abandon(self) -> None:
         """Close without waiting for anything unsent."""

@@ -41,7 +41,7 @@ def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, Need
     specs = topic_specs(settings.topic_prefix, settings.topic_overrides, 1, settings.topic_replication)
     groups = [group for need in needed.values() for group in need.groups]
     try:
-        view, configs = asyncio.run(asyncio.wait_for(_look(settings, specs, groups), SECONDS))
+        view, configs = asyncio.run(_look(settings, specs, groups))
     except (KafkaError, OSError) as error:
         said = f"{address} lets us in and then does not answer ({error or type(error).__name__})"
         return [
@@ -64,8 +64,9 @@ def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, Need
 async def _look(
     settings: KafkaSettings, specs: Sequence[TopicSpec], groups: Sequence[str]
 ) -> tuple[ClusterView, dict[str, dict[str, str]]]:
-    view = await look(settings, [spec.name for spec in specs], groups)
-    return view, await topic_settings(settings, _seen(specs, view))
+    async with asyncio.timeout(SECONDS):
+        view = await look(settings, [spec.name for spec in specs], groups)
+        return view, await topic_settings(settings, _seen(specs, view))
 
 
 def _seen(specs: Sequence[TopicSpec], view: ClusterView) -> list[TopicSpec]:

@@ -183,7 +183,8 @@ class Supervisor:
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.stopping.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self.stopping.wait()
 
     def _set(self, child: Child, state: str, detail: str = "") -> None:
         status = self.statuses[child.name]

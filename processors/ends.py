@@ -62,4 +62,5 @@ class Ends:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             with suppress(KafkaError, OSError, TimeoutError):
-                await asyncio.wait_for(consumer.stop(), ASK_SECONDS)
+                async with asyncio.timeout(ASK_SECONDS):
+                    await consumer.stop()

@@ -32,7 +32,8 @@ class Gate:
     async def close(self, seconds: float) -> None:
         """Let no more takes in and wait for those inside. Raises TimeoutError."""
         self.open = False
-        await asyncio.wait_for(self._empty.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await self._empty.wait()
 
 
 class Lease:

@@ -86,7 +86,8 @@ async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> 
             failure = await _watch(processors, stop, health)
     finally:
         try:
-            await asyncio.wait_for(app.stop(), STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                await app.stop()
         except (TimeoutError, KafkaError, RuntimeError) as error:
             log.warning("the app did not stop in order: %s", error)
         await processors.forwarder.stop()
@@ -111,7 +112,8 @@ async def _watch(processors: Processors, stop: asyncio.Event, health: Health) ->
             except Stalled as error:
                 return error
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), LOOK_SECONDS)
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await stop.wait()
     finally:
         asking.cancel()
         with suppress(asyncio.CancelledError):

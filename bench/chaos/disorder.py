@@ -18,6 +18,8 @@ QUIET_SECONDS = (0.3, 3.0)
 AGAIN = 0.25
 """How often one that has just come back dies at once again: what the first death left undone is being done then."""
 AGAIN_SECONDS = (0.0, 0.5)
+WAIT_SECONDS = 300.0
+"""Longest wait for someone to kill; the longest back-off of a server that died often is a tenth of it."""
 _LOOK_SECONDS = 0.05
 
 
@@ -66,8 +68,9 @@ class Disorder:
                 await self._end_again(name, pid, wait)
 
     async def _end(self, kind: str, which: float, how: signal.Signals) -> tuple[str, int]:
-        """End one of the kind; where none is there or on its way up, or has anything to do, that is waited for."""
-        while True:
+        """End one of the kind; where none is there or on its way up, or has anything to do, that is waited for. Raises TimeoutError."""
+        began = time.monotonic()
+        while time.monotonic() - began < WAIT_SECONDS:
             behind = self._behind()
             names = [name for name in self._statuses() if name.rstrip("0123456789") == kind]
             if names and (not behind or any(behind.values())):
@@ -76,10 +79,17 @@ class Disorder:
                 if pid is not None and self._kill(name, pid, how):
                     return name, pid
             await asyncio.sleep(_LOOK_SECONDS)
+        there = ", ".join(
+            f"{name} {status.state} {status.detail}" for name, status in self._statuses().items()
+        )
+        raise TimeoutError(
+            f"no {kind} to kill for {WAIT_SECONDS:.0f} s: {there}; {dict(self._behind())} behind"
+        )
 
     async def _end_again(self, name: str, former: int, wait: float) -> None:
-        """Kill the successor of a process that was killed, unless the worker is taken away meanwhile."""
-        while name in self._statuses():
+        """Kill the successor of a process that was killed, unless the worker is taken away meanwhile or never comes back."""
+        began = time.monotonic()
+        while name in self._statuses() and time.monotonic() - began < WAIT_SECONDS:
             pid = self._pid(name, "ready")
             if pid not in {None, former}:
                 await asyncio.sleep(wait)

@@ -50,7 +50,8 @@ class Worker:
 
     async def ready(self) -> None:
         """Return once it was ready for the first time. Raises TimeoutError where it isn't for as long as a child may take."""
-        await asyncio.wait_for(self._ready.wait(), self._child.start_seconds)
+        async with asyncio.timeout(self._child.start_seconds):
+            await self._ready.wait()
 
     async def leave(self, how: signal.Signals) -> bool:
         """End it by `how` and leave it ended; whether that was enough: after its grace a child that was asked is killed."""
@@ -86,7 +87,8 @@ class Worker:
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._leaving.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._leaving.wait()
 
 
 class Fleet:

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Set
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Mapping, Set
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -76,32 +76,34 @@ class Groups:
     async def run(self) -> None:
         """Look until cancelled; a broker that is away is asked again."""
         while True:
-            try:
+            with suppress(KafkaError, OSError, TimeoutError):
                 async with AsyncExitStack() as cleanup:
                     await self._look_on(cleanup)
-            except (KafkaError, OSError, TimeoutError):
-                self._now = dict.fromkeys(self._groups)
-                self.behind = {}
-                await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _look_on(self, cleanup: AsyncExitStack) -> None:
         admin = AIOKafkaAdminClient(**client_options(self._settings))
         ends = AIOKafkaConsumer(**client_options(self._settings))
-        cleanup.push_async_callback(admin.close)
-        cleanup.push_async_callback(ends.stop)
+        for close in (admin.close, ends.stop):
+            cleanup.push_async_callback(_bounded, close)
+        # Nothing is known any more, whether or not the clients can be closed.
+        cleanup.callback(self._forget)
         for client in (admin, ends):
             calm(client._client)
-            await asyncio.wait_for(client.start(), ANSWER_SECONDS)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await client.start()
         while True:
             for kind, group in self._groups.items():
-                (answer,) = await asyncio.wait_for(
-                    admin.describe_consumer_groups([group.name]), ANSWER_SECONDS
-                )
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    (answer,) = await admin.describe_consumer_groups([group.name])
                 self._see(kind, shares(group, answer.groups[0]))
-                self.behind[kind] = await asyncio.wait_for(
-                    _behind(group, self._settings.topic_partitions, admin, ends), ANSWER_SECONDS
-                )
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    self.behind[kind] = await _behind(group, self._settings.topic_partitions, admin, ends)
             await asyncio.sleep(LOOK_SECONDS)
+
+    def _forget(self) -> None:
+        self._now = dict.fromkeys(self._groups)
+        self.behind = {}
 
     def _see(self, kind: str, seen: Held | None) -> None:
         self._now[kind] = seen
@@ -110,6 +112,11 @@ class Groups:
         if kind in self._last and self._last[kind] != seen:
             self.rebalances[kind] += 1
         self._last[kind] = seen
+
+
+async def _bounded(close: Callable[[], Awaitable[None]]) -> None:
+    async with asyncio.timeout(ANSWER_SECONDS):
+        await close()
 
 
 async def _behind(

@@ -53,18 +53,17 @@ class Trouble:
 
     async def run(self) -> None:
         """Until all of it has happened; it begins once the workers have something to do."""
-        looking = asyncio.create_task(self._groups.run())
-        try:
+        async with asyncio.TaskGroup() as looks:
+            # Whoever looks at the groups must not end before: all others would wait for what it saw last.
+            looking = looks.create_task(self._groups.run())
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._busy(), _BUSY_SECONDS)
+                async with asyncio.timeout(_BUSY_SECONDS):
+                    await self._busy()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._disorder.run())
                 for scaling in self._scalings:
                     tasks.create_task(scaling.run())
-        finally:
             looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await looking
 
     async def _busy(self) -> None:
         while not all(

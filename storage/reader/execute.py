@@ -73,7 +73,8 @@ class ClickHouseExecutor:
     async def rows(self, sql: Sql) -> Rows:
         """The rows of an answer. Raises QueryTooExpensive or StorageUnavailable."""
         try:
-            await asyncio.wait_for(self._turns.acquire(), self._limits.wait_seconds)
+            async with asyncio.timeout(self._limits.wait_seconds):
+                await self._turns.acquire()
         except TimeoutError:
             raise StorageUnavailable("too many questions at once: ask again in a moment") from None
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._ask, sql)

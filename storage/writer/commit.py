@@ -25,7 +25,8 @@ async def commit(
 ) -> None:
     """Commit. Raises CommitStalled after `seconds`, and what the consumer raises."""
     try:
-        await asyncio.wait_for(consumer.commit(dict(offsets)), seconds)
+        async with asyncio.timeout(seconds):
+            await consumer.commit(dict(offsets))
     except TimeoutError:
         raise CommitStalled(f"a commit has had no answer for {seconds:.0f} s") from None
 
@@ -33,6 +34,7 @@ async def commit(
 async def leave(consumer: AIOKafkaConsumer) -> None:
     """Stop a consumer, also one that can't be."""
     try:
-        await asyncio.wait_for(consumer.stop(), _STOP_SECONDS)
+        async with asyncio.timeout(_STOP_SECONDS):
+            await consumer.stop()
     except TimeoutError:
         return

@@ -79,7 +79,8 @@ class EventsWriter:
     async def _is_given(self) -> bool:
         """Wait for partitions; False after a while, once a client has been replaced that doesn't get any."""
         try:
-            await asyncio.wait_for(self._given.wait(), _LOOK_SECONDS)
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await self._given.wait()
         except TimeoutError:
             joining = time.monotonic() - self._joining_since if self._joining_since else 0.0
             try:

@@ -31,7 +31,8 @@ async def show_lag(
             metrics.lag.remove(source.topic, str(partition))
         shown &= held
         try:
-            bounds = await asyncio.wait_for(source.bounds(held), _ANSWER_SECONDS)
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                bounds = await source.bounds(held)
         except (KafkaError, OSError, TimeoutError) as error:
             # What was shown last stands; that Kafka is away is told by the session.
             log.debug("the ends of %s are not known: %r", source.topic, error)

@@ -53,7 +53,8 @@ async def consume(bootstrap: str, count: int) -> list[bytes]:
     await consumer.start()
     try:
         consumer.assign([TopicPartition(TOPIC, 0)])
-        return [(await asyncio.wait_for(consumer.getone(), 30)).value for _ in range(count)]
+        async with asyncio.timeout(30):
+            return [(await consumer.getone()).value for _ in range(count)]
     finally:
         await consumer.stop()
 

@@ -58,17 +58,20 @@ async def test_what_stands_in_the_topic_is_known_when_loaded_and_what_comes_late
     registry = ProjectRegistry()
     follower = follow_projects(settings, registry)
     running.append(asyncio.create_task(follower.run()))
-    await asyncio.wait_for(follower.loaded.wait(), 30)
+    async with asyncio.timeout(30):
+        await follower.loaded.wait()
     assert registry.by_token(first) is not None
     written = await producer.send_and_wait(name, encode_project(project(2, second)), key=b"2")
-    await asyncio.wait_for(follower.reached(written.partition, written.offset), 30)
+    async with asyncio.timeout(30):
+        await follower.reached(written.partition, written.offset)
     assert registry.by_token(second) is not None
 
 
 async def test_an_empty_topic_is_loaded(settings: EdgeSettings, running: list[asyncio.Task[None]]) -> None:
     follower = follow_projects(settings, ProjectRegistry())
     running.append(asyncio.create_task(follower.run()))
-    await asyncio.wait_for(follower.loaded.wait(), 30)
+    async with asyncio.timeout(30):
+        await follower.loaded.wait()
 
 
 async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_frozen(
@@ -84,7 +87,8 @@ async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_fr
         assert follower.age == float("inf")
         assert follower.answering() == Part(ok=False, detail="connecting")
         running.append(asyncio.create_task(follower.run()))
-        await asyncio.wait_for(follower.loaded.wait(), 60)
+        async with asyncio.timeout(60):
+            await follower.loaded.wait()
         assert follower.answering() == Part(ok=True)
         # The topic stays empty: what grows young again does so by the broker's answers alone.
         await eventually(lambda: follower.age > 1, 60)
@@ -111,7 +115,8 @@ async def test_a_bad_record_is_passed_over(
     registry = ProjectRegistry()
     follower = follow_projects(settings, registry)
     running.append(asyncio.create_task(follower.run()))
-    await asyncio.wait_for(follower.loaded.wait(), 30)
+    async with asyncio.timeout(30):
+        await follower.loaded.wait()
     assert [p.id for p in registry] == ["3"]
 
 
@@ -123,7 +128,8 @@ async def test_a_topic_that_is_made_later_is_waited_for(
     follower = TopicFollower(early, Topic.PROJECTS, lambda key, _: seen.append(key))
     running.append(asyncio.create_task(follower.run()))
     await create_topics(kafka_bootstrap, topic_prefix)
-    await asyncio.wait_for(follower.loaded.wait(), 30)
+    async with asyncio.timeout(30):
+        await follower.loaded.wait()
     async with AIOKafkaProducer(bootstrap_servers=kafka_bootstrap) as producer:
         await producer.send_and_wait(topic_prefix + "projects", b"{}", key=b"7")
     await eventually(lambda: seen == [b"7"])

@@ -1,8 +1,10 @@
 """What a seed makes of a run, and what a broker's description of a group tells of its members."""
 
+import asyncio
 import random
 import uuid
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from bench.chaos import disorder, groups
 from bench.chaos.disorder import VICTIMS, Disorder
-from bench.chaos.groups import Group, shares
+from bench.chaos.groups import Group, Groups, shares
 from bench.chaos.scaling import sizes
+from bench.chaos.trouble import Trouble
+from local.supervisor import Status, Supervisor
+from schemas.settings import KafkaSettings, load
 
 GROUP = Group("svc-processors", "svc.events")
 
@@ -47,6 +53,59 @@ def test_a_seed_repeats_who_dies_in_which_order() -> None:
     assert plan(7).count("kafka") == 2
     assert len(plan(7)) == 32
     assert set(plan(7)) <= {*VICTIMS, "kafka"}
+
+
+async def test_a_run_in_which_nobody_can_be_killed_ends_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disorder, "WAIT_SECONDS", 0.2)
+    there = {name: Status(name, "restarting", detail="ended with 1") for name in {*VICTIMS, "kafka"}}
+    trouble = Disorder(lambda: there, random.Random(1), 1, 0, Console(), lambda: {"writer": 3})
+    with pytest.raises(TimeoutError, match=r"restarting ended with 1.*'writer': 3"):
+        await trouble.run()
+
+
+async def test_a_run_ends_when_nobody_looks_at_the_groups_any_more() -> None:
+    class Blind(Groups):
+        async def run(self) -> None:
+            raise ValueError("an answer that nobody understands")
+
+    supervisor = Supervisor([])
+    settings = load(KafkaSettings, {})
+    trouble = Trouble(supervisor, {}, Blind(settings, {}), 1, 1, 0, (1, 1, 0), Console())
+    with pytest.raises(ExceptionGroup) as caught:
+        await trouble.run()
+    assert caught.group_contains(ValueError, match="nobody understands")
+
+
+async def test_looking_at_groups_ends_even_as_an_answer_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking: asyncio.Task[None]
+    asked = 0
+
+    class Client:
+        def __init__(self, **_options: Any) -> None:
+            self._client = self
+
+        async def start(self) -> None: ...
+
+        async def close(self) -> None: ...
+
+        stop = close
+
+        async def describe_consumer_groups(self, _names: list[str]) -> list[Any]:
+            nonlocal asked
+            asked += 1
+            loop = asyncio.get_running_loop()
+            answer: asyncio.Future[list[Any]] = loop.create_future()
+            loop.call_soon(answer.set_result, [SimpleNamespace(groups=[description(state="Empty")])])
+            loop.call_soon(looking.cancel)
+            return await answer
+
+    monkeypatch.setattr(groups, "AIOKafkaAdminClient", Client)
+    monkeypatch.setattr(groups, "AIOKafkaConsumer", Client)
+    monkeypatch.setattr(groups, "calm", lambda _: None)
+    looking = asyncio.create_task(Groups(load(KafkaSettings, {}), {"processors": GROUP}).run())
+    await asyncio.wait([looking], timeout=5)
+    assert looking.cancelled()
+    assert asked == 1
 
 
 def member(worker: str, *partitions: int, topic: str = "svc.events") -> tuple[str, str, str, bytes, bytes]:

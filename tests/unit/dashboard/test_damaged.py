@@ -80,7 +80,8 @@ async def test_what_is_not_http_is_answered_in_the_one_error_shape(sent: bytes) 
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     reader, writer = await asyncio.open_connection("127.0.0.1", runner.addresses[0][1])
     writer.write(sent)
-    head, _, body = (await asyncio.wait_for(reader.read(), 60)).partition(b"\r\n\r\n")
+    async with asyncio.timeout(60):
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()
     await runner.cleanup()
     assert head.split(b" ")[1] == b"400"

@@ -62,7 +62,8 @@ async def test_second_request_to_stop_does_not_wait_for_the_grace(tmp_path: Path
     stop = asyncio.create_task(supervisor.stop())
     await eventually(lambda: supervisor.statuses["deaf"].state == "stopping")
     supervisor.request_stop()
-    await asyncio.wait_for(stop, 30)
+    async with asyncio.timeout(30):
+        await stop
 
 
 async def test_processes_that_a_child_leaves_behind_are_killed_too(tmp_path: Path) -> None:
@@ -115,7 +116,8 @@ async def test_request_to_stop_during_the_start_ends_it(tmp_path: Path) -> None:
     start = asyncio.create_task(supervisor.start())
     await eventually((tmp_path / "never.ready").exists)
     supervisor.request_stop()
-    await asyncio.wait_for(start, 30)
+    async with asyncio.timeout(30):
+        await start
     await supervisor.stop()
     assert "c" not in (tmp_path / "starts").read_text().split()
     assert (tmp_path / "stops").read_text().split() == ["never", "a"]

@@ -91,10 +91,12 @@ async def ask_while_reset(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Task
         lose = AIOKafkaProtocol.connection_lost
         patched.setattr(AIOKafkaProtocol, "connection_lost", lambda self, error: lost(self, error, lose))
         broker.reset()
-        await asyncio.wait_for(reset.wait(), 10)
+        async with asyncio.timeout(10):
+            await reset.wait()
         for _ in range(10):
             await asyncio.sleep(0)
-    answer = None if asking.done() else await asyncio.wait_for(client.force_metadata_update(), 10)
+    async with asyncio.timeout(10):
+        answer = None if asking.done() else await client.force_metadata_update()
     if answer is None:
         await asyncio.gather(
             *(connection.close() for connection in client._conns.values()), return_exceptions=True
