@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 _PAUSE_SECONDS: Final = 25.0
-"""Collecting holds the loop for some milliseconds, ten times that after thousands of connections: rarely enough to stay out of a p99."""
+"""Collecting holds the loop for up to a tenth of a second while there are a thousand connections: rarely enough to stay out of a p99."""
 _LITTLE: Final = 0.2
 """The part of a processor below which a worker has little to do."""
 _MUCH_BYTES: Final = 16 * 1024 * 1024
@@ -29,16 +29,17 @@ def resident_bytes() -> int:
     return 0
 
 
-def give_back() -> None:
-    """Collect what points at itself, and let glibc, where it is that, return what is free."""
-    gc.collect()
+def give_back(resting: bool) -> None:
+    """Let glibc, where it is that, return what is free; where there is little else to do, collect before what points at itself."""
+    if resting:
+        gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 async def trim_forever(
     resident: Callable[[], int] = resident_bytes,
-    give: Callable[[], None] = give_back,
+    give: Callable[[bool], None] = give_back,
     processor_seconds: Callable[[], float] = time.process_time,
     pause: float = _PAUSE_SECONDS,
 ) -> None:
@@ -54,7 +55,7 @@ async def trim_forever(
         resting = used - before < _LITTLE * pause
         now = resident()
         if now > (at_rest if resting else last) + _MUCH_BYTES:
-            give()
+            give(resting)
             last = resident()
             # What stays may be in use only for now: the next times will tell.
             at_rest = min(last, at_rest + _MUCH_BYTES)

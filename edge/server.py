@@ -48,6 +48,11 @@ class EdgeConnection(RequestHandler):
             self._messages[-1] = (self._messages[-1][0]._replace(should_close=True), self._last_body)
         return True
 
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Let go of the body, which points back: thousands of such circles would wait for the collector, which then held the loop for long."""
+        super().connection_lost(exc)
+        self._last_body = None
+
     def handle_error(
         self,
         request: web.BaseRequest,  # noqa: ARG002

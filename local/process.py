@@ -32,14 +32,19 @@ def rotate(log: Path, limit: int = LOG_BYTES) -> None:
 
 
 def spawn(
-    argv: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    *,
+    log: Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    nice: int = 0,
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a session of its own, its output appended to `log`; it dies when this process does.
+    """Start `argv` in a session of its own, its output appended to `log`; it dies when this process does, and gives way by `nice`.
 
     May be called from any thread. Raises FileNotFoundError where `cwd` is missing; a missing program ends the child at once.
     """
     rotate(log)
-    tied = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *argv]
+    tied = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), str(nice), *argv]
 
     def start() -> subprocess.Popen[bytes]:
         with log.open("ab") as output:

@@ -27,6 +27,8 @@ SERVER_SECONDS = 300.0
 """For a server's own recovery after a kill."""
 PROCESS_SECONDS = 600.0
 """For a process of ours that reads its state back; one that can't start ends by itself, much sooner."""
+BACKGROUND_NICE = 10
+"""On one machine, what works on events that were accepted gives way to what answers: the edge, its broker and the dashboard."""
 PASSWORD_FILE = "admin-password"  # noqa: S105 - a file's name
 
 
@@ -127,6 +129,7 @@ class Stack:
             overlaid(self.environ, {"SVC_INSTANCE": instance}),
             once=once,
             start_seconds=PROCESS_SECONDS,
+            nice=BACKGROUND_NICE if name in {"processors", "writer"} else 0,
         )
 
     def _health_ports(self) -> dict[str, str]:
@@ -167,6 +170,7 @@ class Stack:
                 server.ready,
                 start_seconds=SERVER_SECONDS,
                 data=server.directory,
+                nice=BACKGROUND_NICE,
             )
         )
         return {"SVC_CLICKHOUSE_URL": server.url(), "SVC_CLICKHOUSE_READER_URL": server.url("reader")}

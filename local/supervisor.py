@@ -27,7 +27,8 @@ class Child:
     """What to run and how to know that it is ready.
 
     `command` is called in a thread before each start and may prepare things; it returns the argument vector. `ready` is called in a
-    thread and may block for seconds. A child with `once` ends by itself: its end with 0 is its readiness. `data` is the folder whose disk it fills.
+    thread and may block for seconds. A child with `once` ends by itself: its end with 0 is its readiness. `data` is the folder whose disk it fills, `nice` how far it gives way
+    to the others.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Child:
     start_seconds: float = 60.0
     grace_seconds: float = 30.0
     data: Path | None = None
+    nice: int = 0
 
 
 @dataclass
@@ -108,7 +110,7 @@ class Supervisor:
         command = await asyncio.to_thread(child.command)
         if self.stopping.is_set():
             return
-        process = self._processes[child.name] = spawn(command, log=child.log, env=child.env)
+        process = self._processes[child.name] = spawn(command, log=child.log, env=child.env, nice=child.nice)
         self._set(child, "starting")
         try:
             await self._await_ready(child, process)

@@ -68,7 +68,9 @@ class Worker:
     async def _keep(self) -> None:
         while not self._leaving.is_set():
             command = await asyncio.to_thread(self._child.command)
-            process = self._process = spawn(command, log=self._child.log, env=self._child.env)
+            process = self._process = spawn(
+                command, log=self._child.log, env=self._child.env, nice=self._child.nice
+            )
             self.status.state, self.status.pid = "starting", process.pid
             await self._watch(process)
             if process.poll() is not None:

@@ -43,7 +43,7 @@ HOSTILE_LIMIT = 100_000
 )
 @click.option("--rate", default=40.0, show_default=True, help="Honest batches a second.")
 @click.option("--events", default=10, show_default=True, help="Events in each.")
-@click.option("--quiet", default=4, show_default=True, help="Windows before the attack.")
+@click.option("--quiet", default=6, show_default=True, help="Windows before the attack.")
 @click.option("--attacked", default=6, show_default=True, help="Windows during the attack.")
 @click.option("--seconds", default=10.0, show_default=True, help="Length of a window.")
 @click.option("--workers", default=1, show_default=True, help="Workers of the edge.")

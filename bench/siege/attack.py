@@ -4,17 +4,16 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import cycle
 from multiprocessing.synchronize import Event
-from pathlib import Path
 
 import uvloop
 from msgspec import Struct
 
 from bench.edge_load import answered, request
 from bench.siege import bodies
+from local.tether import give_way
 from schemas.ids import new_token
 
 PAUSE_SECONDS = 0.05
@@ -73,9 +72,7 @@ def attack(
 def _give_way() -> None:
     """Let everything else on this machine go first: Linux weighs sessions, and a process's own niceness counts inside of its session only."""
     os.setsid()
-    os.nice(NICE)
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text(f"{NICE}", encoding="ascii")
+    give_way(NICE)
 
 
 async def _attack(target: Target, chosen: Sequence[str], connections: int, stop: Event) -> Report:

@@ -1,6 +1,7 @@
 """Clients that are slow, silent, many, rude or not speaking HTTP: the edge answers the others."""
 
 import asyncio
+import gc
 import json
 import resource
 from contextlib import suppress
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.server import EdgeConnection
 from tests.contract.edge.live_edge import LiveEdge, live_edge
 from tests.edge_events import encoded
 from tests.eventually import eventually
@@ -207,6 +209,24 @@ async def test_chunked_body_is_held_as_it_comes(edge: LiveEdge) -> None:
     assert (status, json.loads(body)["error"]) == (429, "rateLimited")
     writer.close()
     await eventually(lambda: edge.held.total == 0)
+
+
+async def test_connections_that_end_leave_nothing_to_collect(edge: LiveEdge) -> None:
+    def connections() -> int:
+        return sum(isinstance(each, EdgeConnection) for each in gc.get_objects())
+
+    gc.collect()
+    before = connections()
+    gc.disable()
+    try:
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+            writer.write(request(edge, encoded()))
+            assert (await read_answer(reader))[0] == 202
+            await hang_up(writer)
+        await eventually(lambda: connections() == before)
+    finally:
+        gc.enable()
 
 
 async def test_broken_chunks_are_400(edge: LiveEdge) -> None:

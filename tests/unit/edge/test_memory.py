@@ -11,7 +11,7 @@ MB = 1 << 20
 async def test_memory_is_given_back_when_much_was_taken_and_not_again_while_it_is_needed() -> None:
     now, given = [50 * MB], []
 
-    def give() -> None:
+    def give(resting: bool) -> None:
         given.append(now[0])
         now[0] -= 10 * MB
 
@@ -43,10 +43,12 @@ async def test_memory_is_given_back_when_much_was_taken_and_not_again_while_it_i
 
 async def test_what_was_needed_under_load_is_given_back_once_there_is_little_to_do() -> None:
     now, processor, given, looks = [50 * MB], [0.0], [], [0]
+    collected: list[bool] = []
     load = [1.0]
 
-    def give() -> None:
+    def give(resting: bool) -> None:
         given.append(now[0])
+        collected.append(resting)
 
     def resident() -> int:
         looks[0] += 1
@@ -69,9 +71,11 @@ async def test_what_was_needed_under_load_is_given_back_once_there_is_little_to_
     await after_some_looks()
     # Tried again and again, but not for ever: what stays is taken for needed in the end.
     assert len(given) == 3
+    # Collecting would hold up those who are served.
+    assert collected == [False, True, True]
     task.cancel()
 
 
 def test_giving_back_is_possible_here() -> None:
-    give_back()
+    give_back(resting=True)
     assert resident_bytes() > MB

@@ -25,6 +25,14 @@ def test_child_leads_a_session_of_its_own(tmp_path: Path) -> None:
     assert log.read_text().split() == [str(process.pid)] * 2
 
 
+def test_child_gives_way_as_it_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    say = "import os; from pathlib import Path; group = Path('/proc/self/autogroup'); "
+    say += "print(os.nice(0), group.read_text().split()[-1] if group.exists() else 7)"
+    spawn([sys.executable, "-c", say], log=log, nice=7).wait()
+    assert log.read_text().split() == [str(os.nice(0) + 7), "7"]
+
+
 def test_log_that_has_grown_is_put_aside_at_the_next_start(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("12345")
@@ -59,6 +67,6 @@ def test_end_of_a_child_that_has_ended_is_no_trouble(tmp_path: Path) -> None:
 def test_program_does_not_start_once_its_starter_is_gone(tmp_path: Path) -> None:
     trace = tmp_path / "ran"
     foreign = os.getppid()
-    done = subprocess.run([sys.executable, str(TETHER), str(foreign), "touch", str(trace)], check=False)
+    done = subprocess.run([sys.executable, str(TETHER), str(foreign), "0", "touch", str(trace)], check=False)
     assert done.returncode == 1
     assert not trace.exists()

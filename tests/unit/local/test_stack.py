@@ -41,6 +41,11 @@ def test_every_child_gets_the_addresses_and_the_data_directory(tmp_path: Path) -
         assert child.env["SVC_DATA_DIR"] == str(tmp_path)
 
 
+def test_what_works_in_the_background_gives_way_to_what_answers(tmp_path: Path) -> None:
+    background = {child.name for child in Stack(tmp_path, {}).children() if child.nice}
+    assert background == {"clickhouse", "processors", "writer"}
+
+
 def test_data_directory_of_the_command_wins_over_the_environments(tmp_path: Path) -> None:
     assert Stack(tmp_path, SERVERS | {"SVC_DATA_DIR": "/elsewhere"}).environ["SVC_DATA_DIR"] == str(tmp_path)
 
