@@ -30,9 +30,9 @@ _EXPECTED_SECONDS: Final = 0.0001
 """What a turn of weight 1 costs as long as it isn't known."""
 _LEAST_REST: Final = 3.0
 """While others send too, a token rests so many times as long as it has worked in the thread for large bodies, which shares the interpreter."""
-_REST_OF_USED: Final = 200.0
-"""The same for each second that it has used lately: who uses much gets a few hundredths of the thread."""
-_LONGEST_REST_SECONDS: Final = 0.5
+_REST_OF_USED: Final = 1500.0
+"""The same for each second that it has used lately: who uses much gets about a fiftieth of the thread."""
+_LONGEST_REST_SECONDS: Final = 1.0
 
 P = ParamSpec("P")
 T = TypeVar("T")
