@@ -11,6 +11,7 @@ from msgspec import Struct
 from dashboard.parts import Parts, state_of
 from dashboard.wire import json_answer
 from schemas.health import Health, Part
+from schemas.waiting import pause
 from storage.reader.errors import ReadError
 
 log = logging.getLogger(__name__)
@@ -66,9 +67,7 @@ async def watch_clickhouse(health: Health, parts: Parts, stop: asyncio.Event) ->
             health.set("clickhouse", False, "it could not be asked: see the log")
         else:
             health.set("clickhouse", True)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
-                await stop.wait()
+        await pause(stop, LOOK_SECONDS)
 
 
 async def stop_watching(task: "asyncio.Task[None]", stop: asyncio.Event) -> None:

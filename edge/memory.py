@@ -1,7 +1,6 @@
 """Gives memory back to the system after large bodies: what was freed would stay with the process for hours.
 
-Two things keep it: connections and requests that point at each other until they are collected, and glibc (measured:
-docs/decisions/edge-fairness.md).
+Two things keep it: reference cycles until they are collected, and glibc (measured: docs/decisions/edge-fairness.md).
 """
 
 import asyncio
@@ -30,7 +29,7 @@ def resident_bytes() -> int:
 
 
 def give_back(resting: bool) -> None:
-    """Let glibc, where it is that, return what is free; where there is little else to do, collect before what points at itself."""
+    """Let glibc return free memory; when `resting`, collect garbage first. Under load a collection would delay requests."""
     if resting:
         gc.collect()
     with suppress(OSError, AttributeError):

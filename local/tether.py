@@ -14,14 +14,14 @@ PR_SET_PDEATHSIG = 1
 
 
 def give_way(nice: int) -> None:
-    """Let others go first. Linux weighs sessions, where it groups by them: niceness alone counts only among the processes of one."""
+    """Lower the priority of this process. With autogroup scheduling niceness counts only within a session, so the session's own is set too."""
     os.nice(nice)
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as weight:  # noqa: PTH123 - starts faster
         weight.write(str(nice))
 
 
 def main(argv: list[str]) -> None:
-    """Tie this process to `argv[0]`, the pid of its parent, make it give way by `argv[1]`, and replace it by the rest of `argv`."""
+    """Tie this process to `argv[0]`, the pid of its parent, lower its priority by `argv[1]`, and replace it by the rest of `argv`."""
     parent, nice = int(argv[0]), int(argv[1])
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -21,7 +21,7 @@ from schemas.kafka_rights import needs
 from schemas.kafka_start import MissingRights, check_rights
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
-from schemas.waiting import until
+from schemas.waiting import pause, until
 from storage.health_server import serve_health
 
 log = logging.getLogger(__name__)
@@ -111,9 +111,7 @@ async def _watch(processors: Processors, stop: asyncio.Event, health: Health) ->
                 _look(processors, watchdog, ends)
             except Stalled as error:
                 return error
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await stop.wait()
+            await pause(stop, LOOK_SECONDS)
     finally:
         asking.cancel()
         with suppress(asyncio.CancelledError):

@@ -2,9 +2,17 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+async def pause(stop: asyncio.Event, seconds: float) -> None:
+    """Sleep for `seconds`, or until `stop` is set."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
 
 
 async def until(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:

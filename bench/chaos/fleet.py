@@ -4,7 +4,6 @@ import asyncio
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +11,7 @@ from local.ports import free_port
 from local.probes import is_ready
 from local.process import end, spawn, sweep
 from local.supervisor import Child, Status
+from schemas.waiting import pause
 
 RESTART_SECONDS = 0.2
 LOOK_SECONDS = 0.1
@@ -88,9 +88,7 @@ class Worker:
             await self._pause(LOOK_SECONDS)
 
     async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._leaving.wait()
+        await pause(self._leaving, seconds)
 
 
 class Fleet:

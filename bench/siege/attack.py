@@ -70,7 +70,7 @@ def attack(
 
 
 def _give_way() -> None:
-    """Let everything else on this machine go first: Linux weighs sessions, and a process's own niceness counts inside of its session only."""
+    """Let everything else on this machine go first; the session of its own is what is weighed."""
     os.setsid()
     give_way(NICE)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from schemas.waiting import until
+from schemas.waiting import pause, until
 
 
 async def test_what_the_work_returns_is_returned() -> None:
@@ -32,3 +32,12 @@ async def test_what_the_work_raises_is_raised() -> None:
 
     with pytest.raises(ValueError, match="no"):
         await until(asyncio.Event(), fail())
+
+
+async def test_a_pause_ends_by_its_time_or_by_the_stop() -> None:
+    stop = asyncio.Event()
+    await pause(stop, 0.001)
+    assert not stop.is_set()
+    asyncio.get_running_loop().call_soon(stop.set)
+    async with asyncio.timeout(10):
+        await pause(stop, 600)
