@@ -213,7 +213,8 @@ async def test_chunked_body_is_held_as_it_comes(edge: LiveEdge) -> None:
 
 async def test_connections_that_end_leave_nothing_to_collect(edge: LiveEdge) -> None:
     def connections() -> int:
-        return sum(isinstance(each, EdgeConnection) for each in gc.get_objects())
+        # By type: isinstance() reads __class__, which calls into objects that only stand for others.
+        return sum(type(each) is EdgeConnection for each in gc.get_objects())
 
     gc.collect()
     before = connections()
@@ -224,7 +225,7 @@ async def test_connections_that_end_leave_nothing_to_collect(edge: LiveEdge) -> 
             writer.write(request(edge, encoded()))
             assert (await read_answer(reader))[0] == 202
             await hang_up(writer)
-        await eventually(lambda: connections() == before)
+        await eventually(lambda: connections() <= before)
     finally:
         gc.enable()
 
