@@ -17,7 +17,7 @@ install: .venv/installed  ## .venv with everything that the demo needs
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it (Debian: apt-get install python3 python3-venv)"; exit 1; }
 	@test -x $(RUN) || $(PYTHON) -m venv .venv
 	@$(PIP) -e '.[local]'
-	@$(RUN) -m local.java || $(PIP) -e '.[java]'
+	@$(RUN) -m local.kafka.java || $(PIP) -e '.[java]'
 	@touch $@
 
 .venv/installed-test: .venv/installed
@@ -59,7 +59,7 @@ siege: .venv/installed-test  ## a hostile token beside an honest project
 	@$(RUN) -m bench.siege $(ARGS)
 
 docs: .venv/installed-test  ## write the generated parts of docs/
-	@$(RUN) -m schemas.reference $(ARGS) && $(RUN) -m schemas.jsonschema $(ARGS)
+	@$(RUN) -m schemas.generate.reference $(ARGS) && $(RUN) -m schemas.generate.json_schema $(ARGS)
 
 clean:  ## forget the environment, caches and local data
 	@rm -rf .venv .svc .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from bench.storage_read import prepared, served
 from storage.client import Client, open_client
-from storage.migrate import migrate
+from storage.migrations.migrate import migrate
 
 _TAG: Final = "arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags))"
 _COSTS: Final = """

@@ -24,14 +24,14 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from bench import edge_floors as floors
 from bench.edge_load import LoadResult, request, run_load
-from local.kafka import LocalKafka
+from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.ids import new_token
 from schemas.projects import Project, Token, encode_project
 from schemas.topics import topic_specs
 
 ROOT = Path(__file__).parent.parent
-SAMPLES = ROOT / "local" / "samples" / "events.jsonl.gz"
+SAMPLES = ROOT / "cli" / "demo" / "events.jsonl.gz"
 PROJECT = 1
 CONNECTIONS = 32
 
@@ -129,7 +129,7 @@ def _edge(bootstrap: str, prefix: str, folder: Path) -> Iterator[tuple[int, int]
         "SVC_INGEST_PORT": str(port),
         "SVC_DATA_DIR": str(folder / "edge"),
     }
-    with subprocess.Popen([sys.executable, "-m", "edge"], env=environ, cwd=ROOT) as process:
+    with subprocess.Popen([sys.executable, "-m", "cli.edge"], env=environ, cwd=ROOT) as process:
         try:
             _await_answer(f"http://127.0.0.1:{port}/readyz")
             yield process.pid, port

@@ -9,9 +9,9 @@ import uvloop
 from aiohttp import web
 from aiokafka import AIOKafkaProducer
 
-from edge.admit import STRICT, admit, checked_text, open_batch
-from edge.body import inflate
-from edge.sound import cut, sound_ids
+from edge.http.body import inflate
+from edge.validation.fast_path import cut, sound_ids
+from edge.validation.validate import STRICT, admit, checked_text, open_batch
 from schemas.chunks import encode_chunk
 from schemas.payload import compress
 from schemas.topics import MAX_RECORD_BYTES

@@ -14,11 +14,11 @@ from typing import Final
 
 import click
 
-from local.clickhouse import LocalClickHouse
+from local.clickhouse.server import LocalClickHouse
 from schemas.ids import user_hash
 from storage.client import Client, open_client, scalar
 from storage.erase.user import erase_user
-from storage.migrate import migrate
+from storage.migrations.migrate import migrate
 
 PROJECT, USER = 7, "erased"
 _BLOCK: Final = 160_000

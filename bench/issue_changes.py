@@ -3,7 +3,7 @@
     python -m bench.issue_changes [--changes 100]
 
 Starts a broker and one worker in a temporary folder. `connected` is a command over open connections, `call` one of
-`storage.commands`, which connects for itself as the dashboard does.
+`control.issue_commands`, which connects for itself as the dashboard does.
 """
 
 import argparse
@@ -18,15 +18,15 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from msgspec import Raw
 
-from local.kafka import LocalKafka
+from broker.topics import ensure_topics
+from control.issue_commands import Commands, is_done
+from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.increments import Increment, Row, SourceIncrements, Told, encode_bundle, encode_told
 from schemas.issues import Command, DeltaRecord, decode_issue, encode_json
 from schemas.settings import KafkaSettings, load
 from schemas.times import iso
-from storage.commands import Commands, is_done
-from storage.topics import ensure_topics
 
 CACHE = Path(__file__).parent.parent / ".cache"
 ISSUE = issue_id(1, 1)
@@ -91,7 +91,7 @@ async def measure(environ: dict[str, str], changes: int) -> None:
     """Print both."""
     settings = load(KafkaSettings, environ)
     await ensure_topics(settings)
-    worker = await asyncio.create_subprocess_exec(sys.executable, "-m", "processors", env=environ)
+    worker = await asyncio.create_subprocess_exec(sys.executable, "-m", "cli.processors", env=environ)
     try:
         for name, figures in (
             ("connected", await connected(settings, changes)),

@@ -23,9 +23,9 @@ from rich.table import Table
 from bench.chaos import proof
 from bench.chaos.__main__ import prepare
 from bench.chaos.load import Load
-from local.batches import Batch, batches, read_lines
-from local.projects import create_project
-from local.sample_events import FILE, load_samples
+from cli.demo.sample_events import FILE, load_samples
+from cli.projects import create_project
+from cli.send.batches import Batch, batches, read_lines
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas import payload

@@ -24,13 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.processors_floors import PARTITIONS, cpu_seconds
-from local.batches import read_lines
-from local.kafka import LocalKafka
+from cli.demo.sample_events import FILE
+from cli.send.batches import read_lines
+from local.kafka.server import LocalKafka
 from local.ports import free_port
-from local.sample_events import FILE
-from processors.idindex import IdIndex
-from processors.idkeys import id_keys
-from processors.seen import SeenEntry, SeenRecord, encode, entry_key
+from processors.grouper.dedup_log import SeenEntry, SeenRecord, encode, entry_key
+from processors.grouper.id_index import IdIndex
+from processors.grouper.id_keys import id_keys
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
 from schemas.ids import event_partition, uuid7
 from schemas.payload import compress
@@ -127,7 +127,7 @@ class Worker:
             "SVC_PROCESSORS_HEALTH_PORT": str(self.port),
         }
         with self.log.open("wb") as out:
-            self._child = subprocess.Popen([sys.executable, "-m", "processors"], env=environ, stderr=out)
+            self._child = subprocess.Popen([sys.executable, "-m", "cli.processors"], env=environ, stderr=out)
         self.process = psutil.Process(self._child.pid)
 
     def metric(self, name: str) -> float:

@@ -18,19 +18,19 @@ from prometheus_client import CollectorRegistry
 
 from bench.processors import CHUNK, HEADERS, SHAPES, Shape
 from bench.processors_floors import PARTITIONS
-from local.batches import read_lines
-from local.sample_events import FILE
-from processors.aggregator import AggregatorWorker
-from processors.decided import Message
-from processors.forward import Forwarder, Written
-from processors.grouper import GrouperWorker
-from processors.grouping import Grouper
+from broker.batch_producer import Forwarder, Written
+from cli.demo.sample_events import FILE
+from cli.send.batches import read_lines
+from processors.aggregator.stage import AggregatorWorker
+from processors.faust_app.tables import BatchTable
+from processors.faust_app.worker import GC_THRESHOLDS
+from processors.grouper.batch import Source
+from processors.grouper.fingerprinter import Grouper
+from processors.grouper.output import Message
+from processors.grouper.replay_boundary import GroupedTail, Past
+from processors.grouper.stage import GrouperWorker
 from processors.metrics import Metrics
-from processors.names import Names
-from processors.past import GroupedTail, Past
-from processors.tables import BatchTable
-from processors.take import Source
-from processors.worker import GC_THRESHOLDS
+from processors.topic_names import Names
 from schemas.projects import ProjectRegistry
 
 NAMES = Names(

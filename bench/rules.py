@@ -10,11 +10,11 @@ from time import process_time
 import click
 import msgspec
 
-from grouping.checks import MAX_PATTERNS, MAX_TERMS
-from local.batches import read_lines
-from local.sample_events import FILE
-from processors.grouping import Grouper
-from processors.worker import GC_THRESHOLDS
+from cli.demo.sample_events import FILE
+from cli.send.batches import read_lines
+from grouping.rule_checks import MAX_PATTERNS, MAX_TERMS
+from processors.faust_app.worker import GC_THRESHOLDS
+from processors.grouper.fingerprinter import Grouper
 from schemas.chunks import ChunkEvent
 from schemas.payload import compress
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project

@@ -22,12 +22,12 @@ import click
 
 from bench.storage_read_calls import Call, Recorder, calls
 from bench.storage_read_data import PROJECTS, build, settle, sizes
-from local.clickhouse import LocalClickHouse
+from local.clickhouse.server import LocalClickHouse
 from storage.client import ClickHouseError, Client, open_client, scalar
-from storage.migrate import migrate
-from storage.query.parameters import Sql
+from storage.migrations.migrate import migrate
 from storage.reader import Limits, QueryTooExpensive, Reader, StorageUnavailable
 from storage.reader.execute import ClickHouseExecutor
+from storage.reader.parameters import Sql
 from storage.reader.session import Session
 
 _BIG, _MIDDLE = 1, 2

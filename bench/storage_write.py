@@ -24,18 +24,18 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
+from cli.demo.sample_events import FILE
+from cli.dictionary_training import SIZES, train
 from grouping.fingerprint import fingerprint
-from local.clickhouse import LocalClickHouse
-from local.dictionary_training import SIZES, train
-from local.sample_events import FILE
-from processors.forms import decode_event, grouping_event
+from local.clickhouse.server import LocalClickHouse
+from processors.grouper.event_view import decode_event, grouping_event
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import uuid7
 from schemas.payload import compress, look_in
 from schemas.payload_dictionaries import FIRST_OWN, keep
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
-from storage.migrate import migrate
-from storage.rows import EventColumns
+from storage.migrations.migrate import migrate
+from storage.writer.event_rows import EventColumns
 
 PROJECTS = 50
 SKEW = 2

@@ -8,7 +8,7 @@ import gzip
 import sys
 from pathlib import Path
 
-from local.dictionary_training import train
+from cli.dictionary_training import train
 
 SIZE = 65_536
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import click
 
-from local.clickhouse import LocalClickHouse
-from local.kafka import LocalKafka
+from local.clickhouse.server import LocalClickHouse
+from local.kafka.server import LocalKafka
 from tests.integration.storage.grouped import Stage
 from tests.integration.storage.killing import kill_often, shorten
 

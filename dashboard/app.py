@@ -7,25 +7,25 @@ from typing import Final
 
 from aiohttp import web
 
-from dashboard import probes
 from dashboard.api.operation import add_operations
 from dashboard.api.routes import OPERATIONS
-from dashboard.auth import authenticate
-from dashboard.changing import forget_what_was
-from dashboard.errors import answer_errors
-from dashboard.headers import secure
-from dashboard.metrics import Metrics, counting
-from dashboard.openapi import serve_document
+from dashboard.auth.auth import authenticate
+from dashboard.auth.session import Secrets, SignedOut, keeping_sessions
+from dashboard.auth.throttle import SignInThrottle
+from dashboard.dependencies import STATE, Parts, State, is_https
+from dashboard.http import health
+from dashboard.http.error_boundary import answer_errors
+from dashboard.http.headers import secure
+from dashboard.http.metrics import Metrics, counting
+from dashboard.http.openapi import serve_document
+from dashboard.http.paths import OPENAPI
+from dashboard.http.proxies import parse_networks
+from dashboard.http.server import Runner
 from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
-from dashboard.parts import STATE, Parts, State, is_https
-from dashboard.paths import OPENAPI
-from dashboard.proxies import parse_networks
-from dashboard.server import Runner
-from dashboard.session import Secrets, SignedOut, keeping_sessions
-from dashboard.shared import Shared
-from dashboard.throttle import SignInThrottle
-from dashboard.trials import Trials
+from dashboard.read_your_writes import forget_what_was
+from dashboard.response_cache import Shared
+from dashboard.trial_queue import Trials
 from schemas.health import Health
 from schemas.settings import DashboardSettings
 
@@ -49,14 +49,14 @@ def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
         ],
         client_max_size=MAX_BODY_BYTES,
     )
-    health = Health(settings.instance)
-    probes.watch_projects(health, parts)
+    readiness = Health(settings.instance)
+    health.watch_projects(readiness, parts)
     app[STATE] = State(
         settings,
         parts,
         secrets,
         environment(),
-        health,
+        readiness,
         metrics,
         SignInThrottle(),
         parse_networks(settings.dashboard_trusted_proxies),
@@ -65,9 +65,9 @@ def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
         Trials(),
     )
     app.cleanup_ctx.append(_watch)
-    app.router.add_get("/healthz", probes.healthz)
-    app.router.add_get("/readyz", probes.readyz)
-    app.router.add_get("/metrics", probes.metrics)
+    app.router.add_get("/healthz", health.healthz)
+    app.router.add_get("/readyz", health.readyz)
+    app.router.add_get("/metrics", health.metrics)
     app.router.add_get(OPENAPI, serve_document(OPERATIONS))
     app.router.add_static("/static", STATIC)
     add_operations(app, OPERATIONS)
@@ -85,8 +85,8 @@ def build_runner(app: web.Application) -> web.AppRunner:
 async def _watch(app: web.Application) -> AsyncIterator[None]:
     state = app[STATE]
     stop = asyncio.Event()
-    watching = probes.watch_clickhouse(state.health, state.parts, stop)
+    watching = health.watch_clickhouse(state.health, state.parts, stop)
     task = asyncio.create_task(watching, name="watch clickhouse")
     yield
-    await probes.stop_watching(task, stop)
+    await health.stop_watching(task, stop)
     state.trials.close()

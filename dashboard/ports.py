@@ -28,7 +28,7 @@ from storage.reader.answers import (
 
 
 class Projects(Protocol):
-    """`storage.projects.ProjectStore`, or a fake."""
+    """`control.project_store.ProjectStore`, or a fake."""
 
     @property
     def loaded(self) -> bool:
@@ -218,7 +218,7 @@ class ReadPort(Protocol):
 
 
 class ChangePort(Protocol):
-    """`storage.issue_changes.IssueChanges`, or a fake; its module says what each does and raises."""
+    """`control.issue_changes.IssueChanges`, or a fake; its module says what each does and raises."""
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Change one issue."""

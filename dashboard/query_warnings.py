@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dashboard.conditional import Tagged, tagged
-from dashboard.parts import State
-from storage.query.errors import QueryError
-from storage.query.keys import tag_keys
-from storage.query.parse import parse
+from dashboard.dependencies import State
+from dashboard.http.conditional import Tagged, tagged
+from query.errors import QueryError
+from query.keys import tag_keys
+from query.parse import parse
 from storage.reader.answers import KeyWarning
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
+from control.project_edits import ViewChanges, add_view, change_view, once, remove_view, view_id
+from dashboard.dependencies import State
+from dashboard.http.errors import invalid, not_found
 from dashboard.pages.spans import read_span, span_fields
-from dashboard.parts import State
-from dashboard.refusals import invalid, not_found
+from query.errors import QueryError
+from query.parse import parse
 from schemas.projects import Project, SavedView
-from storage.project_edits import ViewChanges, add_view, change_view, once, remove_view, view_id
-from storage.query.errors import QueryError
-from storage.query.parse import parse
 from storage.reader.issue_calls import SORTS
 
 

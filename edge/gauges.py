@@ -5,11 +5,11 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from edge.chunker import Chunker
-from edge.delivery import Delivery
-from edge.kafka_sink import KafkaSink
+from edge.delivery.accept import Delivery
+from edge.delivery.chunker import Chunker
+from edge.delivery.kafka_sink import KafkaSink
+from edge.delivery.spool import Spool
 from edge.metrics import Metrics
-from edge.spool import Spool
 from schemas.topics import Topic
 
 _PAUSE_SECONDS: Final = 1.0

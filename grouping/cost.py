@@ -5,8 +5,8 @@ A clock would decide otherwise on a busy machine, and a record that is processed
 
 from typing import Final
 
-from storage.query.tree import And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text
-from storage.query.view import EventView
+from query.event_view import EventView
+from query.tree import And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text
 
 MAX_STEPS: Final = 10_000_000
 """Steps of all rules on one event, a step being a character that a term or pattern looks at: some tens of ms at the worst."""

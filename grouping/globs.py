@@ -10,8 +10,8 @@ from fnmatch import translate
 from functools import cache
 from typing import Final
 
-from storage.query.patterns import fitting, normal
-from storage.query.tree import Pattern
+from query.patterns import fitting, normal
+from query.tree import Pattern
 
 _SETS: Final = re.compile(r"[?\[]")
 

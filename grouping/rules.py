@@ -13,15 +13,15 @@ from msgspec import Struct
 
 from grouping.cost import MAX_STEPS, asks_of_error_alone, characters, query_weight
 from grouping.fingerprint.custom import Element, given
-from grouping.fingerprint.forms import GroupingEvent
-from grouping.fingerprint.marks import FrameMark, Marks, frame_characters
+from grouping.fingerprint.event_view import GroupingEvent
+from grouping.fingerprint.in_app_rules import FrameMark, Marks, frame_characters
 from grouping.variables import Compiled, compiled, filled
+from query.errors import QueryError
+from query.evaluate import predicate
+from query.event_view import EventView
+from query.parse import parse
+from query.tree import Query
 from schemas.projects import GroupingRule
-from storage.query.errors import QueryError
-from storage.query.evaluate import predicate
-from storage.query.parse import parse
-from storage.query.tree import Query
-from storage.query.view import EventView
 
 
 class Outcome(NamedTuple):

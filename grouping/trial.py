@@ -7,9 +7,9 @@ import msgspec
 
 from grouping.fingerprint import Fingerprint, GroupingEvent, grouped
 from grouping.rules import Answers, compile_rules, outcome_of, until_discard
+from query.event_fields import Unreadable
+from query.event_view import EventView, from_json
 from schemas.projects import GroupingRule
-from storage.extract import Unreadable
-from storage.query.view import EventView, from_json
 
 _SHOWN_CHARACTERS = 200
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from grouping.fingerprint.custom import MISSING, Element, Piece, PlaceVariable, is_default
 from grouping.fingerprint.messages import template
-from storage.query.view import EventView
+from query.event_view import EventView
 
 FIELDS: Final = ("type", "message", "environment", "release", "platform", "os")
 PLACES: Final = ("function", "file")

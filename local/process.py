@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from local.disk_space import ended_without_room
 from local.errors import StartError
-from local.room import ended_without_room
 
 TETHER = Path(__file__).with_name("tether.py")
 LOG_BYTES = 10 << 20

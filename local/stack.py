@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from local.clickhouse import LocalClickHouse
+from local.clickhouse.server import LocalClickHouse
 from local.discovery import overlaid
 from local.errors import StartError
-from local.kafka_container import choose_kafka
+from local.kafka.container import choose_kafka
 from local.ports import is_free, kept_ports
 from local.private_file import write_private
-from local.probes import is_ready, reachable_host
+from local.readiness import is_ready, reachable_host
 from local.supervisor import Child
 from schemas.settings import (
     AnalystSettings,
@@ -118,7 +118,7 @@ class Stack:
         return self.data_dir / "log" / f"{name}.log"
 
     def _ours(self, name: str, address: str = "", *, once: bool = False) -> Child:
-        command = [sys.executable, "-m", "local.command", name]
+        command = [sys.executable, "-m", "cli", name]
         instance = secrets.token_hex(8)
         ready: Callable[[], bool] = partial(is_ready, address, instance)
         return Child(

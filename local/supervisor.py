@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.waiting import pause
 from local.errors import LocalError
 from local.process import end, failed_start, spawn, sweep
-from schemas.waiting import pause
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from local.clickhouse import LocalClickHouse
+from local.clickhouse.server import LocalClickHouse
 
 ROOT = Path(__file__).parents[1]
 PASSWORD = "granted"

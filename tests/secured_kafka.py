@@ -9,7 +9,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 from msgspec import Struct
 
-from local.kafka import LocalKafka
+from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.settings import KafkaSettings
 

@@ -16,11 +16,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from local.clickhouse import LocalClickHouse
-from local.kafka import LocalKafka
-from local.kafka_container import IMAGE, LISTENER
-from local.kafka_container import environment as kafka_environment
-from local.kafka_probe import brokers
+from local.clickhouse.server import LocalClickHouse
+from local.kafka.container import IMAGE, LISTENER
+from local.kafka.container import environment as kafka_environment
+from local.kafka.probe import brokers
+from local.kafka.server import LocalKafka
 from local.ports import free_port
 
 KAFKA = "SVC_TEST_KAFKA_BOOTSTRAP"

@@ -98,7 +98,7 @@ def test_grouping_needs_of_storage_the_query_language_alone() -> None:
         if line.strip().startswith(("from storage", "import storage"))
     ]
     assert lines
-    assert all(line.startswith(("from storage.query.", "from storage.extract ")) for line in lines)
+    assert all(line.startswith(("from query.", "from query.event_fields ")) for line in lines)
 
 
 def test_the_reporting_library_needs_the_standard_library_alone() -> None:

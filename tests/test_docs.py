@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas import reference
+from schemas.generate import reference
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]

@@ -21,14 +21,14 @@ from bench.chaos.fleet import Fleet, colleagues
 from bench.chaos.groups import Group, Groups
 from bench.chaos.load import Load
 from bench.chaos.trouble import Trouble
-from local.batches import batches, read_lines
+from broker.client import name_of
+from cli.demo.sample_events import FILE, load_samples
+from cli.projects import create_project
+from cli.send.batches import batches, read_lines
+from cli.send.sender import Report, Sender
 from local.ports import free_port
-from local.projects import create_project
-from local.sample_events import FILE, load_samples
-from local.sender import Report, Sender
 from local.stack import Stack
 from local.supervisor import Supervisor
-from schemas.kafka import name_of
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings, load
 from schemas.topics import Topic
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from broker.waiting import pause
 from local.ports import free_port
-from local.probes import is_ready
 from local.process import end, spawn, sweep
+from local.readiness import is_ready
 from local.supervisor import Child, Status
-from schemas.waiting import pause
 
 RESTART_SECONDS = 0.2
 LOOK_SECONDS = 0.1

@@ -12,7 +12,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import GroupLoadInProgressError, KafkaError
 from msgspec import Struct
 
-from schemas.kafka import calm, client_options
+from broker.client import calm, client_options
 from schemas.settings import KafkaSettings
 
 LOOK_SECONDS = 0.3

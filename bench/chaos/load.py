@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from local.sample_events import renewed
+from cli.demo.sample_events import renewed
 from schemas.ids import uuid7
 from schemas.times import iso, to_ms
 

@@ -8,8 +8,8 @@ from uuid import UUID
 import clickhouse_connect
 from msgspec import Struct
 
-from storage.reconcile import BOUNDED, compare
-from storage.rollups import ROLLUPS, Rollup
+from storage.repair.reconcile import BOUNDED, compare
+from storage.repair.rollups import ROLLUPS, Rollup
 
 _OF_EVENTS = {
     "first": "min(ts)",

@@ -26,8 +26,8 @@ from bench.chaos.__main__ import prepare
 from bench.chaos.load import Load
 from bench.siege import honest, memory, verdict
 from bench.siege.attack import Report, Target, attack
-from local.projects import create_project
-from local.sample_events import load_samples
+from cli.demo.sample_events import load_samples
+from cli.projects import create_project
 from local.supervisor import Supervisor
 from schemas.settings import MigrateSettings, load
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from control.discard_rules import set_discarded
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.parts import changes_of
+from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
 from schemas.errors import WireError
-from storage.discards import set_discarded
 from storage.reader.answers import Issue, SimilarIssues
 
 

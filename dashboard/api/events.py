@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.inputs import Cursor, PageSize, Query, Time, read_range
+from dashboard.http.inputs import Cursor, PageSize, Query, Time, read_range
 from schemas.errors import WireError
 from storage.reader.answers import EventDetail, EventPage
 

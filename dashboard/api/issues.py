@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
+from dashboard.http.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
 from storage.reader.answers import ActivityPage, CountedIssue, IssuePage, Sort
 
 

@@ -8,19 +8,19 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
+from control.project_edits import once
 from dashboard import query_warnings
-from dashboard.auth import IDENTITY
-from dashboard.conditional import Tagged, conditional_answer, tagged
-from dashboard.inputs import decode_body, decode_query, read_event, read_issue, read_project
-from dashboard.parts import State, state_of
-from dashboard.paths import API
+from dashboard.auth.auth import IDENTITY
+from dashboard.dependencies import State, state_of
+from dashboard.http.conditional import Tagged, conditional_answer, tagged
+from dashboard.http.errors import Refused, not_found
+from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue, read_project
+from dashboard.http.paths import API
+from dashboard.http.wire import json_answer
 from dashboard.ports import ReadPort
-from dashboard.refusals import Refused, not_found
-from dashboard.wire import json_answer
 from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
-from storage.project_edits import once
 from storage.reader.answers import KeyWarning
 
 Q = TypeVar("Q")

@@ -5,11 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.refusals import Refused, not_found
-from schemas.errors import WireError
-from schemas.projects import Project, Token
-from storage.project_edits import (
+from control.project_edits import (
     Days,
     Name,
     Patterns,
@@ -20,6 +16,10 @@ from storage.project_edits import (
     revoke_token,
     update,
 )
+from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.http.errors import Refused, not_found
+from schemas.errors import WireError
+from schemas.projects import Project, Token
 
 
 class TokenView(Struct, frozen=True, rename="camel"):

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from dashboard.api.operation import Call, Operation
 from dashboard.api.rules import Rules, read_rules
-from dashboard.inputs import Query, Time, read_range
+from dashboard.http.inputs import Query, Time, read_range
 from dashboard.rule_trial import MAX_EVENTS, Asked, RuleTest, try_rules
 
 

@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from control.project_edits import set_rules
 from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.http.errors import Refused
 from dashboard.ports import ReadPort
-from dashboard.refusals import Refused
-from grouping.checks import errors, excesses, violations
+from grouping.rule_checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
-from storage.project_edits import set_rules
 from storage.reader.errors import ReadError
 
 READ_SECONDS: Final = 3.0

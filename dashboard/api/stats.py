@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.inputs import PageQuery, Query, Time, read_range
+from dashboard.http.inputs import PageQuery, Query, Time, read_range
 from storage.reader.answers import Interval, Outcomes, Releases, Series
 
 

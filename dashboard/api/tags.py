@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from dashboard.api.issues import RangeQuery
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.inputs import read_key, read_range
+from dashboard.http.inputs import read_key, read_range
 from storage.reader.answers import Keys, TagFacets, TagValues
 
 Prefix = Annotated[str, Meta(max_length=200, description="what the answers begin with")]

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from control import project_edits
+from control.project_edits import MAX_VIEW_NAME, MAX_VIEW_QUERY
 from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.inputs import read_view
+from dashboard.http.inputs import read_view
 from dashboard.saved_views import add, change, remove
 from schemas.projects import SavedView
-from storage import project_edits
-from storage.project_edits import MAX_VIEW_NAME, MAX_VIEW_QUERY
 from storage.reader.answers import Sort
 
 ViewName = Annotated[str, Meta(min_length=1, max_length=MAX_VIEW_NAME)]

@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl, urlencode
 from aiohttp import web
 
 from dashboard.api.operation import find_project
-from dashboard.auth import IDENTITY, form
-from dashboard.parts import State, changes_of, state_of
-from dashboard.refusals import invalid
-from dashboard.wire import redirect
+from dashboard.auth.auth import IDENTITY, form
+from dashboard.dependencies import State, changes_of, state_of
+from dashboard.http.errors import invalid
+from dashboard.http.wire import redirect
 from schemas.changes import MAX_ASSIGNEE, MAX_ISSUES, Update, is_issue
 from schemas.projects import Project
 from storage.reader.answers import Issue

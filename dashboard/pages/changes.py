@@ -5,14 +5,14 @@ from typing import Final
 
 from aiohttp import web
 
-from dashboard.auth import IDENTITY, form
-from dashboard.inputs import read_issue
-from dashboard.parts import changes_of, state_of
-from dashboard.refusals import invalid
-from dashboard.wire import redirect
+from control.discard_rules import set_discarded
+from dashboard.auth.auth import IDENTITY, form
+from dashboard.dependencies import changes_of, state_of
+from dashboard.http.errors import invalid
+from dashboard.http.inputs import read_issue
+from dashboard.http.wire import redirect
 from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
 from schemas.times import iso
-from storage.discards import set_discarded
 
 HOUR_MS: Final = 3_600_000
 Fields = dict[str, str]

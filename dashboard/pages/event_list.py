@@ -6,11 +6,11 @@ from aiohttp import web
 
 from dashboard import query_warnings
 from dashboard.api.operation import find_project
-from dashboard.inputs import read_issue
-from dashboard.pages.asked import doubts_of, fault_of, read_asked
+from dashboard.dependencies import state_of
+from dashboard.http.inputs import read_issue
+from dashboard.pages.list_parameters import doubts_of, fault_of, read_asked
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
-from dashboard.parts import state_of
 from storage.reader.answers import EventPage, KeyWarning
 from storage.reader.errors import BadQuery, QueryTooExpensive
 

@@ -7,10 +7,10 @@ import msgspec
 from aiohttp import web
 
 from dashboard.api.operation import find_project
-from dashboard.inputs import read_event, read_issue
+from dashboard.dependencies import State, state_of
+from dashboard.http.errors import not_found
+from dashboard.http.inputs import read_event, read_issue
 from dashboard.pages.render import page
-from dashboard.parts import State, state_of
-from dashboard.refusals import not_found
 from dashboard.view.activity import describe
 from dashboard.view.event import EventPage, read
 from dashboard.view.filters import tag_query

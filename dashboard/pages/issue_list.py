@@ -6,13 +6,13 @@ from aiohttp import web
 
 from dashboard import query_warnings
 from dashboard.api.operation import find_project
+from dashboard.dependencies import State, state_of
 from dashboard.pages import bulk
-from dashboard.pages.asked import Asked, doubts_of, fault_of, read_asked
+from dashboard.pages.list_parameters import Asked, doubts_of, fault_of, read_asked
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
 from dashboard.pages.views import current_view, text_to_save, view_link
-from dashboard.parts import State, state_of
 from dashboard.view.filters import TABS
 from dashboard.view.series import events_chart
 from schemas.projects import Project

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from dashboard.parts import state_of
+from dashboard.dependencies import state_of
 from schemas.ids import uuid7
 from schemas.projects import Project
 from schemas.times import iso

@@ -8,9 +8,9 @@ from aiohttp import web
 from msgspec import Struct
 
 from dashboard.api.operation import find_project
+from dashboard.dependencies import state_of
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS, Span, read_span
-from dashboard.parts import state_of
 from dashboard.view.series import outcomes_chart
 from schemas.times import iso
 from storage.reader.answers import Interval, OutcomeCount

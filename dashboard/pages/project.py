@@ -2,13 +2,13 @@
 
 from aiohttp import web
 
-from dashboard.auth import form
-from dashboard.inputs import read_project
+from control.project_edits import BadChange, create
+from dashboard.auth.auth import form
+from dashboard.dependencies import state_of
+from dashboard.http.errors import RETRY_AFTER_SECONDS
+from dashboard.http.inputs import read_project
+from dashboard.http.wire import redirect
 from dashboard.pages.render import page
-from dashboard.parts import state_of
-from dashboard.refusals import RETRY_AFTER_SECONDS
-from dashboard.wire import redirect
-from storage.project_edits import BadChange, create
 
 
 async def home(request: web.Request) -> web.Response:

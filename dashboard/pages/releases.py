@@ -5,9 +5,9 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from dashboard.api.operation import find_project
-from dashboard.inputs import PageQuery, decode_query
+from dashboard.dependencies import state_of
+from dashboard.http.inputs import PageQuery, decode_query
 from dashboard.pages.render import page
-from dashboard.parts import state_of
 from dashboard.view.filters import field_query
 
 

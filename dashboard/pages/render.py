@@ -8,9 +8,9 @@ from typing import Any
 import jinja2
 from aiohttp import web
 
-from dashboard.auth import IDENTITY
-from dashboard.parts import state_of
-from dashboard.refusals import Refused
+from dashboard.auth.auth import IDENTITY
+from dashboard.dependencies import state_of
+from dashboard.http.errors import Refused
 from dashboard.view import charts, text, times
 
 TITLES = {

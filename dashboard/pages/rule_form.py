@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from dashboard.refusals import invalid
+from dashboard.http.errors import invalid
 from schemas.projects import GroupingRule
 
 MAX_GROUPS: Final = 250

@@ -6,20 +6,20 @@ from typing import Final
 from aiohttp import web
 from msgspec import Struct
 
+from control.project_edits import set_rules
 from dashboard.api.operation import find_project
 from dashboard.api.rules import RuleView, Skipped, read_rules, skips
-from dashboard.auth import form
+from dashboard.auth.auth import form
+from dashboard.dependencies import state_of
+from dashboard.http.errors import Refused, not_found
+from dashboard.http.wire import redirect
 from dashboard.pages.render import page
 from dashboard.pages.rule_form import RuleFields, read_fields, shown
-from dashboard.parts import state_of
-from dashboard.refusals import Refused, not_found
 from dashboard.rule_trial import Asked, RuleTest, try_rules
-from dashboard.wire import redirect
-from grouping import checks
+from grouping import rule_checks
 from grouping.variables import KNOWN
 from schemas.errors import Detail
 from schemas.projects import GroupingRule, Project
-from storage.project_edits import set_rules
 
 BLANK: Final = 1
 
@@ -36,7 +36,7 @@ class Shown(Struct, frozen=True, kw_only=True):
 async def show(request: web.Request) -> web.Response:
     """The rules as they stand, each with what is wrong with it."""
     project = find_project(state_of(request), request.match_info["project"])
-    wrong = checks.violations(project.grouping_rules)
+    wrong = rule_checks.violations(project.grouping_rules)
     skipped = await skips(state_of(request).parts.reader, project.number)
     what = Shown(wrong=wrong, saved="saved" in request.query, skipped=skipped)
     return _page(request, project, shown(project.grouping_rules), what)
@@ -94,7 +94,7 @@ def _page(
         saved=what.saved,
         skipped=what.skipped,
         variables=KNOWN[1:],
-        limits=checks,
+        limits=rule_checks,
     )
 
 

@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from control.project_edits import BadChange, ProjectChanges, add_token, revoke_token, update
 from dashboard.api.operation import find_project
-from dashboard.auth import form
+from dashboard.auth.auth import form
+from dashboard.dependencies import state_of
+from dashboard.http.errors import not_found
+from dashboard.http.wire import redirect
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
-from dashboard.parts import state_of
-from dashboard.refusals import not_found
-from dashboard.wire import redirect
 from schemas.errors import Detail
 from schemas.projects import Project
-from storage.project_edits import BadChange, ProjectChanges, add_token, revoke_token, update
 
 FIELDS = ("name", "rateLimitPerMinute", "retentionDays", "payloadRetentionDays", "lenientSdks")
 

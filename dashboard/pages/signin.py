@@ -2,13 +2,13 @@
 
 from aiohttp import web
 
-from dashboard.auth import check_password, form, identify
+from dashboard.auth.auth import check_password, form, identify
+from dashboard.auth.session import close_session, open_session
+from dashboard.dependencies import state_of
+from dashboard.http.errors import Refused
+from dashboard.http.paths import SIGN_IN, safe_next
+from dashboard.http.wire import redirect
 from dashboard.pages.render import page, static
-from dashboard.parts import state_of
-from dashboard.paths import SIGN_IN, safe_next
-from dashboard.refusals import Refused
-from dashboard.session import close_session, open_session
-from dashboard.wire import redirect
 from schemas.errors import WireError
 
 

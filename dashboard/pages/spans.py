@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dashboard.refusals import invalid
+from dashboard.http.errors import invalid
 from schemas.times import from_ms, parse_iso
 
 _HOUR: Final = 3_600_000

@@ -4,16 +4,16 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from control.project_edits import ViewChanges
 from dashboard.api.operation import find_project
-from dashboard.auth import form
-from dashboard.inputs import read_view
-from dashboard.pages.asked import Asked
+from dashboard.auth.auth import form
+from dashboard.dependencies import state_of
+from dashboard.http.inputs import read_view
+from dashboard.http.wire import redirect
+from dashboard.pages.list_parameters import Asked
 from dashboard.pages.spans import span_fields
-from dashboard.parts import state_of
 from dashboard.saved_views import add, change, remove
-from dashboard.wire import redirect
 from schemas.projects import Project, SavedView
-from storage.project_edits import ViewChanges
 
 
 def text_to_save(asked: Asked) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dashboard.view.loose import items_of, mapping_of, text_of
+from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
 from storage.reader.answers import ActivityRow
 

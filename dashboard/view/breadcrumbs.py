@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dashboard.view.loose import items_of, json_of, mapping_of, number_of, text_of
+from dashboard.view.raw_event import items_of, json_of, mapping_of, number_of, text_of
 from dashboard.view.times import distance
 from schemas.times import parse_iso
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dashboard.view.breadcrumbs import Crumb, timeline
-from dashboard.view.loose import json_of, mapping_of, text_of
+from dashboard.view.raw_event import json_of, mapping_of, text_of
 from dashboard.view.stack import ErrorView, chain
 from dashboard.view.times import exact
 from schemas.times import parse_iso

@@ -4,7 +4,7 @@ Precedence: project rules > the client's `fingerprint` > stack > message.
 """
 
 from grouping.fingerprint.compute import culprit, fingerprint, grouped, placed
-from grouping.fingerprint.forms import GroupingEvent
+from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.key import Fingerprint
 from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS, Mechanism
 

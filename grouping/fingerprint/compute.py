@@ -3,16 +3,16 @@
 from typing import TYPE_CHECKING
 
 from grouping.fingerprint.custom import given, needs_place, splice
-from grouping.fingerprint.forms import GroupingEvent
+from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.frames import Site
+from grouping.fingerprint.in_app_rules import marked
 from grouping.fingerprint.key import Fingerprint, hash_parts
-from grouping.fingerprint.marks import marked
 from grouping.fingerprint.stacks import Placed
 from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS
 
 if TYPE_CHECKING:
     from grouping.rules import CompiledRules, Outcome
-    from storage.query.view import EventView
+    from query.event_view import EventView
 
 
 def fingerprint(

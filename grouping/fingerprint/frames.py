@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
-from grouping.fingerprint.forms import Frame, OwnFrame
+from grouping.fingerprint.event_view import Frame, OwnFrame
 
 # Longer names and paths tell no more; the bound keeps a hostile frame as cheap as an honest one.
 _CHARACTERS = 300

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from grouping.fingerprint import javascript
-from grouping.fingerprint.forms import ErrorForm, Frame
+from grouping.fingerprint.event_view import ErrorForm, Frame
 from grouping.fingerprint.frames import Family, Role, Site, is_minified, site_of
 
 # An assertion says where a test noticed, not what is broken: the test is the place.

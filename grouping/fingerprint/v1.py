@@ -1,9 +1,9 @@
 """Grouping mechanism v1: error type, engine-neutral fault and the first cleaned frames of the app; else the message."""
 
 from grouping.fingerprint import javascript
-from grouping.fingerprint.faults import FAULT_TYPES, ONE_TYPE, fault, is_weak, says_it_all
-from grouping.fingerprint.forms import ErrorForm, GroupingEvent
+from grouping.fingerprint.event_view import ErrorForm, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
+from grouping.fingerprint.javascript_errors import FAULT_TYPES, ONE_TYPE, fault, is_weak, says_it_all
 from grouping.fingerprint.messages import headline, template
 from grouping.fingerprint.stacks import Place, Placed, places_of
 

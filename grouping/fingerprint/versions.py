@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from grouping.fingerprint import v1
-from grouping.fingerprint.forms import GroupingEvent
+from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.stacks import Placed
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from storage.client import Client
-from storage.trouble import NotNow
+from storage.errors import NotNow
 
 _ROUNDS: Final = 20
 _AT_ONCE: Final = 4

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.rollups import Rollup
+from storage.repair.rollups import Rollup
 
 WANTED: Final = "wanted_user"
 """The external table of one row that holds a user's `hash` and `id`."""

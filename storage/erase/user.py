@@ -23,9 +23,9 @@ from storage.erase.ledger import Erasure
 from storage.erase.purge import purge
 from storage.erase.scope import WANTED, Scope, bucket, listed, sought
 from storage.erase.sizes import TableReport, compared, measure
-from storage.mend import mend_where
-from storage.quiet import in_a_pause
-from storage.rollups import ROLLUPS, Rollup, difference
+from storage.repair.consistent_read import in_a_pause
+from storage.repair.repair_rollups import mend_where
+from storage.repair.rollups import ROLLUPS, Rollup, difference
 
 EVENT_TABLES: Final = ("payloads", "events")
 TABLES: Final = (*EVENT_TABLES, *(rollup.table for rollup in ROLLUPS))

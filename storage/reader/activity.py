@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from schemas.ids import hex64
-from storage.query.parameters import Sql
 from storage.reader.cursors import ActivityCursor
+from storage.reader.parameters import Sql
 from storage.reader.question import Question
 
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from storage.query.keys import KEYS
-from storage.query.parameters import Sql
-from storage.query.patterns import write_literal
-from storage.query.tree import ISSUE_FIELDS, RESERVED
+from query.keys import KEYS
+from query.patterns import write_literal
+from query.tree import ISSUE_FIELDS, RESERVED
 from storage.reader.errors import BadQuery
+from storage.reader.parameters import Sql
 from storage.reader.question import Question, Statement
 
 VALUES: Final = 20

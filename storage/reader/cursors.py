@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from query.values import LATEST
 from schemas.ids import hex64
-from storage.query.values import LATEST
 from storage.reader.answers import Sort
 from storage.reader.errors import BadQuery
 from storage.reader.ranges import Range

@@ -1,6 +1,6 @@
 """What a read call may end in, apart from an answer. Each says what the asker can do."""
 
-from storage.query.errors import QueryError
+from query.errors import QueryError
 from storage.reader.answers import EventDetail
 
 

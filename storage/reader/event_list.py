@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from storage.query.parameters import Sql
 from storage.reader.cursors import EventCursor
 from storage.reader.event_lookup import beside, of_fingerprints
 from storage.reader.event_rows import COLUMNS
 from storage.reader.issue_lookup import IssuePlace
+from storage.reader.parameters import Sql
 from storage.reader.question import Question
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from storage.query.parameters import Sql
 from storage.reader.event_rows import BEYOND, PLACED, Placed
+from storage.reader.parameters import Sql
 from storage.reader.question import Question, Statement
 from storage.reader.ranges import DAY_MS, Range
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Protocol, cast
 from msgspec import Meta, Struct
 
 from storage.client import ClickHouseError, Client, open_client
-from storage.query.parameters import Sql
 from storage.reader.errors import QueryTooExpensive, StorageUnavailable
+from storage.reader.parameters import Sql
 
 log = logging.getLogger(__name__)
 

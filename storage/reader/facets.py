@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from storage.query.parameters import Sql
-from storage.query.tree import EVERYTHING
+from query.tree import EVERYTHING
 from storage.reader.answers import TagFacet, TagValue
+from storage.reader.parameters import Sql
 from storage.reader.question import Question, Statement
 from storage.reader.ranges import DAY_MS, Range
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from storage.query.parameters import Sql
 from storage.reader.counts import USERS_MERGED, USERS_STATE, Unit, bucket_of
+from storage.reader.parameters import Sql
 from storage.reader.question import Question, Statement
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, cut, whole
 from storage.reader.trend import trend_unit, trend_window
@@ -39,7 +39,7 @@ def of_issues(question: Question, members: Mapping[int, Sequence[int]]) -> Sql:
         if whole_range
         else ("sumIf(n, inside)", "uniqCombinedMergeIf(12)(users, inside)")
     )
-    # A row may hold a difference that has wrapped (`storage.rollups.difference`): signed, it adds up outside the database, too.
+    # A row may hold a difference that has wrapped (`storage.repair.rollups.difference`): signed, it adds up outside the database, too.
     return statement.ready(
         f"SELECT {issue} AS issue, {events} AS events, least(events, {users}), groupArray((bucket, toInt64(n)))"
         f" FROM ({counts}) GROUP BY issue"

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from schemas.ids import parse_hex64
-from storage.query.parameters import Sql
 from storage.reader.answers import Sort
 from storage.reader.counts import UNIT_MS, USERS_MERGED, by_bucket, by_fingerprint
 from storage.reader.cursors import IssueCursor
 from storage.reader.figures import FIGURES, by_event
 from storage.reader.issue_rows import COLUMNS
+from storage.reader.parameters import Sql
 from storage.reader.question import Question, Statement
 from storage.reader.trend import trend_unit, trend_window
 

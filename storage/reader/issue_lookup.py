@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.query.parameters import Parameters, Sql
 from storage.reader.issue_rows import COLUMNS
+from storage.reader.parameters import Parameters, Sql
 from storage.reader.question import Question
 
 PLACE: Final = (

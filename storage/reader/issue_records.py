@@ -51,6 +51,6 @@ def issue_of(record: IssueRecord, now_ms: int) -> Issue:
 
 
 def _has_woken(record: IssueRecord, now_ms: int) -> bool:
-    """Whether it was ignored until a time that has passed: as `storage.query.states` reads it."""
+    """Whether it was ignored until a time that has passed: as `storage.reader.issue_states` reads it."""
     time = (record.ignore_until or {}).get("time")
     return record.status == "ignored" and time is not None and parse_iso(time) <= now_ms

@@ -6,13 +6,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from query.evaluate import matches
+from query.event_view import EventView, IssueView
+from query.tree import Query
 from schemas.ids import hex64
 from schemas.times import iso
-from storage.query.evaluate import matches
-from storage.query.states import STATUS
-from storage.query.tree import Query
-from storage.query.view import EventView, IssueView
 from storage.reader.answers import Issue
+from storage.reader.issue_states import STATUS
 
 _COLUMNS: Final = (
     "project_id",

@@ -1,9 +1,9 @@
 """Counts of what became of events and requests, and of grouping rules that were skipped on events."""
 
 from schemas.issues import RULE_SKIPPED
-from storage.query.parameters import Sql
 from storage.reader.answers import Interval
 from storage.reader.counts import UNIT_MS
+from storage.reader.parameters import Sql
 from storage.reader.question import Question
 
 

@@ -4,10 +4,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from storage.query.errors import QueryError
-from storage.query.parameters import Parameters, Sql
-from storage.query.parse import parse
-from storage.query.sql import (
+from query.errors import QueryError
+from query.parse import parse
+from query.tree import EVERYTHING, And, Filter, Has, Not, Or, Query
+from storage.reader.errors import BadQuery
+from storage.reader.parameters import Parameters, Sql
+from storage.reader.query_sql import (
     Scope,
     about_issue,
     current_issues,
@@ -15,8 +17,6 @@ from storage.query.sql import (
     issue_condition,
     split,
 )
-from storage.query.tree import EVERYTHING, And, Filter, Has, Not, Or, Query
-from storage.reader.errors import BadQuery
 from storage.reader.ranges import Range
 
 Level = Literal["rollup", "place", "events"]

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.query.values import EARLIEST, LATEST
+from query.values import EARLIEST, LATEST
 from storage.reader.errors import BadQuery
 
 HOUR_MS: Final = 3_600_000

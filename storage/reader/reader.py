@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 
-from storage.query.parameters import Sql
 from storage.reader import count_calls, event_calls, event_detail, issue_calls, samples, tag_calls
 from storage.reader import similar as similar_issues
 from storage.reader.answers import (
@@ -27,6 +26,7 @@ from storage.reader.answers import (
 )
 from storage.reader.execute import ClickHouseExecutor, Executor, Limits
 from storage.reader.issue_rows import IssueRow
+from storage.reader.parameters import Sql
 from storage.reader.session import Session
 from storage.reader.versions import Shown, shown
 

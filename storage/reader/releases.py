@@ -1,7 +1,7 @@
 """Releases of a project: what each brought, as far as events are kept."""
 
-from storage.query.parameters import Sql
 from storage.reader.cursors import ReleaseCursor
+from storage.reader.parameters import Sql
 from storage.reader.question import Question
 
 

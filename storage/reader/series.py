@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
+from query.tree import EVERYTHING
 from schemas.times import iso
-from storage.query.parameters import Sql
-from storage.query.sql import event_condition
-from storage.query.tree import EVERYTHING
 from storage.reader.answers import Interval, Point, Series
 from storage.reader.counts import UNIT_MS, USERS_MERGED, USERS_STATE, bucket_of
 from storage.reader.errors import BadQuery
+from storage.reader.parameters import Sql
+from storage.reader.query_sql import event_condition
 from storage.reader.question import Question, Statement
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, cut, floor, whole
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from storage.query.parameters import Sql
 from storage.reader.errors import NotFound
 from storage.reader.execute import Executor, Rows
 from storage.reader.identifiers import issue_number
 from storage.reader.issue_lookup import PLACE, IssuePlace, issue_by_id
 from storage.reader.issue_rows import COLUMNS, IssueRow, read_row
+from storage.reader.parameters import Sql
 from storage.reader.question import Question, question
 from storage.reader.ranges import Range, asked_range
 

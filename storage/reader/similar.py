@@ -6,9 +6,9 @@ from typing import Final
 
 from schemas.ids import hex64
 from schemas.times import iso
-from storage.query.parameters import Sql
 from storage.reader.answers import Similar, SimilarIssues
 from storage.reader.issue_rows import COLUMNS, IssueRow, read_row
+from storage.reader.parameters import Sql
 from storage.reader.question import Question
 from storage.reader.session import Session
 

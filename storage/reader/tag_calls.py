@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from storage.query.keys import KEYS, nearest
-from storage.query.parameters import Sql
+from query.keys import KEYS, nearest
 from storage.reader import completion, facets
 from storage.reader.answers import Keys, KeyWarning, TagFacets, TagValue, TagValues
 from storage.reader.execute import Rows
+from storage.reader.parameters import Sql
 from storage.reader.question import Question
 from storage.reader.session import Session
 

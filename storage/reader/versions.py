@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from schemas.ids import hex64
-from storage.query.parameters import Parameters, Sql
 from storage.reader.identifiers import issue_number
+from storage.reader.parameters import Parameters, Sql
 from storage.reader.session import Session
 
 

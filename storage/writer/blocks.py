@@ -7,11 +7,11 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
+from query.event_fields import Unreadable
 from schemas.chunks import ChunkEvent, GroupedChunk, Grouping, decode_chunk, decode_grouped
 from schemas.payload import BadPayload
-from storage.extract import Unreadable
-from storage.rows import EventColumns
-from storage.writer.plan import Plan, Range
+from storage.writer.event_rows import EventColumns
+from storage.writer.manifest import Plan, Range
 
 REPLAYED_HEADER: Final = "replayed"
 """Marks a record that was put back from the dead letters: its source position is old and says nothing.

@@ -5,8 +5,8 @@ import time
 from typing import Final
 
 from schemas.projects import DEFAULT_RETENTION_DAYS, ProjectRegistry
-from storage.records import PROJECTS, payload_days, project_row, table
-from storage.writer.insert import Inserter
+from storage.writer.inserter import Inserter
+from storage.writer.record_rows import PROJECTS, payload_days, project_row, table
 
 _LOOK_SECONDS: Final = 2.0
 _LONGEST_DAYS: Final = 65_535

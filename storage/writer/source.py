@@ -9,11 +9,11 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
-from schemas.kafka import administering, calm, client_options, committed_offsets, name_of
+from broker.client import administering, calm, client_options, committed_offsets, name_of
+from broker.commit import COMMIT_SECONDS, commit, leave
 from schemas.settings import WriterSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
-from storage.writer.commit import COMMIT_SECONDS, commit, leave
-from storage.writer.plan import Done, Plan, decode, encode
+from storage.writer.manifest import Done, Plan, decode, encode
 
 Records = Mapping[int, list[ConsumerRecord[bytes, bytes]]]
 _SESSION_MS: Final = 10_000

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import msgspec
 from aiohttp import web
 
+from control.project_edits import create
 from dashboard.app import build_app, build_runner
-from dashboard.parts import Parts
+from dashboard.dependencies import Parts
 from schemas.settings import DashboardSettings
-from storage.project_edits import create
 from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import fill
 

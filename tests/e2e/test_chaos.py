@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.chaos.__main__ import run
-from local.sample_events import FILE
+from cli.demo.sample_events import FILE
 from tests.servers import CACHE
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from local.batches import batches
-from local.command import svc
-from local.projects import Created
-from local.sample_events import fresh, load_samples
-from local.sender import Sender
+from cli.__main__ import svc
+from cli.demo.sample_events import fresh, load_samples
+from cli.projects import Created
+from cli.send.batches import batches
+from cli.send.sender import Sender
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.times import iso

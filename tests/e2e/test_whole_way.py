@@ -18,11 +18,11 @@ import aiohttp
 import pytest
 
 from bench.chaos.__main__ import prepare
-from local.batches import batches
-from local.demo_checks import ReadApi
-from local.projects import Created, create_project
-from local.sample_events import fresh, load_samples
-from local.sender import Sender
+from cli.demo.checks import ReadApi
+from cli.demo.sample_events import fresh, load_samples
+from cli.projects import Created, create_project
+from cli.send.batches import batches
+from cli.send.sender import Sender
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.settings import MigrateSettings, load

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from control.project_edits import BadChange
 from schemas.changes import Update, violations
 from schemas.idempotency import is_repeat, request_id
 from schemas.times import iso
-from storage.project_edits import BadChange
 from storage.reader.answers import ActivityRow, Issue
 from tests.memory.reader import MemoryReader
 
@@ -25,7 +25,7 @@ class Asked(NamedTuple):
 
 
 class MemoryChanges:
-    """As `storage.issue_changes.IssueChanges`; `asked` are the calls that were made. Merging is only written down."""
+    """As `control.issue_changes.IssueChanges`; `asked` are the calls that were made. Merging is only written down."""
 
     def __init__(self, reader: MemoryReader) -> None:
         self._reader = reader

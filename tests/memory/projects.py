@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
+from control.project_edits import made_before
 from schemas.health import Part
 from schemas.projects import Project
-from storage.project_edits import made_before
 
 
 class MemoryProjects:
-    """As `storage.projects.ProjectStore`."""
+    """As `control.project_store.ProjectStore`."""
 
     def __init__(self, *projects: Project) -> None:
         self.loaded = True

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from query.errors import QueryError
+from query.evaluate import matches
+from query.event_view import IssueView
+from query.keys import KEYS, nearest
+from query.parse import parse
+from query.tree import FIELDS, ISSUE_FIELDS
 from schemas.ids import hex64, parse_hex64
 from schemas.times import iso, parse_iso
-from storage.query.errors import QueryError
-from storage.query.evaluate import matches
-from storage.query.keys import KEYS, nearest
-from storage.query.parse import parse
-from storage.query.tree import FIELDS, ISSUE_FIELDS
-from storage.query.view import IssueView
 from storage.reader.answers import (
     ActivityPage,
     ActivityRow,

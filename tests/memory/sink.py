@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from edge.sink import Unavailable
+from edge.delivery.sink import Unavailable
 from schemas.topics import Topic
 
 

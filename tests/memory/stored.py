@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from query.event_view import EventView, IssueView, from_event
 from schemas.ids import hex64, issue_id
 from schemas.times import iso
-from storage.query.view import EventView, IssueView, from_event
 from storage.reader.answers import EventDetail, EventRow, GroupingOf, Issue
 
 

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from control.project_edits import create
 from dashboard.app import build_app
-from dashboard.parts import Parts
+from dashboard.dependencies import Parts
 from dashboard.ports import ReadPort
 from storage.client import open_client
-from storage.migrate import migrate
-from storage.project_edits import create
+from storage.migrations.migrate import migrate
 from storage.reader import Limits, Reader
 from storage.reader.execute import ClickHouseExecutor
 from tests.contract.dashboard.both import Both, Client

@@ -8,16 +8,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from query.event_view import IssueView
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord, Outcome
 from schemas.payload import compress
 from schemas.times import iso, parse_iso
 from storage.client import Client
-from storage.query.view import IssueView
 from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
-from storage.records import ISSUE_ACTIVITY, ISSUES, OUTCOMES, activity_row, issue_row, outcome_row, table
-from storage.rows import EventColumns
+from storage.writer.event_rows import EventColumns
+from storage.writer.record_rows import (
+    ISSUE_ACTIVITY,
+    ISSUES,
+    OUTCOMES,
+    activity_row,
+    issue_row,
+    outcome_row,
+    table,
+)
 from tests.memory import MemoryReader
 from tests.unit.dashboard.sample import HOUR_MS, showcase
 

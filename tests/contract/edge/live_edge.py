@@ -11,21 +11,21 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from edge.app import App
-from edge.body import BodyReader, BodyTimes
-from edge.chunker import Chunker, ChunkLimits
-from edge.delivery import Delivery
-from edge.events import Ingest
-from edge.held import HeldBytes
-from edge.intake import Intake
+from edge.delivery.accept import Delivery
+from edge.delivery.chunker import Chunker, ChunkLimits
+from edge.delivery.outcomes import Outcomes
+from edge.delivery.produce import Intake
+from edge.delivery.spool import Spool
+from edge.http.app import App
+from edge.http.body import BodyReader, BodyTimes
+from edge.http.endpoints import Ingest
+from edge.http.server import EdgeServer
+from edge.limits.body_budget import HeldBytes
+from edge.limits.local_window import SharedWindow
+from edge.limits.refusal_throttle import Pace
+from edge.limits.scheduler import Turns
 from edge.metrics import Metrics
-from edge.outcomes import Outcomes
-from edge.pace import Pace
-from edge.projects import ProjectDirectory
-from edge.server import EdgeServer
-from edge.shared_window import SharedWindow
-from edge.spool import Spool
-from edge.turns import Turns
+from edge.project_snapshot import ProjectDirectory
 from schemas.chunks import ChunkEvent, decode_chunk
 from schemas.health import Health
 from schemas.ids import new_token

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from edge.chunker import EventTuple
-from edge.intake import Intake
+from edge.delivery.chunker import EventTuple
+from edge.delivery.produce import Intake
 from schemas.projects import Project
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event

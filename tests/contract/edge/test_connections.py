@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.server import EdgeConnection
+from edge.http.server import EdgeConnection
 from tests.contract.edge.live_edge import LiveEdge, live_edge
 from tests.edge_events import encoded
 from tests.eventually import eventually

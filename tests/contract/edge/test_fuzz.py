@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from schemas.errors import BatchResponse, ErrorBody, WireError
 from tests.contract.edge.live_edge import Answer, LiveEdge, live_edge
 from tests.edge_events import encoded
-from tests.unit.edge.test_admit import json_values, mutations
+from tests.unit.edge.validation.test_validate import json_values, mutations
 
 DECLARED = {(fault.status, fault.code) for fault in WireError}
 PATHS = ["/v1/events", "/v1/events:batch", "/v1/events/", "/v1/events:batch/"]

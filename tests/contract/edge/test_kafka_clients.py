@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from edge.kafka_sink import KafkaSink
-from edge.projects import ProjectDirectory
+from broker.client import follow_projects
+from edge.delivery.kafka_sink import KafkaSink
+from edge.project_snapshot import ProjectDirectory
 from local.ports import free_port
-from schemas.kafka import follow_projects
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings
 from tests.eventually import eventually
@@ -86,7 +86,7 @@ async def test_fault_of_the_follower_ends_what_keeps_the_projects(
             await asyncio.sleep(0.05)
         raise ValueError("a bad address")
 
-    monkeypatch.setattr("schemas.kafka.TopicFollower.run", run)
+    monkeypatch.setattr("broker.client.TopicFollower.run", run)
     directory = ProjectDirectory(tmp_path / "projects.json")
     async with asyncio.timeout(60):
         with pytest.raises(ExceptionGroup) as caught:

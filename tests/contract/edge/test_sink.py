@@ -8,8 +8,8 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.producer.sender import Sender
 
-from edge.kafka_sink import KafkaSink
-from edge.sink import Sink, Unavailable
+from edge.delivery.kafka_sink import KafkaSink
+from edge.delivery.sink import Sink, Unavailable
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 from tests.eventually import eventually
@@ -104,7 +104,7 @@ async def test_record_too_large_for_the_broker_does_not_open_the_circuit(
 
 
 async def test_private_parts_of_aiokafka_that_the_sink_leans_on_are_still_there() -> None:
-    """Fails when aiokafka changes there: then `edge.kafka_producer` is to be read again beside it."""
+    """Fails when aiokafka changes there: then `broker.producer` is to be read again beside it."""
     producer = AIOKafkaProducer(bootstrap_servers="127.0.0.1:1")
     assert inspect.iscoroutinefunction(Sender._send_produce_req)
     assert producer._sender._sender_task is None

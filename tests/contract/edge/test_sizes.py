@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.body import inflate
-from edge.faults import Fault
+from edge.http.body import inflate
+from edge.http.errors import Fault
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event
 
@@ -142,7 +142,7 @@ async def test_gzip_bomb_is_413(edge: LiveEdge) -> None:
 def test_bomb_of_a_gigabyte_adds_less_than_8_mb_of_memory() -> None:
     """In a process of its own: the peak of resident memory before and after."""
     program = (
-        "import resource, sys; from edge.body import inflate; from edge.faults import Fault\n"
+        "import resource, sys; from edge.http.body import inflate; from edge.http.errors import Fault\n"
         "data = sys.stdin.buffer.read(); peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak()\n"
         "try: inflate(data)\n"

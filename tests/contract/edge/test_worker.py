@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from edge.address import new_listener
-from edge.worker import Worker
+from edge.process import Worker
 from local.ports import free_port
 from schemas.projects import Project
 from schemas.settings import EdgeSettings

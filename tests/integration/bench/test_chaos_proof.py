@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from bench.chaos.proof import Store, rollup_claims
-from storage.migrate import migrate
-from storage.rollups import ROLLUPS
+from storage.migrations.migrate import migrate
+from storage.repair.rollups import ROLLUPS
 from tests.servers import run_sql
 
 EVENTS = """

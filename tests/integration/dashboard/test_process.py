@@ -12,16 +12,16 @@ import aiohttp
 import pytest
 from aiohttp import encode_basic_auth
 
+from broker.topics import ensure_topics
+from control.project_store import ProjectStore
 from local.ports import free_port
 from schemas.settings import DashboardSettings, load
-from storage.migrate import migrate
-from storage.projects import ProjectStore
-from storage.topics import ensure_topics
+from storage.migrations.migrate import migrate
 from tests.eventually import eventually
 
 PASSWORD = "correct horse"
 ADMIN = {"Authorization": encode_basic_auth("admin", PASSWORD)}
-COMMAND = [sys.executable, "-m", "dashboard"]
+COMMAND = [sys.executable, "-m", "cli.dashboard"]
 
 
 @contextmanager

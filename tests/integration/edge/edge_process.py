@@ -34,7 +34,7 @@ class Stored(NamedTuple):
 
 
 class EdgeProcess:
-    """`python -m edge` with a data directory and a port of its own."""
+    """`svc edge` with a data directory and a port of its own."""
 
     def __init__(
         self, bootstrap: str, prefix: str, data_dir: Path, workers: int = 1, **settings: str
@@ -43,7 +43,7 @@ class EdgeProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self.data_dir = data_dir
         self._workers = workers
-        self._command = [sys.executable, "-m", "edge", "--workers", str(workers)]
+        self._command = [sys.executable, "-m", "cli.edge", "--workers", str(workers)]
         self._environ = {
             **{k: v for k, v in os.environ.items() if not k.startswith("SVC_")},
             "SVC_KAFKA_BOOTSTRAP": bootstrap,

@@ -2,7 +2,7 @@
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord
 
-from edge.kafka_sink import KafkaSink
+from edge.delivery.kafka_sink import KafkaSink
 from schemas.settings import EdgeSettings
 from schemas.topics import Topic
 from tests.eventually import eventually

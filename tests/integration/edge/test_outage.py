@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from local.kafka import LocalKafka
+from local.kafka.server import LocalKafka
 from schemas.projects import Project
 from tests.edge_events import encoded, event
 from tests.eventually import eventually

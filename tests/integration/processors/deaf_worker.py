@@ -9,9 +9,9 @@ from typing import Any
 import aiokafka.consumer.consumer
 from aiokafka.consumer.fetcher import Fetcher
 
-import processors.__main__
-import processors.ends
-import processors.worker
+from broker import log_end_offsets
+from cli import processors
+from processors.faust_app import worker
 
 FETCHERS: list[Any] = []
 
@@ -40,7 +40,7 @@ async def deaf(*arguments: Any) -> None:
     ended = threading.Event()
     waiting = asyncio.create_task(asyncio.to_thread(deafen, Path(os.environ["SVC_DATA_DIR"]) / "deaf", ended))
     try:
-        await processors.worker.run(*arguments)
+        await worker.run(*arguments)
     finally:
         ended.set()
         await waiting
@@ -51,12 +51,12 @@ def main() -> None:
     changed: Any
     for changed, name, value in (
         (aiokafka.consumer.consumer, "Fetcher", DeafFetcher),
-        (processors.ends, "ASK_SECONDS", 1.0),
-        (processors.worker, "STALL_SECONDS", 8.0),
-        (processors.__main__, "run", deaf),
+        (log_end_offsets, "ASK_SECONDS", 1.0),
+        (worker, "STALL_SECONDS", 8.0),
+        (processors, "run", deaf),
     ):
         setattr(changed, name, value)
-    processors.__main__.command()
+    processors.command()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class WorkerProcess:
         folder: Path,
         name: str = "0",
         *,
-        module: str = "processors",
+        module: str = "cli.processors",
         **extra: str,
     ) -> None:
         self.port = free_port()

@@ -20,7 +20,7 @@ from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP
 from mode import CrashingSupervisor
 
-from processors.cure import CalmTableManager
+from processors.faust_app.patches import CalmTableManager
 
 PARTITIONS = 2
 BUSY_SECONDS = 0.03

@@ -5,7 +5,7 @@ import json
 from aiokafka import AIOKafkaProducer
 
 from schemas.chunks import ChunkEvent, encode_chunk
-from schemas.deadletters import from_headers
+from schemas.dead_letters import from_headers
 from schemas.topics import Topic
 from tests.eventually import eventually
 from tests.integration.processors import readback

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.kafka import LocalKafka
+from local.kafka.server import LocalKafka
 from tests.eventually import eventually
 from tests.integration.processors import readback
 from tests.integration.processors.conftest import PARTITIONS, Start

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from storage.client import Client, open_client
-from storage.migrate import migrate
+from storage.migrations.migrate import migrate
 from tests.integration.storage.grouped import Stage
 
 

@@ -19,6 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 from aiokafka.structs import OffsetAndMetadata
 
+from broker.topics import ensure_topics
 from local.ports import free_port
 from schemas.chunks import (
     FORMAT_HEADER,
@@ -35,10 +36,9 @@ from schemas.projects import DEFAULT_RETENTION_DAYS
 from schemas.settings import WriterSettings, load
 from schemas.times import iso
 from storage.client import Client, open_client, scalar
-from storage.migrate import migrate
-from storage.topics import ensure_topics
+from storage.migrations.migrate import migrate
 from storage.writer.blocks import Block
-from storage.writer.plan import Done, Plan, decode, encode
+from storage.writer.manifest import Done, Plan, decode, encode
 from tests.eventually import eventually
 
 PROJECTS = (7, 8)
@@ -200,7 +200,7 @@ async def planned(stage: Stage) -> tuple[Block, Plan]:
 
 
 class Writer:
-    """`python -m storage.writer`."""
+    """`svc writer`."""
 
     def __init__(self, environ: dict[str, str], log: Path) -> None:
         self.port = free_port()
@@ -211,7 +211,7 @@ class Writer:
     def _start(self) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "storage.writer"], env=self._environ, stdout=log, stderr=log
+                [sys.executable, "-m", "cli.writer"], env=self._environ, stdout=log, stderr=log
             )
 
     def kill(self) -> None:

@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from bench.grouping_page import CASES, PAGE, Case, command, counts
-from grouping import checks
-from grouping.checks import violations
+from cli.fingerprint_lines import explain
+from grouping import rule_checks
 from grouping.cost import MAX_STEPS
 from grouping.fingerprint.messages import headline, template
+from grouping.rule_checks import violations
 from grouping.rules import compile_rules
 from grouping.variables import KNOWN
-from local.fingerprint_lines import explain
 from schemas.projects import GroupingRule
 from tests.unit.grouping.fingerprint.events import event, frame
 
@@ -97,11 +97,11 @@ def test_the_variables_on_the_page_are_those_that_are_known() -> None:
 
 def test_the_limits_on_the_page_are_those_that_hold() -> None:
     told = [
-        f"| rules | {checks.MAX_RULES} |",
-        f"| characters of all rules | {checks.MAX_CHARACTERS:,} |",
-        f"each value of a list counted | {checks.MAX_TERMS} |",
-        f"| {checks.MAX_PATTERNS}, each of {checks.MAX_PATTERN} characters and {checks.MAX_WILDCARDS} stars |",
-        f"| {checks.MAX_ELEMENTS}, each of {checks.MAX_ELEMENT} characters |",
+        f"| rules | {rule_checks.MAX_RULES} |",
+        f"| characters of all rules | {rule_checks.MAX_CHARACTERS:,} |",
+        f"each value of a list counted | {rule_checks.MAX_TERMS} |",
+        f"| {rule_checks.MAX_PATTERNS}, each of {rule_checks.MAX_PATTERN} characters and {rule_checks.MAX_WILDCARDS} stars |",
+        f"| {rule_checks.MAX_ELEMENTS}, each of {rule_checks.MAX_ELEMENT} characters |",
         f"{MAX_STEPS // 1_000_000} million steps",
     ]
     assert [one for one in told if one not in TEXT] == []

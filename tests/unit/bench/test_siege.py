@@ -9,9 +9,9 @@ from bench.edge_load import LoadResult
 from bench.siege import bodies, memory, verdict
 from bench.siege.attack import Target, forms
 from bench.siege.honest import Window, window
-from edge.admit import STRICT, Refused, admit, checked_text
-from edge.body import inflate
-from edge.faults import Fault
+from edge.http.body import inflate
+from edge.http.errors import Fault
+from edge.validation.validate import STRICT, Refused, admit, checked_text
 
 MEGABYTE = 1_048_576
 

@@ -7,13 +7,13 @@ import random
 from pathlib import Path
 from typing import Any
 
+from query.event_view import IssueView
 from schemas.ids import uuid7
 from schemas.times import iso, parse_iso
-from storage.query.view import IssueView
 from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
 from tests.memory import MemoryReader
 
-SAMPLES = Path(__file__).parents[3] / "local" / "samples" / "events.jsonl.gz"
+SAMPLES = Path(__file__).parents[3] / "cli" / "demo" / "events.jsonl.gz"
 SDKS = ("javascript/1.4.0", "javascript/1.3.2", "react-native/0.9.1")
 HOUR_MS = 3_600_000
 SHOWCASE = 1_000_001

@@ -8,11 +8,11 @@ from typing import Any
 from aiohttp import encode_basic_auth, web
 from aiohttp.test_utils import TestClient, TestServer
 
+from control.project_edits import create
 from dashboard.app import build_app
-from dashboard.parts import Parts
+from dashboard.dependencies import Parts
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
-from storage.project_edits import create
 from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
 
 PASSWORD = "correct horse"

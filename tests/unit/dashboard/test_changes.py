@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from control.issue_changes import ChangeRefused
+from control.issue_commands import ChangesUnavailable
 from schemas.changes import IgnoreUntil, Update
 from schemas.ids import hex64
-from storage.commands import ChangesUnavailable
-from storage.issue_changes import ChangeRefused
 from storage.reader import StorageUnavailable
 from tests.memory.changes import Asked
 from tests.unit.dashboard.sample import fill

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from dashboard.app import build_app, build_runner
-from dashboard.parts import Parts
+from dashboard.dependencies import Parts
 from tests.memory import MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import SHOWCASE, fill
 from tests.unit.dashboard.site import NOW, SETTINGS, Site

@@ -2,9 +2,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.view.filters import field_query, tag_query
-from storage.query.evaluate import matches
-from storage.query.parse import parse
-from storage.query.view import EventView
+from query.evaluate import matches
+from query.event_view import EventView
+from query.parse import parse
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 

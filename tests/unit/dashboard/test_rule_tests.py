@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dashboard.refusals import Refused
-from dashboard.trials import Trials
+from dashboard.http.errors import Refused
+from dashboard.trial_queue import Trials
 from grouping import rules
 from grouping.fingerprint import GroupingEvent, fingerprint
 from grouping.trial import Past

@@ -8,9 +8,9 @@ from urllib.parse import parse_qs
 import msgspec
 import pytest
 
+from control.project_edits import MAX_VIEWS
 from dashboard.view.filters import state_of_query
 from schemas.projects import SavedView
-from storage.project_edits import MAX_VIEWS
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edge.address import claim, new_listener
-from edge.workers import CannotStart, open_address
+from edge.supervisor import CannotStart, open_address
 from local.ports import free_port
 
 _ALL = [

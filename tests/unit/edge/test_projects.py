@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from edge.auth import authenticate, bearer_token
-from edge.faults import Fault
-from edge.projects import ProjectDirectory
+from edge.http.auth import authenticate, bearer_token
+from edge.http.errors import Fault
+from edge.project_snapshot import ProjectDirectory
 from schemas.errors import WireError
 from schemas.ids import new_token
 from schemas.projects import Project, Token, encode_project

@@ -7,8 +7,8 @@ import pytest
 
 from grouping.fingerprint import fingerprint
 from grouping.rules import UNTOUCHED, CompiledRule, CompiledRules, compile_rules
+from query.event_view import EventView, from_json
 from schemas.projects import GroupingRule
-from storage.query.view import EventView, from_json
 from tests.unit.grouping.fingerprint.events import decode, event, frame
 
 VIEW = EventView(type="TypeError", message="no coupon", platform="javascript", tags={"tenant": "acme"})

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from grouping.fingerprint import fingerprint
 from grouping.rules import compile_rules
 from grouping.trial import Move, Past, moves, regroup
+from query.event_view import from_json
 from schemas.projects import GroupingRule
-from storage.query.view import from_json
 from tests.unit.grouping.fingerprint.events import decode, event, frame
 
 CART = event(error={"type": "CartError", "message": "no cart", "stack": [frame("add", "src/cart.js")]})

@@ -7,8 +7,8 @@ import pytest
 
 from grouping.fingerprint import fingerprint
 from grouping.rules import compile_rules
+from query.event_view import from_json
 from schemas.projects import GroupingRule
-from storage.query.view import from_json
 from tests.unit.grouping.fingerprint.events import decode, event, frame
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from local.command import COMMANDS
-from local.downloads import KAFKA_VERSION
+from cli.__main__ import COMMANDS
+from local.kafka.downloads import KAFKA_VERSION
 from schemas.settings import variables
 
 ROOT = Path(__file__).parents[3]

@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from processors.forms import id_text
+from processors.grouper.event_view import id_text
 from schemas.increments import Increment
+from tests.unit.processors.aggregator.test_merges import merged, unmerged, with_issues
+from tests.unit.processors.aggregator.world import START, World, id_of, increment
 from tests.unit.processors.made import event_id
-from tests.unit.processors.test_merges import merged, unmerged, with_issues
-from tests.unit.processors.world import START, World, id_of, increment
 
 ERASED, LEFT = id_text(event_id(2)), id_text(event_id(1))
 REDACTION = {"event": ERASED, "newest": LEFT, "message": "what is left"}

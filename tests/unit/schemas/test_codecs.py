@@ -6,7 +6,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import chunks, deadletters, issues, payload, projects
+from schemas import chunks, dead_letters, issues, payload, projects
 
 texts = st.text(max_size=30)
 numbers = st.integers(0, (1 << 64) - 1)
@@ -87,15 +87,15 @@ def test_a_record_round_trips(struct: type[msgspec.Struct], data: st.DataObject)
 
 
 @given(
-    st.builds(deadletters.DeadLetter, texts, st.integers(0), st.integers(0), texts, texts, texts, texts),
+    st.builds(dead_letters.DeadLetter, texts, st.integers(0), st.integers(0), texts, texts, texts, texts),
     st.lists(st.tuples(st.sampled_from(["format", "source"]), st.binary(max_size=9)), max_size=2),
 )
 def test_a_dead_letter_keeps_its_origin_and_the_originals_headers(
-    letter: deadletters.DeadLetter, original: list[tuple[str, bytes]]
+    letter: dead_letters.DeadLetter, original: list[tuple[str, bytes]]
 ) -> None:
-    assert deadletters.from_headers(letter.headers(original)) == (letter, original)
+    assert dead_letters.from_headers(letter.headers(original)) == (letter, original)
 
 
 def test_a_record_without_our_headers_is_no_dead_letter() -> None:
     with pytest.raises(ValueError, match="dead-letter-topic"):
-        deadletters.from_headers([("format", b"events-1")])
+        dead_letters.from_headers([("format", b"events-1")])

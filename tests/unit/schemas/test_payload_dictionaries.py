@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from local.dictionary_training import train
-from local.sample_events import load_samples
+from cli.demo.sample_events import load_samples
+from cli.dictionary_training import train
 from schemas import payload
 from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, MissingDictionary, keep
 from schemas.settings import BadSetting

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.logs import configure
 from schemas import settings
-from schemas.logs import configure
 from schemas.service_variables import service_variables
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from local.clickhouse_rights import Right, reader_rights, writer_rights
-from schemas.kafka_rights import needs
+from broker.rights import needs
+from cli.doctor.clickhouse_rights import Right, reader_rights, writer_rights
 from tests.granted_clickhouse import documented, grants
 
 ROOT = Path(__file__).parents[3]

@@ -1,4 +1,4 @@
-from storage.migrate import migrations, statements
+from storage.migrations.migrate import migrations, statements
 
 
 def test_migrations_are_numbered_without_a_gap_and_say_why() -> None:

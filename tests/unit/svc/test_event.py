@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.admit import STRICT, admit, checked_text
+from edge.validation.validate import STRICT, admit, checked_text
 from schemas.event import Event
 from schemas.limits import MAX_BODY_BYTES, Limit
 from svc import limits

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.clickhouse import LocalClickHouse
+from local.clickhouse.server import LocalClickHouse
 from storage.client import Client, open_client
 from tests.integration.storage.analysts import world as worlds
 from tests.integration.storage.analysts.session import Session

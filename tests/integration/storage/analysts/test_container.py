@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from local.clickhouse import LocalClickHouse
-from storage.analyst_views import VIEWS
-from storage.migrate import migrate
+from local.clickhouse.server import LocalClickHouse
+from storage.analysts.views import VIEWS
+from storage.migrations.migrate import migrate
 from tests.integration.storage.analysts.session import Refused, Session
 
 FILE = Path(__file__).parents[4] / "docker" / "analysts.xml"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from local.clickhouse import LocalClickHouse
-from storage.analyst_views import TABLES, VIEWS
+from local.clickhouse.server import LocalClickHouse
+from storage.analysts.views import TABLES, VIEWS
 from storage.client import Client, open_client, scalar
-from storage.migrate import migrate
+from storage.migrations.migrate import migrate
 from tests.integration.storage.analysts.answers import ANSWERS, Asked, Row
 from tests.integration.storage.analysts.session import Refused, Session, expanded
 from tests.integration.storage.analysts.world import DAY_MS, NOW_MS, OTHER, SHOP, World

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from local.fingerprint_lines import explain
-from local.sample_events import load_samples
+from cli.demo.sample_events import load_samples
+from cli.fingerprint_lines import explain
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord, Outcome
@@ -18,7 +18,8 @@ from schemas.payload import compress
 from schemas.projects import Project
 from schemas.times import event_time, from_ms, iso
 from storage.client import INSERT_SETTINGS, Client
-from storage.records import (
+from storage.writer.event_rows import EventColumns
+from storage.writer.record_rows import (
     ISSUE_ACTIVITY,
     ISSUES,
     OUTCOMES,
@@ -29,7 +30,6 @@ from storage.records import (
     project_row,
     table,
 )
-from storage.rows import EventColumns
 
 NOW_MS = 1_790_003_723_456
 DAY_MS = 86_400_000

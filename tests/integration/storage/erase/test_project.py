@@ -1,9 +1,9 @@
 import pytest
 
 from storage.client import Client, scalar
-from storage.complete import complete
 from storage.erase import ledger
 from storage.erase import project as whole
+from storage.repair.missing_rows import complete
 from tests.integration.storage.erase.rows import PROJECT, block, erase, exact, insert
 
 

@@ -11,15 +11,15 @@ import pytest
 from schemas.chunks import Grouping
 from schemas.ids import hex64, issue_id, user_hash
 from storage.client import Client, open_client, scalar
-from storage.complete import complete
 from storage.erase import ledger
 from storage.erase import user as erasing
+from storage.erase.erased import ERASED
 from storage.erase.issues import Description
-from storage.erase.past import ERASED
 from storage.erase.user import TABLES, UnknownUser, erase_user, look
-from storage.mend import mend
-from storage.rollups import ROLLUPS
-from storage.rows import EventColumns
+from storage.repair.missing_rows import complete
+from storage.repair.repair_rollups import mend
+from storage.repair.rollups import ROLLUPS
+from storage.writer.event_rows import EventColumns
 from tests.eventually import eventually
 from tests.integration.storage.erase.rows import (
     PROJECT,

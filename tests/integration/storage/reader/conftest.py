@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from storage.client import Client, open_client
-from storage.migrate import migrate
+from storage.migrations.migrate import migrate
 from storage.reader import Limits, Reader
 from storage.reader.execute import ClickHouseExecutor
 from tests.integration.storage.reader.world import NOW_MS, World, insert, make

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from query.event_view import EventView
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import IssueRecord
 from schemas.times import iso
 from storage.client import Client
-from storage.query.view import EventView
 from storage.reader import Reader
-from storage.records import ISSUES, issue_row, table
+from storage.writer.record_rows import ISSUES, issue_row, table
 from tests.integration.storage.reader.world import Happened, insert_events
 
 

@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from local.clickhouse import LocalClickHouse
-from storage.query.parameters import Sql
+from local.clickhouse.server import LocalClickHouse
 from storage.reader.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.execute import ClickHouseExecutor, Limits
+from storage.reader.parameters import Sql
 
 ENDLESS: Final = Sql(
     "SELECT max(sipHash64(a.number, b.number)) FROM numbers(1000000) AS a CROSS JOIN numbers(1000000) AS b",

@@ -9,12 +9,12 @@ import pytest
 
 from schemas.ids import hex64
 from storage.client import Client
-from storage.mend import mend
 from storage.reader import Reader
 from storage.reader.answers import Sort
 from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
 from storage.reader.trend import trend_unit, trend_window
-from storage.rollups import ROLLUPS
+from storage.repair.repair_rollups import mend
+from storage.repair.rollups import ROLLUPS
 from tests.integration.storage.reader.world import NOW_MS, World, distinct_users, insert, make
 
 _TOO_MANY = (

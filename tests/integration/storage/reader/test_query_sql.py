@@ -8,16 +8,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from query.evaluate import matches
+from query.event_view import EventView, IssueView
+from query.patterns import normal
+from query.tree import And, Filter, Has, Not, Or, Pattern, Query, Text
 from schemas.ids import user_hash
 from schemas.times import from_ms
 from storage.client import Client
-from storage.query.evaluate import matches
-from storage.query.parameters import Parameters
-from storage.query.patterns import normal
-from storage.query.sql import Scope, about_issue, current_issues, event_condition, issue_condition
-from storage.query.tree import And, Filter, Has, Not, Or, Pattern, Query, Text
-from storage.query.view import EventView, IssueView
-from tests.unit.storage.query.trees import NOW_MS, WORDS, issues, queries, views
+from storage.reader.parameters import Parameters
+from storage.reader.query_sql import Scope, about_issue, current_issues, event_condition, issue_condition
+from tests.unit.query.trees import NOW_MS, WORDS, issues, queries, views
 
 EXAMPLES = 125
 QUERIES = 16

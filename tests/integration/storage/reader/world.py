@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from query.evaluate import matches
+from query.event_view import EventView, IssueView
+from query.parse import parse
 from schemas.ids import hex64, issue_id, user_hash, uuid7
 from schemas.payload import compress
 from schemas.times import from_ms
 from storage.client import Client
-from storage.query.evaluate import matches
-from storage.query.parse import parse
-from storage.query.view import EventView, IssueView
 from storage.reader.answers import Sort
 from storage.reader.ranges import DAY_MS, HOUR_MS
 

@@ -7,8 +7,8 @@ import pytest
 
 from grouping.fingerprint import CURRENT_VERSION, VERSIONS, fingerprint
 from grouping.rules import CompiledRules, compile_rules
+from query.event_view import EventView
 from schemas.projects import GroupingRule
-from storage.query.view import EventView
 from tests.unit.grouping.fingerprint.events import decode, event, frame, grouped
 
 STACK = [frame("pay", "src/pay.js"), frame("main", "src/main.js")]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.fingerprint import GroupingEvent, culprit, fingerprint
-from grouping.fingerprint.forms import ErrorForm, Frame
+from grouping.fingerprint.event_view import ErrorForm, Frame
 from grouping.fingerprint.frames import is_minified
 from tests.unit.grouping.fingerprint.events import SAMPLES, decode, grouped, samples
 

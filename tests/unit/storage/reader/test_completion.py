@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.query.parse import parse
-from storage.query.tree import Has
+from query.parse import parse
+from query.tree import Has
 from storage.reader.completion import as_key, field_values, known_keys
 from storage.reader.errors import BadQuery
 from storage.reader.question import Question

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from local.dictionary_training import train
-from local.sample_events import load_samples
+from cli.demo.sample_events import load_samples
+from cli.dictionary_training import train
 from schemas import payload
 from storage.reader.errors import StorageUnavailable
 from storage.reader.payloads import readable

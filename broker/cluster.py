@@ -1,0 +1,193 @@
+"""What these credentials see of a Kafka cluster: brokers, topics with their replicas, and the operations that they allow.
+
+Brokers tell it when asked (KIP-430), so nothing is written, read or committed to find out. aiokafka's own metadata request
+is too old to ask for it.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
+    GroupLoadInProgressError,
+    NotCoordinatorForGroupError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+from aiokafka.protocol.admin import DescribeGroupsRequest_v3, DescribeGroupsResponse_v3
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
+from msgspec import Struct
+
+from broker.client import administering
+from schemas.settings import KafkaSettings
+
+OPERATIONS: Final = {3: "Read", 4: "Write", 5: "Create", 8: "Describe", 10: "DescribeConfigs"}
+"""Kafka's codes of the operations that we need."""
+_UNTOLD: Final = -(1 << 31)
+_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
+_LOADING: Final = (
+    GroupCoordinatorNotAvailableError,
+    GroupLoadInProgressError,
+    NotCoordinatorForGroupError,
+)
+
+
+class TopicView(Struct, frozen=True):
+    """A topic that can be seen: for each partition its replicas and those in sync."""
+
+    replicas: list[int]
+    in_sync: list[int]
+    allowed: frozenset[str]
+
+    @property
+    def partitions(self) -> int:
+        """How many it has."""
+        return len(self.replicas)
+
+
+class ClusterView(Struct, frozen=True):
+    """The cluster by these credentials; a topic that is `missing` may be seen, one that is in neither may not."""
+
+    brokers: int
+    topics: Mapping[str, TopicView]
+    missing: frozenset[str]
+    groups: Mapping[str, frozenset[str]]
+
+    def allowed(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
+        """What may be done with each topic; one that may not even be seen allows nothing, one that isn't there isn't judged."""
+        seen = {name: topic.allowed for name, topic in self.topics.items()}
+        return seen | dict.fromkeys(set(names) - seen.keys() - self.missing, frozenset[str]())
+
+
+class _Metadata(Response):  # type: ignore[misc]
+    API_KEY = 3
+    API_VERSION = 8
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            Array(("node_id", Int32), ("host", String("utf-8")), ("port", Int32), ("rack", String("utf-8"))),
+        ),
+        ("cluster_id", String("utf-8")),
+        ("controller_id", Int32),
+        (
+            "topics",
+            Array(
+                ("error_code", Int16),
+                ("topic", String("utf-8")),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    Array(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", Array(Int32)),
+                        ("isr", Array(Int32)),
+                        ("offline_replicas", Array(Int32)),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+            ),
+        ),
+        ("cluster_authorized_operations", Int32),
+    )
+
+
+class _MetadataRequest(RequestStruct):  # type: ignore[misc]
+    API_KEY = 3
+    API_VERSION = 8
+    RESPONSE_TYPE = _Metadata
+    SCHEMA = Schema(
+        ("topics", Array(String("utf-8"))),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_cluster_authorized_operations", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+    )
+
+
+class _TopicsAndRights(Request[_MetadataRequest]):  # type: ignore[misc]
+    """The metadata of topics, none created by asking, with what we may do with each."""
+
+    API_KEY = 3
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        self._topics = list(topics)
+
+    def build(self, request_struct_class: type[_MetadataRequest]) -> _MetadataRequest:
+        return request_struct_class(self._topics, False, False, True)
+
+
+class _GroupRequest(DescribeGroupsRequest_v3):  # type: ignore[misc]
+    # aiokafka 0.14 reads the answer as one of version 2.
+    RESPONSE_TYPE = DescribeGroupsResponse_v3
+
+
+class _GroupRights(Request[_GroupRequest]):  # type: ignore[misc]
+    """A consumer group with what we may do with it."""
+
+    API_KEY = 15
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+
+    def build(self, request_struct_class: type[_GroupRequest]) -> _GroupRequest:
+        return request_struct_class([self._group], True)
+
+
+def operations(bits: int) -> frozenset[str]:
+    """The names of the operations in a broker's bit field; all of them where the broker doesn't tell."""
+    if bits == _UNTOLD:
+        return frozenset(OPERATIONS.values())
+    return frozenset(name for code, name in OPERATIONS.items() if bits >> code & 1)
+
+
+async def look(settings: KafkaSettings, topics: Iterable[str], groups: Iterable[str]) -> ClusterView:
+    """Ask the cluster. Raises KafkaError."""
+    async with administering(settings) as admin:
+        answer = await admin._send_request(_TopicsAndRights(topics))
+        found = {topic[1]: topic for topic in answer.topics}
+        return ClusterView(
+            brokers=len(answer.brokers),
+            topics={name: _topic(found[name]) for name in found if not found[name][0]},
+            missing=frozenset(
+                name for name in found if for_code(found[name][0]) is UnknownTopicOrPartitionError
+            ),
+            groups={group: await _group(admin, group) for group in groups},
+        )
+
+
+def _topic(answer: tuple[Any, ...]) -> TopicView:
+    partitions = answer[3]
+    return TopicView(
+        replicas=[len(partition[4]) for partition in partitions],
+        in_sync=[len(partition[5]) for partition in partitions],
+        allowed=operations(answer[4]),
+    )
+
+
+async def _group(admin: AIOKafkaAdminClient, group: str) -> frozenset[str]:
+    """What we may do with a group, which need not exist. A cluster that never had one makes its coordinator first."""
+    for pause in _PAUSES_SECONDS:
+        with suppress(*_LOADING):
+            return await _described(admin, group)
+        await asyncio.sleep(pause)
+    return await _described(admin, group)
+
+
+async def _described(admin: AIOKafkaAdminClient, group: str) -> frozenset[str]:
+    try:
+        coordinator = await admin.find_coordinator(group)
+        answer = await admin._send_request(_GroupRights(group), coordinator)
+        code, *_rest, bits = answer.groups[0]
+        if code:
+            raise for_code(code)(group)
+    except GroupAuthorizationFailedError:
+        return frozenset()
+    return operations(bits)

@@ -1,0 +1,40 @@
+"""Commits that end: taken, refused, or given up together with the client that made them.
+
+A commit whose coordinator is lost waits for the cluster's metadata without a limit. One fault by which none ever came is
+mended in broker/event_loop.py; against the next one, the client is replaced.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+COMMIT_SECONDS: Final = 30.0
+"""Longer than a group's session and than what a broker takes to read a group back."""
+_STOP_SECONDS: Final = 10.0
+
+
+class CommitStalled(KafkaError):  # type: ignore[misc]  # aiokafka has no types
+    """A commit has had no answer: the client is to be replaced."""
+
+
+async def commit(
+    consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, Any], seconds: float = COMMIT_SECONDS
+) -> None:
+    """Commit. Raises CommitStalled after `seconds`, and what the consumer raises."""
+    try:
+        async with asyncio.timeout(seconds):
+            await consumer.commit(dict(offsets))
+    except TimeoutError:
+        raise CommitStalled(f"a commit has had no answer for {seconds:.0f} s") from None
+
+
+async def leave(consumer: AIOKafkaConsumer) -> None:
+    """Stop a consumer, also one that can't be."""
+    try:
+        async with asyncio.timeout(_STOP_SECONDS):
+            await consumer.stop()
+    except TimeoutError:
+        return

@@ -1,0 +1,180 @@
+"""Brings the topics into being, and says where one that exists differs from what is asked (contract, section 1)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from msgspec import Struct
+
+from broker.client import administering
+from schemas.settings import KafkaSettings
+from schemas.topics import TopicSpec, topic_specs
+
+_TOPIC: Final = 2
+_UNLIMITED: Final = "-1"
+_EXACT: Final = frozenset({"cleanup.policy", "message.timestamp.type"})
+_AT_LEAST: Final = frozenset(
+    {"max.message.bytes", "min.insync.replicas", "retention.ms", "delete.retention.ms"}
+)
+"""Settings of which more is harmless and less is not; those in neither set only cost or save disk and time."""
+
+
+class TopicsRefused(Exception):
+    """The broker refused to create topics; the text names each with the reason."""
+
+
+class Difference(Struct, frozen=True):
+    """Where a topic differs from what is asked: `setting` is what to set, `name=value`, empty where it is no setting.
+
+    It is `harmless` where nothing that is promised depends on it.
+    """
+
+    topic: str
+    said: str
+    setting: str = ""
+    harmless: bool = False
+
+
+class TopicsReport(Struct, frozen=True):
+    """Names of the topics that were created, the differences of those that existed, and a sentence for what can't be compared."""
+
+    created: list[str]
+    differences: list[Difference]
+    unknown: list[str]
+
+
+def specs_of(settings: KafkaSettings) -> list[TopicSpec]:
+    """The topics that these settings ask for."""
+    return topic_specs(
+        settings.topic_prefix,
+        settings.topic_overrides,
+        settings.topic_partitions,
+        settings.topic_replication,
+    )
+
+
+async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
+    """Create what is missing; an existing topic is left as it is. Raises KafkaError and TopicsRefused."""
+    async with administering(settings) as admin:
+        specs = specs_of(settings)
+        created = await _create(admin, specs)
+        existing = [spec for spec in specs if spec.name not in created]
+        found = await _found(admin, existing) if existing else {}
+    return TopicsReport(
+        created=created,
+        differences=[one for spec in existing for one in differences(spec, found[spec.name])],
+        unknown=[sentence for spec in existing for sentence in unknown(spec, found[spec.name])],
+    )
+
+
+async def _create(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> list[str]:
+    present = set(await admin.list_topics())
+    missing = [spec for spec in specs if spec.name not in present]
+    if not missing:
+        return []
+    answer = await admin.create_topics(
+        [NewTopic(s.name, s.partitions, s.replication, topic_configs=s.configs) for s in missing]
+    )
+    created, refused = [], []
+    for name, code, *message in answer.topic_errors:
+        error: type[KafkaError] = for_code(code)
+        if code == 0:
+            created.append(name)
+        elif error is not TopicAlreadyExistsError:
+            refused.append(f"{name}: {error.__name__} {' '.join(filter(None, message))}".rstrip())
+    if refused:
+        raise TopicsRefused("; ".join(refused))
+    return created
+
+
+class FoundTopic(Struct, frozen=True):
+    """A topic as the broker describes it: None for what it refuses to tell us."""
+
+    partitions: int | None
+    replicas: int | None
+    configs: dict[str, str] | None
+
+
+def differences(spec: TopicSpec, found: FoundTopic) -> Iterator[Difference]:
+    """Where a topic differs from what is asked, as far as the broker tells."""
+    if found.partitions not in {None, spec.partitions}:
+        said = f"{spec.name} has {found.partitions} partitions, asked are {spec.partitions}"
+        yield Difference(spec.name, said)
+    if found.replicas is not None and found.replicas < spec.replication:
+        yield Difference(
+            spec.name, f"{spec.name} has {found.replicas} replicas, asked are {spec.replication}"
+        )
+    yield from setting_differences(spec, found)
+
+
+def setting_differences(spec: TopicSpec, found: FoundTopic) -> Iterator[Difference]:
+    """The settings that differ from what is asked; those that the broker doesn't tell are not compared."""
+    for name, wanted in spec.configs.items():
+        have = (found.configs or {}).get(name, wanted)
+        if have != wanted:
+            said = f"{spec.name} has {name}={have}, asked is {wanted}"
+            yield Difference(
+                spec.name, said, f"{name}={wanted}", _harmless(name, have, wanted, found.replicas)
+            )
+
+
+def _harmless(name: str, have: str, wanted: str, replicas: int | None) -> bool:
+    if name == "min.insync.replicas" and replicas is not None and int(have) > replicas:
+        # Nothing could be written.
+        return False
+    if name in _AT_LEAST:
+        return have == _UNLIMITED or int(have) >= int(wanted)
+    return name not in _EXACT
+
+
+def unknown(spec: TopicSpec, found: FoundTopic) -> Iterator[str]:
+    """What can't be compared, for want of which right."""
+    if found.partitions is None:
+        yield f"the partitions of {spec.name} (Describe is refused)"
+    if found.configs is None:
+        yield f"the settings of {spec.name} (DescribeConfigs is refused)"
+
+
+async def _found(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> dict[str, FoundTopic]:
+    described = {
+        topic["topic"]: topic["partitions"]
+        for topic in await admin.describe_topics([spec.name for spec in specs])
+        if not topic["error_code"]
+    }
+    configs = await _configs(admin, specs)
+    return {
+        spec.name: FoundTopic(
+            partitions=len(partitions) if (partitions := described.get(spec.name)) else None,
+            replicas=min(len(p["replicas"]) for p in partitions) if partitions else None,
+            configs=configs.get(spec.name),
+        )
+        for spec in specs
+    }
+
+
+async def topic_settings(settings: KafkaSettings, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
+    """The settings of existing topics by name, without those that the broker refuses to tell. Raises KafkaError."""
+    async with administering(settings) as admin:
+        return await _configs(admin, specs) if specs else {}
+
+
+async def _configs(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
+    """The settings of the topics that the broker tells us; it answers with an error for those that it doesn't."""
+    wanted = [
+        ConfigResource(ConfigResourceType.TOPIC, spec.name, configs=dict.fromkeys(spec.configs))
+        for spec in specs
+    ]
+    return {
+        name: {entry[0]: entry[1] for entry in entries}
+        for answer in await admin.describe_configs(wanted)
+        for code, _message, kind, name, entries in answer.resources
+        if kind == _TOPIC and not code
+    }
+
+
+def as_builtins(specs: list[TopicSpec]) -> list[dict[str, Any]]:
+    """Specifications as plain values, to be printed."""
+    return [msgspec.to_builtins(spec) for spec in specs]

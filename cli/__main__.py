@@ -1,0 +1,112 @@
+"""The console script `svc`: a group whose subcommands are imported only when they are used."""
+
+import importlib
+import importlib.util
+import logging
+import os
+from pathlib import Path
+
+import click
+
+from cli.workspace import Workspace
+from local.discovery import environment, overlaid
+
+COMMANDS = {
+    "up": "cli.up:up",
+    "demo": "cli.demo.command:demo",
+    "doctor": "cli.doctor.command:doctor",
+    "edge": "cli.edge:command",
+    "processors": "cli.processors:command",
+    "writer": "cli.writer:command",
+    "dashboard": "cli.dashboard:command",
+    "migrate": "cli.migrate:migrate",
+    "projects": "cli.projects:projects",
+    "send": "cli.send.command:send",
+    "fingerprint": "cli.fingerprint:fingerprint",
+    "dead-letters": "cli.dead_letters:dead_letters",
+    "spool": "cli.spool:spool",
+    "rebuild": "cli.rebuild.command:rebuild",
+    "reconcile": "cli.reconcile:reconcile",
+    "topics": "cli.topics:topics",
+    "issues": "cli.issues:issues",
+    "analysts": "cli.analysts:analysts",
+    "erase": "cli.erase.command:erase",
+    "dictionary": "cli.dictionary:dictionary",
+}
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def hoisted(arguments: list[str]) -> list[str]:
+    """The arguments with `--data-dir DIR` first, wherever before a `--` it stood: every subcommand takes it."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    first, rest = list[str](), list[str]()
+    words = iter(arguments[:end])
+    for word in words:
+        if word == "--data-dir":
+            first += [word, *([value] if (value := next(words, None)) is not None else [])]
+        elif word.startswith("--data-dir="):
+            first.append(word)
+        else:
+            rest.append(word)
+    return [*first, *rest, *arguments[end:]]
+
+
+class LazyGroup(click.Group):
+    """Subcommands by name and place: `svc send` never waits for Faust's imports."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, with the options of the group taken also behind the subcommand."""
+        return super().parse_args(ctx, hoisted(args))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The subcommands of this installation, in the order of the table."""
+        return [name for name, place in COMMANDS.items() if _is_there(place.partition(":")[0])]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one subcommand; None where there is none of this name."""
+        place = COMMANDS.get(cmd_name)
+        if place is None or not _is_there(place.partition(":")[0]):
+            return None
+        module, _, attribute = place.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="SVC_DATA_DIR",
+    default=".svc",
+    show_default=True,
+    help="Folder of this machine's data; also SVC_DATA_DIR, and behind any subcommand.",
+)
+@click.version_option(package_name="svc-service")
+@click.pass_context
+def svc(ctx: click.Context, data_dir: Path) -> None:
+    """Error ingestion on Kafka, Faust and ClickHouse."""
+    place = data_dir.resolve()
+    ctx.obj = Workspace(place, overlaid(environment(place, os.environ), {"SVC_DATA_DIR": str(place)}))
+
+
+def main() -> None:
+    """Run the command line.
+
+    Commands answer in a line of their own; what libraries and our own clients log on the way to it says less, many times over.
+    Processes that log set this anew.
+    """
+    logging.getLogger().setLevel(logging.CRITICAL)
+    svc.main(prog_name="svc")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""`svc analysts`: how an analyst connects, and the statements that make one on a server of yours."""
+
+import hashlib
+import re
+import sys
+
+import click
+
+from cli.console import BAD_SETTING_STATUS, console, settings_of
+from cli.workspace import Workspace
+from local.clickhouse.server import DATABASE, kept_url
+from local.data_dir import is_held
+from schemas.settings import AnalystSettings, BadSetting, MigrateSettings
+from storage.analysts.grants import Analyst, analyst_statements, role_statements
+from storage.client import parse_url
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+
+@click.group()
+def analysts() -> None:
+    """People with SQL: see docs/analysts.md."""
+
+
+@analysts.command()
+@click.pass_obj
+def connect(workspace: Workspace) -> None:
+    """Print how to reach the local ClickHouse as `analyst`, password included."""
+    settings = settings_of(workspace, AnalystSettings)
+    try:
+        url = kept_url(workspace.data_dir / "clickhouse", "analyst", settings.analyst_password)
+    except FileNotFoundError:
+        click.echo(
+            "svc: no local ClickHouse in this data directory: start `svc up`, or ask for a user on your server",
+            err=True,
+        )
+        sys.exit(BAD_SETTING_STATUS)
+    if not is_held(workspace.data_dir):
+        click.echo("svc: the server is not running: start `svc up`", err=True)
+    out = console()
+    for line in connection(url, settings):
+        out.print(line, markup=False)
+
+
+def connection(url: str, settings: AnalystSettings) -> list[str]:
+    """Lines that tell people how to connect to the local server at `url`."""
+    address = parse_url(url)
+    sees = f"projects {settings.analyst_projects}" if settings.projects else "every project"
+    return [
+        f"address    http://{address.host}:{address.port}  (HTTP; Grafana: protocol HTTP)",
+        f"database   {address.database}",
+        f"user       {address.user}  (sees {sees})",
+        f"password   {address.password}",
+        f"try        curl '{address.scheme}://{address.host}:{address.port}/?database={address.database}'"
+        f" -u '{address.user}:{address.password}' -d 'SHOW TABLES'",
+    ]
+
+
+@analysts.command()
+@click.argument("name")
+@click.option(
+    "--project", "projects", type=click.IntRange(0, (1 << 32) - 1), multiple=True, help="Sees this one alone."
+)
+@click.option("--database", default="", help="Ours; by default that of SVC_CLICKHOUSE_URL, or svc.")
+@click.pass_obj
+def sql(workspace: Workspace, name: str, projects: tuple[int, ...], database: str) -> None:
+    """Print the statements by which an administrator makes the analyst NAME, or gives it other projects.
+
+    They are to be run in our database. The password is asked for, or taken from SVC_ANALYST_PASSWORD; its SHA-256 is printed.
+    """
+    if not NAME.fullmatch(name):
+        raise click.BadParameter("letters, digits and _, not beginning with a digit", param_hint="NAME")
+    settings = settings_of(workspace, AnalystSettings)
+    place = database or _database(workspace)
+    password = settings.analyst_password or click.prompt(
+        f"Password of {name}", hide_input=sys.stdin.isatty(), confirmation_prompt=True, err=True
+    )
+    analyst = Analyst(name, hashlib.sha256(password.encode()).hexdigest(), projects)
+    for statement in (*role_statements(place), *analyst_statements(place, analyst)):
+        click.echo(statement + ";")
+
+
+def _database(workspace: Workspace) -> str:
+    url = settings_of(workspace, MigrateSettings).clickhouse_url
+    try:
+        return parse_url(url).database if url else DATABASE
+    except BadSetting as error:
+        click.echo(f"svc: {error}", err=True)
+        sys.exit(BAD_SETTING_STATUS)

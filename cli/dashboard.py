@@ -1,0 +1,105 @@
+"""`svc dashboard`: the read API and the pages."""
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+
+import click
+from aiohttp import web
+
+from broker.rights import needs
+from broker.startup import MissingRights, check_rights
+from broker.waiting import until
+from cli.logs import configure
+from control.issue_changes import IssueChanges
+from control.issue_commands import Commands
+from control.project_store import ProjectStore
+from dashboard.app import build_app, build_runner
+from dashboard.dependencies import Parts
+from dashboard.http.proxies import parse_networks
+from schemas.payload import look_in
+from schemas.settings import BadSetting, DashboardSettings, load
+from storage.client import parse_url
+from storage.reader import Reader
+
+log = logging.getLogger(__name__)
+
+BAD_SETTING_STATUS = 2
+NOT_STARTED_STATUS = 3
+_CHANGE_SECONDS = 2.0
+"""A person waits: not confirmed by then, a change of a project is answered 503, as one of an issue is."""
+
+
+@click.command("dashboard")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Serve the read API and the pages (SVC_DASHBOARD_HOST, SVC_DASHBOARD_PORT)."""
+    environ: Mapping[str, str] = getattr(ctx.obj, "environ", os.environ)
+    try:
+        settings = load(DashboardSettings, environ)
+        _check(settings)
+        look_in(settings.payload_dictionaries)
+    except BadSetting as error:
+        click.echo(f"svc: {error}", err=True)
+        sys.exit(BAD_SETTING_STATUS)
+    configure(settings.log_level)
+    # It warns of each cookie that it can't read: anyone could fill the log.
+    logging.getLogger("aiohttp_session").setLevel(logging.ERROR)
+    try:
+        asyncio.run(serve(settings))
+    except MissingRights as error:
+        log.critical("the dashboard stops: %s", error)
+        sys.exit(NOT_STARTED_STATUS)
+    except OSError as error:
+        if error.errno not in {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}:
+            raise
+        click.echo(
+            f"svc: can't listen on {settings.dashboard_host}:{settings.dashboard_port} ({os.strerror(error.errno)}): "
+            "set SVC_DASHBOARD_HOST and SVC_DASHBOARD_PORT",
+            err=True,
+        )
+        sys.exit(NOT_STARTED_STATUS)
+
+
+def _check(settings: DashboardSettings) -> None:
+    if not settings.admin_password:
+        raise BadSetting("SVC_ADMIN_PASSWORD must not be empty")
+    if not settings.kafka_bootstrap:
+        raise BadSetting("SVC_KAFKA_BOOTSTRAP is required: host:port of Kafka")
+    parse_networks(settings.dashboard_trusted_proxies)
+    url = settings.clickhouse_reader_url or settings.clickhouse_url
+    if not url:
+        raise BadSetting("SVC_CLICKHOUSE_URL is required: http://user:password@host:port/database")
+    parse_url(url)
+
+
+async def serve(settings: DashboardSettings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises MissingRights."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
+    reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
+    runner = build_runner(
+        build_app(settings, Parts(reader, projects, changes=IssueChanges(reader, Commands(settings))))
+    )
+    try:
+        await runner.setup()
+        await web.TCPSite(runner, settings.dashboard_host, settings.dashboard_port).start()
+        projects.start()
+        # Pages are served meanwhile: reading needs no Kafka.
+        await until(stop, check_rights(settings, needs("", "", grouped_events=False)["dashboard"]))
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+        await projects.stop()
+        await reader.close()
+
+
+if __name__ == "__main__":
+    command()

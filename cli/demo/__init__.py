@@ -1,0 +1,1 @@
+"""`svc demo`: everything on this machine, with sample events."""

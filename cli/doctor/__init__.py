@@ -1,0 +1,1 @@
+"""`svc doctor`: checks of the settings and of every dependency."""

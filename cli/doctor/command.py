@@ -1,0 +1,71 @@
+"""`svc doctor`: checks the settings and each dependency, says what is wrong and how to mend it."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+from rich.text import Text
+
+from broker.rights import PROCESSES, Process, needs
+from cli.console import console, print_json
+from cli.doctor.checks import Finding, check_disk, check_local_programs, check_settings
+from cli.doctor.clickhouse import check_clickhouse, check_reader
+from cli.doctor.damage import check_damage
+from cli.doctor.deployment import check_dictionaries, check_rate_limit_store
+from cli.doctor.kafka import check_kafka
+from cli.workspace import Workspace
+from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, WriterSettings, load
+
+
+def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> list[Finding]:
+    """All checks that make sense here: local programs only where a server would have to be started."""
+    environ = workspace.environ
+    settled = check_settings(environ)
+    found = [settled, check_disk(workspace.data_dir)]
+    if not settled.ok:
+        return found
+    settings = load(MigrateSettings, environ)
+    stores = {"writer", "dashboard"} & set(processes)
+    if not settings.kafka_bootstrap or (stores and not settings.clickhouse_url):
+        found += check_local_programs()
+    processors, writer = load(ProcessorsSettings, environ), load(WriterSettings, environ)
+    needed = needs(processors.processors_app, writer.writer_group, grouped_events=processors.grouped_events)
+    found += check_kafka(settings, {process: needed[process] for process in processes})
+    if stores:
+        found += check_clickhouse(settings.clickhouse_url)
+        found += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
+        found += check_damage(settings.clickhouse_url)
+    found.append(check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else ""))
+    if "edge" in processes:
+        found += check_rate_limit_store(load(EdgeSettings, environ))
+    return found
+
+
+def line(finding: Finding) -> Text:
+    """`ok    kafka  127.0.0.1:9092 answers`, or what is wrong and, below, how to mend it."""
+    text = Text("ok     ", "green") if finding.ok else Text("WRONG  ", "bold red")
+    text.append(f"{finding.name:<20} ", "default").append(finding.said, "default")
+    if not finding.ok:
+        text.append(f"\n       {'':<20} {finding.mend}", "yellow")
+    return text
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
+@click.option(
+    "--for",
+    "processes",
+    type=click.Choice(PROCESSES),
+    multiple=True,
+    help="Only what this process needs, with its credentials. [default: every process]",
+)
+@click.pass_obj
+def doctor(workspace: Workspace, as_json: bool, processes: tuple[Process, ...]) -> None:
+    """Check settings, dependencies and rights; exits 1 if anything is wrong. Nothing is changed."""
+    found = findings(workspace, processes or PROCESSES)
+    if as_json:
+        print_json(found)
+    else:
+        for finding in found:
+            console().print(line(finding))
+    sys.exit(0 if all(finding.ok for finding in found) else 1)

@@ -1,0 +1,45 @@
+"""`svc edge`: settings in, a served port out."""
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+import msgspec
+
+from edge.limits.remote_window import fault_of_store
+from edge.supervisor import CannotStart, run
+from schemas.payload import look_in
+from schemas.settings import BadSetting, EdgeSettings, load
+
+
+@click.command("edge")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
+@click.pass_context
+def command(context: click.Context, workers: int | None) -> None:
+    """Take events over HTTP and hand them to Kafka."""
+    environ = getattr(context.obj, "environ", None)
+    try:
+        settings = load(EdgeSettings, os.environ if environ is None else environ)
+        look_in(settings.payload_dictionaries)
+    except BadSetting as error:
+        _end(str(error), 2)
+    if not settings.kafka_bootstrap:
+        _end("SVC_KAFKA_BOOTSTRAP is required", 2)
+    if settings.rate_limit_store and (fault := fault_of_store(settings.rate_limit_store)):
+        _end(f"SVC_RATE_LIMIT_STORE: {fault}", 2)
+    if workers:
+        settings = msgspec.structs.replace(settings, edge_workers=workers)
+    try:
+        run(settings)
+    except CannotStart as error:
+        _end(str(error), 1)
+
+
+def _end(sentence: str, status: int) -> NoReturn:
+    click.echo(sentence, err=True)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    command()

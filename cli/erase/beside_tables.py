@@ -1,0 +1,206 @@
+"""What `svc erase` does beside the tables: finds the project, waits for the pipeline, takes the project off its topic."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from broker.consumer_lag import passed
+from control.issue_commands import Commands
+from control.project_edits import revoke_token
+from control.project_store import ProjectStore
+from schemas.changes import RedactData
+from schemas.issues import Command
+from schemas.projects import Project
+from schemas.settings import KafkaSettings
+from schemas.times import iso
+from schemas.topics import Topic
+from storage.client import Client
+from storage.erase import project as of_project
+from storage.erase import user as of_user
+from storage.erase.issues import Description
+from storage.erase.project import ProjectReport
+from storage.erase.user import UnknownUser, UserReport
+
+Report = UserReport | ProjectReport
+Agree = Callable[[Report, str], bool]
+"""Shown what would be erased and asked a question: whether to go on."""
+_SEND_SECONDS: Final = 60.0
+_DAY_MS: Final = 86_400_000
+_LOGS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.GROUPED_EVENTS, Topic.ISSUE_DELTAS, Topic.DEAD_LETTERS)
+_LOGS_OF_PROJECTS: Final = (*_LOGS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
+
+
+class Refused(Exception):
+    """Nothing was changed: there is no such project or user, or this is not the time for it."""
+
+
+class NotSettled(Exception):
+    """What came before is still on its way; what was begun can be gone on with."""
+
+
+class Left(Struct, frozen=True):
+    """A topic that holds records of what was erased until they expire by age."""
+
+    topic: str
+    until: str
+
+
+class Tools(Struct, frozen=True):
+    """What a run works with; `groups` are the pipeline's readers, `wait` the seconds that they get, `by` who erases."""
+
+    settings: KafkaSettings
+    groups: dict[str, list[Topic]]
+    client: Client
+    wait: float
+    by: str
+    say: Callable[[str], None]
+
+
+def find(tools: Tools, wanted: str) -> tuple[int, Project | None]:
+    """A project by its id or name, and its record where it still has one. Raises Refused and ProjectsUnavailable."""
+
+    async def look() -> list[Project]:
+        async with ProjectStore(tools.settings) as store:
+            return store.all()
+
+    known = asyncio.run(look())
+    named = [one for one in known if wanted in (one.id, one.name)]
+    by_id = [one for one in named if one.id == wanted]
+    if by_id or len(named) == 1:
+        found = (by_id or named)[0]
+        return found.number, found
+    if named:
+        raise Refused(f"{len(named)} projects are called {wanted}: name one by its id")
+    if not (wanted.isascii() and wanted.isdecimal() and int(wanted) < 1 << 32):
+        raise Refused(f"there is no project {wanted}")
+    return int(wanted), None
+
+
+def erase_user(tools: Tools, project: int, user: str, agree: Agree) -> UserReport:
+    """Erase a user's events from the tables. Raises Refused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError."""
+    if of_project.begun(tools.client, project):
+        raise Refused(
+            f"project {project} is erased as a whole: `svc erase --project {project}` ends what is left of it"
+        )
+    try:
+        found = of_user.look(tools.client, project, user)
+        question = f"Erase {found.events:,} events of this user from project {project}?"
+        if not found.events:
+            question = f"Finish what an erasure of this user left undone in project {project}?"
+        if not agree(found, question):
+            return found
+        _settle(tools, _only(tools.groups, Topic.EVENTS, Topic.GROUPED))
+        writer = _only(tools.groups, Topic.GROUPED)
+        return of_user.erase_user(
+            tools.client,
+            project,
+            user,
+            tools.by,
+            lambda: _settle(tools, writer),
+            lambda erasure, issues: _redescribe(tools, project, erasure, issues),
+            tools.say,
+        )
+    except UnknownUser:
+        raise Refused(f"project {project} has no event of this user, and none was erased") from None
+
+
+def erase_project(tools: Tools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
+    """Erase a project from the tables and from the topic `projects`.
+
+    Raises as `erase_user`, and ProjectsUnavailable.
+    """
+    found = of_project.look(tools.client, project)
+    if record is None and not found.rows and not of_project.begun(tools.client, project):
+        raise Refused(f"there is no project {project}")
+    name = f"{record.name} ({project})" if record else str(project)
+    if not agree(found, f"Erase project {name} with everything that belongs to it, for good?"):
+        return found
+    if record is not None:
+        tools.say("revoking its tokens")
+        asyncio.run(_revoke(tools.settings, project))
+    _settle(tools, tools.groups)
+    issues = of_project.issues(tools.client, project)
+    if issues:
+        tools.say("taking all words out of its issues")
+        nothing = RedactData(wholly=True)
+        _redact(tools, project, f"erase-{project}", [(issue, nothing) for issue in issues])
+        _settle(tools, tools.groups)
+
+    def take_off() -> None:
+        if record is not None:
+            asyncio.run(_remove(tools.settings, project))
+
+    return of_project.erase_project(tools.client, project, tools.by, take_off, tools.say)
+
+
+def left(report: Report, settings: KafkaSettings) -> list[Left]:
+    """The topics that may still hold what the report tells of, and until when."""
+    logs = _LOGS if isinstance(report, UserReport) else _LOGS_OF_PROJECTS
+    now = time.time_ns() // 1_000_000
+    names = settings.topic_overrides
+    return [
+        Left(names.get(topic.title) or settings.topic_prefix + topic.title, iso(now + topic.days * _DAY_MS))
+        for topic in logs
+    ]
+
+
+def _only(groups: dict[str, list[Topic]], *wanted: Topic) -> dict[str, list[Topic]]:
+    """The groups that read one of these topics, and no other topics."""
+    chosen = {group: [topic for topic in topics if topic in wanted] for group, topics in groups.items()}
+    return {group: topics for group, topics in chosen.items() if topics}
+
+
+def _redescribe(tools: Tools, project: int, erasure: str, issues: list[Description]) -> None:
+    changes = [
+        (one.issue, RedactData(event=one.erased, newest=one.newest, message=one.message)) for one in issues
+    ]
+    _redact(tools, project, f"erase-{erasure}", changes)
+
+
+def _redact(tools: Tools, project: int, name: str, changes: list[tuple[str, RedactData]]) -> None:
+    """Tell the processors; the same name again is the same change."""
+    at = iso(time.time_ns() // 1_000_000)
+    commands = [
+        Command(
+            id=name,
+            issue=issue,
+            project_id=str(project),
+            kind="redact",
+            by=tools.by,
+            at=at,
+            data=msgspec.to_builtins(data),
+        )
+        for issue, data in changes
+    ]
+    if commands:
+        asyncio.run(Commands(tools.settings, _SEND_SECONDS).send(commands))
+
+
+def _settle(tools: Tools, groups: dict[str, list[Topic]]) -> None:
+    tools.say("waiting for what was accepted before")
+    behind = asyncio.run(passed(tools.settings, groups, tools.wait))
+    if behind is not None:
+        raise NotSettled(
+            f"{behind.group} is {behind.records:,} records behind on {behind.topic}: what was accepted before is not stored yet"
+        )
+
+
+async def _revoke(settings: KafkaSettings, project: int) -> None:
+    now = time.time_ns() // 1_000_000
+
+    def change(known: Project) -> Project:
+        for token in known.tokens:
+            known = revoke_token(known, token.token, now)
+        return known
+
+    async with ProjectStore(settings) as store:
+        await store.edit(project, change)
+
+
+async def _remove(settings: KafkaSettings, project: int) -> None:
+    async with ProjectStore(settings) as store:
+        await store.remove(project)

@@ -1,0 +1,76 @@
+"""Events in JSONL files, fingerprinted one by one; no server, no terminal."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from edge.validation.repair import has_surrogates, replace_lone_surrogates
+from grouping.fingerprint import GroupingEvent, culprit, grouped, placed
+from grouping.fingerprint.in_app_rules import marked
+from grouping.rules import UNTOUCHED, CompiledRules
+from query.event_view import from_json
+
+
+class BadLine(Exception):
+    """A line that is no event, or a file that can't be read to its end."""
+
+
+class Explained(Struct, frozen=True):
+    """One event's grouping, as the command prints it (contract, section 1); the rest is for people."""
+
+    id: str
+    fingerprint: str
+    version: str
+    rule: str
+    parts: tuple[str, ...]
+    discard: bool
+    title: str
+    culprit: str
+
+
+class _Identified(GroupingEvent, gc=False):
+    id: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Identified).decode
+
+
+def explain(line: bytes, rules: CompiledRules | None = None) -> Explained:
+    """The grouping of one event's JSON. Raises BadLine where it is none."""
+    if has_surrogates(line):
+        line = replace_lone_surrogates(line)
+    try:
+        event = _decode(line)
+        view = from_json(line, "", 0) if rules else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadLine(str(error) or "nested too deeply") from None
+    outcome = rules.apply(view, event) if rules and view is not None else UNTOUCHED
+    at = placed(marked(event, outcome.marks))
+    found = grouped(event, outcome, at=at)
+    title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"
+    return Explained(
+        event.id or "",
+        found.hex,
+        found.version,
+        found.rule,
+        found.parts,
+        found.discard,
+        title[:200],
+        culprit(event, at),
+    )
+
+
+def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that aren't blank with their numbers from 1, inflated for `.gz`. Raises BadLine where reading fails."""
+    number = 0
+    with file.open("rb") as raw:
+        try:
+            for number, line in enumerate(gzip.GzipFile(fileobj=raw) if file.suffix == ".gz" else raw, 1):
+                if stripped := line.strip():
+                    yield number, stripped
+        except (OSError, EOFError, zlib.error) as error:
+            raise BadLine(f"after line {number}: {error}") from None

@@ -1,0 +1,331 @@
+"""`svc issues`: lists and changes issues, by the same commands as the dashboard."""
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.box import SIMPLE
+from rich.markup import escape
+from rich.table import Column, Table
+
+from cli.console import clickhouse_failure, console, kafka_hint, need_kafka, print_json, settings_of
+from cli.issue_text import lines
+from cli.workspace import Workspace
+from control.discard_rules import set_discarded
+from control.issue_changes import ChangeRefused, IssueChanges
+from control.issue_commands import ChangesUnavailable, Commands
+from control.project_edits import BadChange
+from control.project_store import ProjectStore, ProjectsUnavailable
+from dashboard.http.violations import detail_of
+from query.keys import tag_keys
+from query.parse import parse
+from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
+from schemas.idempotency import KeyReused
+from schemas.settings import MigrateSettings
+from storage.reader import Reader, ReadError, StorageUnavailable
+from storage.reader.answers import ActivityPage, Issue, KeyWarning
+
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+DEADLINE_SECONDS = 10.0
+
+
+class IssueId(click.ParamType):
+    """Sixteen hexadecimal digits."""
+
+    name = "issue"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The id in lower case."""
+        text = str(value).lower()
+        if not is_issue(text):
+            self.fail(f"{value} is not an id of sixteen hexadecimal digits", param, ctx)
+        return text
+
+
+ISSUE = IssueId()
+
+
+def whoever() -> str:
+    """Who runs the program; in a container there may be no such user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "svc"
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+by_whom = click.option("--by", default=whoever, help="Who makes the change; by default the user.")
+same_key = click.option("--key", default="", help="The same change under the same key is made once.")
+
+
+class Tools:
+    """What one run of a subcommand uses."""
+
+    def __init__(self, settings: MigrateSettings) -> None:
+        self.settings = settings
+        self.reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
+        self.changes = IssueChanges(self.reader, Commands(settings, DEADLINE_SECONDS))
+
+
+def _run(workspace: Workspace, work: Callable[[Tools], Awaitable[T]]) -> T:
+    settings = settings_of(workspace, MigrateSettings)
+    need_kafka(settings.kafka_bootstrap)
+    if not (settings.clickhouse_reader_url or settings.clickhouse_url):
+        raise click.ClickException(
+            "no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL"
+        )
+
+    async def main() -> T:
+        tools = Tools(settings)
+        try:
+            return await work(tools)
+        finally:
+            await tools.reader.close()
+
+    try:
+        return asyncio.run(main())
+    except StorageUnavailable as error:
+        own = bool(settings.clickhouse_reader_url)
+        url = settings.clickhouse_reader_url or settings.clickhouse_url
+        variable = "SVC_CLICKHOUSE_READER_URL" if own else "SVC_CLICKHOUSE_URL"
+        raise click.ClickException(clickhouse_failure(url, error, variable)) from None
+    except (ReadError, BadChange, ChangeRefused, KeyReused) as error:
+        raise click.ClickException(str(error)) from None
+    except ChangesUnavailable as error:
+        raise click.ClickException(f"{error}; do the processors run?") from None
+    except ProjectsUnavailable as error:
+        raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None
+
+
+def _checked(data: S) -> S:
+    """The data of a change as it is. Ends the program where the processors would refuse it: they can't answer why."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(data), type(data))
+    except msgspec.ValidationError as error:
+        found = detail_of(error, type(data))
+        raise click.UsageError(f"{found.field}: {found.message}") from None
+
+
+def _update(workspace: Workspace, issues: Iterable[str], update: Update, by: str, key: str) -> list[Issue]:
+    _checked(update)
+
+    async def work(tools: Tools) -> list[Issue]:
+        return [await tools.changes.update(issue, update, by=by, key=key) for issue in issues]
+
+    return _run(workspace, work)
+
+
+def _print(found: list[Issue], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    table = Table(
+        Column("id", no_wrap=True, min_width=16),
+        Column("state", no_wrap=True, min_width=9),
+        Column("issue", no_wrap=True, overflow="ellipsis", ratio=1),
+        Column("events", justify="right", no_wrap=True, min_width=6),
+        Column("users", justify="right", no_wrap=True, min_width=5),
+        Column("last seen", no_wrap=True, min_width=11),
+        box=SIMPLE,
+        pad_edge=False,
+        expand=True,
+    )
+    for one in found:
+        state = "regressed" if one.regressed else one.status
+        message = one.message.splitlines()[0][:120] if one.message else ""
+        seen = one.last_seen[5:16].replace("T", " ")
+        cells = (one.id, state, f"{one.error_type}: {message}", one.total_events, one.total_users, seen)
+        table.add_row(*(escape(str(cell)) for cell in cells))
+    console().print(table)
+
+
+@click.group()
+def issues() -> None:
+    """List and change issues."""
+
+
+@issues.command(name="list")
+@click.argument("project")
+@click.option("--query", default="", help="The query language of the dashboard, such as `is:open`.")
+@click.option("--sort", type=click.Choice(["lastSeen", "firstSeen", "events", "users", "trend"]), default="lastSeen", show_default=True)  # fmt: skip
+@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@as_json
+@click.pass_obj
+def list_issues(workspace: Workspace, /, project: str, as_json: bool, **asked: Any) -> None:
+    """List a project's issues of the last 14 days; PROJECT is its id or name."""
+
+    async def work(tools: Tools) -> tuple[list[Issue], list[KeyWarning]]:
+        number = await _project(tools.settings, project)
+        found = (await tools.reader.issues(number, **asked)).issues
+        return found, await tools.reader.unknown_keys(number, tag_keys(parse(asked["query"])))
+
+    found, warnings = _run(workspace, work)
+    for one in warnings:
+        meant = f"; did you mean {' or '.join(one.nearest)}?" if one.nearest else ""
+        click.echo(f"svc: no event of this project has the tag {one.key}{meant}", err=True)
+    _print(found, as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@as_json
+@click.pass_obj
+def show(workspace: Workspace, issue: str, as_json: bool) -> None:
+    """Show an issue and its newest changes."""
+
+    async def work(tools: Tools) -> tuple[Issue, ActivityPage]:
+        return await asyncio.gather(tools.reader.issue(issue), tools.reader.activity(issue, limit=20))
+
+    found, told = _run(workspace, work)
+    if as_json:
+        print_json(msgspec.to_builtins(found) | {"activity": told.activity})
+        return
+    for line in lines(found, told.activity):
+        click.echo(line)
+
+
+@issues.command()
+@click.argument("issues", type=ISSUE, nargs=-1, required=True)
+@click.option("--in", "release", help="The release with the fix.")
+@click.option("--next", "in_next", is_flag=True, help="Fixed in the release after those that are known.")
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def resolve(
+    workspace: Workspace, /, issues: list[str], release: str | None, in_next: bool, by: str, key: str, as_json: bool
+) -> None:  # fmt: skip
+    """Resolve issues: now, in a release, or in the next one."""
+    if release is not None and in_next:
+        raise click.UsageError("one of --in and --next")
+    wanted = NEXT if in_next else release
+    _print(_update(workspace, issues, Update(status="resolved", resolved_in=wanted), by, key), as_json)
+
+
+@issues.command()
+@click.argument("issues", type=ISSUE, nargs=-1, required=True)
+@click.option("--until", "time", help="A time, ISO 8601 with an offset.")
+@click.option("--events", type=click.IntRange(1), help="Until that many more events.")
+@click.option("--users", type=click.IntRange(1), help="Until that many users.")
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def ignore(
+    workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool, **until: Any
+) -> None:
+    """Ignore issues: for ever, until a time, for more events or for users."""
+    given = IgnoreUntil(**until) if any(value is not None for value in until.values()) else None
+    _print(_update(workspace, issues, Update(status="ignored", ignore_until=given), by, key), as_json)
+
+
+@issues.command()
+@click.argument("issues", type=ISSUE, nargs=-1, required=True)
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def reopen(workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool) -> None:
+    """Open issues again."""
+    _print(_update(workspace, issues, Update(status="open"), by, key), as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.argument("who")
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_json: bool) -> None:
+    """Assign an issue to WHO; '' for nobody."""
+    _print(_update(workspace, [issue], Update(assignee=who or None), by, key), as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.argument("others", type=ISSUE, nargs=-1, required=True)
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def merge(workspace: Workspace, /, issue: str, others: list[str], by: str, key: str, as_json: bool) -> None:
+    """Make OTHERS a part of ISSUE."""
+    found = _run(workspace, lambda tools: tools.changes.merge(issue, others, by=by, key=key))
+    _print([found], as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.argument("fingerprints", type=ISSUE, nargs=-1, required=True)
+@by_whom
+@same_key
+@as_json
+@click.pass_obj
+def unmerge(
+    workspace: Workspace, /, issue: str, fingerprints: list[str], by: str, key: str, as_json: bool
+) -> None:
+    """Make FINGERPRINTS of ISSUE issues of their own again."""
+    found = _run(workspace, lambda tools: tools.changes.unmerge(issue, fingerprints, by=by, key=key))
+    _print([found], as_json)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.argument("text")
+@by_whom
+@same_key
+@click.pass_obj
+def comment(workspace: Workspace, /, issue: str, text: str, by: str, key: str) -> None:
+    """Say something about an issue."""
+    _checked(CommentData(text))
+    _run(workspace, lambda tools: tools.changes.comment(issue, text, by=by, key=key))
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True)
+@as_json
+@click.pass_obj
+def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> None:
+    """List issues like ISSUE, with what they have in common."""
+    found = _run(workspace, lambda tools: tools.reader.similar(issue, limit=limit)).similar
+    if as_json:
+        print_json(found)
+        return
+    table = Table(Column("id", no_wrap=True), "share", "type", "culprit", "events", "why")
+    for one in found:
+        cells = (one.id, f"{one.share:.0%}", one.error_type, one.culprit, one.total_events, one.reason)
+        table.add_row(*(escape(str(cell)) for cell in cells))
+    console().print(table)
+
+
+@issues.command()
+@click.argument("issue", type=ISSUE)
+@click.option("--undo", is_flag=True, help="Store its events again.")
+@by_whom
+@as_json
+@click.pass_obj
+def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: bool) -> None:
+    """Drop an issue's new events before they are stored, and ignore it."""
+
+    async def work(tools: Tools) -> Issue:
+        found = await tools.reader.issue(issue)
+        async with ProjectStore(tools.settings) as store:
+            return await set_discarded(store, tools.changes, found, not undo, by=by)
+
+    _print([_run(workspace, work)], as_json)
+
+
+async def _project(settings: MigrateSettings, wanted: str) -> int:
+    async with ProjectStore(settings) as store:
+        named = [project.number for project in store.all() if wanted in {project.id, project.name}]
+    if not named:
+        raise click.ClickException(f"there is no project {wanted}")
+    if len(named) > 1:
+        raise click.ClickException(f"{len(named)} projects are called {wanted}: name one by its id")
+    return named[0]

@@ -1,0 +1,68 @@
+"""`svc processors`: one worker, from its settings to its end."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import NoReturn
+
+import click
+
+from cli.logs import configure
+from processors.faust_app.worker import WorkerFailed, run
+from schemas.payload import look_in
+from schemas.settings import BadSetting, ProcessorsSettings, load
+
+
+@click.command(help="Drop repeats, group events and keep issues: a Faust worker.")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Run until SIGTERM or SIGINT. Exit codes: 2 for a bad setting, 1 for a failure."""
+    environ = getattr(ctx.obj, "environ", None) or os.environ
+    try:
+        settings = _settings(environ)
+        look_in(settings.payload_dictionaries)
+    except BadSetting as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    configure(settings.log_level)
+    status = 0
+    try:
+        asyncio.run(_main(settings))
+    except WorkerFailed as error:
+        logging.getLogger(__name__).critical("the worker stops: %s", error)
+        status = 1
+    _leave(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """End without the interpreter's own clearing up.
+
+    All is written and closed by now. After a failure, what its traceback holds would outlive the sketches' library, which then
+    lists each of its functions on standard error.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _settings(environ: Mapping[str, str]) -> ProcessorsSettings:
+    settings = load(ProcessorsSettings, environ)
+    if not settings.kafka_bootstrap:
+        raise BadSetting("SVC_KAFKA_BOOTSTRAP is required")
+    return settings
+
+
+async def _main(settings: ProcessorsSettings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await run(settings, stop)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,203 @@
+"""`svc projects`: creates and changes projects on the topic that all processes follow."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from rich.box import SIMPLE
+from rich.markup import escape
+from rich.table import Column, Table
+
+from cli.console import console, kafka_hint, need_kafka, print_json, settings_of
+from cli.workspace import Workspace
+from control import project_edits
+from control.project_store import ProjectStore, ProjectsUnavailable
+from schemas.projects import Project
+from schemas.settings import KafkaSettings, MigrateSettings
+
+T = TypeVar("T")
+
+
+class Created(msgspec.Struct, frozen=True):
+    """What `create` prints with `--json` (contract, section 1)."""
+
+    id: str
+    name: str
+    token: str
+
+
+async def create_project(settings: KafkaSettings, name: str, **options: Any) -> Created:
+    """Create a project and return it with its token once every follower can know it.
+
+    `options` are those of `project_edits.create`. Raises BadChange and ProjectsUnavailable.
+    """
+    project = project_edits.create(name, now_ms=_now_ms(), **options)
+    async with ProjectStore(settings) as store:
+        await store.write(project)
+    return Created(project.id, project.name, project.tokens[0].token)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _run(workspace: Workspace, work: Callable[[KafkaSettings], Awaitable[T]]) -> T:
+    settings = settings_of(workspace, MigrateSettings)
+    need_kafka(settings.kafka_bootstrap)
+
+    async def main() -> T:
+        return await work(settings)
+
+    try:
+        return asyncio.run(main())
+    except project_edits.BadChange as error:
+        raise click.ClickException(str(error)) from None
+    except ProjectsUnavailable as error:
+        raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None
+
+
+def _edited(workspace: Workspace, number: str, change: Callable[[Project], Project]) -> Project:
+    async def work(settings: KafkaSettings) -> Project | None:
+        async with ProjectStore(settings) as store:
+            return await store.edit(_number(store, number), change)
+
+    project = _run(workspace, work)
+    if project is None:
+        raise click.ClickException(f"there is no project {number}")
+    return project
+
+
+def _number(store: ProjectStore, wanted: str) -> int:
+    """A project by its id, or by its name where only one has it."""
+    if wanted.isdecimal():
+        return int(wanted)
+    named = [p.number for p in store.all() if p.name == wanted]
+    if len(named) > 1:
+        raise click.ClickException(f"{len(named)} projects are called {wanted}: name one by its id")
+    return named[0] if named else 0
+
+
+@click.group()
+def projects() -> None:
+    """Create and change projects and their tokens."""
+
+
+@projects.command()
+@click.argument("name")
+@click.option("--rate-limit", type=int, help="Requests a minute and token.")
+@click.option("--retention-days", type=int, help="Days for which events are kept.")
+@click.option(
+    "--lenient-sdk",
+    "lenient_sdks",
+    multiple=True,
+    metavar="PATTERN",
+    help="SDKs taken by looser rules; `*` for all.",
+)
+@click.option("--json", "as_json", is_flag=True, help='Print {"id", "name", "token"}.')
+@click.pass_obj
+def create(workspace: Workspace, /, name: str, as_json: bool, **options: Any) -> None:
+    """Create a project and print its token."""
+    made = _run(workspace, lambda settings: create_project(settings, name, **options))
+    if as_json:
+        print_json(made)
+    else:
+        console().print(
+            f"project [bold]{escape(made.name)}[/] has the id {made.id} and the token\n{made.token}"
+        )
+
+
+@projects.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@click.pass_obj
+def list_projects(workspace: Workspace, as_json: bool) -> None:
+    """List projects."""
+
+    async def work(settings: KafkaSettings) -> list[Project]:
+        async with ProjectStore(settings) as store:
+            return store.all()
+
+    found = _run(workspace, work)
+    if as_json:
+        print_json(found)
+        return
+    heads = ("id", "name", "created", "tokens", "requests/min", "days", "lenient SDKs")
+    table = Table(
+        *(Column(head, no_wrap=head != "lenient SDKs") for head in heads), box=SIMPLE, pad_edge=False
+    )
+    for p in found:
+        live = sum(t.revoked_at is None for t in p.tokens)
+        cells = (
+            p.id,
+            p.name,
+            p.created_at[:10],
+            live,
+            p.rate_limit_per_minute,
+            p.retention_days,
+            " ".join(p.lenient_sdks),
+        )
+        table.add_row(*(escape(str(cell)) for cell in cells))
+    console().print(table)
+
+
+@projects.command()
+@click.argument("project")
+@click.option("--name", help="Another name.")
+@click.option("--rate-limit", "rate_limit_per_minute", type=int, help="Requests a minute and token.")
+@click.option("--retention-days", type=int, help="Days for which new events are kept.")
+@click.option(
+    "--lenient-sdk",
+    "lenient_sdks",
+    multiple=True,
+    metavar="PATTERN",
+    help="Replaces the patterns; '' for none.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the project as JSON.")
+@click.pass_obj
+def update(workspace: Workspace, /, project: str, as_json: bool, **given: Any) -> None:
+    """Change a project, named by its id or its name."""
+    if all(value in {None, ()} for value in given.values()):
+        raise click.UsageError("nothing to change: give at least one of the options")
+    changed = _edited(workspace, project, lambda p: project_edits.update(p, _changes(given)))
+    if as_json:
+        print_json(changed)
+    else:
+        console().print(f"project {changed.id} ([bold]{escape(changed.name)}[/]) is changed")
+
+
+def _changes(given: Mapping[str, Any]) -> project_edits.ProjectChanges:
+    named = {field: value for field, value in given.items() if value is not None and value != ()}
+    if "lenient_sdks" in named:
+        named["lenient_sdks"] = tuple(pattern for pattern in named["lenient_sdks"] if pattern)
+    return project_edits.ProjectChanges(**named)
+
+
+@projects.group()
+def token() -> None:
+    """Add and revoke tokens."""
+
+
+@token.command(name="add")
+@click.argument("project")
+@click.option("--json", "as_json", is_flag=True, help='Print {"id", "name", "token"}.')
+@click.pass_obj
+def add_token(workspace: Workspace, project: str, as_json: bool) -> None:
+    """Give a project one more token and print it."""
+    changed = _edited(workspace, project, lambda p: project_edits.add_token(p, _now_ms())[0])
+    made = Created(changed.id, changed.name, changed.tokens[-1].token)
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(made.token)
+
+
+@token.command(name="revoke")
+@click.argument("project")
+@click.argument("token")
+@click.pass_obj
+def revoke_token(workspace: Workspace, project: str, token: str) -> None:
+    """Refuse a token from now on."""
+    changed = _edited(workspace, project, lambda p: project_edits.revoke_token(p, token, _now_ms()))
+    click.echo(f"project {changed.id} no longer takes {token}")

@@ -1,0 +1,1 @@
+"""`svc rebuild`: recreates the processors' tables from the logs or from ClickHouse."""

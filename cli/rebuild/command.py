@@ -1,0 +1,146 @@
+"""`svc rebuild`: builds a table of the processors again, from the logs as far as they reach back, else from ClickHouse.
+
+From the logs: the table is emptied, and the processors build it by themselves at their next start, `seen` from `events`, `issues`
+from `issue-deltas` with the commands in it. What is forwarded again on the way carries its source position and is dropped
+downstream. From ClickHouse: see `cli.rebuild.from_clickhouse`.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Final
+
+import click
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
+
+from broker.client import administering, name_of, reading
+from cli.console import clickhouse_failure, kafka_failure, need_kafka, settings_of
+from cli.rebuild.from_clickhouse import Need, folded, issues, no_issues, position_records, seen, write
+from cli.workspace import Workspace
+from schemas.settings import ProcessorsSettings, WriterSettings
+from schemas.topics import Topic
+from storage.client import ClickHouseError
+
+NOTICED_SECONDS: Final = 15.0
+LOGS: Final = {"issues": Topic.ISSUE_DELTAS, "seen": Topic.EVENTS}
+
+
+async def _members(admin: AIOKafkaAdminClient, group: str) -> int:
+    """Workers that are at work."""
+    [answer] = await admin.describe_consumer_groups([group])
+    return sum(len(found["members"]) for found in answer.to_object()["groups"])
+
+
+async def _all_gone(admin: AIOKafkaAdminClient, group: str) -> None:
+    """Wait for the group to notice that its workers have ended, which it does after their session's time."""
+    end = time.monotonic() + NOTICED_SECONDS
+    while members := await _members(admin, group):
+        if time.monotonic() > end:
+            raise click.ClickException(
+                f"processors are running (members of their group: {members}): stop them first"
+            )
+        await asyncio.sleep(0.5)
+
+
+async def _clean(admin: AIOKafkaAdminClient, topic: str, policy: str) -> None:
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})
+    await admin.alter_configs([resource])
+
+
+async def none_working(settings: ProcessorsSettings) -> None:
+    """Raises ClickException while workers are at work: what they hold in memory would be written back."""
+    async with administering(settings) as admin:
+        await _all_gone(admin, settings.processors_app)
+
+
+async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
+    """Delete all records of a compacted topic; returns how many there were at most.
+
+    Raises ClickException while workers are at work: what they hold in memory would be written back.
+    """
+    await none_working(settings)
+    name = name_of(settings, topic)
+    async with administering(settings) as admin, reading(settings) as consumer:
+        found = await admin.describe_topics([name])
+        places = [TopicPartition(name, p["partition"]) for p in found[0]["partitions"]]
+        if not places:
+            raise click.ClickException(f"there is no topic {name}: run `svc migrate`")
+        begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+        # A broker deletes no records of a topic that is only compacted.
+        await _clean(admin, name, "compact,delete")
+        try:
+            await admin.delete_records({p: RecordsToDelete(before_offset=end) for p, end in ends.items()})
+        finally:
+            await _clean(admin, name, "compact")
+        return sum(ends[p] - begins[p] for p in places)
+
+
+async def _is_whole(settings: ProcessorsSettings, topic: Topic) -> bool:
+    """Whether nothing of a log has expired."""
+    async with reading(settings, topic) as consumer:
+        return not any((await consumer.beginning_offsets(consumer.assignment())).values())
+
+
+async def _run(need: Need, tables: Iterable[str], source: str | None) -> None:
+    for table in tables:
+        stored = source == "clickhouse"
+        if source is None:
+            stored = not await _is_whole(need.processors, LOGS[table])
+        if stored and not need.writer.clickhouse_url:
+            raise click.ClickException(
+                "older records of the log have expired: set SVC_CLICKHOUSE_URL, or say --from topics to go without them"
+            )
+        await none_working(need.processors)
+        deleted, written = await (_issues if table == "issues" else _seen)(need, stored=stored)
+        told = f"{written} written from what ClickHouse has stored"
+        click.echo(
+            f"{table}: {deleted} records removed"
+            + (f", {told}" if stored else "; it is built again when the processors start")
+        )
+
+
+async def _issues(need: Need, *, stored: bool) -> tuple[int, int]:
+    """Records removed and written. The positions come last: until they are there, the processors miss what is missing."""
+    made = await (issues(need) if stored else no_issues(need.processors))
+    deleted = await empty(need.processors, Topic.ISSUES)
+    written = await write(need.processors, Topic.ISSUES, made.records)
+    await write(need.processors, Topic.SEEN, made.positions)
+    return deleted, written
+
+
+async def _seen(need: Need, *, stored: bool) -> tuple[int, int]:
+    """Records removed and written. Positions in `issue-deltas` are no ids, and stay."""
+    entries = await seen(need) if stored else []
+    positions = position_records(await folded(need.processors))
+    deleted = await empty(need.processors, Topic.SEEN)
+    await write(need.processors, Topic.SEEN, positions)
+    return deleted, await write(need.processors, Topic.SEEN, entries)
+
+
+@click.command()
+@click.argument("table", type=click.Choice([*sorted(LOGS), "all"]))
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["topics", "clickhouse"]),
+    help="What to build it from. Left out: the topics if nothing of them has expired, else ClickHouse.",
+)
+@click.confirmation_option(prompt="The table is emptied and built again. Go on?")
+@click.pass_obj
+def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
+    """Build a table of the processors again: `seen` (ids), `issues` (counts and states), or `all`.
+
+    Stop the processors first, and for ClickHouse let the writer go on until it has read everything. From the topics, what is
+    older than them is not counted again.
+    """
+    need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
+    need_kafka(need.processors.kafka_bootstrap)
+    try:
+        asyncio.run(_run(need, LOGS if table == "all" else [table], source))
+    except KafkaError as error:
+        raise click.ClickException(kafka_failure(need.processors, error)) from None
+    except ClickHouseError as error:
+        raise click.ClickException(clickhouse_failure(need.writer.clickhouse_url, error)) from None

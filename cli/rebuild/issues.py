@@ -1,0 +1,306 @@
+"""Issues as ClickHouse knows them, made into the records that the processors go on from. Pure.
+
+Counts are those of the stored events; where older ones have expired, the last stored record still knows how many there were.
+Whatever was in the log up to the given positions is in, so that what comes again of it is dropped.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from processors.aggregator.lifecycle import fix_in
+from processors.aggregator.totals import figures, recent, whole
+from processors.aggregator.users import Users
+from processors.grouper.event_view import id_text
+from schemas.ids import hex64, issue_id, user_hash
+from schemas.issues import IssueRecord, Status
+from schemas.life import MAX_COMMANDS, Ignored, Life
+from schemas.merges import Member
+from storage.repair.rebuild_queries import Change, Counted, Shown
+
+_POSITION: Final = 24
+"""Most characters of a source position in the id of an activity."""
+_STATES: Final = {"resolved": "resolved", "ignored": "ignored", "reopened": "open", "regressed": "open"}
+
+
+class Sources(NamedTuple):
+    """Where figures come from that only few issues need.
+
+    `since(project, fingerprints, at_ms)` are events since then and their users, `releases(project, at_ms)` those known by
+    then, `described(project, last_event)` the culprit and the parts of the grouping of an event.
+    """
+
+    since: Callable[[int, list[int], int], tuple[int, list[int]]]
+    releases: Callable[[int, int], list[str]]
+    described: Callable[[int, bytes], tuple[str, tuple[str, ...]]]
+
+
+class Covered(NamedTuple):
+    """What of the logs is in: the last source offset by partition of `events`, and the last offset of each of `issue-deltas`."""
+
+    events: Mapping[int, int]
+    deltas: Mapping[int, int]
+
+
+class _State(NamedTuple):
+    status: Status
+    regressed: bool
+    assignee: str | None
+    resolved_in: str | None
+    ignore_until: dict[str, Any] | None
+
+
+class _Compared(NamedTuple):
+    """What stored events and the last stored record have to say to each other.
+
+    `older`: the record counts events that have expired; `newer`: an event is newer than what the record describes.
+    """
+
+    older: bool
+    newer: bool
+
+    @staticmethod
+    def of(stored: Counted, row: Shown | None, known: int) -> "_Compared":
+        """`known` are the events of the record without those of merged issues."""
+        if row is None:
+            return _Compared(older=False, newer=True)
+        if len(row.fingerprints) > 1 and not row.merged_into:
+            # Its times are those of all its fingerprints; only counts tell of this one alone.
+            return _Compared(known > stored.events, known < stored.events)
+        newest = (stored.last_ms, id_text(stored.last_event))
+        return _Compared(row.first_ms < stored.first_ms, newest > (row.last_ms, id_text(row.last_event)))
+
+
+def rebuilt(
+    counts: Iterable[Counted],
+    rows: Iterable[Shown],
+    changes: Mapping[int, list[Change]],
+    covered: Covered,
+    sources: Sources,
+) -> list[IssueRecord]:
+    """The record of every fingerprint, those of merged issues included."""
+    shown = {row.issue: row for row in rows}
+    stored: dict[int, Counted] = {}
+    for one in counts:
+        stored[issue_id(one.project, one.fingerprint)] = one
+    records = {
+        issue: _record(
+            issue, stored.get(issue), shown.get(issue), shown, changes.get(issue, []), covered, sources
+        )
+        for issue in {**stored, **shown}
+    }
+    for issue, row in shown.items():
+        if len(row.fingerprints) > 1 and not row.merged_into:
+            _join(records, issue, row, changes.get(issue, []))
+    return [whole(record) if record.life.members else record for record in records.values()]
+
+
+def _record(
+    issue: int,
+    stored: Counted | None,
+    row: Shown | None,
+    shown: Mapping[int, Shown],
+    changes: list[Change],
+    covered: Covered,
+    sources: Sources,
+) -> IssueRecord:
+    """The record of one fingerprint, without members."""
+    known = 0 if row is None else row.events - _of_members(row, shown)
+    record = _shown_alone(row, known) if row is not None else None
+    behind = stored is not None and stored.events > known
+    if stored is not None:
+        record = _counted(issue, stored, record, _Compared.of(stored, row, known), sources)
+    assert record is not None
+    state = _state(changes, row) if behind or row is None else _of_row(row)
+    record = replace(record, **state._asdict())
+    life = _life(record, changes, sources, stored)
+    deltas = covered.deltas.get(issue % len(covered.deltas), -1) if covered.deltas else -1
+    return replace(
+        record,
+        version=max(record.events, 1 if row is None else row.version + 1),
+        positions={p: offset for p, offset in covered.events.items() if offset >= 0},
+        life=replace(life, applied=deltas),
+    )
+
+
+def _of_members(row: Shown, shown: Mapping[int, Shown]) -> int:
+    """Events of a record that were counted by the issues merged into it."""
+    members = [shown.get(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:]]
+    return sum(member.events for member in members if member is not None)
+
+
+def _shown_alone(row: Shown, events: int) -> IssueRecord:
+    """A stored row as a record: all there is of an issue whose events have expired."""
+    return IssueRecord(
+        id=hex64(row.issue),
+        project_id=str(row.project),
+        fingerprints=(hex64(row.fingerprints[0]),),
+        error_type=row.error_type,
+        message=row.message,
+        culprit=row.culprit,
+        first_seen_ms=row.first_ms,
+        last_seen_ms=row.last_ms,
+        events=events,
+        users=row.users,
+        users_sketch=_sketch(row.issue, [], row.users),
+        releases=dict.fromkeys(row.releases, 0),
+        environments=dict.fromkeys(row.environments, 0),
+        first_release=row.first_release,
+        last_release=row.last_release,
+        last_event=id_text(row.last_event) if any(row.last_event) else "",
+        received_ms=row.last_ms,
+        grouping_version=row.grouping_version,
+        grouping_rule=row.grouping_rule,
+        grouping_parts=tuple(row.grouping_parts),
+        merged_into=hex64(row.merged_into) if row.merged_into else None,
+    )
+
+
+def _counted(
+    issue: int, stored: Counted, known: IssueRecord | None, compared: _Compared, sources: Sources
+) -> IssueRecord:
+    """A record with the figures of the stored events, and those of older ones that `known` remembers."""
+    record, older = known or _new(issue, stored), compared.older
+    sketch = _sketch(issue, stored.users, record.users if older else 0)
+    if compared.newer:
+        record = _described(record, stored, sources)
+    return replace(
+        record,
+        # Without older ones, the stored events are all there are.
+        events=max(stored.events, record.events) if older else stored.events,
+        last_seen_ms=stored.last_ms,
+        last_event=id_text(stored.last_event),
+        last_release=stored.last_release,
+        first_seen_ms=record.first_seen_ms if older else stored.first_ms,
+        first_release=record.first_release if older else stored.first_release,
+        users=Users(sketch).count,
+        users_sketch=sketch,
+        platforms=stored.platforms,
+        releases=(record.releases if older else {}) | stored.releases,
+        environments=(record.environments if older else {}) | stored.environments,
+        hours=recent(stored.hours),
+        received_ms=stored.received_ms,
+    )
+
+
+def _new(issue: int, stored: Counted) -> IssueRecord:
+    return IssueRecord(
+        id=hex64(issue),
+        project_id=str(stored.project),
+        fingerprints=(hex64(stored.fingerprint),),
+        error_type="",
+        message="",
+        culprit="",
+        first_seen_ms=stored.first_ms,
+        last_seen_ms=stored.last_ms,
+    )
+
+
+def _described(record: IssueRecord, stored: Counted, sources: Sources) -> IssueRecord:
+    culprit, parts = sources.described(stored.project, stored.last_event)
+    return replace(
+        record,
+        error_type=stored.error_type,
+        message=stored.message,
+        culprit=culprit,
+        grouping_version=stored.version,
+        grouping_rule=stored.rule,
+        grouping_parts=parts,
+    )
+
+
+def _sketch(issue: int, users: list[int], least: int) -> str:
+    """A sketch of these users, and of as many unknown ones as are needed for `least`.
+
+    Users whose events have expired can't be told from those to come, but their number shall not fall.
+    """
+    sketch = Users()
+    sketch.add(users)
+    for number in range(max(0, least - sketch.count)):
+        sketch.add([user_hash(issue, f"expired {number}")])
+    return sketch.text()
+
+
+def _of_row(row: Shown) -> _State:
+    until = msgspec.json.decode(row.ignore_until, type=dict[str, Any]) if row.ignore_until else None
+    return _State(row.status, row.regressed, row.assignee or None, row.resolved_in or None, until)  # type: ignore[arg-type]
+
+
+def _state(changes: list[Change], row: Shown | None) -> _State:
+    """The state that the changes led to, for a record that is older than they are."""
+    state = _State("open", False, None, None, None) if row is None else _of_row(row)
+    for change in changes:
+        if change.kind == "assigned":
+            state = state._replace(assignee=change.data.get("assignee"))
+        elif change.kind in _STATES:
+            state = _State(
+                _STATES[change.kind],  # type: ignore[arg-type]
+                change.kind == "regressed",
+                state.assignee,
+                change.data.get("resolvedIn") if change.kind == "resolved" else None,
+                change.data.get("ignoreUntil") if change.kind == "ignored" else None,
+            )
+    return state
+
+
+def _life(record: IssueRecord, changes: list[Change], sources: Sources, stored: Counted | None) -> Life:
+    """What tells later events from those before a fix or a rest, and which commands are known."""
+    life = Life(commands=tuple(_commands(record.id, changes))[-MAX_COMMANDS:])
+    made = [change for change in changes if change.kind == record.status]
+    if not made:
+        return life
+    at_ms = made[-1].at_ms
+    if record.status == "resolved" and record.resolved_in:
+        fix = fix_in(record.resolved_in, sources.releases(int(record.project_id), at_ms))
+        return replace(life, fix=fix)
+    if record.status == "ignored":
+        fingerprints = [int(name, 16) for name in record.fingerprints]
+        events, users = (
+            sources.since(int(record.project_id), fingerprints, at_ms)
+            if record.ignore_until and stored is not None
+            else (0, [])
+        )
+        sketch = Users()
+        sketch.add(users)
+        return replace(life, ignored=Ignored(events, sketch.text()))
+    return life
+
+
+def _commands(issue: str, changes: list[Change]) -> list[str]:
+    """Ids of commands by those of the activities that they led to: `issue-command-kind`."""
+    named = [change.id.removeprefix(f"{issue}-").rpartition(f"-{change.kind}")[0] for change in changes]
+    # What events brought about is called by their position.
+    return list(dict.fromkeys(name for name in named if len(name) > _POSITION))
+
+
+def _join(records: dict[int, IssueRecord], issue: int, row: Shown, changes: list[Change]) -> None:
+    """Tie the records of merged issues to that which they are a part of."""
+    root = records[issue]
+    members: dict[str, Member] = {}
+    for fingerprint in row.fingerprints[1:]:
+        part = issue_id(row.project, fingerprint)
+        if part not in records:
+            continue
+        name = hex64(fingerprint)
+        join = _joined_by(root.id, name, changes)
+        alone = records[part]
+        records[part] = alone = replace(
+            alone,
+            merged_into=root.id,
+            life=replace(alone.life, join=join, members={}, home=None, signals=(f"join-{root.id}-{join}",)),
+        )
+        members[alone.id] = Member(name, join, alone.version, figures(alone))
+    # Read again from the log, an answer that was taken would be taken for one that nobody waits for.
+    answers = tuple(f"joined-{part}-{member.join}" for part, member in members.items())
+    records[issue] = replace(root, life=replace(root.life, members=members, signals=answers))
+
+
+def _joined_by(issue: str, fingerprint: str, changes: list[Change]) -> str:
+    """The command by which a fingerprint came: activities of merges are called `issue-command-merged-part`."""
+    join = ""
+    for change in changes:
+        if change.kind == "merged" and fingerprint in change.data.get("fingerprints", ()):
+            join = change.id.removeprefix(f"{issue}-").rpartition("-merged")[0]
+    return join

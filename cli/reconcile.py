@@ -1,0 +1,178 @@
+"""`svc reconcile`: compares accepted, stored and counted events per project, and mends what can be."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from datetime import UTC, date, datetime
+
+import click
+import msgspec
+from aiokafka.errors import KafkaError
+from rich.box import SIMPLE
+from rich.table import Table
+
+from broker.consumer_lag import Lag, lags, readers
+from cli.console import clickhouse_failure, console, kafka_failure, need_kafka, print_json, settings_of
+from cli.workspace import Workspace
+from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
+from schemas.topics import Topic
+from storage.client import ClickHouseError, Client, open_client
+from storage.repair.damage import broken_parts
+from storage.repair.duplicates import remove_duplicates
+from storage.repair.reconcile import TWICE, Reconciliation, compare, worst
+from storage.repair.repair_rollups import mend
+from storage.repair.replay import replay_grouped, replay_issues, replay_records
+
+_DIFFERENT = 1
+_UNSETTLED = 3
+_SHOWN = 40
+# An id in parentheses; a name is folded to it where the terminal is narrow.
+_PROJECT_WIDTH = 12
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--repair", is_flag=True, help="Mend what differs, while everything runs.")
+@click.option(
+    "--wait",
+    default=15.0,
+    show_default=True,
+    help="Seconds to wait for the pipeline to read its topics to the end.",
+)
+@click.pass_obj
+def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) -> None:
+    """Compare accepted, stored and counted events per project.
+
+    Exit status 1: they differ. 3: they differ, but the pipeline is behind, and what is on its way may be the difference.
+    """
+    settings = settings_of(workspace, MigrateSettings)
+    writer = settings_of(workspace, WriterSettings)
+    need_kafka(settings.kafka_bootstrap)
+    if not settings.clickhouse_url:
+        click.echo(
+            "svc: no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL", err=True
+        )
+        sys.exit(2)
+    groups = readers(settings_of(workspace, ProcessorsSettings).processors_app, writer.writer_group)
+    try:
+        behind = asyncio.run(_drain(settings, groups, wait))
+        client = open_client(settings.clickhouse_url)
+        try:
+            result = compare(client, _today())
+            broken = {part.table for part in broken_parts(client)} if repair else set[str]()
+            repaired = (
+                _repair(writer, client, result, broken) if broken or (repair and result.differences) else {}
+            )
+            if repaired:
+                result = compare(client, _today())
+            if result.differences and not behind:
+                # Under load events came while it was compared.
+                behind = asyncio.run(lags(settings, groups))
+        finally:
+            client.close()
+    except KafkaError as error:
+        _fail(kafka_failure(settings, error))
+    except ClickHouseError as error:
+        _fail(clickhouse_failure(settings.clickhouse_url, error))
+    if as_json:
+        print_json(
+            msgspec.to_builtins(result)
+            | {
+                "equal": not result.differences,
+                "settled": not behind,
+                "behind": behind,
+                "repaired": repaired,
+            }
+        )
+    else:
+        _show(result, behind, repaired)
+    sys.exit(status(result, behind))
+
+
+def status(result: Reconciliation, behind: list[Lag]) -> int:
+    """The command's exit status: what stands in a table twice is wrong also while the pipeline is behind."""
+    if not result.differences:
+        return 0
+    return _UNSETTLED if behind and not result.differs(*TWICE.values()) else _DIFFERENT
+
+
+async def _drain(settings: MigrateSettings, groups: Mapping[str, list[Topic]], wait: float) -> list[Lag]:
+    until = time.monotonic() + wait
+    while True:
+        behind = await lags(settings, groups)
+        if not behind or time.monotonic() > until:
+            return behind
+        await asyncio.sleep(0.5)
+
+
+def _repair(
+    settings: WriterSettings, client: Client, result: Reconciliation, broken: AbstractSet[str]
+) -> dict[str, int]:
+    """What was mended, by table: rows that are there twice or missing first, then sums, then issues; `broken` are the tables that lost parts."""
+    done: dict[str, int] = {}
+    days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
+    for table, what in TWICE.items():
+        if result.differs(what):
+            done[what], found = remove_duplicates(client, table)
+            days |= found
+    if result.differs("stored", "payloads", "issue_day"):
+        done |= asyncio.run(replay_grouped(settings, client))
+    done |= {table: rows for table, rows in mend(client, days, f"repair/{time.time_ns()}").items() if rows}
+    for name in ("outcomes", "issue_activity"):
+        if name in broken or (name == "outcomes" and result.differs("stored")):
+            done[name] = asyncio.run(replay_records(settings, client, name))
+    if "issues" in broken or result.differs("issues", "events without issue"):
+        done["issues"] = asyncio.run(replay_issues(settings, client))
+    return done
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _show(result: Reconciliation, behind: list[Lag], repaired: dict[str, int]) -> None:
+    out = console()
+    table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)
+    table.add_column("project", overflow="fold", min_width=_PROJECT_WIDTH)
+    for name in ("accepted", "repeats", "dead", "stored", "payloads", "rollups", "in\nissues", "issues"):
+        table.add_column(name, justify="right", no_wrap=True)
+    wrong = {difference.project_id for difference in result.differences}
+    for one in result.projects:
+        sums = {count for name, count in one.rollups.items() if name != "tag_day"}
+        table.add_row(
+            f"{one.name or '?'} ({one.project_id})",
+            *(f"{n:,}" for n in (one.accepted, one.duplicates, one.dead_lettered, one.stored, one.payloads)),
+            " ".join(f"{count:,}" for count in sorted(sums)),
+            *(f"{n:,}" for n in (one.counted_in_issues, one.issues)),
+            style="red" if one.project_id in wrong else None,
+        )
+    out.print(table)
+    for one in result.projects:
+        if one.erased:
+            out.print(f"{one.name or '?'} ({one.project_id}): {one.erased:,} of these are erased")
+    for lag in behind:
+        out.print(
+            f"{lag.group} is {lag.records:,} records behind on {lag.topic}: differences may be under way"
+        )
+    if not result.quiet:
+        out.print("blocks were inserted all the while: differences may be under way")
+    for name, rows in repaired.items():
+        out.print(f"mended {name}: {rows:,}", style="yellow")
+    for d in worst(result.differences, _SHOWN):
+        where = f" on {d.day}" if d.day else ""
+        keys = f" ({d.keys:,} keys)" if d.keys else ""
+        out.print(
+            f"project {d.project_id}{where}: {d.what}: expected {d.expected:,}, found {d.found:,}{keys}",
+            style="red",
+        )
+    if len(result.differences) > _SHOWN:
+        out.print(f"... and {len(result.differences) - _SHOWN:,} more")
+    if not result.differences:
+        out.print("accepted = stored + duplicate + dead letters + erased, and every rollup and issue agrees")
+
+
+def _fail(reason: str) -> None:
+    click.echo(f"svc: {reason}", err=True)
+    sys.exit(1)

@@ -1,0 +1,1 @@
+"""`svc send`: posts events of JSONL files in batches."""

@@ -1,0 +1,126 @@
+"""`svc send`: posts events from JSONL files."""
+
+import asyncio
+import json
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from cli.console import settings_of
+from cli.send.batches import batches, read_lines
+from cli.send.sender import Report, Sender
+from cli.workspace import Workspace
+from schemas.settings import LibrarySettings
+
+
+def bar(console: Console) -> Progress:
+    """A progress bar with room for a word about what was accepted; nothing where nobody looks."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
+
+
+def events_of(files: tuple[Path, ...], progress: Progress, report: Report) -> Iterator[bytes]:
+    """The events of all files in order, the bar moving along; what can't be read to its end is noted in the report."""
+    task = progress.add_task("sending", total=sum(file.stat().st_size for file in files), said="")
+
+    def advance(read: int) -> None:
+        progress.update(task, advance=read, said=f"{report.accepted:,} accepted")
+
+    for file in files:
+        try:
+            yield from read_lines(file, advance)
+        except (OSError, EOFError, zlib.error) as error:
+            report.unread.append(f"{file}: {error}")
+
+
+def as_json(report: Report) -> str:
+    """The counts as one JSON object."""
+    return json.dumps({key: value for key, value in asdict(report).items() if key != "last_posted"})
+
+
+def sentences(details: list[dict[str, str]]) -> str:
+    """A validation error's details as `field: message`, one a line."""
+    return "\n".join(f"{detail.get('field', '')}: {detail.get('message', '')}" for detail in details)
+
+
+def show(report: Report, console: Console) -> None:
+    """The counts and the first problems, for people."""
+    rate = report.events / report.seconds if report.seconds else 0.0
+    console.print(
+        f"{report.accepted:,} accepted, {report.rejected:,} rejected, {report.refused:,} refused of {report.events:,} events "
+        f"in {report.seconds:.1f} s ({rate:,.0f}/s, {report.retries} retries)",
+        highlight=False,
+        soft_wrap=True,
+    )
+    table = Table("event", "error", "details", box=None)
+    for problem in report.problems:
+        table.add_row(str(problem["index"]), escape(problem["error"]), escape(sentences(problem["details"])))
+    if report.problems:
+        console.print(table)
+    for trouble in report.unread:
+        console.print(f"not read to its end: {escape(trouble)}", highlight=False, soft_wrap=True)
+
+
+@click.command()
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
+@click.option("--token", help="Project token; also SVC_TOKEN.")
+@click.option("--url", help="Ingest address; also SVC_INGEST_URL, else that of the running `svc up`.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Events a second; without it as fast as answers come.",
+)
+@click.option(
+    "--retry-for",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="Seconds to try a batch again.",
+)
+@click.option("--json", "print_json", is_flag=True, help="Print the counts as JSON.")
+@click.pass_obj
+def send(
+    workspace: Workspace,
+    files: tuple[Path, ...],
+    token: str | None,
+    url: str | None,
+    rate: float | None,
+    retry_for: float,
+    print_json: bool,
+) -> None:
+    """Post events from JSONL files (.gz too) in gzipped batches; exits 1 unless every event was accepted."""
+    console = Console(stderr=True)
+    settings = settings_of(workspace, LibrarySettings)
+    token, url = token or settings.token, url or settings.ingest_url
+    if not token:
+        raise click.UsageError(
+            "no token: pass --token or set SVC_TOKEN (`svc projects create NAME` prints one)"
+        )
+    if not url:
+        raise click.UsageError(
+            "no ingest address: pass --url, set SVC_INGEST_URL, or start `svc up` on this data directory"
+        )
+    sender = Sender(url, token, rate=rate, retry_for=retry_for)
+    with bar(console) as progress:
+        report = asyncio.run(sender.send(batches(events_of(files, progress, sender.report))))
+    if print_json:
+        click.echo(as_json(report))
+    else:
+        show(report, Console())
+    sys.exit(0 if report.clean else 1)

@@ -1,0 +1,204 @@
+"""`svc topics cat`: prints the records of any topic as JSON lines."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import click
+import msgspec
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
+from broker.client import calm, client_options, name_of
+from cli.console import kafka_told, need_kafka, settings_of
+from cli.workspace import Workspace
+from schemas import chunks, dead_letters, increments, payload
+from schemas.ids import hex64, issue_id
+from schemas.settings import KafkaSettings, MigrateSettings
+from schemas.times import iso, parse_iso
+from schemas.topics import MAX_RECORD_BYTES, Topic
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def start_ms(text: str, now: datetime) -> int:
+    """Unix milliseconds of an ISO time, or of an age such as `15m`, `2h`, `7d`. Raises ValueError."""
+    if text[-1:] in _UNITS and text[:-1].isdecimal():
+        return int((now - timedelta(**{_UNITS[text[-1]]: int(text[:-1])})).timestamp() * 1000)
+    return parse_iso(text)
+
+
+def lines(topic: Topic, record: ConsumerRecord[bytes, bytes]) -> Iterator[dict[str, Any]]:
+    """The JSON objects that one record stands for: a chunk has one an event.
+
+    Raises ValueError (msgspec's errors are) and BadPayload for a value that is not of the topic's form.
+    """
+    place = {"partition": record.partition, "offset": record.offset, "at": iso(record.timestamp)}
+    if topic is Topic.EVENTS:
+        for event in chunks.decode_chunk(record.value or b""):
+            yield place | _event(event)
+    elif topic is Topic.GROUPED:
+        yield from _grouped(place, chunks.decode_grouped(record.value or b""))
+    elif (
+        topic is Topic.DEAD_LETTERS and (put_back := dead_letters.put_back_before(record.headers)) is not None
+    ):
+        yield place | {"putBackBefore": put_back}
+    elif topic is Topic.DEAD_LETTERS:
+        letter, _ = dead_letters.from_headers(record.headers)
+        yield place | {"deadLetter": msgspec.to_builtins(letter), "bytes": len(record.value or b"")}
+    elif topic is Topic.SEEN:
+        yield place | {"key": _text(record.key), "bytes": len(record.value or b"")}
+    elif topic is Topic.ISSUE_DELTAS and record.value and increments.is_bundle(record.value):
+        yield from _increments(place, record.value)
+    else:
+        value = json.loads(record.value) if record.value else None
+        yield place | {"key": _text(record.key), "value": value}
+
+
+def _event(event: chunks.ChunkEvent) -> dict[str, Any]:
+    return {
+        "projectId": str(event.project),
+        "receivedAt": iso(event.received_ms),
+        "sdk": event.sdk,
+        "event": json.loads(payload.decompress(event.payload)),
+    }
+
+
+def _grouped(place: dict[str, Any], chunk: chunks.GroupedChunk) -> Iterator[dict[str, Any]]:
+    events = chunks.decode_chunk(chunk.chunk)
+    for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
+        event, grouping = events[position], chunk.groupings[group]
+        yield (
+            place
+            | {
+                "source": f"{chunk.partition}/{chunk.offset}",
+                "issueId": hex64(issue_id(event.project, grouping.fingerprint)),
+                "fingerprint": hex64(grouping.fingerprint),
+                "grouping": {"version": grouping.version, "rule": grouping.rule, "parts": grouping.parts},
+            }
+            | _event(event)
+        )
+
+
+def _increments(place: dict[str, Any], value: bytes) -> Iterator[dict[str, Any]]:
+    for source in increments.decode_bundle(value):
+        for one in source.increments:
+            yield place | {
+                "source": f"{source.partition}/{source.offset}",
+                "projectId": str(one.project),
+                "issueId": hex64(one.issue),
+                "fingerprint": hex64(one.fingerprint),
+                "events": one.events,
+            }
+
+
+def _text(key: bytes | None) -> str | None:
+    return None if key is None else key.decode("utf-8", "replace")
+
+
+def _of_project(line: dict[str, Any], project: str) -> bool:
+    value = line.get("value")
+    known = (
+        line.get("projectId")
+        or (value.get("projectId") if isinstance(value, dict) else None)
+        or line.get("key")
+    )
+    return known is not None and str(known).split("/")[0] == project
+
+
+async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, project: str | None) -> int:
+    """Print what the topic holds now; returns how many records were not of its form."""
+    consumer = AIOKafkaConsumer(
+        **client_options(settings),
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=MAX_RECORD_BYTES,
+    )
+    calm(consumer._client)
+    bad = 0
+    try:
+        await consumer.start()
+        name = name_of(settings, topic)
+        partitions = [
+            TopicPartition(name, p)
+            for p in sorted(consumer.partitions_for_topic(name) or await _ask(consumer, name))
+        ]
+        consumer.assign(partitions)
+        ends = await consumer.end_offsets(partitions)
+        await _seek(consumer, partitions, since)
+        while [p for p in partitions if await consumer.position(p) < ends[p]]:
+            for partition, records in (await consumer.getmany(timeout_ms=500)).items():
+                bad += sum(not _print(topic, r, project) for r in records if r.offset < ends[partition])
+    finally:
+        await consumer.stop()
+    return bad
+
+
+async def _ask(consumer: AIOKafkaConsumer, name: str) -> set[int]:
+    await consumer._client.add_topic(name)
+    found: set[int] | None = consumer.partitions_for_topic(name)
+    if not found:
+        raise click.ClickException(f"there is no topic {name}: run `svc migrate`")
+    return found
+
+
+async def _seek(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], since: int | None) -> None:
+    if since is None:
+        await consumer.seek_to_beginning(*partitions)
+        return
+    found = await consumer.offsets_for_times(dict.fromkeys(partitions, since))
+    for partition, place in found.items():
+        if place is None:
+            await consumer.seek_to_end(partition)
+        else:
+            consumer.seek(partition, place.offset)
+
+
+def _print(topic: Topic, record: ConsumerRecord[bytes, bytes], project: str | None) -> bool:
+    try:
+        for line in lines(topic, record):
+            if project is None or _of_project(line, project):
+                click.echo(json.dumps(line, ensure_ascii=False))
+    except (ValueError, payload.BadPayload, payload.MissingDictionary) as error:
+        click.echo(f"{record.topic}/{record.partition}/{record.offset}: {error}", err=True)
+        return False
+    return True
+
+
+@click.group()
+def topics() -> None:
+    """Look into the topics."""
+
+
+@topics.command()
+@click.argument("name", metavar="NAME", type=click.Choice([t.title for t in Topic]))
+@click.option(
+    "--from", "since", metavar="TIME", help="From this time on: ISO 8601, or an age such as 15m, 2h, 7d."
+)
+@click.option("--project", metavar="ID", help="Only records of the project with this id.")
+@click.pass_obj
+def cat(workspace: Workspace, name: str, since: str | None, project: str | None) -> None:
+    """Print a topic's records, up to its present end, as JSON lines.
+
+    NAME is the topic's name without the prefix: events, grouped, grouped-events, issue-deltas, issues, issue-activity, projects,
+    outcomes, dead-letters or seen.
+    """
+    settings = settings_of(workspace, MigrateSettings)
+    need_kafka(settings.kafka_bootstrap)
+    topic = next(t for t in Topic if t.title == name)
+    if project is not None and not project.isdecimal():
+        raise click.BadParameter(
+            "a project's id, a number (`svc projects list` shows it)", param_hint="--project"
+        )
+    try:
+        begin = None if since is None else start_ms(since, datetime.now(UTC))
+    except ValueError:
+        raise click.BadParameter(
+            "an ISO 8601 time with an offset, or an age such as 15m, 2h, 7d", param_hint="--from"
+        ) from None
+    with kafka_told(settings):
+        bad = asyncio.run(print_topic(settings, topic, begin, project))
+    if bad:
+        sys.exit(1)

@@ -1,0 +1,60 @@
+"""`svc writer`: grouped events, issues, activity and outcomes from Kafka into ClickHouse."""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+
+import click
+
+from broker import event_loop
+from broker.startup import MissingRights
+from cli.logs import configure
+from schemas.payload import look_in
+from schemas.settings import BadSetting, WriterSettings, load
+from storage.client import parse_url
+from storage.writer.process import run
+
+
+@click.command("writer")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Write what the processors decided into ClickHouse, each event once."""
+    try:
+        settings = checked(getattr(ctx.obj, "environ", os.environ))
+        look_in(settings.payload_dictionaries)
+    except BadSetting as error:
+        click.echo(f"svc: {error}", err=True)
+        sys.exit(2)
+    configure(settings.log_level)
+    for name in ("clickhouse_connect", "urllib3"):
+        # Each failed try is told once, by the part that waits, with the reason.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        event_loop.run(run(settings))
+    except OSError as error:
+        port = settings.writer_health_port
+        logging.getLogger(__name__).critical("can't listen on SVC_WRITER_HEALTH_PORT %d: %s", port, error)
+        sys.exit(1)
+    except MissingRights as error:
+        logging.getLogger(__name__).critical("the writer stops: %s", error)
+        sys.exit(1)
+    except Exception:
+        logging.getLogger(__name__).critical(
+            "the writer stops: its state is in Kafka, start it again", exc_info=True
+        )
+        sys.exit(1)
+
+
+def checked(environ: Mapping[str, str]) -> WriterSettings:
+    """The writer's settings with both servers named. Raises BadSetting."""
+    settings = load(WriterSettings, environ)
+    for name in ("kafka_bootstrap", "clickhouse_url"):
+        if not getattr(settings, name):
+            raise BadSetting(f"SVC_{name.upper()} is required")
+    parse_url(settings.clickhouse_url)
+    return settings
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,1 @@
+"""What people change: projects, rules and issues. Edits are pure functions; commands carry them."""

@@ -1,0 +1,148 @@
+"""Changes of issues on their way: commands to `issue-deltas`, and their effect read back from `issues`."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from broker.client import calm, client_options, name_of
+from schemas.idempotency import is_repeat
+from schemas.issues import Command, DeltaRecord, IssueRecord, decode_issue, encode_json
+from schemas.settings import KafkaSettings
+from schemas.topics import MAX_RECORD_BYTES, Topic
+
+log = logging.getLogger(__name__)
+
+_FETCH_WAIT_MS: Final = 100
+_POLL_MS: Final = 200
+
+
+class ChangesUnavailable(Exception):
+    """The change was not confirmed in time. It may still be made: the same command sent again makes it once."""
+
+
+class Commands:
+    """Sends commands. Each call connects by itself: people change issues, and a connection costs 30 ms."""
+
+    def __init__(self, settings: KafkaSettings, deadline_seconds: float = 2.0) -> None:
+        self._settings = settings
+        self._deadline = deadline_seconds
+        self._deltas = name_of(settings, Topic.ISSUE_DELTAS)
+        self._issues = name_of(settings, Topic.ISSUES)
+
+    async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
+        """Send commands, one an issue; by issue, its record once the command is in and nothing of it is under way.
+
+        Raises ChangesUnavailable after the deadline, and KeyReused where a key was used for another command of its issue.
+        """
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await self._applied({command.issue: command for command in commands})
+        except (TimeoutError, KafkaError, OSError) as error:
+            log.warning("%d changes were not confirmed: %r", len(commands), error)
+            raise ChangesUnavailable("the change was not confirmed in time") from error
+
+    async def send(self, commands: Sequence[Command]) -> None:
+        """Send commands without waiting for their effects; on return they are in the log. Raises ChangesUnavailable after the deadline."""
+        try:
+            async with asyncio.timeout(self._deadline), self._writing() as producer:
+                partitions = await producer.partitions_for(self._deltas)
+                sent = [
+                    await producer.send(
+                        self._deltas,
+                        encode_json(DeltaRecord(command=command)),
+                        partition=int(command.issue, 16) % len(partitions),
+                    )
+                    for command in commands
+                ]
+                await asyncio.gather(*sent)
+        except (TimeoutError, KafkaError, OSError) as error:
+            log.warning("%d changes were not sent: %r", len(commands), error)
+            raise ChangesUnavailable("the changes could not be sent in time") from error
+
+    async def _applied(self, commands: dict[str, Command]) -> dict[str, IssueRecord]:
+        async with self._reading() as consumer, self._writing() as producer:
+            partitions = consumer.partitions_for_topic(self._issues)
+            if not partitions:
+                raise ChangesUnavailable("the topics are missing: run `svc migrate`")
+            of = {issue: int(issue, 16) % len(partitions) for issue in commands}
+            places = [TopicPartition(self._issues, partition) for partition in set(of.values())]
+            consumer.assign(places)
+            for place, end in (await consumer.end_offsets(places)).items():
+                consumer.seek(place, end)
+            sent = [
+                await producer.send(
+                    self._deltas, encode_json(DeltaRecord(command=command)), partition=of[issue]
+                )
+                for issue, command in commands.items()
+            ]
+            await asyncio.gather(*sent)
+            return await _effects(consumer, commands)
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[AIOKafkaConsumer]:
+        consumer: AIOKafkaConsumer = AIOKafkaConsumer(
+            **client_options(self._settings),
+            enable_auto_commit=False,
+            auto_offset_reset="latest",
+            max_partition_fetch_bytes=MAX_RECORD_BYTES,
+            fetch_max_wait_ms=_FETCH_WAIT_MS,
+        )
+        calm(consumer._client)
+        try:
+            await consumer.start()
+            await consumer._client.add_topic(self._issues)
+            await consumer._client.force_metadata_update()
+            yield consumer
+        finally:
+            with suppress(KafkaError, OSError):
+                await consumer.stop()
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[AIOKafkaProducer]:
+        producer = AIOKafkaProducer(
+            **client_options(self._settings), acks="all", max_request_size=MAX_RECORD_BYTES
+        )
+        calm(producer.client)
+        try:
+            await producer.start()
+            yield producer
+        except BaseException:
+            # Its own `stop` would wait for the broker with what is not sent. A sender that never ran ends by its cancellation.
+            producer._closed = True
+            if producer._sender is not None:
+                with suppress(asyncio.CancelledError):
+                    await producer._sender.close()
+            await producer.client.close()
+            raise
+        await producer.stop()
+
+
+async def _effects(consumer: AIOKafkaConsumer, commands: dict[str, Command]) -> dict[str, IssueRecord]:
+    found: dict[str, IssueRecord] = {}
+    while len(found) < len(commands):
+        for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
+            for record in records:
+                issue = (record.key or b"").decode()
+                command = commands.get(issue)
+                if command is None or record.value is None:
+                    continue
+                state = decode_issue(record.value)
+                if is_done(state, command.id):
+                    found[issue] = state
+    return {issue: found[issue] for issue in commands}
+
+
+def is_done(state: IssueRecord, command: str) -> bool:
+    """Whether a command is in, and no other issue has yet to answer what it asked.
+
+    Raises KeyReused where another command is in under its key.
+    """
+    life = state.life
+    return is_repeat(command, life.commands) and not any(
+        asked.command == command for asked in life.pending.values()
+    )

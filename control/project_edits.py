@@ -1,0 +1,258 @@
+"""Edits of a project's record, as pure functions: the command and the dashboard make the same ones."""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from schemas.errors import Detail
+from schemas.idempotency import KEPT, is_repeat
+from schemas.ids import encode_token, new_project_id, uuid7
+from schemas.projects import (
+    DEFAULT_RATE_LIMIT,
+    DEFAULT_RETENTION_DAYS,
+    GroupingRule,
+    Project,
+    SavedView,
+    Token,
+)
+from schemas.times import iso
+
+MAX_NAME: Final = 100
+MAX_RATE_LIMIT: Final = 10_000_000
+MAX_RETENTION_DAYS: Final = 3650
+MAX_PATTERNS: Final = 50
+MAX_PATTERN: Final = 100
+MAX_TOKENS: Final = 100
+MAX_DISCARDED: Final = 1000
+MAX_VIEWS: Final = 50
+MAX_VIEW_NAME: Final = 60
+MAX_VIEW_QUERY: Final = 4000
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+
+RateLimit = Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, description="requests a minute and token")]
+Days = Annotated[int, Meta(ge=1, le=MAX_RETENTION_DAYS, description="days")]
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Pattern = Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN, description="`*` stands for anything")]
+Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=MAX_PATTERNS)]
+
+
+class BadChange(Exception):
+    """The change would break a rule; `details` names each field (as on the wire) and what it must be."""
+
+    def __init__(self, details: list[Detail]) -> None:
+        super().__init__("; ".join(f"{detail.field}: {detail.message}" for detail in details))
+        self.details = details
+
+
+class ProjectChanges(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Fields of a project that may be changed; what is left out stays as it is."""
+
+    name: Name | UnsetType = UNSET
+    rate_limit_per_minute: RateLimit | UnsetType = UNSET
+    retention_days: Days | UnsetType = UNSET
+    payload_retention_days: Days | UnsetType | None = UNSET
+    lenient_sdks: Patterns | UnsetType = UNSET
+
+
+def create(
+    name: str,
+    *,
+    rate_limit: int | None = None,
+    retention_days: int | None = None,
+    lenient_sdks: Iterable[str] = (),
+    now_ms: int,
+    made_for: str = "",
+) -> Project:
+    """A new project with one token. Raises BadChange. `made_for` names the request, where it may be asked again."""
+    token = _token(now_ms, made_for)
+    fresh = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(token,))
+    changes = ProjectChanges(
+        name=name,
+        rate_limit_per_minute=DEFAULT_RATE_LIMIT if rate_limit is None else rate_limit,
+        retention_days=DEFAULT_RETENTION_DAYS if retention_days is None else retention_days,
+        lenient_sdks=tuple(lenient_sdks),
+    )
+    return update(fresh, changes)
+
+
+def update(project: Project, changes: ProjectChanges) -> Project:
+    """The project with these changes. Raises BadChange, naming every field that is wrong."""
+    given = {field: getattr(changes, field) for field in changes.__struct_fields__}
+    given = {field: value for field, value in given.items() if value is not UNSET}
+    if "name" in given:
+        given["name"] = given["name"].strip()
+    changed = msgspec.structs.replace(project, **given)
+    details = _violations(changed)
+    if details:
+        raise BadChange(details)
+    return changed
+
+
+def once(project: Project, request: str, change: Callable[[Project], Project]) -> Project:
+    """The project with a change that is made once under its key; `request` names it, and is empty without a key.
+
+    Raises KeyReused where the key was used for another request, and what `change` raises.
+    """
+    if is_repeat(request, _requests(project)):
+        return project
+    changed = change(project)
+    if not request:
+        return changed
+    return msgspec.structs.replace(changed, requests=(*changed.requests, request)[-KEPT:])
+
+
+def made_before(projects: Iterable[Project], project: Project) -> Project | None:
+    """The project that the request for a new one has made already, if it has. Raises KeyReused."""
+    asked = {token.made_for for token in project.tokens} - {""}
+    return next(
+        (known for known in projects for request in asked if is_repeat(request, _requests(known))), None
+    )
+
+
+def add_token(project: Project, now_ms: int, made_for: str = "") -> tuple[Project, Token]:
+    """The project with one more token, and that token; the same token for the same request.
+
+    Raises BadChange when it has too many, and KeyReused.
+    """
+    if is_repeat(made_for, _requests(project)):
+        return project, next(known for known in project.tokens if known.made_for == made_for)
+    if len(project.tokens) >= MAX_TOKENS:
+        raise BadChange([Detail("tokens", f"at most {MAX_TOKENS} tokens per project")])
+    token = _token(now_ms, made_for)
+    return msgspec.structs.replace(project, tokens=(*project.tokens, token)), token
+
+
+def revoke_token(project: Project, token: str, now_ms: int) -> Project:
+    """The project with this token refused from now on; revoking twice keeps the first time. Raises BadChange when it has no such token."""
+    if all(known.token != token for known in project.tokens):
+        raise BadChange([Detail("token", "the project has no such token")])
+    tokens = tuple(
+        msgspec.structs.replace(known, revoked_at=iso(now_ms))
+        if known.token == token and known.revoked_at is None
+        else known
+        for known in project.tokens
+    )
+    return msgspec.structs.replace(project, tokens=tokens)
+
+
+def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
+    """The project with these grouping rules in place of its own; what may be saved is the caller's to check (`grouping.rule_checks`)."""
+    return msgspec.structs.replace(project, grouping_rules=tuple(rules))
+
+
+def discard(project: Project, fingerprints: Iterable[str]) -> Project:
+    """The project with these fingerprints' new events dropped. Raises BadChange when there are too many."""
+    discarded = tuple(dict.fromkeys((*project.discarded, *fingerprints)))
+    if len(discarded) > MAX_DISCARDED:
+        raise BadChange(
+            [Detail("discarded", f"at most {MAX_DISCARDED} fingerprints per project: use a rule")]
+        )
+    return msgspec.structs.replace(project, discarded=discarded)
+
+
+def keep(project: Project, fingerprints: Iterable[str]) -> Project:
+    """The project with these fingerprints' new events stored again."""
+    kept = set(fingerprints)
+    return msgspec.structs.replace(
+        project, discarded=tuple(one for one in project.discarded if one not in kept)
+    )
+
+
+def view_id(request: str) -> str:
+    """The id of a view that is made for a request: the same for the same request, any for one without a key."""
+    return hashlib.sha256(request.encode()).hexdigest()[:16] if request else secrets.token_hex(8)
+
+
+class ViewChanges(Struct, frozen=True):
+    """Fields of a saved view; what is left out (None) stays as it is."""
+
+    name: str | None = None
+    query: str | None = None
+    sort: str | None = None
+    range: str | None = None
+
+
+def add_view(project: Project, view: str, given: ViewChanges) -> Project:
+    """The project with one more saved view under this id. Raises BadChange; that the query parses is the caller's to check."""
+    if len(project.saved_views) >= MAX_VIEWS:
+        raise BadChange([Detail("name", f"at most {MAX_VIEWS} saved views per project")])
+    made = _changed_view(SavedView(view, "", ""), given)
+    return _with_views(project, (*project.saved_views, made), made)
+
+
+def change_view(project: Project, view: str, changes: ViewChanges) -> Project:
+    """The project with a view that is called, or asks for, something else; as it is where it has no such view. Raises BadChange."""
+    old = next((known for known in project.saved_views if known.id == view), None)
+    if old is None:
+        return project
+    changed = _changed_view(old, changes)
+    views = tuple(changed if known.id == view else known for known in project.saved_views)
+    return _with_views(project, views, changed)
+
+
+def _changed_view(view: SavedView, changes: ViewChanges) -> SavedView:
+    given = {name: getattr(changes, name) for name in ViewChanges.__struct_fields__}
+    return msgspec.structs.replace(
+        view, **{name: value.strip() for name, value in given.items() if value is not None}
+    )
+
+
+def remove_view(project: Project, view: str) -> Project:
+    """The project without a view."""
+    return msgspec.structs.replace(
+        project, saved_views=tuple(known for known in project.saved_views if known.id != view)
+    )
+
+
+def _with_views(project: Project, views: tuple[SavedView, ...], new: SavedView) -> Project:
+    details = []
+    if not 1 <= len(new.name) <= MAX_VIEW_NAME or _UNPRINTABLE.search(new.name):
+        details.append(Detail("name", f"1 to {MAX_VIEW_NAME} characters, no control characters"))
+    if any(known.name == new.name and known.id != new.id for known in views):
+        details.append(Detail("name", "another view has this name"))
+    if len(new.query) > MAX_VIEW_QUERY:
+        details.append(Detail("query", f"at most {MAX_VIEW_QUERY} characters"))
+    if details:
+        raise BadChange(details)
+    return msgspec.structs.replace(project, saved_views=views)
+
+
+def _requests(project: Project) -> Iterator[str]:
+    """Every request under a key that is remembered: a token remembers its own for good."""
+    yield from project.requests
+    yield from (token.made_for for token in project.tokens if token.made_for)
+
+
+def _token(now_ms: int, made_for: str) -> Token:
+    return Token(token=encode_token(uuid7(now_ms)), created_at=iso(now_ms), made_for=made_for)
+
+
+def _violations(project: Project) -> list[Detail]:
+    details = []
+    if not project.name:
+        details.append(Detail("name", "must not be empty"))
+    if len(project.name) > MAX_NAME:
+        details.append(Detail("name", f"at most {MAX_NAME} characters"))
+    if _UNPRINTABLE.search(project.name):
+        details.append(Detail("name", "must not hold control characters"))
+    details += _between("rateLimitPerMinute", project.rate_limit_per_minute, MAX_RATE_LIMIT)
+    details += _between("retentionDays", project.retention_days, MAX_RETENTION_DAYS)
+    if project.payload_retention_days is not None:
+        details += _between("payloadRetentionDays", project.payload_retention_days, project.retention_days)
+    if len(project.lenient_sdks) > MAX_PATTERNS:
+        details.append(Detail("lenientSdks", f"at most {MAX_PATTERNS} patterns"))
+    for position, pattern in enumerate(project.lenient_sdks):
+        if not 1 <= len(pattern) <= MAX_PATTERN or _UNPRINTABLE.search(pattern):
+            details.append(
+                Detail(f"lenientSdks[{position}]", f"1 to {MAX_PATTERN} characters, no control characters")
+            )
+    return details
+
+
+def _between(field: str, value: int, most: int) -> list[Detail]:
+    return [] if 1 <= value <= most else [Detail(field, f"must be between 1 and {most}")]

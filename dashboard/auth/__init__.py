@@ -1,0 +1,1 @@
+"""Signing in: password, session and throttle."""

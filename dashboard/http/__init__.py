@@ -1,0 +1,1 @@
+"""HTTP below the API and the pages: server, inputs, errors, headers, health."""

@@ -1,0 +1,110 @@
+"""What the dashboard refuses, and with what: every error of its own and of the parts below becomes one `Refused`."""
+
+from aiohttp import web
+
+from control.issue_changes import ChangeRefused
+from control.issue_commands import ChangesUnavailable
+from control.project_edits import BadChange
+from control.project_store import ProjectsUnavailable
+from schemas.errors import Detail, WireError
+from schemas.idempotency import KeyReused
+from storage.reader.errors import BadQuery, DamagedPayload, NotFound, QueryTooExpensive, StorageUnavailable
+
+RETRY_AFTER_SECONDS = 2
+
+
+class Refused(Exception):
+    """An answer that is an error: which one, what is wrong in the request, and headers that go with it."""
+
+    def __init__(
+        self,
+        error: WireError,
+        details: list[Detail] | None = None,
+        headers: dict[str, str] | None = None,
+        sentence: str = "",
+    ) -> None:
+        super().__init__(sentence or error.sentence)
+        self.error = error
+        self.details = details
+        self.headers = headers or {}
+        self.sentence = sentence or error.sentence
+
+
+def not_found(sentence: str) -> Refused:
+    """There is nothing of this name."""
+    return Refused(WireError.NOT_FOUND, sentence=sentence)
+
+
+def invalid(field: str, message: str) -> Refused:
+    """One field of the request is wrong."""
+    return Refused(WireError.VALIDATION_FAILED, [Detail(field, message)])
+
+
+def unavailable(sentence: str) -> Refused:
+    """A part below doesn't answer; the same request may work soon."""
+    return Refused(
+        WireError.UNAVAILABLE, headers={"Retry-After": str(RETRY_AFTER_SECONDS)}, sentence=sentence
+    )
+
+
+def rate_limited(wait_seconds: float) -> Refused:
+    """Too many wrong passwords."""
+    seconds = max(1, int(-(-wait_seconds // 1)))
+    return Refused(
+        WireError.RATE_LIMITED,
+        headers={"Retry-After": str(seconds)},
+        sentence=f"too many wrong passwords: try again in {seconds} s",
+    )
+
+
+_BY_STATUS = {
+    403: WireError.FORBIDDEN,
+    404: WireError.NOT_FOUND,
+    405: WireError.METHOD_NOT_ALLOWED,
+    413: WireError.PAYLOAD_TOO_LARGE,
+}
+
+
+def refusal_of(error: Exception) -> Refused | None:
+    """The answer that a declared error means; None for a fault of our own."""
+    refused = None
+    match error:
+        case Refused():
+            refused = error
+        case web.HTTPException():
+            refused = _of_http(error)
+        case BadChange():
+            refused = Refused(WireError.VALIDATION_FAILED, error.details)
+        case ProjectsUnavailable():
+            refused = unavailable("projects can't be read or written at the moment: Kafka doesn't answer")
+        case ChangesUnavailable():
+            refused = unavailable("the change was not confirmed in time: processors or Kafka don't answer")
+        case ChangeRefused():
+            refused = Refused(WireError.CONFLICT, sentence=str(error))
+        case KeyReused():
+            refused = Refused(WireError.CONFLICT, [Detail("Idempotency-Key", "was used for another request")])
+        case BadQuery():
+            refused = invalid(error.field, error.message)
+        case QueryTooExpensive():
+            refused = invalid("query", f"reads too much: {error}")
+        case DamagedPayload():
+            refused = _damaged(error)
+        case NotFound():
+            refused = not_found(str(error))
+        case StorageUnavailable():
+            refused = unavailable(f"events can't be read at the moment: {error}")
+    return refused
+
+
+def _damaged(error: DamagedPayload) -> Refused:
+    """Its neighbours go with it: whoever walks through the events gets past the damaged one."""
+    found = error.detail
+    beside = {"previousEventId": found.previous_event_id, "nextEventId": found.next_event_id}
+    details = [Detail(field, event) for field, event in beside.items() if event is not None]
+    return Refused(WireError.DAMAGED, details or None, sentence=str(error))
+
+
+def _of_http(error: web.HTTPException) -> Refused:
+    other = WireError.VALIDATION_FAILED if error.status < 500 else WireError.INTERNAL
+    headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+    return Refused(_BY_STATUS.get(error.status, other), headers=headers)

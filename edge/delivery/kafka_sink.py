@@ -1,0 +1,289 @@
+"""The sink that writes to Kafka: an idempotent producer behind a circuit breaker.
+
+An aiokafka producer that met an outage can't be trusted again: batches that expired or were refused leave it out of sequence
+for ever. So the first send that fails or takes longer than the deadline drops the whole producer, sends are refused at once,
+and a probe makes new producers until one starts and every partition has a leader (measurements: docs/decisions/edge-delivery.md).
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from aiokafka.errors import KafkaError
+from msgspec import Struct
+from msgspec.structs import replace
+
+from broker.client import name_of
+from broker.diagnosis import Unreachable, why_unreachable
+from broker.producer import Producer
+from broker.send_errors import Kind, kind_of
+from edge.delivery.sink import TooLarge, Unavailable
+from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER
+from schemas.settings import KafkaSettings
+from schemas.topics import MAX_RECORD_BYTES, Topic
+
+log = logging.getLogger(__name__)
+
+_CONNECT_SECONDS: Final = 5.0
+_FIRST_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+_LONGEST_FRUITLESS_PAUSE_SECONDS: Final = 5.0
+"""Before a new producer where those before it started and had nothing acknowledged, as without the right to write."""
+_EXPLAIN_EVERY: Final = 20
+_LIMIT_SECONDS: Final = 300.0
+"""How long a size that the broker refused isn't tried again: each try costs the producer, and the limit may have been raised."""
+_CLIENT_LIMIT: Final = MAX_RECORD_BYTES - 1024
+"""What our own client refuses before it is sent, less what stands around a value in a batch."""
+_TOPICS: Final = (Topic.EVENTS, Topic.OUTCOMES)
+_HEADERS: Final = {Topic.EVENTS: [(FORMAT_HEADER, EVENTS_FORMAT)]}
+
+
+class Failure(Struct, frozen=True):
+    """Why nothing is acknowledged: the last error, and since when, in Unix seconds."""
+
+    error: str
+    detail: str
+    kind: Kind
+    since: float
+
+
+class KafkaSink:
+    """Sends to Kafka with acks=all; every send ends within `deadline` seconds.
+
+    `ended` hears of a fault that ended the probe: without one nothing is sent any more.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        deadline: float,
+        ended: Callable[[BaseException], None] | None = None,
+        new_producer: Callable[[KafkaSettings], Producer] = Producer,
+        now: Callable[[], float] = time.time,
+        explain: Callable[[KafkaSettings], Unreachable | None] = why_unreachable,
+    ) -> None:
+        self._settings = settings
+        self._deadline = deadline
+        self._ended = ended
+        self._new_producer = new_producer
+        self._now = now
+        self._why_unreachable = explain
+        self._names = {topic: name_of(settings, topic) for topic in _TOPICS}
+        self._producer: Producer | None = None
+        self._waiting: set[asyncio.Timeout] = set()
+        self._probe: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self._refused: dict[Topic, tuple[int, float]] = {}
+        self._fruitless = 0
+        self._acknowledged_at = now()
+        self.connected = asyncio.Event()
+        self.failures: dict[Topic, Failure] = {}
+        self.errors: Counter[str] = Counter()
+        self.partitions = 0
+        self.drops = 0
+        self.tried = False
+        self.has_delivered = False
+
+    @property
+    def up(self) -> bool:
+        """Whether there is a producer that works as far as is known."""
+        return self._producer is not None
+
+    @property
+    def silent_seconds(self) -> float:
+        """Since events were last acknowledged, or since the start."""
+        return max(0.0, self._now() - self._acknowledged_at)
+
+    async def start(self) -> None:
+        """Begin to connect; `up` says when it has."""
+        self._begin()
+
+    async def send(
+        self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
+    ) -> None:
+        """Return when all in-sync replicas have the record. Raises Unavailable or TooLarge, whatever the cause."""
+        producer = self._producer
+        if producer is None:
+            raise Unavailable("Kafka is unavailable")
+        if len(value) >= self._refused_bytes(topic):
+            raise TooLarge(f"{len(value)} bytes are known to be too many")
+        try:
+            await self._acknowledged(producer, topic, value, partition, key)
+        except Exception as error:  # an accepted event goes to the spool, whatever a client of Kafka raises
+            if kind_of(error) is Kind.TOO_LARGE:
+                self._learn_limit(producer, topic, len(value))
+                raise TooLarge(str(error)) from error
+            self._failed(producer, topic, error)
+            raise Unavailable(type(error).__name__) from error
+        self._succeeded(topic)
+
+    async def stop(self) -> None:
+        """Flush for up to one deadline and close."""
+        if self._probe:
+            self._probe.cancel()
+            await asyncio.wait([self._probe])
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.flush(self._deadline)
+            await producer.abandon()
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    async def _acknowledged(
+        self, producer: Producer, topic: Topic, value: bytes, partition: int | None, key: bytes | None
+    ) -> None:
+        timeout = asyncio.timeout(self._deadline)
+        try:
+            async with timeout:
+                self._waiting.add(timeout)
+                name, headers = self._names[topic], _HEADERS.get(topic)
+                await (await producer.add(name, value, key, partition, headers))
+        finally:
+            # Before the error is handled: a timeout that has ended can't be rescheduled.
+            self._waiting.discard(timeout)
+
+    def _succeeded(self, topic: Topic) -> None:
+        self._recovered(topic)
+        if topic is Topic.EVENTS:
+            self._acknowledged_at = self._now()
+            self._fruitless = 0
+            self.has_delivered = True
+
+    def _recovered(self, topic: Topic) -> None:
+        failure = self.failures.pop(topic, None)
+        if failure is not None:
+            seconds = self._now() - failure.since
+            log.warning("Kafka can be written to again: %s, after %.1f s", topic.title, seconds)
+
+    def _failed(self, producer: Producer, topic: Topic, error: Exception) -> None:
+        if self._producer is not producer:
+            # One of those that were in flight when the producer was dropped: what counts is the first error.
+            return
+        self._note(topic, error)
+        if topic is not Topic.EVENTS and kind_of(error) is Kind.DENIED:
+            # Another topic's missing right must not hold up events.
+            return
+        self._fruitless += 1
+        self._drop(producer)
+
+    def _note(self, topic: Topic, error: Exception) -> None:
+        name, kind = type(error).__name__, kind_of(error)
+        detail = _sentence(error)
+        before = self.failures.get(topic)
+        self.errors[name] += 1
+        if before is not None and before.error == name:
+            # What was found out about it stays.
+            return
+        self.failures[topic] = Failure(name, detail, kind, before.since if before else self._now())
+        if before is None or before.error != name:
+            level = logging.ERROR if kind is Kind.DENIED else logging.WARNING
+            log.log(
+                level, "Kafka takes nothing for %s: what is accepted is spooled (%s)", topic.title, detail
+            )
+
+    def _learn_limit(self, producer: Producer, topic: Topic, size: int) -> None:
+        if size < self._refused_bytes(topic):
+            log.warning("Kafka refuses a record of %d bytes for %s as too large", size, topic.title)
+            self._refused[topic] = size, self._now()
+        if self._producer is producer:
+            # A refused batch has used up a sequence number: the next one would be out of sequence.
+            self._drop(producer)
+
+    def _refused_bytes(self, topic: Topic) -> int:
+        """The least size that is known to be too large."""
+        size, at = self._refused.get(topic, (_CLIENT_LIMIT, 0.0))
+        return size if 0 <= self._now() - at < _LIMIT_SECONDS else _CLIENT_LIMIT
+
+    def _drop(self, producer: Producer) -> None:
+        self._producer = None
+        self.connected.clear()
+        self.drops += 1
+        now = asyncio.get_running_loop().time()
+        for timeout in self._waiting:
+            if timeout.when() is not None and not timeout.expired():
+                timeout.reschedule(now)
+        closing = asyncio.create_task(producer.abandon())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._probe = asyncio.create_task(self._connect(self._fruitless))
+        self._probe.add_done_callback(self._probed)
+
+    def _probed(self, probe: asyncio.Task[None]) -> None:
+        fault = None if probe.cancelled() else probe.exception()
+        if fault is None:
+            return
+        if self._ended is None:
+            log.critical("Kafka is not tried again", exc_info=fault)
+        else:
+            self._ended(fault)
+
+    async def _connect(self, fruitless: int) -> None:
+        await asyncio.sleep(pause_after(fruitless))
+        pause = _FIRST_PAUSE_SECONDS
+        explaining = None
+        try:
+            for attempt in count():
+                if await self._try_to_connect():
+                    return
+                if attempt % _EXPLAIN_EVERY == 0 and (explaining is None or explaining.done()):
+                    explaining = asyncio.create_task(self._explain())
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+        finally:
+            if explaining is not None:
+                explaining.cancel()
+
+    async def _explain(self) -> None:
+        """Find out beside the probe why nothing can be reached: the client says the same of a port, TLS and credentials."""
+        reason = await asyncio.to_thread(self._why_unreachable, self._settings)
+        failure = self.failures.get(Topic.EVENTS)
+        if reason is None or failure is None:
+            return
+        kind = Kind.DENIED if reason.denied else failure.kind
+        self.failures[Topic.EVENTS] = replace(failure, detail=f"{failure.error}: {reason}", kind=kind)
+
+    async def _try_to_connect(self) -> bool:
+        producer = None
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                # Reads the file of the CA, which may be gone for a moment.
+                producer = self._new_producer(self._settings)
+                await producer.start()
+                self.partitions = await producer.led_partitions(self._names)
+        except BaseException as error:
+            if producer is not None:
+                await producer.abandon()
+            if not isinstance(error, (TimeoutError, KafkaError, OSError)):
+                raise
+            self._note(Topic.EVENTS, error)
+            self.tried = True
+            return False
+        self._producer = producer
+        self.connected.set()
+        self.tried = True
+        if not self._fruitless:
+            # No send failed since the last acknowledgement, so nothing need wait whose acknowledgement would tell.
+            self._recovered(Topic.EVENTS)
+        return True
+
+
+def pause_after(fruitless: int) -> float:
+    """Seconds before the next producer, after so many in a row that started and then had nothing acknowledged."""
+    if fruitless < 2:
+        return 0.0
+    return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(fruitless, 30), _LONGEST_FRUITLESS_PAUSE_SECONDS)
+
+
+def _sentence(error: Exception) -> str:
+    """What an error says, with its class."""
+    name, text = type(error).__name__, str(error)
+    if isinstance(error, TimeoutError):
+        return f"{name}: no answer in time"
+    return text if name in text else f"{name}: {text}" if text else name

@@ -1,0 +1,121 @@
+"""Counts of what the edge refused, as records on the topic `outcomes` (contract, section 2, point 14).
+
+Accepted events are not counted here: each stands in the topic `events`, and the grouper counts them there, exactly
+(docs/decisions/edge-outcomes.md).
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from edge.delivery.sink import Sink, Unavailable
+from edge.metrics import Distinct
+from schemas.ids import uuid7
+from schemas.issues import Outcome, encode_json
+from schemas.times import iso
+from schemas.topics import Topic
+
+log = logging.getLogger(__name__)
+
+Refusal = Literal["invalid", "tooLarge", "rateLimited"]
+
+_FLUSH_SECONDS: Final = 5.0
+_MINUTE_MS: Final = 60_000
+_MOST_UNSENT: Final = 20_000
+_UNFIT: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What msgspec raises where a value can't be written as JSON, or bytes aren't what was written."""
+_decode_saved: Final = msgspec.json.Decoder(list[Outcome]).decode
+
+
+class Outcomes:
+    """Gathers counts by minute and sends them every few seconds; what can't be sent is kept, at the end in a file."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        saved: Path,
+        now: Callable[[], float] = time.time,
+        flush_seconds: float = _FLUSH_SECONDS,
+    ) -> None:
+        self._sink = sink
+        self._saved = saved
+        self._now = now
+        self._flush_seconds = flush_seconds
+        self._counts: Counter[tuple[str, int, str, Refusal, str]] = Counter()
+        self._unsent: list[Outcome] = []
+        self._source = str(uuid7())
+        self._sequence = 0
+        self._sdk = Distinct()
+
+    def count(self, project: str, sdk: str, outcome: Refusal, reason: str, events: int = 1) -> None:
+        """Note events, or a request that was refused as a whole."""
+        minute = int(self._now() * 1000) // _MINUTE_MS
+        self._counts[project, minute, self._sdk(sdk), outcome, reason] += events
+
+    async def run(self) -> None:
+        """Send every few seconds until cancelled."""
+        self.load()
+        while True:
+            await asyncio.sleep(self._flush_seconds)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Send what has gathered; what Kafka doesn't take stays for the next time."""
+        counts, self._counts = self._counts, Counter()
+        for (project, minute, sdk, outcome, reason), count in counts.items():
+            self._sequence += 1
+            self._unsent.append(
+                Outcome(
+                    project_id=project,
+                    minute=iso(minute * _MINUTE_MS),
+                    sdk=sdk,
+                    outcome=outcome,
+                    reason=reason,
+                    count=count,
+                    source=self._source,
+                    sequence=self._sequence,
+                )
+            )
+        if len(self._unsent) > _MOST_UNSENT:
+            log.warning("%d outcome records are given up", len(self._unsent) - _MOST_UNSENT)
+            del self._unsent[: len(self._unsent) - _MOST_UNSENT]
+        try:
+            while self._sink.up and self._unsent:
+                record = self._unsent[0]
+                value = _encoded(record)
+                if value is not None:
+                    await self._sink.send(Topic.OUTCOMES, value, key=record.project_id.encode())
+                self._unsent.pop(0)
+        except Unavailable:
+            log.debug("%d outcome records wait", len(self._unsent))
+
+    async def stop(self) -> None:
+        """Send what is left, or keep it in the file for the next start."""
+        await self.flush()
+        kept = [value for record in self._unsent if (value := _encoded(record)) is not None]
+        if kept:
+            self._saved.write_bytes(b"[" + b",".join(kept) + b"]")
+
+    def load(self) -> None:
+        """Take over what the last process could not send."""
+        if self._saved.exists():
+            try:
+                self._unsent.extend(_decode_saved(self._saved.read_bytes()))
+            except (*_UNFIT, OSError) as error:
+                log.warning("%s is damaged and passed over: %s", self._saved, error)
+            self._saved.unlink()
+
+
+def _encoded(record: Outcome) -> bytes | None:
+    """The record's JSON; None, and a word in the log, where it has none: one count must not cost all the others."""
+    try:
+        return encode_json(record)
+    except _UNFIT as error:
+        log.warning("an outcome record can't be written and is given up: %s", error)
+        return None

@@ -1,0 +1,1 @@
+"""The HTTP surface of the edge: server, endpoints, headers, bodies, answers."""

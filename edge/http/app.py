@@ -1,0 +1,115 @@
+"""The edge's HTTP surface: every path and method, and what any request ends in."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from edge.http import answers
+from edge.http.body import SlowBody
+from edge.http.endpoints import Ingest
+from edge.http.errors import Fault
+from edge.http.openapi import document
+from edge.http.server import EdgeServer
+from edge.metrics import Metrics
+from schemas.errors import WireError
+from schemas.health import Health
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+SINGLE_PATH: Final = "/v1/events"
+BATCH_PATH: Final = "/v1/events:batch"
+OPENAPI_PATH: Final = "/v1/openapi.json"
+_UNKNOWN: Final = "unknown"
+
+
+class App:
+    """Dispatches by path and method, counts and times, and turns every end into a declared answer.
+
+    A handler of aiohttp's low-level server: the few fixed paths need no router, and without one a request costs a tenth less.
+    """
+
+    def __init__(self, ingest: Ingest, health: Health, metrics: Metrics) -> None:
+        self._health = health
+        self._metrics = metrics
+        self._openapi = document()
+        self._routes: Final[dict[str, dict[str, Handler]]] = {
+            SINGLE_PATH: {"POST": ingest.single, "OPTIONS": self._preflight},
+            BATCH_PATH: {"POST": ingest.batch, "OPTIONS": self._preflight},
+            OPENAPI_PATH: {"GET": self._describe},
+            "/healthz": {"GET": self._alive},
+            "/readyz": {"GET": self._ready},
+            "/metrics": {"GET": self._measure},
+        }
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The answer to any request."""
+        started = time.perf_counter()
+        path, routes = self._resolve(request)
+        self._metrics.in_flight.inc()
+        try:
+            response = await self._answer(request, routes)
+        finally:
+            self._metrics.in_flight.dec()
+        self._metrics.answered(path, response.status, time.perf_counter() - started)
+        return response
+
+    async def _answer(
+        self, request: web.BaseRequest, routes: dict[str, Handler] | None
+    ) -> web.StreamResponse:
+        if routes is None:
+            return answers.fault(Fault(WireError.NOT_FOUND, "path"))
+        handler = routes.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            return answers.wrong_method(_allowed(routes))
+        try:
+            return await handler(request)
+        except Fault as fault:
+            return answers.fault(fault)
+        except SlowBody:
+            # Nobody waits for an answer, or nobody should: to a client a closed connection says "try again".
+            if request.transport is not None:
+                request.transport.abort()
+            return answers.fault(Fault(WireError.UNAVAILABLE, "slow body"))
+        except Exception:
+            log.exception("a fault of the edge at %s", request.path)
+            return answers.fault(Fault(WireError.INTERNAL, "fault"))
+
+    def _resolve(self, request: web.BaseRequest) -> tuple[str, dict[str, Handler] | None]:
+        # The target as sent is nearly always a path of ours; only others are worth decoding.
+        path = request._message.path
+        routes = self._routes.get(path)
+        if routes is None:
+            path = request.path.rstrip("/")
+            routes = self._routes.get(path)
+        return (path if routes else _UNKNOWN), routes
+
+    async def _preflight(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+        return answers.preflight()
+
+    async def _describe(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+        return answers.document(self._openapi)
+
+    async def _alive(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+        return answers.document(b'{"alive":true}')
+
+    async def _ready(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+        readiness = self._health.readiness()
+        return answers.document(msgspec.json.encode(readiness), status=200 if readiness.ready else 503)
+
+    async def _measure(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+        return answers.document(self._metrics.page(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+def build_app(ingest: Ingest, health: Health, metrics: Metrics) -> EdgeServer:
+    """The server that a runner of aiohttp serves (`web.ServerRunner`)."""
+    return EdgeServer(App(ingest, health, metrics).handle, metrics.malformed)
+
+
+def _allowed(routes: dict[str, Handler]) -> str:
+    return ", ".join(sorted(routes | ({"HEAD": None} if "GET" in routes else {})))

@@ -1,0 +1,169 @@
+"""The two endpoints that take events (protocol, section 4), each check in the order of the contract, section 2, point 1."""
+
+import asyncio
+from typing import Final
+
+from aiohttp import web
+from msgspec import Struct
+
+from edge.delivery.outcomes import Outcomes, Refusal
+from edge.delivery.produce import Intake
+from edge.http import answers
+from edge.http.auth import authenticate
+from edge.http.body import BodyReader, SlowBody, inflate, inflate_small, is_small
+from edge.http.errors import Fault
+from edge.http.headers import Head, named_sdk, read_headers
+from edge.limits.body_budget import HeldBytes, Holding
+from edge.limits.rate_limit import RateLimiter
+from edge.limits.refusal_throttle import Pace
+from edge.limits.scheduler import LARGE, SMALL, Turn, Turns
+from edge.metrics import Metrics
+from edge.project_snapshot import ProjectDirectory
+from edge.validation.scheduling import admit_batch, admit_single
+from edge.validation.validate import LENIENT, STRICT, Refused, Rules
+from schemas.errors import Detail, WireError
+from schemas.limits import Limit
+from schemas.projects import Project
+
+_OUTCOMES: Final[dict[WireError, Refusal]] = {
+    WireError.VALIDATION_FAILED: "invalid",
+    WireError.PAYLOAD_TOO_LARGE: "tooLarge",
+    WireError.RATE_LIMITED: "rateLimited",
+}
+_LIMIT_REASONS: Final = {limit.sentence: limit.title for limit in Limit}
+
+
+class Ingest(Struct, frozen=True):
+    """The parts that an endpoint needs."""
+
+    projects: ProjectDirectory
+    limiter: RateLimiter
+    intake: Intake
+    metrics: Metrics
+    outcomes: Outcomes
+    bodies: BodyReader
+    held: HeldBytes
+    pace: Pace
+    turns: Turns
+
+    async def single(self, request: web.BaseRequest) -> web.Response:
+        """POST /v1/events. Raises Fault or SlowBody."""
+        token, project = await self._authenticate(request)
+        try:
+            head = await self._check(request, token, project)
+            with self.held.of(token) as held:
+                body = await self._receive(request, project, head, held)
+                with self.turns.turn(token) as turn:
+                    body = await self._decoded(body, head, turn)
+                    try:
+                        event = await admit_single(body, _rules(project, head.sdk), turn)
+                    except Refused as refused:
+                        raise _invalid(refused) from None
+                    chunks = self.intake.put(project, head.sdk, (event,))
+                await self.intake.safe(chunks)
+        except Fault as fault:
+            self._count_refusal(project, request, fault)
+            await self._slow_down(request, token, fault)
+            raise
+        self.metrics.count(project.id, head.sdk, "accepted", "")
+        return answers.accepted()
+
+    async def batch(self, request: web.BaseRequest) -> web.Response:
+        """POST /v1/events:batch. Raises Fault or SlowBody."""
+        token, project = await self._authenticate(request)
+        try:
+            head = await self._check(request, token, project)
+            with self.held.of(token) as held:
+                body = await self._receive(request, project, head, held)
+                with self.turns.turn(token) as turn:
+                    body = await self._decoded(body, head, turn)
+                    try:
+                        events, rejected = await admit_batch(body, _rules(project, head.sdk), turn)
+                    except Refused as refused:
+                        raise _invalid(refused) from None
+                    accepted = len(events)
+                    chunks = self.intake.put(project, head.sdk, events)
+                # What waits for Kafka shouldn't hold its text: the next body takes the place, which is still in the cache.
+                del body, events
+                await self.intake.safe(chunks)
+        except Fault as fault:
+            self._count_refusal(project, request, fault)
+            await self._slow_down(request, token, fault)
+            raise
+        if accepted:
+            self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
+        for event in rejected:
+            self._count(project.id, head.sdk, "invalid", _reason(event.details))
+        return answers.batch(accepted, rejected)
+
+    async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
+        try:
+            return authenticate(request.headers.get("Authorization"), self.projects)
+        except Fault as fault:
+            outcome = "unauthorized" if fault.error is WireError.UNAUTHORIZED else "unavailable"
+            self.metrics.count("", named_sdk(request.headers), outcome, fault.reason)
+            await self._slow_down(request, "", fault)
+            raise
+
+    async def _slow_down(self, request: web.BaseRequest, token: str, fault: Fault) -> None:
+        """Let the answer wait where the sender is refused over and over; its body, which nobody reads, is not taken in meanwhile."""
+        wait = self.pace.wait_seconds(token) if fault.error.status < 500 else 0.0
+        if not wait or (transport := request.transport) is None or transport.is_closing():
+            return
+        transport.pause_reading()
+        await asyncio.sleep(wait)
+        if not transport.is_closing():
+            transport.resume_reading()
+
+    async def _check(self, request: web.BaseRequest, token: str, project: Project) -> Head:
+        wait_ms = await self.limiter.take(token, project.rate_limit_per_minute)
+        if wait_ms:
+            raise Fault(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
+        return read_headers(request.headers)
+
+    async def _receive(self, request: web.BaseRequest, project: Project, head: Head, held: Holding) -> bytes:
+        try:
+            return await self.bodies.receive(request, head.gzip, held)
+        except SlowBody:
+            self.metrics.count(project.id, head.sdk, "unavailable", "slow body")
+            raise
+
+    async def _decoded(self, data: bytes, head: Head, turn: Turn) -> bytes:
+        """What isn't small waits for its turn as it came: inflated it would take eight times the memory, and up to a thousand."""
+        body = None
+        if is_small(data, head.gzip):
+            await turn.begin(SMALL)
+            body = inflate_small(data) if head.gzip else data
+        if body is None:
+            await turn.begin(LARGE)
+            body = inflate(data) if head.gzip else data
+        self.metrics.body_bytes.inc(len(body))
+        return body
+
+    def _count_refusal(self, project: Project, request: web.BaseRequest, fault: Fault) -> None:
+        sdk = named_sdk(request.headers)
+        outcome = _OUTCOMES.get(fault.error)
+        if outcome is None:
+            self.metrics.count(project.id, sdk, "unavailable", fault.reason)
+        else:
+            self._count(project.id, sdk, outcome, fault.reason)
+
+    def _count(self, project: str, sdk: str, outcome: Refusal, reason: str) -> None:
+        self.metrics.count(project, sdk, outcome, reason)
+        self.outcomes.count(project, sdk, outcome, reason)
+
+
+def _rules(project: Project, sdk: str) -> Rules:
+    return LENIENT if project.lenient_sdks and project.is_lenient(sdk) else STRICT
+
+
+def _invalid(refused: Refused) -> Fault:
+    return Fault(WireError.VALIDATION_FAILED, _reason(refused.details), refused.details)
+
+
+def _reason(details: list[Detail]) -> str:
+    """One of a few words for counting: a limit's name, or where the fault lies."""
+    for detail in details:
+        if detail.message in _LIMIT_REASONS:
+            return _LIMIT_REASONS[detail.message]
+    return details[0].field if details[0].field in {"body", "events"} else "schema"

@@ -1,0 +1,72 @@
+"""The sliding window across machines: the `limits` library's moving window in Redis or Valkey."""
+
+import logging
+import time
+from importlib.util import find_spec
+from typing import Any, Final
+
+from edge.limits.rate_limit import WINDOW_SECONDS, RateLimiter
+
+log = logging.getLogger(__name__)
+
+_SCHEMES: Final = ("redis://", "rediss://", "valkey://", "valkeys://")
+_PAUSE_SECONDS: Final = 5.0
+
+
+def fault_of_store(url: str) -> str:
+    """Why a store can't be used, or "" where nothing speaks against it."""
+    if not url.startswith(_SCHEMES):
+        return "expected a URL that begins with " + " or ".join(_SCHEMES)
+    if find_spec("valkey") is None:
+        return "needs the extra `rate-limit-store`: pip install 'svc-service[rate-limit-store]'"
+    return ""
+
+
+class RemoteWindow:
+    """Asks the store; while it doesn't answer within `wait` seconds, the machine's own window decides: nobody is refused for our trouble.
+
+    One client, valkey's, speaks with both servers.
+    """
+
+    def __init__(self, url: str, local: RateLimiter, wait: float) -> None:
+        # Only where a store is named: the library and its client are two tenths of a second of a start.
+        from limits import RateLimitItemPerSecond
+        from limits.aio.storage import RedisStorage
+        from limits.aio.strategies import MovingWindowRateLimiter
+        from limits.errors import StorageError
+
+        self._local = local
+        self._storage = RedisStorage(
+            "async+" + url,
+            wrap_exceptions=True,
+            implementation="valkey",
+            socket_timeout=wait,
+            socket_connect_timeout=wait,
+        )
+        self._limiter = MovingWindowRateLimiter(self._storage)
+        self._item = RateLimitItemPerSecond
+        self._away = (StorageError, OSError)
+        self._local_until = 0.0
+
+    async def take(self, token: str, limit: int) -> int:
+        """Admit and return 0, or milliseconds until a request is admitted."""
+        if limit > 0 and time.monotonic() >= self._local_until:
+            try:
+                return await self._ask(token, limit)
+            except self._away as error:
+                log.warning("the rate-limit store does not answer: this machine decides (%s)", error)
+                self._local_until = time.monotonic() + _PAUSE_SECONDS
+        return await self._local.take(token, limit)
+
+    async def close(self) -> None:
+        """Close the connections and the machine's own window."""
+        bridge: Any = self._storage.bridge
+        await bridge.get_connection().aclose()
+        await self._local.close()
+
+    async def _ask(self, token: str, limit: int) -> int:
+        item = self._item(limit, WINDOW_SECONDS, namespace="svc")
+        if await self._limiter.hit(item, token):
+            return 0
+        stats = await self._limiter.get_window_stats(item, token)
+        return max(1, int((stats.reset_time - time.time()) * 1000) + 1)

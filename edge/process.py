@@ -1,0 +1,216 @@
+"""One process of the edge, put together from its real parts and served until told to stop."""
+
+import asyncio
+import gc
+import logging
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+from edge.delivery.accept import Delivery
+from edge.delivery.chunker import Chunker, ChunkLimits
+from edge.delivery.drain import drain_forever
+from edge.delivery.kafka_sink import KafkaSink
+from edge.delivery.outcomes import Outcomes
+from edge.delivery.produce import Intake
+from edge.delivery.readiness import delivery_part, outcomes_part
+from edge.delivery.spool import Spool
+from edge.delivery.worker_folder import Slot
+from edge.gauges import Gauges
+from edge.http.app import build_app
+from edge.http.body import BodyReader, body_times
+from edge.http.endpoints import Ingest
+from edge.limits.body_budget import HeldBytes
+from edge.limits.local_window import SharedWindow
+from edge.limits.rate_limit import RateLimiter
+from edge.limits.refusal_throttle import Pace
+from edge.limits.remote_window import RemoteWindow
+from edge.limits.scheduler import Turns
+from edge.memory import trim_forever
+from edge.metrics import Metrics
+from edge.project_snapshot import ProjectDirectory
+from schemas.health import Health, Part
+from schemas.settings import EdgeSettings
+from schemas.topics import Topic
+
+log = logging.getLogger(__name__)
+
+_SETTLE_SECONDS: Final = 5.0
+"""Not longer: while Kafka is away and no project is known, the health paths have to say so."""
+_SETTLE_LOOKS: Final = 100
+_SWITCH_SECONDS: Final = 0.001
+"""How long the thread for large bodies may keep the interpreter while the loop waits for it; by default it is five times as long."""
+_GC_THRESHOLDS: Final = (50_000, 20, 50)
+"""A batch makes thousands of objects that live for a moment: with Python's own thresholds they are looked through some thirty times."""
+
+
+class Worker:
+    """The parts of one process. `start` needs a running loop."""
+
+    def __init__(self, settings: EdgeSettings, listener: socket.socket) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._root = Path(settings.data_dir) / "edge"
+        self.health = Health(settings.instance)
+        self._tasks: list[asyncio.Task[None]] = []
+        self.failed = False
+
+    async def start(self) -> None:
+        """Take a folder, connect, and listen."""
+        settings = self._settings
+        self._slot = Slot(self._root / "spool")
+        self._slot.adopt_orphans()
+        self._spool = Spool(
+            self._slot.directory,
+            settings.spool_max_bytes // settings.edge_workers,
+            settings.spool_max_age_hours * 3600,
+        )
+        self._sink = KafkaSink(settings, settings.edge_send_deadline_seconds, self._fail)
+        self._delivery = Delivery(self._sink, self._spool)
+        limits = ChunkLimits(settings.edge_chunk_events, settings.edge_chunk_bytes, settings.edge_linger_ms)
+        self._chunker = Chunker(self._delivery.deliver, limits)
+        self._projects = ProjectDirectory(self._root / "projects.json")
+        self._outcomes = Outcomes(self._sink, self._slot.directory / "outcomes.json")
+        self._metrics = Metrics()
+        self._limiter = self._rate_limiter()
+        self._turns = Turns()
+        ingest = Ingest(
+            projects=self._projects,
+            limiter=self._limiter,
+            intake=Intake(self._chunker, self._sink),
+            metrics=self._metrics,
+            outcomes=self._outcomes,
+            bodies=BodyReader(body_times(settings)),
+            held=HeldBytes(settings.edge_body_bytes, settings.edge_token_body_bytes),
+            pace=Pace(),
+            turns=self._turns,
+        )
+        self.health.set("accepting", True)
+        self.health.probe("projects", self._projects.health)
+        self.health.probe("delivery", self._delivery_health)
+        self.health.probe("outcomes", lambda: outcomes_part(self._sink.failures.get(Topic.OUTCOMES)))
+        self.health.probe("spool", self._spool_health)
+        await self._sink.start()
+        self._spawn(self._projects.run(settings))
+        self._spawn(drain_forever(self._spool, self._sink))
+        self._spawn(self._outcomes.run())
+        self._spawn(trim_forever())
+        self._spawn(Gauges(self._metrics, self._chunker, self._delivery, self._sink, self._spool).run())
+        self._runner = web.ServerRunner(
+            build_app(ingest, self.health, self._metrics), shutdown_timeout=settings.edge_stop_seconds
+        )
+        await self._runner.setup()
+        await self._settle()
+        await web.SockSite(self._runner, self._listener, backlog=1024).start()
+
+    async def stop(self) -> None:
+        """Say that nothing more is wanted, finish what is in flight, hand everything over."""
+        self.health.set("accepting", False, "stopping")
+        await asyncio.sleep(self._settings.edge_drain_seconds)
+        for step in (
+            self._runner.cleanup,
+            self._chunker.stop,
+            self._end_tasks,
+            self._outcomes.stop,
+            self._sink.stop,
+            self._spool.stop,
+            self._limiter.close,
+        ):
+            # What was accepted has to reach Kafka or the disk: no step may cost those after it.
+            try:
+                await step()
+            except Exception:
+                log.exception("a step of stopping failed")
+                self.failed = True
+        self._turns.close()
+        self._slot.release()
+
+    async def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _settle(self) -> None:
+        """Wait until ready, for a moment: a worker beside others must not refuse what they would take.
+
+        What comes meanwhile for the place of a dead worker waits in its socket.
+        """
+        for _ in range(_SETTLE_LOOKS):
+            if self.health.ready:
+                return
+            await asyncio.sleep(_SETTLE_SECONDS / _SETTLE_LOOKS)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A part that runs for ever has ended: only a fault does that, and a fresh process mends more than a lame one."""
+        if not task.cancelled():
+            self._fail(task.exception())
+
+    def _fail(self, fault: BaseException | None) -> None:
+        log.critical("a part of the edge failed", exc_info=fault)
+        self.failed = True
+        signal.raise_signal(signal.SIGTERM)
+
+    def _rate_limiter(self) -> RateLimiter:
+        local = SharedWindow(self._root / "rate-limit")
+        store = self._settings.rate_limit_store
+        return RemoteWindow(store, local, self._settings.rate_limit_store_seconds) if store else local
+
+    def _delivery_health(self) -> Part:
+        sink = self._sink
+        return delivery_part(
+            sink.failures.get(Topic.EVENTS),
+            tried=sink.tried,
+            has_delivered=sink.has_delivered,
+            spool_full=self._spool.full,
+            spool_bytes=self._spool.size,
+        )
+
+    def _spool_health(self) -> Part:
+        size = self._spool.set_aside_bytes
+        return Part(True, f"{size} bytes are set aside: see `svc spool list`" if size else "")
+
+
+async def serve(
+    settings: EdgeSettings, listener: socket.socket, orphaned: socket.socket | None = None
+) -> bool:
+    """Serve until SIGTERM or SIGINT, or until the other end of `orphaned`, the supervisor's, closes.
+
+    False where a part failed: whoever watches this process should see it.
+    """
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    if orphaned is not None:
+        loop.add_reader(orphaned, stopping.set)
+    worker = Worker(settings, listener)
+    await worker.start()
+    # What was made so far stays for good: it needs no looking through at each collection.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    host, port = listener.getsockname()[:2]
+    log.info("listening", extra={"host": host, "port": port})
+    await stopping.wait()
+    await worker.stop()
+    return not worker.failed
+
+
+def raise_file_limit() -> None:
+    """Let as many connections in as the system allows: idle ones cost little more than their descriptor."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,1 @@
+"""Which events are accepted: a fast path, the full check, and repairs."""

@@ -1,0 +1,138 @@
+"""What may be saved as rules: the same for the read API, the page and `svc fingerprint --rules`.
+
+The bounds keep all rules together cheap on every event; see `cost` for what becomes of rules saved before there were any.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from grouping.variables import fault
+from query.errors import QueryError
+from query.parse import parse, terms
+from query.tree import COUNTS, ISSUE_FIELDS, ISSUE_TIMES, And, Compare, Filter, Has, Is, Not, Or, Query
+from schemas.errors import Detail
+from schemas.projects import GroupingRule
+
+MAX_RULES: Final = 200
+"""Rules of a project."""
+MAX_NAME: Final = 100
+"""Characters of a rule's name."""
+MAX_TERMS: Final = 500
+"""Words, phrases and filters of all `match` together, each value of a list counted."""
+MAX_PATTERNS: Final = 250
+"""Patterns of all `inApp` and `notInApp` together."""
+MAX_PATTERN: Final = 200
+"""Characters of a pattern."""
+MAX_WILDCARDS: Final = 16
+"""Stars of a pattern."""
+MAX_ELEMENTS: Final = 20
+"""Elements of a fingerprint."""
+MAX_ELEMENT: Final = 500
+"""Characters of an element."""
+MAX_CHARACTERS: Final = 50_000
+"""Characters of all rules together."""
+# Each is looked at more than once; a query is parsed in milliseconds.
+_parsed = lru_cache(maxsize=256)(parse)
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+
+
+def violations(rules: Sequence[GroupingRule]) -> list[Detail]:
+    """What keeps these rules from being saved, by the place of each; empty where they can be."""
+    if len(rules) > MAX_RULES:
+        return [Detail("rules", f"at most {MAX_RULES} rules per project, not {len(rules)}")]
+    size = sum(map(_characters, rules))
+    if size > MAX_CHARACTERS:
+        return [Detail("rules", f"at most {MAX_CHARACTERS} characters in all rules together, not {size}")]
+    found = list(_totals(rules))
+    names: set[str] = set()
+    for position, rule in enumerate(rules):
+        if rule.name in names:
+            found.append(Detail(f"rules[{position}].name", "another rule has this name"))
+        names.add(rule.name)
+        found += [
+            Detail(_within(position, one.field), one.message) for one in (*errors(rule), *excesses(rule))
+        ]
+    return found
+
+
+def errors(rule: GroupingRule) -> list[Detail]:
+    """What keeps a rule from ever working, by its field."""
+    try:
+        query = _parsed(rule.match)
+    except QueryError as error:
+        return [Detail("match", error.message)]
+    if _asks_of_issue(query):
+        told = "a rule sees the event before it has an issue: is, assignee, events, users, firstSeen and lastSeen aren't known"
+        return [Detail("match", told)]
+    if not (rule.fingerprint or rule.in_app or rule.not_in_app or rule.discard):
+        return [Detail("", "sets nothing: give fingerprint, inApp, notInApp or discard")]
+    return []
+
+
+def excesses(rule: GroupingRule) -> Iterator[Detail]:
+    """What is above a bound, or isn't known: a rule that was saved before it was refused is asked even so."""
+    if not 1 <= len(rule.name) <= MAX_NAME or _UNPRINTABLE.search(rule.name):
+        yield Detail("name", f"1 to {MAX_NAME} characters, no control characters")
+    elements = rule.fingerprint or ()
+    if len(elements) > MAX_ELEMENTS:
+        yield Detail("fingerprint", f"at most {MAX_ELEMENTS} elements, not {len(elements)}")
+    for place, element in enumerate(elements[:MAX_ELEMENTS]):
+        if len(element) > MAX_ELEMENT:
+            yield Detail(f"fingerprint[{place}]", f"at most {MAX_ELEMENT} characters, not {len(element)}")
+        elif wrong := fault(element):
+            yield Detail(f"fingerprint[{place}]", wrong)
+    yield from _pattern_excess("inApp", rule.in_app or ())
+    yield from _pattern_excess("notInApp", rule.not_in_app or ())
+
+
+def _pattern_excess(field: str, patterns: Sequence[str]) -> Iterator[Detail]:
+    """The first of a list is enough: the others are mostly of the same kind."""
+    for place, pattern in enumerate(patterns):
+        if not 1 <= len(pattern) <= MAX_PATTERN or pattern.count("*") > MAX_WILDCARDS:
+            yield Detail(
+                f"{field}[{place}]", f"1 to {MAX_PATTERN} characters with at most {MAX_WILDCARDS} stars"
+            )
+            return
+
+
+def _totals(rules: Sequence[GroupingRule]) -> Iterator[Detail]:
+    patterns = sum(len(rule.in_app or ()) + len(rule.not_in_app or ()) for rule in rules)
+    if patterns > MAX_PATTERNS:
+        told = f"at most {MAX_PATTERNS} patterns in all inApp and notInApp together, not {patterns}"
+        yield Detail("rules", told)
+    terms = sum(map(_terms_of, rules))
+    if terms > MAX_TERMS:
+        yield Detail("rules", f"at most {MAX_TERMS} terms in all match together, not {terms}")
+
+
+def _terms_of(rule: GroupingRule) -> int:
+    try:
+        return terms(_parsed(rule.match))
+    except QueryError:
+        return 0
+
+
+def _asks_of_issue(query: Query) -> bool:
+    match query:
+        case And(items) | Or(items):
+            return any(map(_asks_of_issue, items))
+        case Not(item):
+            return _asks_of_issue(item)
+        case Is():
+            return True
+        case Compare(key):
+            return key in {*ISSUE_TIMES, *COUNTS}
+        case Filter(key, False) | Has(key, False):
+            return key in ISSUE_FIELDS
+    return False
+
+
+def _characters(rule: GroupingRule) -> int:
+    lists = (*(rule.fingerprint or ()), *(rule.in_app or ()), *(rule.not_in_app or ()))
+    return len(rule.name) + len(rule.match) + sum(map(len, lists))
+
+
+def _within(position: int, field: str) -> str:
+    return f"rules[{position}].{field}" if field else f"rules[{position}]"

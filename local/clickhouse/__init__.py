@@ -1,0 +1,1 @@
+"""A real ClickHouse server on this machine."""

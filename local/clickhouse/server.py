@@ -1,0 +1,179 @@
+"""A real ClickHouse on this machine: the engine of the PyPI package chdb-core as a child process with an HTTP port."""
+
+import hashlib
+import importlib.util
+import json
+import secrets
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import Literal
+from urllib.parse import quote
+
+from local.clickhouse.tokens import prune_tokens
+from local.disk_space import need_room
+from local.errors import MissingProgram, StartError
+from local.ports import kept_ports
+from local.private_file import write_private
+from local.process import await_ready, end, spawn, sweep
+from storage.analysts.grants import rows_of
+from storage.analysts.views import TABLES
+
+User = Literal["svc", "reader", "analyst"]
+USERS: tuple[User, ...] = ("svc", "reader", "analyst")
+DATABASE = "svc"
+PORTS, PASSWORDS = "ports.json", "passwords.json"
+TEMPLATES = Path(__file__).with_name("config")
+CHILD = Path(__file__).with_name("child.py")
+CHDB_MISSING = (
+    "the local ClickHouse needs the PyPI package chdb-core: install the extra `local` (pip install 'svc-service[local]'), "
+    "or name a running ClickHouse in SVC_CLICKHOUSE_URL"
+)
+
+
+def fill(template: str, **values: object) -> str:
+    """One of the configuration templates with its values; a missing one is a KeyError."""
+    return Template((TEMPLATES / template).read_text()).substitute(values)
+
+
+def analyst_rows(projects: Sequence[int]) -> str:
+    """The part of `users.xml` that leaves analysts the rows of these projects; empty where none is named."""
+    if not projects:
+        return ""
+    tables = "".join(f"<{table}><filter>{rows_of(projects)}</filter></{table}>" for table in TABLES)
+    return f"\n      <databases><{DATABASE}>{tables}</{DATABASE}></databases>"
+
+
+def address_of(user: User, password: str, port: int, database: str = DATABASE) -> str:
+    """The address of the local server in the form of SVC_CLICKHOUSE_URL."""
+    return f"http://{user}:{quote(password, safe='')}@127.0.0.1:{port}/{database}"
+
+
+def kept_url(directory: Path, user: User, password: str = "") -> str:
+    """The address of the server whose data are in `directory`, without a look at the server: nothing is chosen, made or moved.
+
+    Raises FileNotFoundError where there never was one.
+    """
+    port = json.loads((directory / PORTS).read_text())["http"]
+    word = password or json.loads((directory / PASSWORDS).read_text())[user]
+    return address_of(user, word, port)
+
+
+class LocalClickHouse:
+    """A server whose data, port, passwords and configuration live in `directory`.
+
+    All methods block; call them with `asyncio.to_thread` from a loop. The server dies with this process. `memory` and `query_memory` are
+    bytes: of the whole server and of one query. `analyst_password` replaces the one that is made for the user `analyst`, who sees
+    `analyst_projects` or, where none is named, every project. Making one chooses a port where the kept one is taken: only who is about to start
+    the server may, and nobody while it runs.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        memory: int = 4 << 30,
+        query_memory: int = 1 << 30,
+        log: Path | None = None,
+        analyst_password: str = "",
+        analyst_projects: Sequence[int] = (),
+    ) -> None:
+        self.directory = directory.resolve()
+        self.memory = memory
+        self.query_memory = query_memory
+        self.log = log or self.directory / "log" / "stderr.log"
+        self.analyst_projects = analyst_projects
+        (self.directory / "log").mkdir(parents=True, exist_ok=True)
+        self._port = kept_ports(self.directory / PORTS, ("http",))["http"]
+        self._passwords = self._make_passwords() | ({"analyst": analyst_password} if analyst_password else {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._made = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the running server."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def url(self, user: User = "svc", database: str = DATABASE) -> str:
+        """The address in the form of SVC_CLICKHOUSE_URL."""
+        return address_of(user, self._passwords[user], self._port, database)
+
+    def prepare(self) -> list[str]:
+        """Mend what a kill may have left, write the configuration, and return the command that runs the server. Raises NoRoom and MissingProgram."""
+        if importlib.util.find_spec("chdb") is None:
+            raise MissingProgram(CHDB_MISSING)
+        need_room("ClickHouse", self.directory)
+        prune_tokens(self.directory)
+        self._made = False
+        sums = {user: hashlib.sha256(word.encode()).hexdigest() for user, word in self._passwords.items()}
+        limits = {
+            "query_memory": self.query_memory,
+            "user_memory": 2 * self.query_memory,
+            "reader_memory": 2 * self.query_memory,
+            "spill": self.query_memory // 2,
+        }
+        analysts = {
+            "analyst_views": hashlib.sha256(secrets.token_bytes()).hexdigest(),
+            "analyst_rows": analyst_rows(self.analyst_projects),
+        }
+        users = fill("users.xml", database=DATABASE, **limits, **sums, **analysts)
+        write_private(self.directory / "users.xml", users)
+        # A function of our own in the place of the engine's, which reads any file, whoever asks.
+        (self.directory / "functions").mkdir(exist_ok=True)
+        write_private(self.directory / "functions" / "function_file.sql", fill("function_file.sql"))
+        config = fill("config.xml", directory=self.directory, port=self._port, memory=self.memory)
+        write_private(self.directory / "config.xml", config)
+        return [sys.executable, str(CHILD), str(self.directory)]
+
+    def ready(self) -> bool:
+        """True when the server answers and our database is there, which the first look after a start makes."""
+        self._made = self._made or self._runs(f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic")
+        return self._made and self._runs("SELECT 1")
+
+    def _runs(self, sql: str) -> bool:
+        """True when our user's statement is answered, false while nobody answers."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._port}/",
+            data=sql.encode(),
+            headers={"X-ClickHouse-User": "svc", "X-ClickHouse-Key": self._passwords["svc"]},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - an http address of our own
+                return bool(answer.status == 200)
+        except urllib.error.HTTPError as refused:
+            raise StartError(
+                f"ClickHouse on port {self._port} refused its own user: {refused.read()[:500]!r}"
+            ) from None
+        except OSError:
+            return False
+
+    def start(self, timeout: float = 60) -> "LocalClickHouse":
+        """Start the server and wait until it is ready. Raises StartError or MissingProgram."""
+        self._process = spawn(self.prepare(), log=self.log, cwd=self.directory)
+        try:
+            await_ready("ClickHouse", self._process, self.ready, self.log, timeout, self.directory)
+        except StartError:
+            self.kill()
+            raise
+        return self
+
+    def stop(self, timeout: float = 30) -> None:
+        """Stop the server in good order; kill it after `timeout` seconds."""
+        if self._process:
+            end(self._process, timeout)
+
+    def kill(self) -> None:
+        """Kill the server at once; its data stays as it was."""
+        if self._process:
+            sweep(self._process)
+
+    def _make_passwords(self) -> dict[User, str]:
+        file = self.directory / PASSWORDS
+        kept: dict[User, str] = json.loads(file.read_text()) if file.exists() else {}
+        passwords = {user: kept.get(user) or secrets.token_urlsafe(18) for user in USERS}
+        if passwords != kept:
+            write_private(file, json.dumps(passwords) + "\n")
+        return passwords

@@ -1,0 +1,47 @@
+"""Command lines that run a program of Kafka's jars with little memory and a quick start."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from local.errors import StartError
+from local.kafka.config import cluster_id
+from local.kafka.java import Java
+
+FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:MaxMetaspaceSize=128m",
+    "-XX:ReservedCodeCacheSize=64m",
+    "-Xss512k",
+    "-Xshare:auto",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.logFile=System.err",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+
+
+def class_path(jars: Path) -> str:
+    """All jars in one order: a class archive holds for the very same text only."""
+    return os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
+
+
+def kafka_command(
+    java: Java, jars: Path, program: list[str], heap_mb: int, extra: tuple[str, ...] = ()
+) -> list[str]:
+    """The command that runs `program` (a main class and its arguments) in a heap of at most `heap_mb`."""
+    heap = (f"-Xms{min(64, heap_mb)}m", f"-Xmx{heap_mb}m")
+    return [java.program, *extra, *heap, *FLAGS, "-cp", class_path(jars), *program]
+
+
+def format_data(java: Java, jars: Path, config: Path, data: Path) -> None:
+    """Give the data directory of `config` its cluster id, once. Raises StartError."""
+    if (data / "meta.properties").exists():
+        return
+    program = ["kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id(), "-c", str(config)]
+    done = subprocess.run(kafka_command(java, jars, program, 64), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise StartError(f"Kafka's data directory {data} could not be formatted:\n{done.stderr[-2000:]}")

@@ -1,0 +1,1 @@
+"""The aggregator: folds increments and commands into one record an issue."""

@@ -1,0 +1,191 @@
+"""The states of an issue as a pure machine: what people ask for and what events bring, in the order of the log.
+
+open → resolved, ignored (by command) · resolved → open and regressed (by an event after the fix) · ignored → open (by an event
+that reaches what was agreed) · resolved, ignored → open (by command).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from processors.aggregator.release_order import compare, highest, newest_by_app
+from processors.aggregator.users import Users
+from schemas.changes import NEXT, IgnoreUntil, UpdateData
+from schemas.issues import Activity, ActivityKind, Command, IssueRecord
+from schemas.life import Fix, Ignored
+from schemas.merges import News
+from schemas.times import iso, parse_iso
+
+SYSTEM: Final = "system"
+MAX_OLDER: Final = 500
+
+
+class Changed(NamedTuple):
+    """An issue after a change, and what is to be told about it."""
+
+    record: IssueRecord
+    activities: tuple[Activity, ...] = ()
+
+
+def update(record: IssueRecord, command: Command, data: UpdateData) -> Changed:
+    """What a command of kind `update` makes of an issue; the same state again is no change."""
+    activities: list[Activity] = []
+    changed, kind, told = _status(record, data)
+    if kind is not None:
+        activities.append(by_command(record, command, kind, told))
+    if data.assignee is not UNSET and data.assignee != changed.assignee:
+        changed = replace(changed, assignee=data.assignee)
+        activities.append(by_command(record, command, "assigned", {"assignee": data.assignee}))
+    return Changed(changed, tuple(activities))
+
+
+def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: dict[str, Any]) -> Activity:
+    """The activity of a command's effect; its id is the same however often the command comes."""
+    return Activity(
+        id=f"{record.id}-{command.id}-{kind}",
+        issue=record.id,
+        project_id=record.project_id,
+        kind=kind,
+        by=command.by,
+        at=command.at,
+        data=data,
+    )
+
+
+def judge(record: IssueRecord, news: News, origin: str = "") -> Changed:
+    """What an increment makes of an issue's state. `origin` names the merged issue that it came to."""
+    if record.status == "resolved":
+        return _resolved(record, news, origin)
+    if record.status == "ignored" and record.ignore_until is not None:
+        return _ignored(record, news, origin)
+    return Changed(record)
+
+
+def regresses(fix: Fix | None, release: str) -> bool:
+    """Whether an event of this release says that the fix did not hold; without a release, any later event does."""
+    if fix is None:
+        return True
+    for boundary in fix.boundaries:
+        order = compare(release, boundary)
+        if order is not None:
+            return order > 0 or (order == 0 and not fix.after)
+    return not (release in fix.older or any((compare(release, older) or 0) < 0 for older in fix.older))
+
+
+def fix_in(resolved_in: str, known: Sequence[str]) -> Fix:
+    """What must be remembered of a fix in a release, or in the next one after those that are known, the first seen first."""
+    if resolved_in == NEXT:
+        boundaries = newest_by_app(known)
+        older = [name for name in known if not any(compare(name, b) is not None for b in boundaries)]
+        return Fix(boundaries, after=True, older=_remembered(older))
+    before = known[: known.index(resolved_in)] if resolved_in in known else known
+    older = [name for name in before if compare(name, resolved_in) is None]
+    return Fix((resolved_in,), older=_remembered(older))
+
+
+def _remembered(older: Sequence[str]) -> tuple[str, ...]:
+    return tuple(highest(older)[-MAX_OLDER:])
+
+
+def _status(record: IssueRecord, data: UpdateData) -> tuple[IssueRecord, ActivityKind | None, dict[str, Any]]:
+    """The record with the wanted status; the activity's kind (None where nothing changes) and data."""
+    wanted = data.wanted
+    if wanted == "resolved":
+        return _resolve(record, data)
+    if wanted == "ignored":
+        return _ignore(record, data)
+    if wanted == "open" and record.status != "open":
+        return opened(record, regressed=False), "reopened", {}
+    return record, None, {}
+
+
+def _resolve(
+    record: IssueRecord, data: UpdateData
+) -> tuple[IssueRecord, ActivityKind | None, dict[str, Any]]:
+    resolved_in = None if data.resolved_in is UNSET else data.resolved_in
+    if record.status == "resolved" and record.resolved_in == resolved_in and resolved_in != NEXT:
+        return record, None, {}
+    known = [*data.known, *(name for name in record.releases if name not in data.known)]
+    fix = fix_in(resolved_in, known) if resolved_in else None
+    changed = replace(
+        opened(record, regressed=False),
+        status="resolved",
+        resolved_in=resolved_in,
+        life=replace(record.life, fix=fix, ignored=None),
+    )
+    return changed, "resolved", {"resolvedIn": resolved_in} if resolved_in else {}
+
+
+def _ignore(record: IssueRecord, data: UpdateData) -> tuple[IssueRecord, ActivityKind | None, dict[str, Any]]:
+    given = data.ignore_until
+    until = {} if not isinstance(given, IgnoreUntil) else _agreed(given)
+    if record.status == "ignored" and not until and record.ignore_until is None:
+        return record, None, {}
+    changed = replace(
+        opened(record, regressed=False),
+        status="ignored",
+        ignore_until=until or None,
+        life=replace(record.life, fix=None, ignored=Ignored()),
+    )
+    return changed, "ignored", {"ignoreUntil": until} if until else {}
+
+
+def _agreed(until: IgnoreUntil) -> dict[str, Any]:
+    fields = {"time": until.time, "events": until.events, "users": until.users}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def opened(record: IssueRecord, *, regressed: bool) -> IssueRecord:
+    """The issue open, with nothing left of how it was resolved or ignored."""
+    return replace(
+        record,
+        status="open",
+        regressed=regressed,
+        resolved_in=None,
+        ignore_until=None,
+        life=replace(record.life, fix=None, ignored=None),
+    )
+
+
+def _resolved(record: IssueRecord, news: News, origin: str) -> Changed:
+    for release in news.releases:
+        if regresses(record.life.fix, release):
+            told = {"release": release, "resolvedIn": record.resolved_in}
+            activity = _by_event(record, news, origin, "regressed", told)
+            return Changed(opened(record, regressed=True), (activity,))
+    return Changed(record)
+
+
+def _ignored(record: IssueRecord, news: News, origin: str) -> Changed:
+    until, since = record.ignore_until or {}, record.life.ignored or Ignored()
+    if "time" in until:
+        due = news.received_ms >= parse_iso(until["time"])
+    elif "events" in until:
+        since = replace(since, events=since.events + news.events)
+        due = since.events >= until["events"]
+    else:
+        users = Users(since.users_sketch)
+        users.add(news.users)
+        since = replace(since, users_sketch=users.text())
+        due = users.count >= until["users"]
+    if not due:
+        return Changed(replace(record, life=replace(record.life, ignored=since)))
+    activity = _by_event(record, news, origin, "reopened", {"ignoreUntil": until})
+    return Changed(opened(record, regressed=False), (activity,))
+
+
+def _by_event(
+    record: IssueRecord, news: News, origin: str, kind: ActivityKind, data: dict[str, Any]
+) -> Activity:
+    place = f"{news.partition}-{news.offset}" + (f"-{origin}" if origin else "")
+    return Activity(
+        id=f"{record.id}-{place}-{kind}",
+        issue=record.id,
+        project_id=record.project_id,
+        kind=kind,
+        by=SYSTEM,
+        at=iso(news.received_ms),
+        data=data,
+    )

@@ -1,0 +1,1 @@
+"""The Faust app: worker, agents, tables, and the patches that keep Faust exact."""

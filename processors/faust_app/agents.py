@@ -1,0 +1,102 @@
+"""The agents: a loop each that hands takes to its worker and acknowledges them once they are safe."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, cast
+
+from faust.streams import Stream
+from faust.types import EventT, StreamT
+
+from processors.faust_app.fence import Gate
+from processors.grouper.batch import Source
+from processors.metrics import Metrics
+
+REST: Final = 4.0
+"""How long an agent rests after a take, in multiples of the take's own time, so that the next one is worth more."""
+
+
+class Worker(Protocol):
+    """What handles takes."""
+
+    @property
+    def partitions(self) -> set[int]:
+        """The partitions that are held."""
+        ...
+
+    async def take(self, by_partition: Mapping[int, Sequence[Source]]) -> None:
+        """Handle records; on return they are safe."""
+        ...
+
+
+class Agent:
+    """One agent. It acknowledges strictly in order, and nothing that it dropped.
+
+    `most` records or `seconds` make a take; `rest_seconds` bounds the rest after it.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        worker: Worker,
+        gate: Gate,
+        metrics: Metrics,
+        *,
+        most: int,
+        seconds: float,
+        rest_seconds: float = 0.0,
+    ) -> None:
+        self.stage = stage
+        self._worker = worker
+        self._gate = gate
+        self._metrics = metrics
+        self._most = most
+        self._seconds = seconds
+        self._rest_seconds = rest_seconds
+
+    def function(self, generation: Callable[[], int]) -> Callable[[StreamT[Any]], Awaitable[None]]:
+        """The function that Faust runs; `generation` is that of the group as the worker knows it."""
+
+        async def handle(stream: StreamT[Any]) -> None:
+            async for events in cast(Stream[Any], stream).noack_take(self._most, within=self._seconds):
+                await self._handle(events, generation())
+
+        handle.__name__ = self.stage
+        return handle
+
+    async def _handle(self, events: Sequence[EventT[Any]], generation: int) -> None:
+        held = self._worker.partitions if self._gate.open else set()
+        mine = [e for e in events if e.message.partition in held and e.message.generation_id == generation]
+        self._metrics.stale.labels(self.stage).inc(len(events) - len(mine))
+        if not mine:
+            return
+        started = time.perf_counter()
+        with self._gate.passing():
+            await self._worker.take(_by_partition(mine))
+            for event in mine:
+                event.ack()
+        taken = time.perf_counter() - started
+        self._metrics.takes.labels(self.stage).inc()
+        self._metrics.take_seconds.labels(self.stage).inc(taken)
+        if self._rest_seconds:
+            await asyncio.sleep(min(self._rest_seconds, REST * taken))
+
+
+def _by_partition(events: Sequence[EventT[Any]]) -> dict[int, list[Source]]:
+    found: dict[int, list[Source]] = {}
+    for event in events:
+        message = event.message
+        found.setdefault(message.partition, []).append(
+            Source(
+                message.offset,
+                round((message.timestamp or 0.0) * 1000),
+                message.key,
+                message.value or b"",
+                _headers(message.headers),
+            )
+        )
+    return found
+
+
+def _headers(headers: Any) -> list[tuple[str, bytes]]:
+    return list(headers.items() if isinstance(headers, Mapping) else headers or ())

@@ -1,0 +1,200 @@
+"""The Faust app, made of its parts by a factory: nothing happens at import."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import faust
+from faust.types import TP
+from faust.types.transports import TransportT
+from mode import CrashingSupervisor
+from yarl import URL
+
+from broker.batch_producer import Forwarder
+from broker.client import client_options
+from processors.aggregator.stage import AggregatorWorker
+from processors.faust_app.agents import Agent
+from processors.faust_app.fence import Gate, Lease
+from processors.faust_app.patches import QUIET, CalmTableManager, PlacedConsumer
+from processors.faust_app.recovery import Recovery
+from processors.grouper.fingerprinter import Grouper
+from processors.grouper.replay_boundary import GroupedTail
+from processors.grouper.stage import GrouperWorker
+from processors.metrics import Metrics
+from processors.topic_names import Names
+from schemas.projects import ProjectRegistry
+from schemas.settings import ProcessorsSettings
+from schemas.topics import MAX_RECORD_BYTES
+
+SESSION_SECONDS: Final = 10.0
+"""Silence after which the group gives a worker's partitions away."""
+LEASE_SECONDS: Final = 8.0
+DELTAS_TAKE: Final = 400
+REST_SECONDS: Final = 1.0
+"""Longest rest of the aggregator under load: a hot issue's state is written once where it would be written ten times."""
+
+
+class ProcessorsApp(faust.App):
+    """The app with the cure built in (`processors.faust_app.patches`)."""
+
+    logger = QUIET
+    gate: Gate
+    lease: Lease
+    sources: Recovery
+
+    def _new_transport(self) -> TransportT:
+        transport = super()._new_transport()
+        app = self
+
+        class Consumer(PlacedConsumer):
+            lease = app.lease
+
+            async def places(self, assigned: set[TP]) -> dict[TP, int]:
+                return app.sources.places(assigned)
+
+        transport.Consumer = Consumer  # type: ignore[misc]  # this instance's own
+        return transport
+
+
+class Processors:
+    """One worker: its app and what the app is made of."""
+
+    def __init__(
+        self, settings: ProcessorsSettings, names: Names, projects: ProjectRegistry, metrics: Metrics
+    ) -> None:
+        self.settings = settings
+        self.names = names
+        self.metrics = metrics
+        self.gate = Gate()
+        self.lease = Lease(LEASE_SECONDS)
+        self.forwarder = Forwarder(settings, self.lease.check)
+        self.app = _app(settings, names)
+        self.app.gate, self.app.lease = self.gate, self.lease
+        seen = self._table("seen", names.seen, self._restore)
+        issues = self._table("issues", names.issues, _nothing)
+        self.grouper = GrouperWorker(
+            names,
+            seen,
+            self.forwarder,
+            Grouper(projects),
+            GroupedTail(settings, names),
+            metrics,
+            days=settings.dedupe_days,
+            each=settings.grouped_events,
+            bad_limit=settings.processors_bad_limit,
+        )
+        self.aggregator = AggregatorWorker(
+            names, issues, seen, self.forwarder, metrics, bad_limit=settings.processors_bad_limit
+        )
+        self.recovery = Recovery(
+            names, self.grouper, self.aggregator, self.gate, metrics, lambda: seen.read + issues.read
+        )
+        self.app.sources = self.recovery
+        self._agents(settings)
+        self.app.on_partitions_assigned.connect(self._assigned, weak=False)
+        self.app.on_partitions_revoked.connect(self._revoked, weak=False)
+
+    def held(self) -> dict[TP, int]:
+        """The offsets that are due in the source partitions that are held; none while partitions change hands."""
+        if not self.gate.open:
+            return {}
+        assigned: set[TP] = self.app.consumer.assignment()
+        return self.recovery.places(assigned)
+
+    def _table(self, name: str, topic: str, restore: Any) -> Any:
+        from processors.faust_app.tables import BatchTable
+
+        table = BatchTable(self.app, name, topic, self.names.partitions, self.forwarder, restore)
+        return self.app.tables.add(table)
+
+    def _agents(self, settings: ProcessorsSettings) -> None:
+        group = Agent(
+            "grouper",
+            self.grouper,
+            self.gate,
+            self.metrics,
+            most=settings.processors_take_chunks,
+            seconds=settings.processors_take_seconds,
+        )
+        fold = Agent(
+            "aggregator",
+            self.aggregator,
+            self.gate,
+            self.metrics,
+            most=DELTAS_TAKE,
+            seconds=settings.processors_fold_seconds,
+            rest_seconds=REST_SECONDS,
+        )
+        for agent, topic in ((group, self.names.events), (fold, self.names.deltas)):
+            source = self.app.topic(topic, key_type=bytes, value_type=bytes, partitions=self.names.partitions)
+            self.app.agent(source, name=agent.stage, concurrency=1)(agent.function(self._generation))
+
+    def _generation(self) -> int:
+        generation: int = self.app.consumer_generation_id
+        return generation
+
+    async def _restore(self, partitions: set[int]) -> None:
+        await self.recovery.restore(self.app.consumer, partitions)
+
+    async def _assigned(self, *told: Any, **_: Any) -> None:
+        await self.recovery.begin(told[-1])
+
+    async def _revoked(self, *_: Any, **__: Any) -> None:
+        try:
+            await self.recovery.revoke(LEASE_SECONDS)
+        except TimeoutError as error:
+            await self.app.crash(error)
+
+
+async def _nothing(partitions: set[int]) -> None:
+    """Both tables are read before either is restored, so one restoration does for both."""
+
+
+def _app(settings: ProcessorsSettings, names: Names) -> ProcessorsApp:
+    folder = Path(settings.data_dir).resolve() / f"processors-{settings.processors_worker}"
+    return ProcessorsApp(
+        settings.processors_app,
+        broker=[URL(f"kafka://{server}") for server in settings.kafka_bootstrap.split(",")],
+        broker_credentials=_credentials(settings),
+        store="memory://",
+        datadir=str(folder),
+        TableManager=CalmTableManager,
+        agent_supervisor=CrashingSupervisor,
+        processing_guarantee="at_least_once",
+        consumer_group_instance_id=f"{settings.processors_app}-{settings.processors_worker}",
+        consumer_auto_offset_reset="earliest",
+        topic_partitions=names.partitions,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        web_enabled=False,
+        key_serializer="raw",
+        value_serializer="raw",
+        stream_wait_empty=False,
+        stream_buffer_maxsize=256,
+        stream_recovery_delay=0.0,
+        recovery_buffer_size=50,
+        table_standby_replicas=settings.processors_standbys,
+        broker_session_timeout=SESSION_SECONDS,
+        broker_heartbeat_interval=2.0,
+        broker_commit_interval=1.0,
+        broker_request_timeout=90.0,
+        broker_max_poll_records=200,
+        consumer_max_fetch_size=MAX_RECORD_BYTES,
+        producer_threaded=False,
+        producer_acks=-1,
+        producer_linger=0.005,
+        producer_max_batch_size=1 << 20,
+        producer_max_request_size=MAX_RECORD_BYTES,
+    )
+
+
+def _credentials(settings: ProcessorsSettings) -> Any:
+    options = client_options(settings)
+    context = options.get("ssl_context")
+    if "sasl_mechanism" in options:
+        return faust.SASLCredentials(
+            username=options["sasl_plain_username"],
+            password=options["sasl_plain_password"],
+            mechanism=options["sasl_mechanism"],
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context=context) if context is not None else None

@@ -1,0 +1,172 @@
+"""One worker's life: connect, follow the projects, start the app, watch it, stop."""
+
+import asyncio
+import gc
+import logging
+from contextlib import suppress
+from typing import Any, Final, cast
+
+from aiokafka.errors import KafkaError
+from faust.tables.manager import TableManager
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from broker.client import TopicFollower, follow_projects
+from broker.log_end_offsets import Ends
+from broker.rights import needs
+from broker.startup import MissingRights, check_rights
+from broker.waiting import pause, until
+from cli.health_server import serve_health
+from processors.faust_app.app import Processors, ProcessorsApp
+from processors.faust_app.watchdog import RECOVERY_SECONDS, SILENCE_SECONDS, STALL_SECONDS, Stalled, Watchdog
+from processors.metrics import Metrics
+from processors.topic_names import names
+from schemas.health import Health, Part
+from schemas.projects import ProjectRegistry
+from schemas.settings import ProcessorsSettings
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS: Final = 1.0
+STOP_SECONDS: Final = 15.0
+GC_THRESHOLDS: Final = (50_000, 20, 50)
+
+
+class WorkerFailed(Exception):
+    """The worker can't go on; the text says why. Started again, it goes on where its records end."""
+
+
+async def run(settings: ProcessorsSettings, stop: asyncio.Event) -> None:
+    """Work until `stop` is set. Raises WorkerFailed."""
+    health, registry = Health(settings.instance), CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    health.set("assigned", ok=False, detail="starting")
+    try:
+        server = await serve_health(
+            settings.processors_health_host, settings.processors_health_port, health, registry
+        )
+    except OSError as error:
+        raise WorkerFailed(f"SVC_PROCESSORS_HEALTH_PORT {settings.processors_health_port}: {error}") from None
+    try:
+        await _run(settings, stop, health, Metrics(registry))
+    finally:
+        await server.close()
+
+
+async def _run(settings: ProcessorsSettings, stop: asyncio.Event, health: Health, metrics: Metrics) -> None:
+    # Takes make tens of thousands of small objects that live for a moment: looked through less often, they cost half.
+    gc.set_threshold(*GC_THRESHOLDS)
+    projects = ProjectRegistry()
+    follower = follow_projects(settings, projects)
+    following = asyncio.create_task(follower.run())
+    health.probe("kafka", follower.answering)
+    health.probe("projects", lambda: Part(follower.loaded.is_set(), f"{len(projects)} known"))
+    need = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
+    try:
+        await until(stop, check_rights(settings, need))
+        partitions = await until(stop, _partitions(settings))
+        if partitions is None or await until(stop, _loaded(follower)) is None:
+            return
+        processors = Processors(settings, names(settings, partitions), projects, metrics)
+        await _work(processors, stop, health)
+    except MissingRights as error:
+        raise WorkerFailed(str(error)) from None
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+
+async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> None:
+    app = processors.app
+    await processors.forwarder.start()
+    failure: BaseException | None = None
+    try:
+        app.finalize()
+        if await until(stop, _started(app)):
+            failure = await _watch(processors, stop, health)
+    finally:
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await app.stop()
+        except (TimeoutError, KafkaError, RuntimeError) as error:
+            log.warning("the app did not stop in order: %s", error)
+        await processors.forwarder.stop()
+    if failure is not None:
+        raise WorkerFailed(f"{type(failure).__name__}: {failure}")
+
+
+async def _watch(processors: Processors, stop: asyncio.Event, health: Health) -> BaseException | None:
+    """Keep health and metrics current; the failure that ended the app, or None at `stop`."""
+    app, watchdog = processors.app, Watchdog()
+    ends = Ends(processors.settings, processors.held)
+    asking = asyncio.create_task(ends.run())
+    try:
+        while not stop.is_set():
+            if app.should_stop:
+                return app.crash_reason or RuntimeError("the app stopped by itself")
+            opened = processors.gate.open
+            held = sorted(processors.grouper.partitions)
+            health.set("assigned", ok=opened, detail=f"partitions {held}" if opened else "recovering")
+            try:
+                _look(processors, watchdog, ends)
+            except Stalled as error:
+                return error
+            await pause(stop, LOOK_SECONDS)
+    finally:
+        asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
+    return None
+
+
+def _look(processors: Processors, watchdog: Watchdog, ends: Ends) -> None:
+    app, metrics = processors.app, processors.metrics
+    if not processors.gate.open:
+        offsets = dict(cast(TableManager, app.tables).recovery.active_offsets)
+        watchdog.only("recovery")
+        watchdog.look("recovery", offsets, waiting=True, seconds=RECOVERY_SECONDS)
+        return
+    watchdog.look("recovery", None, waiting=False, seconds=RECOVERY_SECONDS)
+    watchdog.look("answers", ends.answers, waiting=True, seconds=SILENCE_SECONDS)
+    for tp, due in processors.held().items():
+        # Fetched answers are the younger ones, where there are any.
+        end = max(ends.latest.get(tp, 0), app.consumer.highwater(tp) or 0)
+        lag = max(0, end - due)
+        metrics.lag.labels(tp.topic, str(tp.partition)).set(lag)
+        watchdog.look(f"{tp.topic}/{tp.partition}", due, waiting=lag > 0, seconds=STALL_SECONDS)
+
+
+async def _started(app: ProcessorsApp) -> bool:
+    await app.start()
+    return True
+
+
+async def _partitions(settings: ProcessorsSettings) -> int:
+    """How many partitions the joined topics have. Waits for Kafka and for the topics; raises WorkerFailed where they differ."""
+    from aiokafka import AIOKafkaProducer
+
+    from broker.client import calm, client_options
+
+    joined = names(settings, settings.topic_partitions).joined
+    while True:
+        producer: Any = AIOKafkaProducer(**client_options(settings))
+        calm(producer.client)
+        try:
+            await producer.start()
+            counts = {topic: len(await producer.partitions_for(topic) or ()) for topic in joined}
+        except (KafkaError, OSError) as error:
+            log.warning("Kafka: %s", error)
+            counts = {}
+        finally:
+            await producer.stop()
+        if counts and all(counts.values()):
+            if len(set(counts.values())) > 1:
+                raise WorkerFailed(f"these topics must have equally many partitions: {counts}")
+            return counts[joined[0]]
+        if missing := [topic for topic, count in counts.items() if not count]:
+            log.warning("topics missing: %s; run `svc migrate`", ", ".join(missing))
+        await asyncio.sleep(1.0)
+
+
+async def _loaded(follower: TopicFollower) -> bool:
+    return await follower.loaded.wait()

@@ -1,0 +1,1 @@
+"""The grouper: drops repeated ids, fingerprints each event, writes chunks and increments."""

@@ -1,0 +1,168 @@
+"""The pure part of a take: what one partition's records become. No I/O and no clock; effects follow in `processors.grouper.stage`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from processors.grouper.dedup_log import SeenEntry, SeenRecord
+from processors.grouper.dedupe import Decision, Dedupe, Incoming
+from processors.grouper.fingerprinter import Grouper
+from processors.grouper.output import Emission, LogChanged
+from processors.grouper.replay_boundary import Past
+from processors.positions import Gap, Step, step
+from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, decode_chunk
+
+ID_BYTES: Final = 16
+NO_CHUNK: Final = "not a chunk when it was read first"
+MAX_PROJECT: Final = 1 << 32
+
+
+class Source(NamedTuple):
+    """One record of `events` as it was delivered."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+
+class BadRecord(Exception):
+    """The record is not a chunk of events; the text says why."""
+
+
+class PartitionState:
+    """What is known of one partition of `events`: the offset that is due, the ids seen, and decisions recorded earlier.
+
+    Of records that `past` knows as forwarded only ids are remembered.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        dedupe: Dedupe,
+        next_offset: int,
+        decided: dict[int, SeenRecord],
+        past: Past = Past(),  # noqa: B008 - it never changes
+    ) -> None:
+        self.partition = partition
+        self.dedupe = dedupe
+        self.next_offset = next_offset
+        self.decided = decided
+        self.past = past
+
+
+def read_chunk(source: Source) -> list[ChunkEvent]:
+    """The events of a record. Raises BadRecord."""
+    form = dict(source.headers).get(FORMAT_HEADER)
+    if form != EVENTS_FORMAT:
+        raise BadRecord(f"unknown format {form!r}" if form else "no format header")
+    try:
+        chunk = decode_chunk(source.value)
+    except msgspec.DecodeError as error:
+        raise BadRecord(f"not a chunk: {error}") from None
+    for event in chunk:
+        if len(event.id) != ID_BYTES or not 0 <= event.project < MAX_PROJECT:
+            raise BadRecord("not a chunk: an event with a bad id or project")
+    return chunk
+
+
+def due(state: PartitionState, sources: Sequence[Source]) -> list[Source]:
+    """The records that were not handled before. Raises Gap where one is missing."""
+    fresh: list[Source] = []
+    for source in sources:
+        judged = step(state.next_offset + len(fresh), source.offset)
+        if judged is Step.GAP:
+            raise Gap("events", state.partition, state.next_offset + len(fresh), source.offset)
+        if judged is Step.NEXT:
+            fresh.append(source)
+    return fresh
+
+
+def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, emission: Emission) -> None:
+    """Decide about consecutive records that are due and put all that follows from them into `emission`. Raises LogChanged."""
+    chunks: list[list[ChunkEvent] | BadRecord] = []
+    for source in sources:
+        try:
+            chunks.append(read_chunk(source))
+        except BadRecord as error:
+            chunks.append(error)
+    # What was forwarded before goes nowhere.
+    nowhere, past = Emission(state.partition), state.past
+    decisions = iter(state.dedupe.decide(list(_undecided(state, sources, chunks))))
+    fresh: list[tuple[Decision, SeenRecord]] = []
+    for source, chunk in zip(sources, chunks, strict=True):
+        known = state.decided.pop(source.offset, None)
+        decision = next(decisions) if known is None else None
+        out = emission if source.offset >= past.since else nowhere
+        # What was recorded as no chunk stays one, though a newer version can read it: it comes back from the dead letters.
+        unread = known is not None and not known.total and chunk
+        if isinstance(chunk, BadRecord) or unread:
+            out.bad_record(source, str(chunk) if isinstance(chunk, BadRecord) else NO_CHUNK)
+            record = SeenRecord(source.offset, 0, [], b"")
+        else:
+            told = None if known else _told(state, source)
+            record = out.record(source, chunk, known or _open(source, chunk, decision), grouper, told)
+        if decision is not None:
+            _forget_dead(state, decision, record)
+            fresh.append((decision, record))
+    # While what was decided before is not all taken up again, entries say so: after them nothing else would.
+    noted = (past.since, past.last) if state.next_offset <= past.last else None
+    state.next_offset += len(sources)
+    # Records decided earlier may stand before the fresh ones: a crash from here on leaves them unforwarded too.
+    emission.entries = _entries(fresh, sources[0].offset if sources else 0, noted)
+
+
+def _undecided(
+    state: PartitionState, sources: Sequence[Source], chunks: Sequence[list[ChunkEvent] | BadRecord]
+) -> list[Incoming]:
+    return [
+        Incoming(source.offset, source.timestamp_ms, (), ())
+        if isinstance(chunk, BadRecord)
+        else Incoming(source.offset, source.timestamp_ms, [e.project for e in chunk], [e.id for e in chunk])
+        for source, chunk in zip(sources, chunks, strict=True)
+        if source.offset not in state.decided
+    ]
+
+
+def _told(state: PartitionState, source: Source) -> Mapping[int, int] | None:
+    """The fingerprints of what was forwarded of a record, if that is known. Raises LogChanged."""
+    past = state.past
+    if not past.since <= source.offset <= past.last:
+        return None
+    told = past.told.get(source.offset)
+    if told is not None and told.crc != crc32(source.value):
+        raise LogChanged(f"events/{state.partition}/{source.offset} is not what stands in grouped")
+    return {} if told is None else told.values
+
+
+def _open(source: Source, chunk: list[ChunkEvent], decision: Decision | None) -> SeenRecord:
+    assert decision is not None
+    new = None if len(decision.new) == len(chunk) else decision.new
+    return SeenRecord(source.offset, len(chunk), new, decision.keys)
+
+
+def _forget_dead(state: PartitionState, decision: Decision, record: SeenRecord) -> None:
+    """An event that could not be processed may be put back later: its id must not count as seen."""
+    dead = set(record.dead)
+    if not dead:
+        return
+    for place, position in enumerate(decision.new):
+        if position in dead:
+            state.dedupe.forget(decision.keys[place * ID_BYTES : (place + 1) * ID_BYTES])
+
+
+def _entries(
+    fresh: list[tuple[Decision, SeenRecord]], take: int, past: tuple[int, int] | None
+) -> list[SeenEntry]:
+    """The records as entries, each of one day of the log; `take` is the first offset that was handled together with them."""
+    entries: list[SeenEntry] = []
+    day = -1
+    for decision, record in fresh:
+        if decision.clock.day != day:
+            day = decision.clock.day
+            entries.append(SeenEntry(decision.watermark_ms, take, [], past=past, clock=decision.clock))
+        entries[-1].records.append(record)
+    return entries

@@ -1,0 +1,43 @@
+"""The topics that processors read and write, by their names on the broker, and how many partitions they have."""
+
+from msgspec import Struct
+
+from broker.client import name_of
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic
+
+
+class Names(Struct, frozen=True):
+    """Names on the broker. `partitions` is the same for all but dead letters, which have one."""
+
+    events: str
+    grouped: str
+    grouped_events: str
+    deltas: str
+    issues: str
+    activity: str
+    outcomes: str
+    dead_letters: str
+    seen: str
+    partitions: int
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """The topics whose partitions belong together: they must have equally many."""
+        return (self.events, self.grouped, self.deltas, self.issues, self.seen)
+
+
+def names(settings: KafkaSettings, partitions: int) -> Names:
+    """The names by these settings."""
+    return Names(
+        events=name_of(settings, Topic.EVENTS),
+        grouped=name_of(settings, Topic.GROUPED),
+        grouped_events=name_of(settings, Topic.GROUPED_EVENTS),
+        deltas=name_of(settings, Topic.ISSUE_DELTAS),
+        issues=name_of(settings, Topic.ISSUES),
+        activity=name_of(settings, Topic.ISSUE_ACTIVITY),
+        outcomes=name_of(settings, Topic.OUTCOMES),
+        dead_letters=name_of(settings, Topic.DEAD_LETTERS),
+        seen=name_of(settings, Topic.SEEN),
+        partitions=partitions,
+    )

@@ -1,0 +1,85 @@
+"""What a query sees of one event, and of the issue that it belongs to."""
+
+import msgspec
+from msgspec import Struct
+
+from query.event_fields import extract
+from schemas.times import event_time, to_ms
+
+
+class IssueView(Struct, frozen=True, kw_only=True):
+    """The issue's side, for its whole life. Times are Unix ms."""
+
+    status: str = "open"
+    regressed: bool = False
+    assignee: str = ""
+    first_seen: int = 0
+    last_seen: int = 0
+    events: int = 0
+    users: int = 0
+
+    @property
+    def assigned(self) -> bool:
+        """Whether it is somebody's."""
+        return bool(self.assignee)
+
+
+class EventView(Struct, frozen=True, kw_only=True, gc=False):
+    """The event's side. `""` is an absent field; `timestamp` is the event's time in Unix ms; `issue` is None while unknown."""
+
+    type: str = ""
+    message: str = ""
+    tags: dict[str, str] = {}
+    environment: str = ""
+    release: str = ""
+    platform: str = ""
+    os: str = ""
+    os_version: str = ""
+    model: str = ""
+    locale: str = ""
+    sdk: str = ""
+    user: str = ""
+    files: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    timestamp: int = 0
+    issue: IssueView | None = None
+
+    def values(self, key: str) -> tuple[str, ...]:
+        """What the event has under a key of `tree.FIELDS`, or its issue under one of `ISSUE_FIELDS`; nothing where that is absent or empty."""
+        if key == "assignee":
+            return (self.issue.assignee,) if self.issue is not None and self.issue.assignee else ()
+        if key == "file":
+            return tuple(filter(None, self.files))
+        if key == "function":
+            return tuple(filter(None, self.functions))
+        value: str = getattr(self, "os_version" if key == "osVersion" else key)
+        return (value,) if value else ()
+
+
+def from_json(payload: bytes, sdk: str, received_ms: int) -> EventView:
+    """The view of an event's bytes as sent: what its columns will hold. Raises query.event_fields.Unreadable for what is no JSON object."""
+    found = extract(payload)
+    device, error = found.device, found.error
+    places = found.places()
+    return EventView(
+        type=error.type,
+        message=error.message,
+        tags=found.tags or {},
+        environment=found.environment,
+        release=found.release,
+        platform=found.platform,
+        os=device.os,
+        os_version=device.osVersion,
+        model=device.model or "",
+        locale=device.locale or "",
+        sdk=sdk,
+        user=(found.user.id if found.user else None) or "",
+        files=places.files,
+        functions=places.functions,
+        timestamp=event_time(to_ms(found.timestamp), received_ms),
+    )
+
+
+def from_event(event: object, sdk: str, received_ms: int) -> EventView:
+    """The view of an event as a mapping, or as a struct with the protocol's names."""
+    return from_json(msgspec.json.encode(event), sdk, received_ms)

@@ -1,0 +1,81 @@
+"""Patterns: how text with `*` becomes one, how it is written again, and what it matches.
+
+A backslash before `*`, `"` or a backslash takes the character as it is; any other backslash stands for itself.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from query.tree import Pattern
+
+_ESCAPED = re.compile(r'\\([\\"*])|(\*)|([^\\*]+|\\)', re.DOTALL)
+_SPECIAL = re.compile(r'[\\"*]')
+
+
+def read_pattern(text: str) -> Pattern:
+    """The pattern of a value as typed, without its quotes."""
+    parts = [""]
+    for escaped, star, plain in _ESCAPED.findall(text):
+        if star:
+            parts.append("")
+        else:
+            parts[-1] += escaped or plain
+    return Pattern(normal(parts))
+
+
+def normal(parts: Sequence[str]) -> tuple[str, ...]:
+    """`parts` without empty ones between two wildcards."""
+    return (*parts[:1], *filter(None, parts[1:-1]), *(parts[-1:] if len(parts) > 1 else ()))
+
+
+def read_literal(text: str) -> str:
+    """The text with its escapes undone; a `*` stands for itself."""
+    return _ESCAPED.sub(lambda found: found[1] or found[0], text)
+
+
+def write_literal(text: str) -> str:
+    """The text with its special characters escaped, ready for quotes."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def write_pattern(pattern: Pattern) -> str:
+    """What `read_pattern` reads, ready for quotes."""
+    return "*".join(map(write_literal, pattern.parts))
+
+
+def glob(pattern: Pattern, value: str) -> bool:
+    """Whether the whole value fits."""
+    return fitting(pattern)(value)
+
+
+def fitting(pattern: Pattern) -> Callable[[str], bool]:
+    """Whether whole values fit. Linear in the value for each part: greedy search is enough where `*` is the only wildcard."""
+    first, *rest = pattern.parts
+    if not rest:
+        return lambda value: value == first
+    last, least = rest.pop(), len(first) + len(pattern.parts[-1])
+    if not rest:
+        return lambda value: value.startswith(first) and value.endswith(last) and len(value) >= least
+    if not first and not last and len(rest) == 1:
+        inner = rest[0]
+        return lambda value: inner in value
+    return lambda value: (
+        value.startswith(first)
+        and value.endswith(last)
+        and len(value) >= least
+        and _in_order(rest, value, len(first), len(value) - len(last))
+    )
+
+
+def within(pattern: Pattern, value: str) -> bool:
+    """Whether some stretch of the value fits."""
+    return _in_order(pattern.parts, value, 0, len(value))
+
+
+def _in_order(parts: Sequence[str], value: str, start: int, end: int) -> bool:
+    for part in parts:
+        found = value.find(part, start, end)
+        if found < 0:
+            return False
+        start = found + len(part)
+    return True

@@ -1,0 +1,55 @@
+"""Values of comparisons as typed: counts, moments, and times before now."""
+
+import re
+from typing import Final
+
+from query.tree import Compare
+from schemas.times import iso, parse_iso
+
+UNITS: Final = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
+"""Milliseconds of each unit that a time before now may have."""
+
+EARLIEST: Final = 0
+LATEST: Final = 7_258_118_400_000
+"""Unix ms of the first moment of 2200: what a column of times can hold, with room."""
+MAX_COUNT: Final = (1 << 63) - 1
+
+_AGO = re.compile(r"-([0-9]{1,9})([wdhms])")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})\Z")
+
+
+def read_count(text: str) -> int | None:
+    """A count, or None where the text is none."""
+    if not text.isascii() or not text.isdigit() or len(text) > 19:
+        return None
+    number = int(text)
+    return number if number <= MAX_COUNT else None
+
+
+def read_time(text: str) -> tuple[int, bool] | None:
+    """Unix ms and False, or ms before now and True; None where the text is neither. Without an offset a time is UTC."""
+    if found := _AGO.fullmatch(text):
+        before = int(found[1]) * UNITS[found[2]]
+        return (before, True) if before <= LATEST else None
+    if not _DATE.match(text):
+        return None
+    moment = text + "T00:00" if _DATE.fullmatch(text) else text
+    try:
+        ms = parse_iso(moment if _OFFSET.search(moment) else moment + "Z")
+    except (ValueError, OverflowError):
+        return None
+    return (ms, False) if EARLIEST <= ms < LATEST else None
+
+
+def write_value(compare: Compare) -> str:
+    """What `read_count` or `read_time` reads."""
+    if compare.ago:
+        unit, size = next((unit, size) for unit, size in UNITS.items() if compare.value % size == 0)
+        return f"-{compare.value // size}{unit}"
+    return str(compare.value) if compare.key in {"events", "users"} else iso(compare.value)
+
+
+def moment_ms(compare: Compare, now_ms: int) -> int:
+    """The value to compare with: a count, or Unix ms, never before 1970."""
+    return max(EARLIEST, now_ms - compare.value) if compare.ago else compare.value

@@ -1,0 +1,1 @@
+"""Documents generated from the declarations: reference pages and JSON Schemas."""

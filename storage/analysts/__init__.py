@@ -1,0 +1,1 @@
+"""What analysts read and may do: views, row policies and limits."""

@@ -1,0 +1,121 @@
+"""Brings a ClickHouse database to the present schema: numbered SQL files, each applied once.
+
+Every statement can be repeated, so a migration that was interrupted, or that two processes apply at once, ends the same.
+"""
+
+import re
+from collections.abc import Iterator
+from importlib import resources
+from typing import Final
+
+from msgspec import Struct
+
+from storage.analysts.views import create, own_views
+from storage.client import Client, open_client, parse_url, scalar, version
+
+_FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+_CONDITION: Final = re.compile(r"^-- (from|below) (\d+)\.(\d+)$")
+_APPLIED: Final = """
+CREATE TABLE IF NOT EXISTS migrations
+(
+    number UInt32,
+    name String,
+    applied DateTime64(3, 'UTC') DEFAULT now64(3)
+)
+ENGINE = ReplacingMergeTree
+ORDER BY number
+"""
+
+
+class Migration(Struct, frozen=True):
+    """One file of `storage/migrations`: `why` is its first line."""
+
+    number: int
+    name: str
+    why: str
+    sql: str
+
+    def statements(self, server: tuple[int, int] | None = None) -> Iterator[str]:
+        """Its statements for a server's version (year, month), or for the newest."""
+        return statements(self.sql, server)
+
+
+def migrations() -> list[Migration]:
+    """All migrations in their order. Raises ValueError where the files aren't numbered 1, 2, 3..."""
+    found = []
+    for file in (resources.files("storage.migrations")).iterdir():
+        match = _FILE.fullmatch(file.name)
+        if match is None:
+            continue
+        text = file.read_text(encoding="utf-8")
+        first = text.partition("\n")[0]
+        if not first.startswith("-- "):
+            raise ValueError(f"{file.name}: the first line must say why, as a comment")
+        found.append(Migration(number=int(match[1]), name=match[2], why=first.removeprefix("-- "), sql=text))
+    found.sort(key=lambda migration: migration.number)
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise ValueError("migrations must be numbered without a gap, each number once")
+    return found
+
+
+def statements(sql: str, server: tuple[int, int] | None = None) -> Iterator[str]:
+    """The statements of a file: each ends with a semicolon at the end of a line.
+
+    One under the line `-- from 26.2` is for servers of that version on, under `-- below 26.2` for older ones.
+    """
+    for part in re.split(r";[ \t]*(?:\n|$)", sql):
+        lines = part.strip().splitlines()
+        wanted = True
+        for line in lines:
+            match = _CONDITION.match(line)
+            if match:
+                recent = server is None or server >= (int(match[2]), int(match[3]))
+                wanted = recent if match[1] == "from" else not recent
+        statement = "\n".join(line for line in lines if not line.startswith("--")).strip()
+        if statement and wanted:
+            yield statement
+
+
+def create_database(url: str) -> None:
+    """Create the database that the URL names, where it is missing. Raises ClickHouseError.
+
+    One that exists is left alone: creating it again, even `IF NOT EXISTS`, needs rights that migrating doesn't.
+    """
+    name = parse_url(url).database
+    client = open_client(url, database="system")
+    try:
+        if not scalar(
+            client, "SELECT count() FROM system.databases WHERE name = {name:String}", {"name": name}
+        ):
+            client.command(f"CREATE DATABASE IF NOT EXISTS {name} ENGINE = Atomic")
+    finally:
+        client.close()
+
+
+def applied(client: Client) -> set[int]:
+    """The numbers of the migrations that the database has had."""
+    return {int(row[0]) for row in client.query("SELECT DISTINCT number FROM migrations").result_rows}
+
+
+def pending(client: Client) -> list[Migration]:
+    """The migrations that the database hasn't had, in their order."""
+    exists = client.command("EXISTS TABLE migrations")
+    done = applied(client) if exists else set()
+    return [migration for migration in migrations() if migration.number not in done]
+
+
+def migrate(url: str) -> list[Migration]:
+    """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError."""
+    create_database(url)
+    client = open_client(url)
+    try:
+        client.command(_APPLIED)
+        todo = pending(client)
+        for migration in todo:
+            for statement in migration.statements(version(client)):
+                create(client, statement)
+            client.insert("migrations", [[migration.number, migration.name]], column_names=["number", "name"])
+        own_views(client)
+        return todo
+    finally:
+        client.close()

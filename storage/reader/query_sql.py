@@ -1,0 +1,297 @@
+"""Tree to SQL. Nothing of a query stands in the text: keys, values and patterns travel as parameters.
+
+Three questions: `event_condition` over the columns of `events`, `issue_condition` over those of `issues` for a tree that asks
+about issues only, and `split`, which parts the two where a query is a conjunction of them. What asks about the issue in the middle
+of an event's condition becomes a membership of the event's fingerprint in those of the issues that fit.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from query.case_folding import fold_pattern, variants
+from query.evaluate import matches
+from query.event_view import EventView
+from query.tree import (
+    COUNTS,
+    EVERYTHING,
+    ISSUE_FIELDS,
+    And,
+    Compare,
+    Filter,
+    Has,
+    Is,
+    Not,
+    Or,
+    Pattern,
+    Query,
+    Text,
+    conjuncts,
+)
+from query.values import moment_ms
+from schemas.ids import user_hash
+from storage.reader.issue_states import STATUS
+from storage.reader.parameters import Parameters
+
+PAIRS: Final = "arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags))"
+"""Word for word the expression of the index on tags: only so is the index used."""
+
+_COLUMNS: Final = {"osVersion": "os_version", "user": "user_id", "type": "error_type"}
+_ARRAYS: Final = {"file": "files", "function": "functions"}
+_ISSUE_COLUMNS: Final = {
+    "firstSeen": "first_seen",
+    "lastSeen": "last_seen",
+    "events": "events",
+    "users": "users",
+}
+_TOGETHER: Final = 8
+"""Words from which on one search for all of them is cheaper than one for each."""
+_LIKE_SPECIAL: Final = re.compile(r"[\\%_]")
+
+
+class Scope(Struct, frozen=True):
+    """What a condition is compiled for: the project, the present in Unix ms, and where the values go."""
+
+    project: int
+    now_ms: int
+    parameters: Parameters
+
+
+def about_issue(query: Query) -> bool:
+    """Whether the query asks about the issue alone, and about something."""
+    match query:
+        case And(items) | Or(items):
+            return bool(items) and all(map(about_issue, items))
+        case Not(item):
+            return about_issue(item)
+        case Compare(key):
+            return key != "timestamp"
+        case Filter(key, False) | Has(key, False):
+            return key in ISSUE_FIELDS
+        case _:
+            return isinstance(query, Is)
+
+
+def split(query: Query) -> tuple[Query, Query]:
+    """What the query asks about the issue and what about the event: it is the conjunction of the two."""
+    items = conjuncts(query)
+    return _all([i for i in items if about_issue(i)]), _all([i for i in items if not about_issue(i)])
+
+
+def _all(items: Sequence[Query]) -> Query:
+    return items[0] if len(items) == 1 else And(tuple(items)) if items else EVERYTHING
+
+
+def event_condition(query: Query, scope: Scope) -> str:
+    """A condition over a row of `events`."""
+    if about_issue(query):
+        return _membership(query, scope)
+    match query:
+        case And(()):
+            return "1"
+        case And(items):
+            return _all_hold(_grouped(items, And), scope)
+        case Or(items):
+            return _one_holds(_grouped(items, Or), scope)
+        case Not(item):
+            return f"NOT {event_condition(item, scope)}"
+        case _:
+            return _leaf(query, scope)
+
+
+def issue_condition(query: Query, scope: Scope) -> str:
+    """A condition over a row of `issues`, for a query that is `about_issue` or EVERYTHING."""
+    match query:
+        case And(()):
+            return "1"
+        case And(items) | Or(items):
+            operator = " AND " if isinstance(query, And) else " OR "
+            return f"({operator.join(issue_condition(item, scope) for item in items)})"
+        case Not(item):
+            return f"NOT {issue_condition(item, scope)}"
+        case Is(states):
+            return f"({' OR '.join(_state(state, scope) for state in states)})"
+        case Compare(key, op):
+            return f"({_ISSUE_COLUMNS[key]} {op} {_value(query, scope)})"
+        case Filter() | Has():
+            # Its columns are called as its keys are.
+            return _leaf(query, scope)
+        case _:
+            raise ValueError(f"{type(query).__name__} doesn't ask about an issue")
+
+
+def current_issues(scope: Scope) -> str:
+    """The rows of `issues` that are shown: the newest of each issue, without those merged into others."""
+    project = scope.parameters.add(scope.project, "UInt32")
+    return f"issues FINAL WHERE project_id = {project} AND deleted = 0 AND merged_into = 0"
+
+
+def _grouped(items: tuple[Query, ...], kind: type[And] | type[Or]) -> Sequence[Query]:
+    """The items with all that ask about the issue made one, so that they cost one look into `issues`."""
+    about = tuple(item for item in items if about_issue(item))
+    rest = (item for item in items if not about_issue(item))
+    return [*rest, *([kind(about)] if len(about) > 1 else about)]
+
+
+def _all_hold(items: Sequence[Query], scope: Scope) -> str:
+    """Many words that must all be absent are looked for together."""
+    unwanted = [item.item for item in items if isinstance(item, Not) and _is_word(item.item)]
+    if len(unwanted) < _TOGETHER:
+        return _joined(" AND ", items, scope)
+    rest = [item for item in items if not (isinstance(item, Not) and _is_word(item.item))]
+    return f"({' AND '.join([f'NOT {_one_holds(unwanted, scope)}', *(event_condition(item, scope) for item in rest)])})"
+
+
+def _one_holds(items: Sequence[Query], scope: Scope) -> str:
+    """Many words of which one must be there are looked for together, and so are many tags."""
+    words, tags = [item for item in items if _is_word(item)], [item for item in items if _is_pairs(item)]
+    rest = list(items)
+    found = []
+    if len(words) >= _TOGETHER:
+        rest = [item for item in rest if not _is_word(item)]
+        found.append(_any_word(words, scope))
+    if len(tags) > 1:
+        rest = [item for item in rest if not _is_pairs(item)]
+        found.append(_any_pair(tags, scope))
+    return f"({' OR '.join([*found, *(event_condition(item, scope) for item in rest)])})"
+
+
+def _joined(operator: str, items: Iterable[Query], scope: Scope) -> str:
+    return f"({operator.join(event_condition(item, scope) for item in items)})"
+
+
+def _is_word(query: Query) -> bool:
+    """Whether the query is text without wildcards that folds as the database does."""
+    if not isinstance(query, Text) or len(query.pattern.parts) > 1:
+        return False
+    folded = fold_pattern(query.pattern).parts[0]
+    return folded != "" and all(variants(character) == character for character in folded)
+
+
+def _any_word(words: Iterable[Query], scope: Scope) -> str:
+    """One search for all of the words: it costs little more than that for one."""
+    folded = [fold_pattern(word.pattern).parts[0] for word in words if isinstance(word, Text)]
+    wanted = scope.parameters.add(list(dict.fromkeys(folded)), "Array(String)")
+    return f"(multiSearchAny(lower(message), {wanted}) OR multiSearchAny(lower(error_type), {wanted}))"
+
+
+def _is_pairs(query: Query) -> bool:
+    """Whether the query asks for tags with one of some values, which the pairs of key and value tell."""
+    return (
+        isinstance(query, Filter)
+        and query.is_tag
+        and "=" not in query.key
+        and all(value.is_literal and "=" not in value.parts[0] for value in query.values)
+    )
+
+
+def _any_pair(tags: Iterable[Query], scope: Scope) -> str:
+    pairs = [f"{tag.key}={value.parts[0]}" for tag in tags if isinstance(tag, Filter) for value in tag.values]
+    return f"hasAny({PAIRS}, {scope.parameters.add(list(dict.fromkeys(pairs)), 'Array(String)')})"
+
+
+def _membership(query: Query, scope: Scope) -> str:
+    # An event whose issue isn't there yet is judged as the evaluator judges one without an issue.
+    unknown = matches(query, EventView(), scope.now_ms)
+    condition = issue_condition(Not(query) if unknown else query, scope)
+    fitting = f"SELECT arrayJoin(fingerprints) FROM {current_issues(scope)} AND {condition}"
+    return f"(fingerprint {'NOT IN' if unknown else 'IN'} ({fitting}))"
+
+
+def _leaf(query: Query, scope: Scope) -> str:
+    match query:
+        case Text(pattern):
+            return _text(fold_pattern(pattern), scope)
+        case Filter(values=[_, _, *_]) if _is_pairs(query):
+            return f"({_any_pair([query], scope)})"
+        case Filter(key, is_tag, values):
+            each = [_tag(key, value, scope) if is_tag else _field(key, value, scope) for value in values]
+            return f"({' OR '.join(each)})"
+        case Has(key, True):
+            return f"mapContains(tags, {scope.parameters.add(key, 'String')})"
+        case Has(key, False):
+            return f"NOT {_field(key, Pattern(('',)), scope)}"
+        case Compare(_, op):
+            return f"(ts {op} {_value(query, scope)})"
+        case _:
+            raise ValueError(f"{type(query).__name__} is no leaf over an event")
+
+
+def _text(folded: Pattern, scope: Scope) -> str:
+    if folded.parts == ("",):
+        return "1"
+    around = Pattern(("", *folded.parts, ""))
+    return f"({_folded_like('message', around, scope)} OR {_folded_like('error_type', around, scope)})"
+
+
+def _field(key: str, pattern: Pattern, scope: Scope) -> str:
+    if key in _ARRAYS:
+        return _element(_ARRAYS[key], pattern, scope)
+    column = _COLUMNS.get(key, key)
+    if not any(pattern.parts):
+        return f"({column} {'=' if pattern.is_literal else '!='} '')"
+    if key == "message":
+        return _folded_like(column, fold_pattern(pattern), scope)
+    if not pattern.is_literal:
+        return f"({column} LIKE {_like(pattern, scope)})"
+    equal = f"{column} = {scope.parameters.add(pattern.parts[0], 'String')}"
+    if key == "user":
+        # The index is on the hash.
+        hashed = scope.parameters.add(user_hash(scope.project, pattern.parts[0]), "UInt64")
+        return f"(user_hash = {hashed} AND {equal})"
+    return f"({equal})"
+
+
+def _element(column: str, pattern: Pattern, scope: Scope) -> str:
+    if not any(pattern.parts):
+        return f"({'NOT ' if pattern.is_literal else ''}arrayExists(x -> x != '', {column}))"
+    if pattern.is_literal:
+        return f"has({column}, {scope.parameters.add(pattern.parts[0], 'String')})"
+    return f"arrayExists(x -> x LIKE {_like(pattern, scope)}, {column})"
+
+
+def _tag(key: str, pattern: Pattern, scope: Scope) -> str:
+    name = scope.parameters.add(key, "String")
+    if not pattern.is_literal:
+        fits = f" AND tags[{name}] LIKE {_like(pattern, scope)}" if any(pattern.parts) else ""
+        return f"(mapContains(tags, {name}){fits})"
+    value = pattern.parts[0]
+    pair = f"has({PAIRS}, {scope.parameters.add(f'{key}={value}', 'String')})"
+    if "=" in key or "=" in value:
+        # The pair says two things then: `a=b` under `c`, and `b=c`... under `a`.
+        return f"({pair} AND mapContains(tags, {name}) AND tags[{name}] = {scope.parameters.add(value, 'String')})"
+    return pair
+
+
+def _like(pattern: Pattern, scope: Scope) -> str:
+    escaped = (_LIKE_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.parts)
+    return scope.parameters.add("%".join(escaped), "String")
+
+
+def _folded_like(column: str, folded: Pattern, scope: Scope) -> str:
+    """The column, whatever its case: `lower` of the database knows ASCII."""
+    if all(variants(character) == character for part in folded.parts for character in part):
+        return f"(lower({column}) LIKE {_like(folded, scope)})"
+    middle = ".*".join("".join(map(_class, part)) for part in folded.parts)
+    anchored = rf"(?s)\A{middle}\z"
+    return f"match(lower({column}), {scope.parameters.add(anchored, 'String')})"
+
+
+def _class(folded: str) -> str:
+    same = variants(folded)
+    return f"[{same}]" if len(same) > 1 else re.escape(same)
+
+
+def _state(state: str, scope: Scope) -> str:
+    if state == "regressed":
+        return "regressed = 1"
+    if state == "assigned":
+        return "assignee != ''"
+    return f"{STATUS} = {scope.parameters.add(state, 'String')}"
+
+
+def _value(compare: Compare, scope: Scope) -> str:
+    value = moment_ms(compare, scope.now_ms)
+    return scope.parameters.add(value, "UInt64") if compare.key in COUNTS else scope.parameters.moment(value)

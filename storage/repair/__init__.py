@@ -1,0 +1,1 @@
+"""Finds and repairs rows that ClickHouse lacks or has twice."""

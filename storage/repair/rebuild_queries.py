@@ -1,0 +1,212 @@
+"""What ClickHouse keeps of issues and ids: what the processors' tables are built from once the topics have expired."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from storage.client import Client
+from storage.erase.erased import ERASED
+from storage.repair.reconcile import BOUNDED
+
+EVENTS_AT_ONCE: Final = 500_000
+"""About as many events are summed up in one query: bounds the users that one answer lists."""
+_SIZES: Final = "SELECT project_id, count() FROM events GROUP BY project_id ORDER BY project_id"
+_COUNTED: Final = """
+    SELECT fingerprint, count(), toUnixTimestamp64Milli(min(ts)), toUnixTimestamp64Milli(max(ts)),
+        toUnixTimestamp64Milli(max(received)), argMin(release, (ts, release)),
+        argMax(tuple(id, release, error_type, message, platform, grouping_version, grouping_rule), (ts, id)),
+        sumMap(map(toString(release), toUInt64(1))), sumMap(map(toString(environment), toUInt64(1))),
+        sumMap(map(toString(platform), toUInt64(1))), sumMap(map(toUInt32(intDiv(toUnixTimestamp(ts), 3600)), toUInt64(1))),
+        groupUniqArrayIf(user_hash, user_hash != 0)
+    FROM events WHERE project_id = {project:UInt32} AND fingerprint % {parts:UInt32} = {part:UInt32}
+    GROUP BY fingerprint"""
+_ERASED: Final = f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608 - our own text
+_ERASED_IDS: Final = """
+    SELECT project_id, id, toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000 FROM erased_events FINAL
+    WHERE day >= toDate(fromUnixTimestamp64Milli({since:Int64}, 'UTC'))"""
+_SHOWN: Final = """
+    SELECT project_id, issue_id, fingerprints, error_type, message, culprit, status, regressed,
+        toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release, last_release,
+        environments, releases, assignee, resolved_in, ignore_until, last_event, grouping_version, grouping_rule,
+        grouping_parts, merged_into, version
+    FROM issues FINAL WHERE deleted = 0 ORDER BY project_id, issue_id"""
+_CHANGES: Final = """
+    SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, data FROM issue_activity FINAL
+    WHERE kind != 'commented' ORDER BY issue_id, at, id"""
+_SINCE: Final = """
+    SELECT count(), groupUniqArrayIf(user_hash, user_hash != 0) FROM events
+    WHERE project_id = {project:UInt32} AND fingerprint IN {fingerprints:Array(UInt64)}
+        AND received >= fromUnixTimestamp64Milli({at:Int64})"""
+_RELEASES: Final = """
+    SELECT release FROM issue_day_er WHERE project_id = {project:UInt32} GROUP BY release
+    HAVING min(first) <= fromUnixTimestamp64Milli({at:Int64}) AND release != '' ORDER BY min(first), release"""
+_RECEIVED_DAYS: Final = """
+    SELECT toInt64(intDiv(toUnixTimestamp64Milli(received), 86400000)) AS day FROM events
+    GROUP BY day ORDER BY day DESC LIMIT {limit:UInt32}"""
+_IDS: Final = """
+    SELECT project_id, id, toUnixTimestamp64Milli(received) FROM events
+    WHERE received >= fromUnixTimestamp64Milli({since:Int64})"""
+
+
+class Counted(Struct, frozen=True):
+    """The stored events of one fingerprint. Times are Unix ms; the seven fields from `last_event` are of the newest event."""
+
+    project: int
+    fingerprint: int
+    events: int
+    first_ms: int
+    last_ms: int
+    received_ms: int
+    first_release: str
+    last_event: bytes
+    last_release: str
+    error_type: str
+    message: str
+    platform: str
+    version: str
+    rule: str
+    releases: dict[str, int]
+    environments: dict[str, int]
+    platforms: dict[str, int]
+    hours: dict[int, int]
+    users: list[int]
+
+
+class Shown(Struct, frozen=True):
+    """The last record of an issue that was stored, as the table `issues` has it."""
+
+    project: int
+    issue: int
+    fingerprints: list[int]
+    error_type: str
+    message: str
+    culprit: str
+    status: str
+    regressed: bool
+    first_ms: int
+    last_ms: int
+    events: int
+    users: int
+    first_release: str
+    last_release: str
+    environments: list[str]
+    releases: list[str]
+    assignee: str
+    resolved_in: str
+    ignore_until: str
+    last_event: bytes
+    grouping_version: str
+    grouping_rule: str
+    grouping_parts: list[str]
+    merged_into: int
+    version: int
+
+
+class Change(Struct, frozen=True):
+    """One change of an issue, as the table `issue_activity` has it."""
+
+    at_ms: int
+    id: str
+    kind: str
+    data: dict[str, Any]
+
+
+def counted(client: Client) -> Iterator[Counted]:
+    """The figures of each fingerprint, counted from its events; erased ones still count, also those of an erasure that has not ended. Raises ClickHouseError."""
+    gone = {(project, fingerprint): n for project, fingerprint, n in client.query(_ERASED).result_rows}
+    for project, events in client.query(_SIZES, settings=dict(BOUNDED)).result_rows:
+        parts = 1 + events // EVENTS_AT_ONCE
+        for part in range(parts):
+            parameters = {"project": project, "parts": parts, "part": part}
+            for row in client.query(_COUNTED, parameters=parameters, settings=dict(BOUNDED)).result_rows:
+                one = _counted_row(project, *row)
+                yield replace(one, events=one.events + gone.get((project, one.fingerprint), 0))
+
+
+def _counted_row(project: int, fingerprint: int, *row: Any) -> Counted:
+    (
+        events,
+        first_ms,
+        last_ms,
+        received_ms,
+        first_release,
+        newest,
+        releases,
+        environments,
+        platforms,
+        hours,
+        users,
+    ) = row
+    last_event, last_release, error_type, message, platform, version, rule = newest
+    return Counted(
+        project=project,
+        fingerprint=fingerprint,
+        events=events,
+        first_ms=first_ms,
+        last_ms=last_ms,
+        received_ms=received_ms,
+        first_release=first_release,
+        last_event=last_event.to_bytes(16, "big"),
+        last_release=last_release,
+        error_type=error_type,
+        message=message,
+        platform=platform,
+        version=version,
+        rule=rule,
+        releases=dict(releases),
+        environments=dict(environments),
+        platforms=dict(platforms),
+        hours=dict(hours),
+        users=list(users),
+    )
+
+
+def shown(client: Client) -> Iterator[Shown]:
+    """The last stored record of each issue. Raises ClickHouseError."""
+    for row in client.query(_SHOWN, settings=dict(BOUNDED)).result_rows:
+        values = list(row)
+        values[7] = bool(values[7])
+        values[19] = values[19].to_bytes(16, "big")
+        yield Shown(*values)
+
+
+def changes(client: Client) -> dict[int, list[Change]]:
+    """What happened to each issue, comments left out, in the order of time. Raises ClickHouseError."""
+    found: dict[int, list[Change]] = {}
+    for issue, at, identity, kind, data in client.query(_CHANGES, settings=dict(BOUNDED)).result_rows:
+        found.setdefault(issue, []).append(Change(at, identity, kind, json.loads(data or "{}")))
+    return found
+
+
+def since(client: Client, project: int, fingerprints: list[int], at_ms: int) -> tuple[int, list[int]]:
+    """Events of fingerprints that were received since then, and the hashes of their users. Raises ClickHouseError."""
+    parameters: Mapping[str, Any] = {"project": project, "fingerprints": fingerprints, "at": at_ms}
+    [(events, users)] = client.query(_SINCE, parameters=dict(parameters), settings=dict(BOUNDED)).result_rows
+    return int(events), list(users)
+
+
+def releases_until(client: Client, project: int, at_ms: int) -> list[str]:
+    """Releases that a project had shown by then, the first seen first. Raises ClickHouseError."""
+    rows = client.query(_RELEASES, parameters={"project": project, "at": at_ms}).result_rows
+    return [release for (release,) in rows]
+
+
+def received_days(client: Client, limit: int) -> list[int]:
+    """The newest days (since 1970) on which stored events were received, the newest first. Raises ClickHouseError."""
+    return [day for (day,) in client.query(_RECEIVED_DAYS, parameters={"limit": limit}).result_rows]
+
+
+def ids(client: Client, since_ms: int) -> Iterator[tuple[int, bytes, int]]:
+    """Project, 16-byte id and time of receipt (Unix ms) of the events received since then, and of those of them that were erased.
+
+    Raises ClickHouseError.
+    """
+    parameters = {"since": since_ms}
+    for sql in (_IDS, _ERASED_IDS):
+        with client.query_row_block_stream(sql, parameters=parameters) as blocks:
+            for block in blocks:
+                for project, identity, received in block:
+                    yield project, identity.to_bytes(16, "big"), received

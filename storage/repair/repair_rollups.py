@@ -1,0 +1,80 @@
+"""Makes rollups equal to `events` by inserting the difference, while everything runs."""
+
+from collections.abc import Iterable
+from datetime import date
+from typing import Final
+
+from storage.client import INSERT_SETTINGS, Client, scalar
+from storage.repair.consistent_read import quietly
+from storage.repair.insert_pauses import paused
+from storage.repair.rollups import ROLLUPS, Rollup, difference
+
+Days = Iterable[tuple[int, date]]
+"""Pairs of a project and a day."""
+_TRIES: Final = 6
+
+
+def mend(client: Client, days: Days, name: str) -> dict[str, int]:
+    """Mend every rollup on these days; returns how many keys of each differed. Raises ClickHouseError and NeverQuiet.
+
+    Repeatable: what is equal gets nothing. Two that find the same differences at once mend them once, when they give the same
+    `name`; another occasion needs another.
+    """
+    weeks: dict[tuple[int, int], list[tuple[int, date]]] = {}
+    for project, day in sorted(set(days)):
+        weeks.setdefault(day.isocalendar()[:2], []).append((project, day))
+    # A week at a time: what is compared stays small, and so does the pause of the writers.
+    return {
+        rollup.table: sum(_mend_days(client, rollup, pairs, name) for pairs in weeks.values())
+        for rollup in ROLLUPS
+    }
+
+
+def _mend_days(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], name: str) -> int:
+    events, there = _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True)
+    return mend_where(client, rollup, difference(rollup, events, there), name)
+
+
+def mend_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: float = 60.0) -> int:
+    """Mend one rollup by a query of `storage.repair.rollups.difference`; returns how many keys differed. Otherwise as `mend`.
+
+    The writers are asked to pause meanwhile. Raises NeverQuiet after `seconds` without a quiet moment.
+    """
+    # States of users are equal without being the same bytes: the keys and sums tell whether two differences are one.
+    digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
+
+    def read() -> tuple[bytes, int]:
+        rows = client.raw_query(sql, fmt="Native")
+        return rows, int(scalar(client, digest)) if rows else 0
+
+    columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
+    mended, seen = 0, list[int]()
+    # The pause lasts until the difference is inserted: a block that was inserted in part is not repeated in between.
+    with paused(client) as pause:
+        # Read again after each insert: whoever inserts last sees what two inserted both, and takes it back.
+        while len(seen) < _TRIES:
+            rows, sameness = quietly(client, ("events", rollup.table), read, seconds, pause)
+            if not rows:
+                break
+            token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"
+            settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
+            done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
+            mended = mended or int(done.written_rows)
+            seen.append(sameness)
+    return mended
+
+
+def _where(column: str, pairs: list[tuple[int, date]], *, whole_day: bool) -> str:
+    projects = ", ".join(str(project) for project in sorted({project for project, _ in pairs}))
+    first, last = min(day for _, day in pairs), max(day for _, day in pairs)
+    tuples = ", ".join(f"({project}, '{day}')" for project, day in pairs)
+    moment = f"toDate({column})" if whole_day else column
+    until = (
+        f"{moment} <= '{last}'"
+        if whole_day
+        else f"{column} < toDateTime64('{last}', 3, 'UTC') + INTERVAL 1 DAY"
+    )
+    since = f"{moment} >= '{first}'" if whole_day else f"{column} >= toDateTime64('{first}', 3, 'UTC')"
+    return (
+        f"project_id IN ({projects}) AND {since} AND {until} AND (project_id, toDate({column})) IN ({tuples})"
+    )

@@ -1,0 +1,147 @@
+"""Puts right what the tables lack by reading the topics again from their beginning: for `svc reconcile --repair`.
+
+Of `grouped` only what the writer has committed is read: a block that it has planned, and all that comes after it, is still the writer's to
+insert, under tokens that know nothing of rows inserted here.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import pyarrow as pa
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from broker.client import calm, client_options, committed_offsets, follow_projects, reading
+from schemas.issues import decode_issue
+from schemas.projects import ProjectRegistry
+from schemas.settings import WriterSettings
+from schemas.topics import Topic
+from storage.client import INSERT_SETTINGS, Client
+from storage.erase.erased import projects
+from storage.repair.missing_rows import complete
+from storage.writer.blocks import Block
+from storage.writer.projects import RegistryRetention
+from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
+from storage.writer.records_stage import KINDS
+
+_BLOCK_ROWS: Final = 10_000
+
+
+async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, int]:
+    """Insert every event of `grouped` that the writer has committed and a table lacks; returns rows added or mended, by table.
+
+    Events that are older than the topic's retention can't be brought back. Raises KafkaError and ClickHouseError.
+    """
+    registry = ProjectRegistry()
+    done: dict[str, int] = {}
+    async with _following(settings, registry), reading(settings, Topic.GROUPED) as consumer:
+        block, seen = Block(RegistryRetention(registry)), dict[int, int]()
+        async for record in _records(consumer, await _written(settings, consumer)):
+            seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
+            if len(block) >= _BLOCK_ROWS:
+                _complete(client, block, done)
+                block = Block(RegistryRetention(registry))
+        if len(block):
+            _complete(client, block, done)
+    return done
+
+
+async def replay_issues(settings: WriterSettings, client: Client) -> int:
+    """Write the newest record of every issue again; returns how many there are. Raises KafkaError and ClickHouseError.
+
+    Issues of erased projects, and those that were removed from the topic, stay away.
+    """
+    gone = projects(client)
+    async with reading(settings, Topic.ISSUES) as consumer:
+        ends = await consumer.end_offsets(consumer.assignment())
+        found: dict[bytes, list[Row]] = {}
+        async for record in _records(consumer, ends):
+            if record.value is None:
+                found.pop(record.key, None)
+                continue
+            with suppress(ValueError):  # set aside by the writer
+                row = issue_row(decode_issue(record.value))
+                found[record.key] = _newest([*found.get(record.key, ()), row])
+    kept = [row for rows in found.values() for row in rows if row[0] not in gone]
+    for first in range(0, len(kept), _BLOCK_ROWS):
+        _insert(client, "issues", table(ISSUES, kept[first : first + _BLOCK_ROWS]))
+    return len(kept)
+
+
+async def replay_records(settings: WriterSettings, client: Client, name: str) -> int:
+    """Write the records of `outcomes` or `issue_activity` again, whose tables take the same row twice for one; returns how many rows there are.
+
+    Those of erased projects stay away. Raises KafkaError and ClickHouseError.
+    """
+    [kind] = [kind for kind in KINDS if kind.table == name]
+    gone, rows, done = projects(client), list[Row](), 0
+    async with reading(settings, kind.topic) as consumer:
+        async for record in _records(consumer, await consumer.end_offsets(consumer.assignment())):
+            with suppress(ValueError):  # set aside by the writer
+                rows += [row for row in kind.rows(record.value or b"") if row[0] not in gone]
+            if len(rows) >= _BLOCK_ROWS:
+                _insert(client, name, table(kind.schema, rows))
+                done, rows = done + len(rows), []
+    if rows:
+        _insert(client, name, table(kind.schema, rows))
+    return done + len(rows)
+
+
+def _insert(client: Client, name: str, rows: pa.Table) -> None:
+    client.insert_arrow(name, rows, settings={**INSERT_SETTINGS, "insert_deduplicate": 0})
+
+
+def _newest(rows: list[Row]) -> list[Row]:
+    return newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
+
+
+def _complete(client: Client, block: Block, done: dict[str, int]) -> None:
+    for name, rows in complete(client, block.columns.table(), f"repair/{time.time_ns()}").rows.items():
+        done[name] = done.get(name, 0) + rows
+
+
+@asynccontextmanager
+async def _following(settings: WriterSettings, registry: ProjectRegistry) -> AsyncIterator[None]:
+    follower = follow_projects(settings, registry)
+    task = asyncio.create_task(follower.run())
+    try:
+        await follower.loaded.wait()
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _written(settings: WriterSettings, consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
+    """Of each partition of `grouped` the offset before which every record is stored: nothing of a planned block is."""
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    calm(admin._client)
+    await admin.start()
+    try:
+        committed = await committed_offsets(admin, settings.writer_group, consumer.assignment())
+    finally:
+        await admin.close()
+    ends = await consumer.end_offsets(committed)
+    return {place: stored_before(at.offset, ends[place]) for place, at in committed.items()}
+
+
+def stored_before(committed: int, end: int) -> int:
+    """The offset before which the writer has stored every record of a partition, given its commit (-1 for none) and the partition's end.
+
+    A commit beyond the end is of a topic that was recreated since, and says nothing of the present one.
+    """
+    return committed if 0 <= committed <= end else 0
+
+
+async def _records(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> AsyncIterator[Any]:
+    """All records from the beginning to before the offsets `ends` of each partition."""
+    left = set(ends)
+    while left := {place for place in left if await consumer.position(place) < ends[place]}:
+        batch = await consumer.getmany(*left, timeout_ms=500, max_records=200)
+        for place, records in batch.items():
+            for record in records:
+                if record.offset < ends[place]:
+                    yield record

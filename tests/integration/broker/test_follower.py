@@ -1,0 +1,147 @@
+"""Following a compacted topic on a real broker."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from broker.client import METADATA_PAUSE_SECONDS, TopicFollower, calm, follow_projects
+from local.kafka.server import LocalKafka
+from schemas.health import Part
+from schemas.ids import new_token
+from schemas.projects import Project, ProjectRegistry, Token, encode_project
+from schemas.settings import EdgeSettings
+from schemas.topics import Topic
+from tests.eventually import eventually
+from tests.servers import CACHE
+from tests.topics import create_topics
+
+WHEN = "2026-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+async def settings(kafka_bootstrap: str, topic_prefix: str) -> EdgeSettings:
+    await create_topics(kafka_bootstrap, topic_prefix)
+    return EdgeSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+
+
+@pytest.fixture
+async def producer(kafka_bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
+    async with AIOKafkaProducer(bootstrap_servers=kafka_bootstrap, acks="all") as made:
+        yield made
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[list[asyncio.Task[None]]]:
+    tasks: list[asyncio.Task[None]] = []
+    yield tasks
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def project(number: int, token: str) -> Project:
+    return Project(str(number), "p", WHEN, (Token(token, WHEN),))
+
+
+async def test_what_stands_in_the_topic_is_known_when_loaded_and_what_comes_later_soon(
+    settings: EdgeSettings, producer: AIOKafkaProducer, running: list[asyncio.Task[None]]
+) -> None:
+    name, first, second = settings.topic_prefix + "projects", new_token(), new_token()
+    await producer.send_and_wait(name, encode_project(project(1, first)), key=b"1")
+    registry = ProjectRegistry()
+    follower = follow_projects(settings, registry)
+    running.append(asyncio.create_task(follower.run()))
+    async with asyncio.timeout(30):
+        await follower.loaded.wait()
+    assert registry.by_token(first) is not None
+    written = await producer.send_and_wait(name, encode_project(project(2, second)), key=b"2")
+    async with asyncio.timeout(30):
+        await follower.reached(written.partition, written.offset)
+    assert registry.by_token(second) is not None
+
+
+async def test_an_empty_topic_is_loaded(settings: EdgeSettings, running: list[asyncio.Task[None]]) -> None:
+    follower = follow_projects(settings, ProjectRegistry())
+    running.append(asyncio.create_task(follower.run()))
+    async with asyncio.timeout(30):
+        await follower.loaded.wait()
+
+
+async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_frozen(
+    tmp_path: Path, running: list[asyncio.Task[None]]
+) -> None:
+    kafka = LocalKafka(tmp_path / "kafka", CACHE)
+    await asyncio.to_thread(kafka.start, 120)
+    try:
+        await create_topics(kafka.bootstrap, "age.")
+        follower = follow_projects(
+            EdgeSettings(kafka_bootstrap=kafka.bootstrap, topic_prefix="age."), ProjectRegistry()
+        )
+        assert follower.age == float("inf")
+        assert follower.answering() == Part(ok=False, detail="connecting")
+        running.append(asyncio.create_task(follower.run()))
+        async with asyncio.timeout(60):
+            await follower.loaded.wait()
+        assert follower.answering() == Part(ok=True)
+        # The topic stays empty: what grows young again does so by the broker's answers alone.
+        await eventually(lambda: follower.age > 1, 60)
+        await eventually(lambda: follower.age < 1, 60)
+        assert kafka.pid is not None
+        os.kill(kafka.pid, signal.SIGSTOP)
+        try:
+            await eventually(lambda: not follower.answering().ok, 60)
+            assert "no broker has answered for" in follower.answering().detail
+        finally:
+            os.kill(kafka.pid, signal.SIGCONT)
+        await eventually(lambda: follower.answering().ok, 60)
+    finally:
+        await asyncio.to_thread(kafka.stop)
+
+
+async def test_a_bad_record_is_passed_over(
+    settings: EdgeSettings, producer: AIOKafkaProducer, running: list[asyncio.Task[None]]
+) -> None:
+    name, token = settings.topic_prefix + "projects", new_token()
+    await producer.send_and_wait(name, b"{", key=b"1")
+    await producer.send_and_wait(name, b"{}", key=b"no number")
+    await producer.send_and_wait(name, encode_project(project(3, token)), key=b"3")
+    registry = ProjectRegistry()
+    follower = follow_projects(settings, registry)
+    running.append(asyncio.create_task(follower.run()))
+    async with asyncio.timeout(30):
+        await follower.loaded.wait()
+    assert [p.id for p in registry] == ["3"]
+
+
+async def test_a_topic_that_is_made_later_is_waited_for(
+    kafka_bootstrap: str, topic_prefix: str, running: list[asyncio.Task[None]]
+) -> None:
+    seen: list[bytes] = []
+    early = EdgeSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+    follower = TopicFollower(early, Topic.PROJECTS, lambda key, _: seen.append(key))
+    running.append(asyncio.create_task(follower.run()))
+    await create_topics(kafka_bootstrap, topic_prefix)
+    async with asyncio.timeout(30):
+        await follower.loaded.wait()
+    async with AIOKafkaProducer(bootstrap_servers=kafka_bootstrap) as producer:
+        await producer.send_and_wait(topic_prefix + "projects", b"{}", key=b"7")
+    await eventually(lambda: seen == [b"7"])
+
+
+async def test_a_client_pauses_after_metadata_that_nobody_answers() -> None:
+    class Client:
+        async def _metadata_update(self, *_: object) -> bool:
+            return False
+
+    client, loop = Client(), asyncio.get_running_loop()
+    calm(client)
+    begin = loop.time()
+    assert await client._metadata_update() is False
+    assert loop.time() - begin >= METADATA_PAUSE_SECONDS * 0.9

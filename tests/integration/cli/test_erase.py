@@ -1,0 +1,242 @@
+"""`svc erase` on the real servers, with a writer at work."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from click.testing import CliRunner, Result
+
+from cli.__main__ import svc
+from control.project_edits import create
+from control.project_store import ProjectStore
+from schemas.ids import hex64, issue_id
+from schemas.issues import Command, decode_delta
+from schemas.projects import Project
+from schemas.settings import KafkaSettings, load
+from storage.client import scalar
+from tests.eventually import eventually
+from tests.integration.cli.test_reconcile import FINGERPRINTS, reconcile, tell_outcomes_and_issues
+from tests.integration.storage.grouped import Stage, ended, whole
+
+USER = "user-7"
+
+
+@pytest.fixture
+async def stage(
+    kafka_bootstrap: str, clickhouse_database_url: str, topic_prefix: str, tmp_path: Path
+) -> Stage:
+    """Empty topics and tables."""
+    return await Stage(kafka_bootstrap, clickhouse_database_url, topic_prefix, tmp_path).prepare()
+
+
+async def erase(stage: Stage, *options: str, given: str | None = None) -> Result:
+    """Run the command in a thread: it has loops of its own."""
+    env = stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"}
+    arguments = ["--data-dir", str(stage.folder), "erase", *options]
+    return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=env, input=given)
+
+
+def told(result: Result) -> dict[str, Any]:
+    """The JSON of a run that went well."""
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@asynccontextmanager
+async def processors(stage: Stage) -> AsyncIterator[list[Command]]:
+    """A stand-in that reads what processors read, and keeps the commands."""
+    prefix = stage.settings.topic_prefix
+    consumer = AIOKafkaConsumer(
+        f"{prefix}events",
+        f"{prefix}issue-deltas",
+        bootstrap_servers=stage.settings.kafka_bootstrap,
+        group_id=f"{prefix}none",
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=100,
+    )
+    found: list[Command] = []
+
+    async def read() -> None:
+        async for record in consumer:
+            command = decode_delta(record.value).command
+            assert command is not None
+            found.append(command)
+
+    await consumer.start()
+    task = asyncio.create_task(read())
+    try:
+        yield found
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await consumer.stop()
+
+
+async def projects(stage: Stage) -> list[Project]:
+    async with ProjectStore(
+        load(KafkaSettings, {k: v for k, v in stage.environ.items() if "TOPIC" in k or "KAFKA" in k})
+    ) as store:
+        return store.all()
+
+
+async def test_a_users_events_go_and_reconcile_neither_misses_nor_mends_them(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(8)
+    with ended(stage.writer()):
+        await whole(stage)
+        await tell_outcomes_and_issues(stage)
+        client = stage.client()
+        there = f"SELECT count() FROM events WHERE project_id = 8 AND user_id = '{USER}'"
+        size = scalar(client, there)
+        seen = told(await erase(stage, "--project", "8", "--user", USER, "--dry-run", "--json"))
+        assert (seen["events"], seen["dryRun"]) == (size, True)
+        assert scalar(client, there) == size
+        done = told(await erase(stage, "--project", "8", "--user", "-", "--yes", "--json", given=f"{USER}\n"))
+        assert done["events"] == size
+        assert scalar(client, there) == 0
+        assert {one["topic"] for one in done["left"]} >= {
+            stage.topic,
+            f"{stage.settings.topic_prefix}dead-letters",
+        }
+        async with processors(stage) as commands:
+            await eventually(lambda: {one.kind for one in commands} == {"redact"}, 60)
+        assert {one.project_id for one in commands} == {"8"}
+        assert {one.id for one in commands} == {f"erase-{done['erasure']}"}
+        equal = await reconcile(stage, tmp_path)
+        assert equal.exit_code == 0, equal.output
+        figures = {one["projectId"]: one for one in json.loads(equal.stdout)["projects"]}
+        assert (figures["8"]["erased"], figures["7"]["erased"]) == (size, 0)
+        # What is mended comes from the log, which still holds them.
+        client.command("ALTER TABLE events DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1")
+        mended = await reconcile(stage, tmp_path, "--repair")
+        assert mended.exit_code == 0, mended.output
+        assert json.loads(mended.stdout)["repaired"]["events"] > 0
+        assert scalar(client, there) == 0
+        again = told(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
+        assert again["events"] == 0
+        assert again["before"]
+        client.close()
+
+
+async def test_who_is_unknown_is_refused_in_one_line(stage: Stage) -> None:
+    nobody = await erase(stage, "--project", "8", "--user", "nobody", "--yes")
+    assert (nobody.exit_code, nobody.stderr) == (
+        2,
+        "svc: project 8 has no event of this user, and none was erased\n",
+    )
+    nowhere = await erase(stage, "--project", "shop", "--yes")
+    assert (nowhere.exit_code, nowhere.stderr) == (2, "svc: there is no project shop\n")
+    never = await erase(stage, "--project", "4711", "--yes")
+    assert (never.exit_code, never.stderr) == (2, "svc: there is no project 4711\n")
+    anonymous = await erase(stage, "--project", "8", "--user", "", "--yes")
+    assert anonymous.exit_code == 2
+    assert "a user has an id" in anonymous.stderr
+
+
+async def test_a_pipeline_that_is_behind_is_waited_for_and_said(stage: Stage) -> None:
+    await stage.produce(2, repeat=0)
+    writer = stage.writer()
+    with ended(writer):
+        await whole(stage)
+        writer.kill()
+        await stage.produce(1, repeat=0)
+        result = await erase(stage, "--project", "8", "--user", USER, "--yes", "--wait", "0.5")
+        assert result.exit_code == 1
+        assert f"is 1 records behind on {stage.topic}" in result.stderr
+        client = stage.client()
+        assert scalar(client, "SELECT count() FROM erasures") == 0
+        client.close()
+
+
+async def test_no_is_an_answer(stage: Stage) -> None:
+    await stage.produce(2, repeat=0)
+    with ended(stage.writer()):
+        found = await whole(stage)
+        result = await erase(stage, "--project", "8", "--user", USER, given="n\n")
+        assert result.exit_code == 1
+        assert "Erase" in result.stderr
+        assert "payloads" in result.stdout
+        assert await whole(stage) == found
+
+
+async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_path: Path) -> None:
+    settings = load(KafkaSettings, {k: v for k, v in stage.environ.items() if "TOPIC" in k or "KAFKA" in k})
+    async with ProjectStore(settings) as store:
+        for number, name in ((7, "kept"), (8, "shop")):
+            made = create(name, now_ms=0)
+            await store.write(
+                Project(id=str(number), name=name, created_at=made.created_at, tokens=made.tokens)
+            )
+    await stage.produce(4)
+    with ended(stage.writer()):
+        await whole(stage)
+        await tell_outcomes_and_issues(stage)
+        client = stage.client()
+
+        def named() -> bool:
+            return bool(scalar(client, "SELECT count() FROM projects WHERE name = 'shop'"))
+
+        await eventually(named, 60)
+        async with processors(stage) as commands:
+            plain = await erase(stage, "--project", "shop", given="y\n")
+        assert plain.exit_code == 0, plain.output
+        assert {(one.issue, one.data["wholly"]) for one in commands} == {
+            (hex64(issue_id(8, fingerprint)), True) for fingerprint in FINGERPRINTS
+        }
+        assert "Erase project shop (8)" in plain.stderr
+        assert [project.name for project in await projects(stage)] == ["kept"]
+        for table in ("events", "payloads", "issues", "outcomes", "tag_day"):
+            assert scalar(client, f"SELECT count() FROM {table} WHERE project_id = 8") == 0
+            assert scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") > 0
+        assert scalar(client, "SELECT count() FROM projects WHERE name = 'shop'") == 0
+        equal = await reconcile(stage, tmp_path)
+        assert equal.exit_code == 0, equal.output
+        client.command("TRUNCATE TABLE issues")
+        mended = await reconcile(stage, tmp_path, "--repair")
+        assert mended.exit_code == 0, mended.output
+        assert scalar(client, "SELECT count() FROM issues WHERE project_id = 8") == 0
+        again = told(await erase(stage, "--project", "8", "--yes", "--json"))
+        assert again["before"]
+        refused = await erase(stage, "--project", "8", "--user", USER, "--yes")
+        assert refused.exit_code == 2
+        client.close()
+
+
+async def test_a_run_that_is_killed_leaves_a_list_that_the_next_run_finishes(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(6)
+    with ended(stage.writer()):
+        await whole(stage)
+        await tell_outcomes_and_issues(stage)
+        client = stage.client()
+        size = scalar(client, f"SELECT count() FROM events WHERE project_id = 8 AND user_id = '{USER}'")
+        command = [sys.executable, "-m", "cli", "--data-dir", str(tmp_path), "erase"]
+        process = await asyncio.create_subprocess_exec(
+            *command, "--project", "8", "--user", USER, "--yes",
+            env=os.environ | stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"},
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+
+        def deleting() -> bool:
+            return bool(scalar(client, "SELECT count() FROM erasures FINAL WHERE stage = 'deleting'"))
+
+        await eventually(deleting, 60)
+        process.kill()
+        await process.wait()
+        done = told(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
+        assert done["events"] == size
+        assert scalar(client, "SELECT count() FROM erasing") == 0
+        assert scalar(client, f"SELECT count() FROM events WHERE user_id = '{USER}' AND project_id = 8") == 0
+        equal = await reconcile(stage, tmp_path)
+        assert equal.exit_code == 0, equal.output
+        client.close()

@@ -1,0 +1,87 @@
+"""The documented rights are enough, and what is missing is named."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from cli.demo.sample_events import load_samples
+from cli.dictionary_training import train
+from cli.doctor.checks import Finding
+from cli.doctor.clickhouse import check_clickhouse, check_reader
+from cli.doctor.deployment import check_dictionaries
+from schemas.payload import compressor
+from storage.migrations.migrate import migrate, migrations
+from tests.granted_clickhouse import GrantedClickHouse
+from tests.servers import run_sql
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrantedClickHouse]:
+    server = GrantedClickHouse(tmp_path_factory.mktemp("clickhouse"))
+    server.start(120)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def migrated(server: GrantedClickHouse) -> GrantedClickHouse:
+    migrate(server.address("granted"))
+    return server
+
+
+def wrong(findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if not finding.ok]
+
+
+def test_documented_rights_are_enough_to_migrate(server: GrantedClickHouse) -> None:
+    assert migrate(server.address("granted")) == migrations()
+    assert migrate(server.address("granted")) == []
+
+
+def test_users_with_the_documented_rights_lack_nothing(migrated: GrantedClickHouse) -> None:
+    writer, reader = migrated.address("granted"), migrated.address("granted_reader")
+    assert wrong(check_clickhouse(writer)) == []
+    assert wrong(check_reader(reader, writer)) == []
+
+
+def test_users_of_the_local_server_lack_nothing(migrated: GrantedClickHouse) -> None:
+    assert wrong(check_clickhouse(migrated.url())) == []
+    assert wrong(check_reader(migrated.url("reader"), migrated.url())) == []
+
+
+def test_each_missing_right_is_named_with_its_grant(migrated: GrantedClickHouse) -> None:
+    (finding,) = wrong(check_clickhouse(migrated.address("lacks")))
+    assert finding.said == "missing: OPTIMIZE ON svc.*, SELECT ON system.mutations"
+    assert finding.mend == "GRANT OPTIMIZE ON svc.* TO lacks; GRANT SELECT ON system.mutations TO lacks;"
+
+
+def test_a_read_only_user_can_not_be_the_writers(migrated: GrantedClickHouse) -> None:
+    (finding,) = wrong(check_clickhouse(migrated.address("writes_readonly")))
+    assert "writes_readonly is read-only" in finding.said
+    assert "SVC_CLICKHOUSE_READER_URL" in finding.mend
+
+
+def test_trouble_with_the_readers_url_names_its_variable(migrated: GrantedClickHouse) -> None:
+    writer, reader = migrated.address("granted"), migrated.address("granted_reader")
+    (finding,) = wrong(check_reader(reader.replace(":granted@", ":bad@"), writer))
+    assert finding.mend == "correct the user and password in SVC_CLICKHOUSE_READER_URL"
+    (finding,) = wrong(check_reader("clickhouse://somewhere", writer))
+    assert finding.said.startswith("SVC_CLICKHOUSE_READER_URL must be")
+    found = wrong(check_reader(reader.replace("/svc", "/system"), writer))
+    assert "names the database system" in found[0].said
+
+
+def test_a_dictionary_that_stored_payloads_name_has_to_be_here(migrated: GrantedClickHouse) -> None:
+    address = migrated.address("granted")
+    assert check_dictionaries("", address).ok
+    frame = compressor(
+        train([msgspec.json.encode(event) for event in load_samples()], 1000, 16_384), 3
+    ).compress(b'{"id":1}' * 50)
+    insert = (
+        f"INSERT INTO svc.payloads (project_id, id, ts, payload) VALUES (1, 1, now(), unhex('{frame.hex()}'))"
+    )
+    run_sql(address, insert)
+    finding = check_dictionaries("", address)
+    assert not finding.ok
+    assert "payload dictionary 1000 is missing" in finding.said

@@ -1,0 +1,280 @@
+"""`svc rebuild` from ClickHouse: the logs have expired and the tables are lost, and every event still counts once."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from click.testing import CliRunner, Result
+
+from broker.consumer_lag import lags, readers
+from cli.rebuild.command import rebuild
+from cli.workspace import Workspace
+from schemas.ids import uuid7
+from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
+from schemas.settings import WriterSettings, load
+from schemas.times import iso
+from storage.client import open_client
+from storage.migrations.migrate import migrate
+from storage.repair import rebuild_queries
+from tests.eventually import eventually
+from tests.integration.processors import readback
+from tests.integration.processors.conftest import PARTITIONS, Start
+from tests.integration.processors.feed import Feed, produce
+from tests.integration.processors.test_exactness import backlog
+from tests.integration.storage.grouped import Writer, ended
+
+SHOWN = (
+    "project_id", "fingerprints", "error_type", "message", "culprit", "status", "regressed", "first_seen_ms", "last_seen_ms",
+    "events", "users", "releases", "environments", "platforms", "hours", "first_release", "last_release", "last_event",
+    "assignee", "resolved_in", "ignore_until", "grouping_version", "grouping_rule", "grouping_parts", "merged_into",
+)  # fmt: skip
+EXPIRED = ("events", "grouped", "issue-deltas", "issues", "seen", "issue-activity", "outcomes")
+
+
+class Pipeline:
+    """A worker, a writer and their servers."""
+
+    def __init__(self, environ: dict[str, str], prefix: str, folder: Path) -> None:
+        self.environ = environ
+        self.prefix = prefix
+        self.bootstrap = environ["SVC_KAFKA_BOOTSTRAP"]
+        self.settings = load(WriterSettings, environ)
+        self.client = open_client(environ["SVC_CLICKHOUSE_URL"])
+        self.folder = folder
+
+    async def stored(self) -> bool:
+        """Whether the writer has read everything."""
+        groups = readers(f"{self.prefix}processors", self.settings.writer_group)
+        return not await lags(self.settings, groups)
+
+    def ids(self) -> int:
+        """Distinct ids in `events`."""
+        return int(
+            self.client.query("SELECT uniqExact(project_id, id), count() FROM events").result_rows[0][0]
+        )
+
+    def rows(self) -> int:
+        """Rows of `events`."""
+        return int(self.client.query("SELECT count() FROM events").result_rows[0][0])
+
+    async def issues(self) -> dict[str, IssueRecord]:
+        """The last state of each issue."""
+        return await readback.issues(self.bootstrap, f"{self.prefix}issues")
+
+    async def ask(self, issue: str, project: int, kind: str, data: dict[str, object]) -> None:
+        """Write a command."""
+        command = Command(str(uuid7()), issue, str(project), kind, "ann", iso(now_ms()), data)
+        producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap)
+        await producer.start()
+        await producer.send_and_wait(
+            f"{self.prefix}issue-deltas",
+            encode_json(DeltaRecord(command=command)),
+            partition=int(issue, 16) % PARTITIONS,
+        )
+        await producer.stop()
+
+    async def rebuild(self, *arguments: str) -> Result:
+        """Run the command."""
+        return await asyncio.to_thread(
+            CliRunner().invoke, rebuild, [*arguments, "--yes"], obj=Workspace(self.folder, self.environ)
+        )
+
+    async def expire(self, *topics: str) -> None:
+        """Delete all records of topics."""
+        consumer: AIOKafkaConsumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap)
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        await consumer.start()
+        await admin.start()
+        try:
+            for topic in topics:
+                name = self.prefix + topic
+                # A broker deletes no records of a topic that is only compacted.
+                both = {"cleanup.policy": "compact,delete"} if topic in {"seen", "issues"} else {}
+                if both:
+                    await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, both)])
+                ends = await consumer.end_offsets([TopicPartition(name, p) for p in range(PARTITIONS)])
+                await admin.delete_records(
+                    {tp: RecordsToDelete(before_offset=end) for tp, end in ends.items()}
+                )
+        finally:
+            await admin.close()
+            await consumer.stop()
+
+
+@pytest.fixture
+async def pipeline(
+    kafka_bootstrap: str, clickhouse_database_url: str, prefix: str, tmp_path: Path
+) -> AsyncIterator[Pipeline]:
+    environ = {
+        "SVC_KAFKA_BOOTSTRAP": kafka_bootstrap,
+        "SVC_CLICKHOUSE_URL": clickhouse_database_url,
+        "SVC_TOPIC_PREFIX": prefix,
+        "SVC_PROCESSORS_APP": f"{prefix}processors",
+        "SVC_WRITER_GROUP": f"{prefix}writer",
+    }
+    await asyncio.to_thread(migrate, clickhouse_database_url)
+    made = Pipeline(environ, prefix, tmp_path)
+    yield made
+    made.client.close()
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def states(pipeline: Pipeline, *asked: tuple[str, str, dict[str, object]]) -> None:
+    """Ask for changes, one after the other, and wait for their activities to be stored."""
+    for issue, kind, data in asked:
+        project = int((await pipeline.issues())[issue].project_id)
+        await pipeline.ask(issue, project, kind, data)
+
+
+async def counts_are_exact(pipeline: Pipeline, feed: Feed) -> None:
+    """Each id is stored once, and each issue counts the rows with its fingerprints."""
+    assert pipeline.ids() == pipeline.rows() == len(feed.ids)
+    rows = pipeline.client.query(
+        "SELECT project_id, lower(leftPad(hex(fingerprint), 16, '0')), count() FROM events GROUP BY 1, 2"
+    ).result_rows
+    stored = {(str(project), fingerprint): count for project, fingerprint, count in rows}
+    for issue in (await pipeline.issues()).values():
+        parts = issue.fingerprints if issue.merged_into is None else issue.fingerprints[:1]
+        assert issue.events == sum(stored[issue.project_id, one] for one in parts), issue.id
+    shown = [issue for issue in (await pipeline.issues()).values() if issue.merged_into is None]
+    assert sum(issue.events for issue in shown) == len(feed.ids)
+
+
+async def test_tables_are_built_from_clickhouse_when_the_logs_have_expired(
+    pipeline: Pipeline, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=21, kinds=12, now_ms=now_ms() - 10_000_000)
+    topic = f"{pipeline.prefix}events"
+    await produce(pipeline.bootstrap, topic, backlog(feed, 60, 20))
+    worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
+    with ended(writer):
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+        of_one = [one.id for one in (await pipeline.issues()).values() if one.project_id == "7"]
+        resolved, fixed, ignored, assigned, whole, part, *_ = sorted(of_one)
+        await states(
+            pipeline,
+            (resolved, "update", {"status": "resolved"}),
+            (fixed, "update", {"resolvedIn": "shop@9.0.0+1"}),
+            (ignored, "update", {"ignoreUntil": {"events": 100_000}}),
+            (assigned, "update", {"assignee": "ann"}),
+            (whole, "merge", {"issues": [part]}),
+        )
+
+        async def merged() -> bool:
+            found = await pipeline.issues()
+            return len(found[whole].fingerprints) == 2 and found[assigned].assignee == "ann"
+
+        await eventually(merged, timeout=60)
+        assert worker.stop() == 0
+        await eventually(pipeline.stored, timeout=60)
+        before = await pipeline.issues()
+        await pipeline.expire(*EXPIRED)
+        done = await pipeline.rebuild("all")
+        assert done.exit_code == 0, done.output
+        assert "from what ClickHouse has stored" in done.output
+        after = await pipeline.issues()
+        assert {key: seen_of(one) for key, one in after.items()} == {
+            k: seen_of(one) for k, one in before.items()
+        }
+
+        await produce(pipeline.bootstrap, topic, backlog(feed, 60, 20))
+        worker.start()
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+        await counts_are_exact(pipeline, feed)
+        found = await pipeline.issues()
+        assert (found[resolved].status, found[resolved].regressed) == ("open", True)
+        assert (found[fixed].status, found[ignored].status) == ("resolved", "ignored")
+        assert set(found[whole].fingerprints) == {*before[whole].fingerprints}
+        assert found[part].merged_into == whole
+        assert worker.metric("svc_processors_events_duplicate_total") > 0
+
+
+def seen_of(issue: IssueRecord) -> dict[str, object]:
+    """What readers see of an issue."""
+    return {name: getattr(issue, name) for name in SHOWN}
+
+
+async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipeline, start: Start) -> None:
+    feed = Feed(PARTITIONS, seed=23, kinds=3, now_ms=now_ms() - 10_000_000)
+    await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
+    worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
+    with ended(writer):
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+    assert worker.stop() == 0
+    one = next(one for one in rebuild_queries.counted(pipeline.client) if one.project == 7)
+    ended_before, under_way = uuid4(), uuid4()
+    pipeline.client.command(
+        f"INSERT INTO erased_counts VALUES (7, today(), {one.fingerprint}, '{ended_before}', 3)"
+    )
+    # Of the three that the other one has listed, two are gone.
+    there = int(pipeline.client.query("SELECT any(id) FROM events WHERE project_id = 7").result_rows[0][0])
+    pipeline.client.command(
+        "INSERT INTO erasing (erasure, project_id, id, fingerprint, ts, received) VALUES "
+        + ", ".join(f"('{under_way}', 7, {i}, {one.fingerprint}, now(), now())" for i in (1, 2, there))
+    )
+    pipeline.client.command(
+        "INSERT INTO erasures (project_id, id, kind, stage, version) VALUES "
+        f"(7, '{ended_before}', 'user', 'done', 1), (7, '{under_way}', 'user', 'deleting', 1)"
+    )
+    pipeline.client.command("INSERT INTO erased_events VALUES (7, 12345, today())")
+    again = next(
+        o
+        for o in rebuild_queries.counted(pipeline.client)
+        if (o.project, o.fingerprint) == (7, one.fingerprint)
+    )
+    assert again.events == one.events + 3 + 2
+    found = list(rebuild_queries.ids(pipeline.client, 0))
+    assert {(project, identity) for project, identity, _ in found} == feed.ids | {
+        (7, (12345).to_bytes(16, "big"))
+    }
+    assert len(found) == len(feed.ids) + 1
+
+
+async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the_command_that_is_named(
+    pipeline: Pipeline, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=24, kinds=12, now_ms=now_ms() - 10_000_000)
+    topic = f"{pipeline.prefix}events"
+    await produce(pipeline.bootstrap, topic, backlog(feed, 20, 20))
+    worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
+    with ended(writer):
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+        assert worker.stop() == 0
+        await pipeline.expire("issues", "issue-deltas")
+        await produce(pipeline.bootstrap, topic, backlog(feed, 20, 20))
+        worker.start()
+        assert worker.wait() == 1
+        assert "`svc rebuild issues` builds them again" in worker.log.read_text()
+        done = await pipeline.rebuild("issues")
+        assert done.exit_code == 0, done.output
+        worker.start()
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+        await counts_are_exact(pipeline, feed)
+
+
+async def test_nothing_is_emptied_while_the_writer_has_something_left(
+    pipeline: Pipeline, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=22, now_ms=now_ms() - 10_000_000)
+    await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
+    worker = start()
+    await eventually(lambda: worker.metric("svc_processors_events_new_total") == len(feed.ids), timeout=60)
+    assert worker.stop() == 0
+    before = await pipeline.issues()
+    refused = await pipeline.rebuild("issues", "--from", "clickhouse")
+    assert (refused.exit_code, "behind on" in refused.output) == (1, True)
+    assert await pipeline.issues() == before

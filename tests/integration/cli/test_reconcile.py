@@ -1,0 +1,172 @@
+import asyncio
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from aiokafka import AIOKafkaProducer
+from click.testing import CliRunner, Result
+
+from cli.__main__ import svc
+from schemas.ids import hex64, issue_id
+from schemas.issues import IssueRecord, Outcome, encode_json
+from schemas.times import iso
+from storage.repair.rollups import ROLLUPS
+from tests.integration.storage.grouped import PROJECTS, Stage, counts, ended, exactly, planned, whole
+
+FINGERPRINTS = range(100, 105)
+
+
+async def reconcile(stage: Stage, folder: Path, *options: str) -> Result:
+    """Run the command in a thread: it has a loop of its own."""
+    env = stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"}
+    arguments = ["--data-dir", str(folder), "reconcile", "--json", "--wait", "5", *options]
+    return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=env)
+
+
+async def tell_outcomes_and_issues(stage: Stage) -> None:
+    """What the processors would have told of the events that `stage` produced."""
+    client = stage.client()
+    producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all")
+    await producer.start()
+    now = datetime.now(UTC).timestamp() * 1000
+    try:
+        for project in PROJECTS:
+            # Rules that were skipped end no event: they are in no sum.
+            outcomes = Counter(
+                accepted=len(stage.sent[project]) + 3, duplicate=2, deadLettered=1, ruleSkipped=9
+            )
+            records = [
+                Outcome(str(project), iso(int(now) // 60_000 * 60_000), "js", name, "", count, "grouper/0", 5)  # type: ignore[arg-type]
+                for name, count in outcomes.items()
+            ]
+            for _ in range(2):
+                await producer.send_and_wait(f"{stage.settings.topic_prefix}outcomes", encode_json(records))
+            for fingerprint in FINGERPRINTS:
+                events = client.command(
+                    f"SELECT count() FROM events WHERE project_id = {project} AND fingerprint = {fingerprint}"
+                )
+                issue = IssueRecord(
+                    id=hex64(issue_id(project, fingerprint)), project_id=str(project), fingerprints=(hex64(fingerprint),),
+                    error_type="TypeError", message="m", culprit="c", first_seen_ms=int(now), last_seen_ms=int(now),
+                    events=int(str(events)), version=1,
+                )  # fmt: skip
+                await producer.send_and_wait(
+                    f"{stage.settings.topic_prefix}issues", encode_json(issue), key=issue.id.encode()
+                )
+    finally:
+        await producer.stop()
+        client.close()
+
+
+async def test_what_is_whole_is_equal_and_what_is_damaged_is_told_and_mended(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(12)
+    writer = stage.writer()
+    with ended(writer):
+        await whole(stage)
+        await tell_outcomes_and_issues(stage)
+        result = await reconcile(stage, tmp_path)
+        assert result.exit_code == 0, result.output
+        found = json.loads(result.stdout)
+        assert found["equal"]
+        assert {one["projectId"]: one["stored"] for one in found["projects"]} == {
+            str(project): len(ids) for project, ids in stage.sent.items()
+        }
+        client = stage.client()
+        for damage in (
+            "ALTER TABLE events DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1",
+            "ALTER TABLE payloads DELETE WHERE id % 7 = 0 SETTINGS mutations_sync = 1",
+            "TRUNCATE TABLE issue_hour",
+            "INSERT INTO tag_day SELECT * FROM tag_day LIMIT 3",
+            "ALTER TABLE issues DELETE WHERE project_id = 7 SETTINGS mutations_sync = 1",
+        ):
+            client.command(damage)
+        damaged = await reconcile(stage, tmp_path)
+        assert damaged.exit_code == 1
+        told = {one["what"] for one in json.loads(damaged.stdout)["differences"]}
+        assert {"stored", "payloads", "issue_hour", "tag_day", "events without issue"} <= told
+        mended = await reconcile(stage, tmp_path, "--repair")
+        assert mended.exit_code == 0, mended.output
+        assert set(json.loads(mended.stdout)["repaired"]) >= {
+            "events",
+            "payloads",
+            "issue_hour",
+            "tag_day",
+            "issues",
+        }
+        assert counts(client) == exactly(stage.total)
+        client.close()
+
+
+async def test_a_pipeline_that_is_behind_is_named(stage: Stage, tmp_path: Path) -> None:
+    await stage.produce(2, repeat=0)
+    result = await reconcile(stage, tmp_path, "--wait", "0")
+    assert {"group": stage.settings.writer_group, "topic": stage.topic, "records": 2} in json.loads(
+        result.stdout
+    )["behind"]
+
+
+async def test_a_repair_leaves_what_the_writer_has_not_committed_to_the_writer(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(2)
+    writer = stage.writer()
+    client = stage.client()
+    try:
+        with ended(writer):
+            await whole(stage)
+            writer.freeze()
+            await stage.produce(4)
+            client.command(
+                "ALTER TABLE events DELETE WHERE id IN (SELECT id FROM events ORDER BY id LIMIT 7) SETTINGS mutations_sync = 1"
+            )
+            for _ in range(2):
+                repaired = json.loads((await reconcile(stage, tmp_path, "--repair", "--wait", "0")).stdout)
+                assert not repaired["settled"]
+                assert counts(client) == exactly(100)
+            writer.thaw()
+            assert await whole(stage) == exactly(stage.total)
+    finally:
+        client.close()
+
+
+async def test_a_repair_leaves_a_planned_block_to_the_writer(stage: Stage, tmp_path: Path) -> None:
+    await stage.produce(3)
+    client = stage.client()
+    try:
+        await planned(stage)
+        # As it stands when the events are accepted and on their way.
+        client.command(
+            "INSERT INTO outcomes (project_id, minute, outcome, count) SELECT 7, now(), 'accepted', 75"
+        )
+        await reconcile(stage, tmp_path, "--repair", "--wait", "0")
+        assert counts(client) == exactly(0)
+        with ended(stage.writer()):
+            assert await whole(stage) == exactly(stage.total)
+    finally:
+        client.close()
+
+
+async def test_rows_that_are_there_twice_are_taken_out_and_their_rollups_mended(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(6)
+    client = stage.client()
+    try:
+        with ended(stage.writer()):
+            await whole(stage)
+            # In a part of their own, and beside the first row in one part.
+            for condition in ("id % 2 = 0", "id % 3 = 0"):
+                client.command(f"INSERT INTO events SELECT * FROM events WHERE {condition}")
+                client.command(f"INSERT INTO payloads SELECT * FROM payloads WHERE {condition}")
+                client.command("OPTIMIZE TABLE events FINAL")
+            for rollup in ROLLUPS:
+                client.command(f"INSERT INTO {rollup.table} SELECT * FROM {rollup.table}")
+            assert counts(client)["events"] > stage.total
+            repaired = json.loads((await reconcile(stage, tmp_path, "--repair")).stdout)["repaired"]
+            assert repaired["events stored twice"] > 0 < repaired["payloads stored twice"]
+            assert counts(client) == exactly(stage.total)
+    finally:
+        client.close()

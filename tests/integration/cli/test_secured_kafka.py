@@ -1,0 +1,179 @@
+"""Doctor and migrate on a broker that asks who we are and what we may."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from broker.diagnosis import why_unreachable
+from broker.rights import Needs, Process, needs
+from broker.startup import check_rights
+from broker.topics import ensure_topics
+from cli.__main__ import svc
+from cli.doctor.checks import Finding
+from cli.doctor.kafka import check_kafka
+from local.ports import free_port
+from schemas.settings import KafkaSettings
+from schemas.topics import topic_specs
+from tests.eventually import eventually
+from tests.secured_kafka import (
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    GROUP,
+    READ,
+    TOPIC,
+    WRITE,
+    Acl,
+    SecuredKafka,
+)
+from tests.servers import CACHE
+
+NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
+USERS = ("all", "edge", "processors", "writer", "dashboard", "lacks", "blind")
+
+
+def acls(user: str, need: Needs) -> Iterator[Acl]:
+    yield from (Acl(user, TOPIC, f"svc.{topic.title}", READ) for topic in need.reads)
+    yield from (Acl(user, TOPIC, f"svc.{topic.title}", WRITE) for topic in need.writes)
+    yield from (Acl(user, GROUP, group, READ) for group in need.groups)
+
+
+async def prepared(kafka: SecuredKafka) -> None:
+    await ensure_topics(KafkaSettings(kafka_bootstrap=kafka.bootstrap))
+    each = [acl for process, need in NEEDS.items() for acl in acls(process, need)]
+    lacks = [a for a in acls("lacks", NEEDS["writer"]) if a.name not in {"svc.dead-letters", "svc-writer"}]
+    whole = [Acl("all", TOPIC, "svc.", o, prefixed=True) for o in (DESCRIBE, DESCRIBE_CONFIGS)]
+    blind = [Acl("blind", TOPIC, "svc.", DESCRIBE, prefixed=True)]
+    # `last` is seen last: the broker takes them in their order.
+    await kafka.allow(*each, *lacks, *whole, *blind)
+    await eventually(lambda: asyncio.to_thread(lambda: rights(kafka, "dashboard", "dashboard").ok), 20)
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    kafka = SecuredKafka(tmp_path_factory.mktemp("secured"), CACHE, USERS)
+    kafka.start(120)
+    try:
+        asyncio.run(prepared(kafka))
+        yield kafka
+    finally:
+        kafka.stop()
+
+
+def rights(kafka: SecuredKafka, user: str, process: Process) -> Finding:
+    found = check_kafka(kafka.settings(user), {process: NEEDS[process]})
+    return next((f for f in found if f.name.startswith("rights")), found[0])
+
+
+@pytest.mark.parametrize("process", NEEDS)
+def test_documented_rights_of_each_process_are_enough(kafka: SecuredKafka, process: Process) -> None:
+    found = check_kafka(kafka.settings(process), {process: NEEDS[process]})
+    assert [f for f in found if not f.ok] == []
+
+
+def test_each_missing_right_is_named(kafka: SecuredKafka) -> None:
+    finding = rights(kafka, "lacks", "writer")
+    assert not finding.ok
+    assert finding.said == "missing: Write on topic svc.dead-letters, Read on group svc-writer"
+
+
+def test_a_topic_that_may_only_be_read_is_not_one_to_write_to(kafka: SecuredKafka) -> None:
+    assert rights(kafka, "writer", "edge").said == "missing: Write on topic svc.events"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said", "mend"),
+    [
+        ({"kafka_password": "bad"}, "refuses user 'edge' or its password", "SVC_KAFKA_PASSWORD"),
+        ({"kafka_username": "who"}, "refuses user 'who' or its password", "SVC_KAFKA_USERNAME"),
+        (
+            {"kafka_sasl_mechanism": "SCRAM-SHA-512"},
+            "does not offer SCRAM-SHA-512",
+            "SVC_KAFKA_SASL_MECHANISM",
+        ),
+        ({"kafka_security_protocol": "SASL_SSL"}, "does not speak TLS", "SVC_KAFKA_SECURITY_PROTOCOL"),
+        ({"kafka_security_protocol": "PLAINTEXT"}, "wants credentials", "to a SASL_ protocol"),
+    ],
+)
+def test_what_keeps_us_out_is_told_apart(
+    kafka: SecuredKafka, changed: dict[str, str], said: str, mend: str
+) -> None:
+    reason = why_unreachable(kafka.settings("edge", **changed))
+    assert reason is not None
+    assert said in reason.said
+    assert mend in reason.mend
+
+
+def environ(kafka: SecuredKafka, user: str, **more: str) -> dict[str, str]:
+    return {
+        "SVC_KAFKA_BOOTSTRAP": kafka.secured,
+        "SVC_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+        "SVC_KAFKA_SASL_MECHANISM": "PLAIN",
+        "SVC_KAFKA_USERNAME": user,
+        "SVC_KAFKA_PASSWORD": f"{user}-secret",
+        "SVC_CLICKHOUSE_URL": "http://u:p@127.0.0.1:1/svc",
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    "command", [["migrate"], ["topics", "cat", "events"], ["reconcile"], ["dead-letters", "list"]]
+)
+def test_commands_say_that_the_password_is_wrong(
+    kafka: SecuredKafka, command: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = str(tmp_path_factory.mktemp("data"))
+    env = environ(kafka, "edge", SVC_KAFKA_PASSWORD="bad")
+    result = CliRunner().invoke(svc, ["--data-dir", folder, *command], env=env)
+    assert result.exit_code == 1
+    assert "refuses user 'edge' or its password" in result.output
+    assert "bootstrap" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("process", "user", "missing"),
+    [
+        ("cli.processors", "writer", "Read on group svc-processors"),
+        ("cli.writer", "lacks", "Write on topic svc.dead-letters, Read on group svc-writer"),
+        ("cli.dashboard", "writer", "Write on topic svc.projects"),
+    ],
+)
+def test_a_process_without_its_rights_ends_with_a_line_that_names_them(
+    kafka: SecuredKafka, process: str, user: str, missing: str, tmp_path: Path
+) -> None:
+    ports = ("PROCESSORS_HEALTH", "WRITER_HEALTH", "DASHBOARD")
+    more = {f"SVC_{name}_PORT": str(free_port()) for name in ports}
+    more |= {"SVC_ADMIN_PASSWORD": "long enough", "SVC_DATA_DIR": str(tmp_path), "PATH": os.environ["PATH"]}
+    ended = subprocess.run(
+        [sys.executable, "-m", process],
+        env=environ(kafka, user, **more),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert ended.returncode in {1, 3}
+    assert ended.stdout == b""
+    assert lines[-1]["level"] == "critical"
+    assert f"Kafka refuses user '{user}': " in lines[-1]["message"]
+    assert missing in lines[-1]["message"]
+
+
+@pytest.mark.parametrize("process", NEEDS)
+async def test_a_process_with_the_documented_rights_may_begin(kafka: SecuredKafka, process: Process) -> None:
+    await check_rights(kafka.settings(process), NEEDS[process])
+
+
+async def test_topics_whose_settings_may_not_be_read_are_not_called_up_to_date(kafka: SecuredKafka) -> None:
+    report = await ensure_topics(kafka.settings("blind"))
+    assert report.differences == []
+    assert report.unknown == [
+        f"the settings of {spec.name} (DescribeConfigs is refused)" for spec in topic_specs("svc.", {}, 4, 1)
+    ]
+    assert (await ensure_topics(kafka.settings("all"))).unknown == []

@@ -1,0 +1,353 @@
+"""The life of issues on real servers: commands, processors that are killed, the topic and what ClickHouse shows."""
+
+import asyncio
+import json
+import os
+import random
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from control.issue_changes import IssueChanges
+from control.issue_commands import ChangesUnavailable, Commands
+from control.project_edits import BadChange
+from grouping.fingerprint import GroupingEvent, fingerprint
+from schemas.changes import IgnoreUntil, Update
+from schemas.chunks import ChunkEvent, encode_chunk
+from schemas.idempotency import KeyReused
+from schemas.ids import event_partition, hex64, issue_id, uuid7
+from schemas.issues import Activity, IssueRecord
+from schemas.payload import compress
+from storage.reader import Reader
+from tests.eventually import eventually
+from tests.integration.processors import readback
+from tests.integration.processors.feed import NOW_MS, event, produce
+from tests.integration.processors.process import WorkerProcess
+from tests.integration.storage.grouped import Stage, ended
+
+PROJECT = 7
+
+
+class Living:
+    """A project whose events come in, and what is known of its issues; each `kind` of event is an issue."""
+
+    def __init__(self, stage: Stage, worker: WorkerProcess, reader: Reader) -> None:
+        self.stage = stage
+        self.worker = worker
+        self.reader = reader
+        self.changes = IssueChanges(reader, Commands(stage.settings, deadline_seconds=30))
+        self.sent: dict[int, int] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        return self.stage.settings.kafka_bootstrap
+
+    @property
+    def topic(self) -> str:
+        return self.stage.settings.topic_prefix + "issues"
+
+    async def send(self, kind: int, release: str, count: int = 1) -> None:
+        """Events of one kind, each in the chunk that its id asks for."""
+        records = []
+        for _ in range(count):
+            made = uuid7(NOW_MS)
+            body = event(str(made), kind, NOW_MS) | {"release": release, "user": {"id": str(made)}}
+            payload = compress(msgspec.json.encode(body))
+            chunk = encode_chunk([ChunkEvent(PROJECT, made.bytes, NOW_MS, "test/1", payload)])
+            partitions = self.stage.settings.topic_partitions
+            records.append((event_partition(PROJECT, made.bytes, partitions), chunk))
+        await produce(self.bootstrap, self.stage.settings.topic_prefix + "events", records)
+        self.sent[kind] = self.sent.get(kind, 0) + count
+
+    async def record(self, kind: int) -> IssueRecord | None:
+        """The last record on the topic of the issue that a kind opens."""
+        return (await readback.issues(self.bootstrap, self.topic)).get(issue_of(kind))
+
+    async def counted(self, kind: int, expected: int) -> IssueRecord:
+        """The record once it counts what is expected, on the topic and in ClickHouse."""
+
+        async def done() -> IssueRecord | None:
+            if not self.worker.running:
+                self.worker.start()
+            found = await self.record(kind)
+            return (
+                found if found is not None and found.events == expected and not found.life.pending else None
+            )
+
+        record = await eventually(done, timeout=60)
+        assert record is not None
+
+        async def shown() -> bool:
+            found = (await self.reader.shown(PROJECT, [issue_of(kind)])).get(issue_of(kind))
+            return found is not None and found.version >= record.version
+
+        await eventually(shown, timeout=30)
+        return record
+
+    async def stored(self, issue: str) -> int:
+        """Events that ClickHouse's own tables count for an issue, whatever its record says."""
+        row = await self.reader.row(issue)
+        fingerprints = ",".join(map(str, row.fingerprints))
+        client = self.stage.client()
+        try:
+            sql = f"SELECT sum(n) FROM issue_day WHERE fingerprint IN ({fingerprints})"
+            return int(client.query(sql).result_rows[0][0])
+        finally:
+            client.close()
+
+
+def fingerprint_of(kind: int) -> int:
+    sent = msgspec.json.encode(event(str(uuid7(NOW_MS)), kind, NOW_MS))
+    return fingerprint(msgspec.json.decode(sent, type=GroupingEvent)).hash
+
+
+def issue_of(kind: int) -> str:
+    return hex64(issue_id(PROJECT, fingerprint_of(kind)))
+
+
+@contextmanager
+def working(stage: Stage, folder: Path) -> Iterator[WorkerProcess]:
+    worker = WorkerProcess(stage.settings.kafka_bootstrap, stage.settings.topic_prefix, folder).start()
+    try:
+        yield worker
+    finally:
+        if worker.running:
+            worker.kill()
+
+
+@pytest.fixture
+async def living(stage: Stage, tmp_path: Path) -> AsyncIterator[Living]:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(ended(stage.writer()))
+        worker = stack.enter_context(working(stage, tmp_path))
+        reader = Reader.open(stage.url)
+        stack.push_async_callback(reader.close)
+        await eventually(worker.ready, timeout=60)
+        yield Living(stage, worker, reader)
+
+
+async def test_a_fix_holds_for_older_releases_and_not_for_newer_ones(living: Living) -> None:
+    await living.send(1, "shop@1.9.0+9")
+    await living.counted(1, 1)
+    issue = await living.changes.update(issue_of(1), Update(resolved_in="shop@1.10.0+2"), by="ann")
+    assert (issue.status, issue.resolved_in) == ("resolved", "shop@1.10.0+2")
+    assert (await living.reader.issue(issue_of(1))).status == "resolved"
+    await living.send(1, "shop@1.9.0+9", 3)
+    assert (await living.counted(1, 4)).status == "resolved"
+    await living.send(1, "shop@1.10.0+2", 2)
+    assert (await living.counted(1, 6)).regressed
+    shown = await living.reader.issue(issue_of(1))
+    assert (shown.status, shown.regressed, shown.total_events) == ("open", True, 6)
+    activity = await readback.activities(
+        living.bootstrap, living.stage.settings.topic_prefix + "issue-activity"
+    )
+    assert [one.kind for one in activity] == ["created", "resolved", "regressed"]
+
+
+async def test_counts_are_right_at_every_step_though_the_worker_is_killed_in_between(living: Living) -> None:
+    luck = random.Random(7)
+    for kind in (1, 2, 3):
+        await living.send(kind, "shop@1.0.0+1", kind)
+        await living.counted(kind, kind)
+    whole = 1
+    for others in ((2,), (3,)):
+        merging = asyncio.create_task(
+            living.changes.merge(issue_of(1), [issue_of(kind) for kind in others], by="ann")
+        )
+        await asyncio.sleep(luck.uniform(0, 0.3))
+        living.worker.kill()
+        living.worker.start()
+        await living.send(others[0], "shop@1.0.0+1", 2)
+        await merging
+        whole += living.sent[others[0]]
+        record = await living.counted(1, whole)
+        assert record.users == whole
+        assert living.sent[others[0]] == (await living.counted(others[0], living.sent[others[0]])).events
+        await eventually(partial(_is, living, issue_of(1), whole))
+        for kind in others:
+            assert (await living.reader.issue(issue_of(kind))).id == issue_of(1)
+    listed = (await living.reader.issues(PROJECT, start=0)).issues
+    assert [one.id for one in listed] == [issue_of(1)]
+    parts = [hex64(fingerprint_of(2))]
+    taking = asyncio.create_task(living.changes.unmerge(issue_of(1), parts, by="ann"))
+    await asyncio.sleep(luck.uniform(0, 0.3))
+    living.worker.kill()
+    living.worker.start()
+    await taking
+    await living.send(2, "shop@1.0.0+1", 1)
+    assert (await living.counted(2, living.sent[2])).merged_into is None
+    assert (await living.counted(1, 1 + living.sent[3])).fingerprints == tuple(
+        hex64(fingerprint_of(kind)) for kind in (1, 3)
+    )
+    await eventually(lambda: _is(living, issue_of(2), living.sent[2]))
+    await eventually(lambda: _is(living, issue_of(1), 1 + living.sent[3]))
+    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
+    once = {one.id: one for one in told}
+    assert sorted(one.kind for one in once.values()) == sorted(
+        ["created"] * 3 + ["merged"] * 4 + ["unmerged"] * 2
+    )
+
+
+async def _told(living: Living) -> list[Activity]:
+    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
+    return list({one.id: one for one in told}.values())
+
+
+async def _is(living: Living, issue: str, events: int) -> bool:
+    return await living.stored(issue) == events
+
+
+async def test_the_same_key_changes_nothing_twice(living: Living) -> None:
+    await living.send(1, "shop@1.0.0+1")
+    await living.counted(1, 1)
+    until = Update(ignore_until=IgnoreUntil(events=3))
+    first = await living.changes.update(issue_of(1), until, by="ann", key="k")
+    await living.changes.update(issue_of(1), Update(status="open"), by="ann")
+    again = await living.changes.update(issue_of(1), until, by="ann", key="k")
+    assert (first.status, again.status) == ("ignored", "open")
+    with pytest.raises(KeyReused):
+        await living.changes.comment(issue_of(1), "another thing", by="ann", key="k")
+    assert [one.kind for one in await _told(living)].count("commented") == 0
+
+
+async def test_merging_and_taking_apart_are_made_once_under_their_keys(living: Living) -> None:
+    for kind in (1, 2):
+        await living.send(kind, "shop@1.0.0+1")
+        await living.counted(kind, 1)
+    other, fingerprint = issue_of(2), hex64(fingerprint_of(2))
+    for _ in range(2):
+        whole = await living.changes.merge(issue_of(1), [other], by="ann", key="m")
+        assert (whole.total_events, len(whole.fingerprints)) == (2, 2)
+    for _ in range(2):
+        alone = await living.changes.unmerge(issue_of(1), [fingerprint], by="ann", key="u")
+        assert (alone.total_events, len(alone.fingerprints)) == (1, 1)
+    with pytest.raises(KeyReused):
+        await living.changes.merge(issue_of(1), [other], by="ann", key="u")
+    assert (
+        sorted(one.kind for one in await _told(living)) == ["created"] * 2 + ["merged"] * 2 + ["unmerged"] * 2
+    )
+
+
+async def test_a_change_while_processors_are_away_is_made_once_they_are_back(living: Living) -> None:
+    await living.send(1, "shop@1.0.0+1")
+    await living.counted(1, 1)
+    living.worker.kill()
+    hasty = IssueChanges(living.reader, Commands(living.stage.settings, deadline_seconds=1))
+    with pytest.raises(ChangesUnavailable):
+        await hasty.update(issue_of(1), Update(assignee="bob"), by="ann", key="k")
+    living.worker.start()
+    issue = await living.changes.update(issue_of(1), Update(assignee="bob"), by="ann", key="k")
+    assert issue.assignee == "bob"
+    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
+    assert [one.kind for one in told].count("assigned") == 1
+
+
+async def test_changes_of_what_is_not_there_are_refused_before_they_are_sent(living: Living) -> None:
+    await living.send(1, "shop@1.0.0+1")
+    await living.counted(1, 1)
+    with pytest.raises(BadChange):
+        await living.changes.unmerge(issue_of(1), [hex64(fingerprint_of(1))], by="ann")
+    with pytest.raises(BadChange):
+        await living.changes.update(issue_of(1), Update(), by="ann")
+    past = IgnoreUntil(time="2020-01-01T00:00:00Z")
+    with pytest.raises(BadChange) as refused:
+        await living.changes.update(issue_of(1), Update(ignore_until=past), by="ann")
+    assert [detail.field for detail in refused.value.details] == ["ignoreUntil.time"]
+
+
+async def test_similar_issues_share_parts_and_say_which(living: Living) -> None:
+    for kind in (1, 2):
+        await living.send(kind, "shop@1.0.0+1")
+        await living.counted(kind, 1)
+    record = await living.record(1)
+    other = await living.record(2)
+    assert record is not None
+    assert other is not None
+    shared = set(record.grouping_parts) & set(other.grouping_parts)
+    found = (await living.reader.similar(issue_of(1))).similar
+    assert [set(one.shared) for one in found] == ([shared] if shared else [])
+
+
+async def run_svc(living: Living, *arguments: str) -> tuple[int, str]:
+    """Exit status and output of `svc issues`."""
+    command = [
+        sys.executable,
+        "-m",
+        "cli",
+        "--data-dir",
+        str(living.stage.folder / "data"),
+        "issues",
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *command, *arguments, env=os.environ | living.stage.environ, stdout=PIPE, stderr=STDOUT
+    )
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode()
+
+
+async def test_the_command_line_makes_the_same_changes(living: Living) -> None:
+    for kind in (1, 2):
+        await living.send(kind, "shop@1.0.0+1", kind)
+        await living.counted(kind, kind)
+
+    async def said(*arguments: str) -> Any:
+        status, out = await run_svc(living, *arguments, "--json")
+        assert status == 0, out
+        return json.loads(out)
+
+    one, other = issue_of(1), issue_of(2)
+    assert [i["status"] for i in await said("resolve", one, other, "--next", "--by", "ann")] == [
+        "resolved"
+    ] * 2
+    assert (await said("ignore", one, "--events", "5"))[0]["ignoreUntil"] == {"events": 5}
+    assert (await said("reopen", one))[0]["status"] == "open"
+    assert (await said("assign", one, "bob"))[0]["assignee"] == "bob"
+    assert (await run_svc(living, "comment", one, "look"))[0] == 0
+    (merged,) = await said("merge", one, other)
+    assert (merged["totalEvents"], len(merged["fingerprints"])) == (3, 2)
+    (alone,) = await said("unmerge", one, hex64(fingerprint_of(2)))
+    assert (alone["totalEvents"], len(alone["fingerprints"])) == (1, 1)
+    shown = await said("show", one)
+
+    async def told() -> bool:
+        kinds = [change["kind"] for change in (await said("show", one))["activity"]]
+        return {
+            "created",
+            "resolved",
+            "ignored",
+            "reopened",
+            "assigned",
+            "commented",
+            "merged",
+            "unmerged",
+        } <= set(kinds)
+
+    assert (shown["id"], shown["assignee"]) == (one, "bob")
+    await eventually(told)
+    status, out = await run_svc(living, "resolve", "0" * 16)
+    assert (status, "no such issue" in out) == (1, True)
+    assert (await run_svc(living, "resolve", "x"))[0] == 2
+
+
+async def test_many_issues_are_changed_together_and_a_foreign_one_stops_all(living: Living) -> None:
+    kinds = range(1, 9)
+    for kind in kinds:
+        await living.send(kind, "shop@1.0.0+1")
+    for kind in kinds:
+        await living.counted(kind, 1)
+    ids = [issue_of(kind) for kind in kinds]
+    changed = await living.changes.update_many(PROJECT, [*ids, ids[0]], Update(assignee="bob"), by="ann")
+    assert [(one.id, one.assignee) for one in changed] == [(one, "bob") for one in ids]
+    with pytest.raises(BadChange):
+        await living.changes.update_many(PROJECT + 1, ids, Update(assignee="eve"), by="ann")
+    for kind in kinds:
+        record = await living.record(kind)
+        assert record is not None
+        assert record.assignee == "bob"

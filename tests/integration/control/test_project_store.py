@@ -1,0 +1,79 @@
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from broker.client import name_of
+from control.project_edits import ProjectChanges, create, update
+from control.project_store import ProjectStore, ProjectsUnavailable
+from local.ports import free_port
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic
+
+NOW = 1_760_000_000_000
+
+
+@pytest.fixture
+async def settings(kafka_bootstrap: str, topic_prefix: str) -> AsyncIterator[KafkaSettings]:
+    made = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+    topic = name_of(made, Topic.PROJECTS)
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+    yield made
+    await admin.delete_topics([topic])
+    await admin.close()
+
+
+async def test_a_written_project_is_known_when_write_returns(settings: KafkaSettings) -> None:
+    project = create("shop", now_ms=NOW)
+    async with ProjectStore(settings) as store:
+        await store.write(project)
+        assert store.all() == [project]
+
+
+async def test_project_asked_for_again_is_the_one_that_was_made(settings: KafkaSettings) -> None:
+    async with ProjectStore(settings) as store:
+        made = await store.write(create("shop", now_ms=NOW, made_for="k"))
+    async with ProjectStore(settings) as store:
+        assert await store.write(create("shop", now_ms=NOW, made_for="k")) == made
+        assert store.all() == [made]
+
+
+async def test_another_process_finds_what_was_written(settings: KafkaSettings) -> None:
+    project = create("shop", now_ms=NOW)
+    async with ProjectStore(settings) as store:
+        await store.write(project)
+    async with ProjectStore(settings) as store:
+        assert store.get(project.number) == project
+
+
+async def test_edits_made_at_once_are_all_kept(settings: KafkaSettings) -> None:
+    project = create("shop", now_ms=NOW)
+    async with ProjectStore(settings) as store:
+        await store.write(project)
+        await asyncio.gather(
+            store.edit(project.number, lambda old: update(old, ProjectChanges(name="renamed"))),
+            store.edit(project.number, lambda old: update(old, ProjectChanges(rate_limit_per_minute=7))),
+        )
+        kept = store.get(project.number)
+    assert kept is not None
+    assert (kept.name, kept.rate_limit_per_minute) == ("renamed", 7)
+
+
+async def test_edit_of_an_unknown_project_is_none(settings: KafkaSettings) -> None:
+    async with ProjectStore(settings) as store:
+        assert await store.edit(1, lambda old: old) is None
+
+
+async def test_a_broker_that_is_away_is_said_in_time() -> None:
+    away = KafkaSettings(kafka_bootstrap=f"127.0.0.1:{free_port()}")
+    with pytest.raises(ProjectsUnavailable):
+        async with ProjectStore(away, deadline_seconds=0.5):
+            pass
+    store = ProjectStore(away, deadline_seconds=0.5)
+    store.start()
+    with pytest.raises(ProjectsUnavailable):
+        await store.write(create("shop", now_ms=NOW))
+    await store.stop()

@@ -1,0 +1,67 @@
+"""What the end of `grouped` tells of a partition, read from a broker."""
+
+from aiokafka import AIOKafkaProducer
+
+from processors.grouper.replay_boundary import GroupedTail, Past, Told
+from processors.topic_names import names
+from schemas.chunks import GroupedChunk, Grouping, encode_grouped
+from schemas.settings import ProcessorsSettings, load
+from tests.integration.processors.conftest import PARTITIONS
+from tests.integration.processors.test_exactness import truncate
+
+REACH = 256
+
+
+def tail(bootstrap: str, prefix: str) -> GroupedTail:
+    settings = load(ProcessorsSettings, {"SVC_KAFKA_BOOTSTRAP": bootstrap, "SVC_TOPIC_PREFIX": prefix})
+    return GroupedTail(settings, names(settings, PARTITIONS))
+
+
+def record(offset: int, fingerprint: int) -> bytes:
+    grouping = Grouping(fingerprint, "v1", "stack", ())
+    return encode_grouped(GroupedChunk(2, offset, [0, 3], [0, 0], [grouping], b"%d" % offset))
+
+
+async def write(bootstrap: str, topic: str, values: list[bytes]) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
+    await producer.start()
+    try:
+        for sent in [await producer.send(topic, value, partition=2) for value in values]:
+            await sent
+    finally:
+        await producer.stop()
+
+
+async def test_nothing_is_told_by_an_empty_topic(kafka_bootstrap: str, prefix: str) -> None:
+    found = tail(kafka_bootstrap, prefix)
+    assert await found.read(2) is None
+    assert await found.read(2, (5, 9)) == Past(10, 9)
+
+
+async def test_the_last_records_are_told_as_they_were_first(kafka_bootstrap: str, prefix: str) -> None:
+    topic = f"{prefix}grouped"
+    first = [record(2 * n, 7) for n in range(1000)]
+    again = [record(2 * n, 8) for n in range(700, 1000)]
+    await write(kafka_bootstrap, topic, first + again)
+    found = await tail(kafka_bootstrap, prefix).read(2)
+    assert found is not None
+    assert (found.since, found.last) == (1998 - REACH + 1, 1998)
+    assert sorted(found.told) == list(range(1744, 2000, 2))
+    assert {tuple(one.values.items()) for one in found.told.values()} == {((0, 7), (3, 7))}
+    assert found.told[1998] == Told.of(
+        GroupedChunk(2, 1998, [0, 3], [0, 0], [Grouping(7, "", "", ())], b"1998")
+    )
+    known = await tail(kafka_bootstrap, prefix).read(2, (1900, 1950))
+    assert known is not None
+    assert (known.since, known.last, min(known.told)) == (1900, 1998, 1900)
+
+
+async def test_what_has_expired_is_not_taken_for_what_was_never_there(
+    kafka_bootstrap: str, prefix: str
+) -> None:
+    topic = f"{prefix}grouped"
+    await write(kafka_bootstrap, topic, [record(2 * n, 7) for n in range(50)])
+    await truncate(kafka_bootstrap, topic, keep=10)
+    found = await tail(kafka_bootstrap, prefix).read(2)
+    assert found is not None
+    assert (found.since, found.last, len(found.told)) == (80, 98, 10)

@@ -1,0 +1,104 @@
+import secrets
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import storage
+from cli.__main__ import svc
+from storage.analysts.views import own_views
+from storage.client import Client, open_client
+from storage.migrations.migrate import migrate, migrations, statements
+from tests.servers import run_sql
+
+SCHEMA = Path(storage.__file__).parent / "schema.sql"
+
+
+def described(client: Client, database: str) -> dict[str, str]:
+    """What the server says of each table and view, without the database's name."""
+    names = client.query(
+        "SELECT name FROM system.tables WHERE database = {d:String}", parameters={"d": database}
+    )
+    return {
+        name: str(client.command(f"SHOW CREATE TABLE {database}.{name}")).replace(f"{database}.", "")
+        for (name,) in names.result_rows
+    }
+
+
+def test_the_sum_of_the_migrations_is_schema_sql(clickhouse_database_url: str, clickhouse_url: str) -> None:
+    migrate(clickhouse_database_url)
+    database = urlsplit(clickhouse_database_url).path.strip("/")
+    other = f"test_{secrets.token_hex(6)}"
+    run_sql(clickhouse_url, f"CREATE DATABASE {other} ENGINE = Atomic")
+    client = open_client(clickhouse_url, database=other)
+    try:
+        for statement in statements(SCHEMA.read_text()):
+            client.command(statement)
+        own_views(client)
+        assert described(client, database) == described(client, other)
+    finally:
+        client.close()
+        run_sql(clickhouse_url, f"DROP DATABASE {other} SYNC")
+
+
+def test_migrating_again_changes_nothing(clickhouse_database_url: str) -> None:
+    assert migrate(clickhouse_database_url) == migrations()
+    assert migrate(clickhouse_database_url) == []
+
+
+def test_a_migration_that_was_interrupted_is_completed(clickhouse_database_url: str) -> None:
+    client = open_client(clickhouse_database_url)
+    try:
+        first = next(migrations()[0].statements((26, 2)))
+        client.command(first)
+        assert migrate(clickhouse_database_url) == migrations()
+    finally:
+        client.close()
+
+
+def environ(bootstrap: str, url: str, prefix: str) -> dict[str, str]:
+    return {"SVC_KAFKA_BOOTSTRAP": bootstrap, "SVC_CLICKHOUSE_URL": url, "SVC_TOPIC_PREFIX": prefix}
+
+
+@pytest.fixture
+def missing_database_url(clickhouse_url: str) -> str:
+    return urlsplit(clickhouse_url)._replace(path=f"/test_{secrets.token_hex(6)}").geturl()
+
+
+def test_the_command_creates_database_and_topics_and_then_has_nothing_to_do(
+    kafka_bootstrap: str, missing_database_url: str, clickhouse_url: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    env = environ(kafka_bootstrap, missing_database_url, topic_prefix)
+    runner = CliRunner()
+    try:
+        first = runner.invoke(svc, ["--data-dir", str(tmp_path), "migrate"], env=env)
+        assert first.exit_code == 0, first.output
+        assert f"created topic {topic_prefix}events" in first.output
+        assert "applied 0001 events" in first.output
+        again = runner.invoke(svc, ["--data-dir", str(tmp_path), "migrate"], env=env)
+        assert again.output.strip() == "nothing to do: topics and schema are up to date"
+        more = env | {"SVC_TOPIC_PARTITIONS": "9"}
+        differing = runner.invoke(svc, ["--data-dir", str(tmp_path), "migrate"], env=more)
+        assert f"left as it is: {topic_prefix}events has 4 partitions, asked are 9" in differing.output
+    finally:
+        run_sql(clickhouse_url, f"DROP DATABASE IF EXISTS {urlsplit(missing_database_url).path[1:]} SYNC")
+
+
+def test_print_needs_no_server_and_parses(tmp_path: Path) -> None:
+    printed = CliRunner().invoke(svc, ["--data-dir", str(tmp_path), "migrate", "--print"])
+    assert printed.exit_code == 0
+    document = yaml.safe_load(printed.output)
+    assert {"svc.events", "svc.issues"} <= {topic["name"] for topic in document["topics"]}
+    assert "CREATE TABLE IF NOT EXISTS ingest" in document["sql"]
+
+
+def test_an_unreachable_clickhouse_is_one_line(
+    kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    env = environ(kafka_bootstrap, "http://u:p@127.0.0.1:1/svc", topic_prefix)
+    result = CliRunner().invoke(svc, ["--data-dir", str(tmp_path), "migrate"], env=env)
+    assert result.exit_code == 1
+    assert "svc: ClickHouse: " in result.output
+    assert "Traceback" not in result.output

@@ -1,0 +1,209 @@
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from local.clickhouse.server import LocalClickHouse
+from schemas.chunks import Grouping
+from storage.client import INSERT_SETTINGS, Client, open_client, scalar
+from storage.repair.missing_rows import Presence, complete, life, presence
+from storage.repair.repair_rollups import mend
+from storage.writer.event_rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
+from tests.eventually import eventually
+from tests.integration.storage.grouped import chunk_event, counts, exactly
+
+ROWS = 300
+TARGETS = ("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day")
+
+
+def block(size: int = ROWS) -> pa.Table:
+    """A block over several time partitions and retention classes, with an id that two projects share."""
+    columns = EventColumns()
+    for number in range(size - 1):
+        event = chunk_event(number, spread_days=25)
+        columns.add(event, Grouping(number % 7, "v1", "frames", ()), (30, 90)[number % 2], 30)
+    other = {7: 8, 8: 7}[event.project]
+    twin = type(event)(other, event.id, event.received_ms, event.sdk, event.payload)
+    columns.add(twin, Grouping(3, "v1", "frames", ()), 90, 30)
+    return columns.table()
+
+
+def insert(client: Client, rows: pa.Table, token: str) -> None:
+    client.insert_arrow("ingest", rows, settings={**INSERT_SETTINGS, "insert_deduplication_token": token})
+
+
+def test_columns_agree_with_the_tables(client: Client) -> None:
+    def names(table: str) -> tuple[str, ...]:
+        return tuple(row[0] for row in client.query(f"DESCRIBE TABLE {table}").result_rows)
+
+    assert names("ingest") == COLUMNS
+    assert names("events") == EVENT_COLUMNS
+    assert names("payloads") == PAYLOAD_COLUMNS
+
+
+def test_the_same_token_twice_counts_once_over_several_time_partitions(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t/0:0-9")
+    insert(client, rows, "t/0:0-9")
+    assert counts(client) == exactly(ROWS)
+    assert (
+        scalar(
+            client,
+            "SELECT uniqExact(partition) FROM system.parts WHERE active AND table = 'events' AND database = currentDatabase()",
+        )
+        > 4
+    )
+
+
+def test_values_arrive_as_they_are(client: Client) -> None:
+    rows = block(3)
+    insert(client, rows, "t")
+    found = client.query(
+        f"SELECT {', '.join(EVENT_COLUMNS)} FROM events ORDER BY id, project_id"
+    ).named_results()
+    sent = sorted(rows.to_pylist(), key=lambda row: (row["id"][::-1], row["project_id"]))
+    for got, row in zip(found, sent, strict=True):
+        assert got["id"].to_bytes(16, "little") == row["id"]
+        assert got["ts"].replace(tzinfo=None) == row["ts"]
+        assert got["tags"] == dict(row["tags"])
+        for name in ("files", "message", "user_hash", "environment", "fingerprint", "retention_days"):
+            assert got[name] == row[name]
+
+
+@pytest.mark.parametrize("table", TARGETS)
+def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Client, table: str) -> None:
+    rows = block()
+    # What a kill between token and part leaves: rows gone, token known.
+    insert(client, rows, "t/0:0-9")
+    client.command(f"TRUNCATE TABLE {table}") if table != "events" else client.command(
+        "ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1"
+    )
+    assert counts(client) != exactly(ROWS)
+    assert table in complete(client, rows, "t").rows
+    assert counts(client) == exactly(ROWS)
+    assert complete(client, rows, "t").rows == {}
+
+
+def test_a_block_of_which_nothing_is_there_is_completed(client: Client) -> None:
+    rows = block()
+    assert presence(client, rows) == Presence(0, moved=False)
+    complete(client, rows, "t")
+    assert counts(client) == exactly(ROWS)
+    assert presence(client, rows) == Presence(ROWS, moved=False)
+
+
+def test_other_blocks_are_left_as_they_are(client: Client) -> None:
+    insert(client, block(), "a")
+    rows = block()
+    complete(client, rows, "t")
+    assert counts(client) == exactly(2 * ROWS)
+
+
+def test_a_row_that_the_table_refuses_is_found_and_the_rest_is_whole(client: Client) -> None:
+    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
+    rows = block()
+    done = complete(client, rows, "t")
+    assert [rows["message"][row].as_py() for row, _ in done.refused] == ["Cannot read number 42"]
+    assert counts(client) == exactly(ROWS - 1)
+
+
+def test_a_payload_that_came_before_its_row_was_refused_is_taken_back(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t")
+    client.command("TRUNCATE TABLE events")
+    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
+    assert len(complete(client, rows, "t").refused) == 1
+    assert counts(client) == exactly(ROWS - 1)
+
+
+def test_a_rollup_with_too_many_or_too_few_is_mended(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "a")
+    client.command("INSERT INTO issue_hour SELECT * FROM issue_hour LIMIT 5")
+    client.command("ALTER TABLE tag_day DELETE WHERE k = 'tier' SETTINGS mutations_sync = 1")
+    users = "SELECT uniqCombinedMerge(12)(users) FROM issue_hour"
+    before = scalar(client, users)
+    days = [
+        (int(p), d) for p, d in client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
+    ]
+    mended = mend(client, days, "m")
+    assert mended["issue_hour"] > 0
+    assert mended["tag_day"] > 0
+    assert counts(client) == exactly(ROWS)
+    assert scalar(client, users) == before
+    assert sum(mend(client, days, "m").values()) == 0
+
+
+def test_two_that_complete_a_block_at_once_count_it_once(
+    client: Client, clickhouse_database_url: str
+) -> None:
+    other = open_client(clickhouse_database_url)
+    try:
+        for turn in range(2):
+            rows = block()
+            insert(client, rows, f"t{turn}")
+            client.command("ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1")
+            client.command("TRUNCATE TABLE issue_hour")
+            with ThreadPoolExecutor(2) as threads:
+                done = [threads.submit(complete, one, rows, f"t{turn}") for one in (client, other)]
+            assert all(one.result().refused == [] for one in done)
+            assert presence(client, rows) == Presence(ROWS, moved=False)
+            found = counts(client)
+            assert found["events"] == found["distinct"] == found["issue_hour"], (turn, found, done)
+            for table in TARGETS:
+                client.command(f"TRUNCATE TABLE {table}")
+    finally:
+        other.close()
+
+
+def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
+    client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The start by their clocks, which once was in the name that both give their inserts.
+    starts = count(0, 4)
+    monkeypatch.setattr("storage.repair.missing_rows.started_at", lambda _: float(next(starts)))
+    test_two_that_complete_a_block_at_once_count_it_once(client, clickhouse_database_url)
+
+
+def uptime(client: Client) -> int:
+    """Whole seconds since the server's start."""
+    return int(scalar(client, "SELECT uptime()"))
+
+
+def is_older(client: Client, seconds: int) -> bool:
+    return uptime(client) > seconds
+
+
+def test_a_life_is_the_same_until_the_server_starts_again(tmp_path: Path) -> None:
+    server = LocalClickHouse(tmp_path / "clickhouse")
+    lives = []
+    try:
+        for _ in range(2):
+            server.start()
+            client = open_client(server.url())
+            first, born = life(client), uptime(client)
+            # A second on by the server's own clock, which is what the life was once reckoned from.
+            asyncio.run(eventually(partial(is_older, client, born + 1)))
+            assert life(client) == first
+            assert len(first) == 32
+            lives.append(first)
+            client.close()
+            server.kill()
+    finally:
+        server.stop()
+    assert lives[0] != lives[1]
+
+
+def test_rows_under_another_retention_are_told(client: Client) -> None:
+    rows = block()
+    insert(client, rows, "t")
+    changed = rows.set_column(
+        rows.column_names.index("retention_days"), "retention_days", pa.array([31] * ROWS, pa.uint16())
+    )
+    assert presence(client, changed) == Presence(ROWS, moved=True)
+    assert complete(client, changed, "t").rows == {}
+    assert counts(client) == exactly(ROWS)

@@ -1,0 +1,112 @@
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from schemas.ids import hex64
+from schemas.issues import Activity, IssueRecord, Outcome, encode_json
+from schemas.projects import Project, encode_project
+from storage.client import scalar
+from tests.eventually import eventually
+from tests.integration.storage.grouped import Stage, ended
+from tests.integration.storage.writer.test_writer_trouble import letters
+
+ISSUE = IssueRecord(
+    id=hex64(255), project_id="7", fingerprints=(hex64(100),), error_type="TypeError", message="m", culprit="c",
+    first_seen_ms=1_760_000_000_000, last_seen_ms=1_760_000_000_000, events=5, users=2, environments={"prod": 5},
+    last_event="0199ee65-f275-750f-87fc-3665cc81dda7", version=1,
+)  # fmt: skip
+
+
+@pytest.fixture
+async def producer(stage: Stage) -> AsyncIterator[AIOKafkaProducer]:
+    producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all")
+    await producer.start()
+    yield producer
+    await producer.stop()
+
+
+async def test_the_newest_record_of_an_issue_is_read_and_a_removed_one_is_not(
+    stage: Stage, producer: AIOKafkaProducer
+) -> None:
+    topic = f"{stage.settings.topic_prefix}issues"
+    client = stage.client()
+    writer = stage.writer()
+
+    def rows() -> list[tuple[object, ...]]:
+        return [
+            tuple(row)
+            for row in client.query("SELECT issue_id, events, status, deleted FROM issues FINAL").result_rows
+        ]
+
+    with ended(writer):
+        for version in (1, 2, 3):
+            issue = msgspec.structs.replace(ISSUE, version=version, events=5 + version)
+            await producer.send_and_wait(topic, encode_json(issue), key=issue.id.encode())
+        await eventually(lambda: rows() == [(255, 8, "open", 0)])
+        resolved = msgspec.structs.replace(ISSUE, version=4, events=8, status="resolved")
+        await producer.send_and_wait(topic, encode_json(resolved), key=ISSUE.id.encode())
+        await eventually(lambda: rows() == [(255, 8, "resolved", 0)])
+        await producer.send_and_wait(topic, None, key=ISSUE.id.encode())
+        await eventually(lambda: rows() == [(255, 8, "resolved", 1)])
+    client.close()
+
+
+async def test_activity_and_outcomes_that_come_twice_count_once(
+    stage: Stage, producer: AIOKafkaProducer
+) -> None:
+    prefix = stage.settings.topic_prefix
+    client = stage.client()
+    writer = stage.writer()
+    activity = Activity(
+        "a1", hex64(255), "7", "resolved", "admin", "2026-11-02T03:04:05.678Z", {"in": "next"}
+    )
+    outcome = Outcome("7", "2026-11-02T03:04:00.000Z", "js/1", "invalid", "schema", 3, "edge-1", 9)
+    with ended(writer):
+        for _ in range(2):
+            await producer.send_and_wait(
+                f"{prefix}issue-activity", encode_json(activity), key=activity.issue.encode()
+            )
+            await producer.send_and_wait(f"{prefix}outcomes", encode_json([outcome]))
+            await producer.send_and_wait(f"{prefix}outcomes", encode_json(outcome))
+        await eventually(lambda: scalar(client, "SELECT count() FROM outcomes") > 0)
+        await eventually(lambda: scalar(client, "SELECT count() FROM issue_activity FINAL") == 1)
+        assert scalar(client, "SELECT sum(count) FROM outcomes FINAL") == 3
+    client.close()
+
+
+async def test_a_record_that_is_none_is_set_aside(stage: Stage, producer: AIOKafkaProducer) -> None:
+    prefix = stage.settings.topic_prefix
+    client = stage.client()
+    writer = stage.writer()
+    huge = Outcome("7", "2026-11-02T03:04:00.000Z", "js/1", "invalid", "schema", 2**70, "edge-1", 9)
+    fine = msgspec.structs.replace(huge, count=4)
+    with ended(writer):
+        await producer.send_and_wait(f"{prefix}outcomes", b"{nothing", partition=0)
+        await producer.send_and_wait(f"{prefix}outcomes", encode_json([huge, fine]), partition=0)
+        await eventually(lambda: scalar(client, "SELECT sum(count) FROM outcomes FINAL") == 4)
+
+        async def both() -> bool:
+            return len(await letters(stage)) == 2
+
+        await eventually(both)
+        assert [one.value for one in await letters(stage)] == [b"{nothing", encode_json([huge, fine])]
+    client.close()
+
+
+async def test_projects_are_rows_and_decide_the_retention_of_events(
+    stage: Stage, producer: AIOKafkaProducer
+) -> None:
+    project = Project("7", "shop", "2026-01-02T03:04:05Z", retention_days=30, payload_retention_days=7)
+    await producer.send_and_wait(f"{stage.settings.topic_prefix}projects", encode_project(project), key=b"7")
+    await stage.produce(3, spread_days=0)
+    client = stage.client()
+    writer = stage.writer()
+    with ended(writer):
+        await eventually(lambda: scalar(client, "SELECT count() FROM events") == stage.total)
+        await eventually(lambda: scalar(client, "SELECT count() FROM projects FINAL") == 1)
+        days = "SELECT DISTINCT project_id, {} FROM {} ORDER BY project_id"
+        assert client.query(days.format("retention_days", "events")).result_rows == [(7, 30), (8, 90)]
+        assert client.query(days.format("payload_days", "payloads")).result_rows == [(7, 7), (8, 90)]
+    client.close()

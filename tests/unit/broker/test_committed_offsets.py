@@ -1,0 +1,42 @@
+"""A coordinator that is still loading is not one that knows of no commit."""
+
+from collections.abc import Sequence
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import GroupLoadInProgressError
+from aiokafka.structs import OffsetAndMetadata
+
+from broker import client
+from broker.client import committed_offsets
+
+PLACES = [TopicPartition("grouped", 0), TopicPartition("grouped", 1)]
+WHOLE = {place: OffsetAndMetadata(7, "") for place in PLACES}
+
+
+class Admin:
+    """Answers what a broker does that was started a moment ago, then what it knows."""
+
+    def __init__(self, *answers: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        self._answers = list(answers)
+
+    async def list_consumer_group_offsets(
+        self,
+        group: str,  # noqa: ARG002
+        partitions: Sequence[TopicPartition],  # noqa: ARG002
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_LOADING_PAUSES_SECONDS", (0.0, 0.0, 0.0))
+
+
+async def test_an_answer_without_the_partitions_is_asked_for_again() -> None:
+    assert await committed_offsets(Admin({}, {PLACES[0]: WHOLE[PLACES[0]]}, WHOLE), "writer", PLACES) == WHOLE
+
+
+async def test_a_coordinator_that_goes_on_loading_is_an_error() -> None:
+    with pytest.raises(GroupLoadInProgressError):
+        await committed_offsets(Admin({}), "writer", PLACES)

@@ -1,0 +1,127 @@
+"""aiokafka's connections under uvloop, at the moment of a broker's reset."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+import uvloop
+from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import AIOKafkaConnection, AIOKafkaProtocol
+from aiokafka.protocol.admin import ApiVersionResponse_v0
+from aiokafka.protocol.metadata import MetadataResponse_v1
+
+from broker.event_loop import mend
+
+METADATA, API_VERSIONS = 3, 18
+NO_LINGER = struct.pack("ii", 1, 0)
+"""A socket that is closed with this is reset, as those of a killed process with unread data are."""
+
+
+class Broker:
+    """Answers what a client asks before it knows of topics, and resets its connections."""
+
+    def __init__(self) -> None:
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def start(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()
+        self._metadata = MetadataResponse_v1([(0, host, port, None)], 0, []).encode()
+        return f"{host}:{port}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        versions = ApiVersionResponse_v0(0, [(API_VERSIONS, 0, 0), (METADATA, 0, 1)]).encode()
+        while True:
+            try:
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                request = await reader.readexactly(size)
+            except (EOFError, OSError):
+                writer.close()
+                return
+            kind, _, correlation = struct.unpack(">hhi", request[:8])
+            answer = struct.pack(">i", correlation) + {API_VERSIONS: versions, METADATA: self._metadata}[kind]
+            writer.write(struct.pack(">i", len(answer)) + answer)
+
+    def reset(self) -> None:
+        for writer in self._writers:
+            if writer.is_closing():
+                continue
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+            writer.transport.abort()
+
+    async def stop(self) -> None:
+        """Wait until each connection is closed: uvloop waits for ever at its end for one that it has to warn of."""
+        self._server.close()
+        for writer in self._writers:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+        await self._server.wait_closed()
+
+
+@pytest.fixture
+def unmended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts back at the end what the test mends."""
+    for name in ("send", "_send_sasl_token"):
+        write = getattr(AIOKafkaConnection, name)
+        monkeypatch.setattr(AIOKafkaConnection, name, getattr(write, "__wrapped__", write))
+
+
+async def ask_while_reset(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Task[None], bool | None]:
+    """The task that asks for metadata, and the answer to what is asked of it after a reset that came as it asked."""
+    broker = Broker()
+    client = AIOKafkaClient(bootstrap_servers=await broker.start(), retry_backoff_ms=10)
+    await client.bootstrap()
+    # The connection of the start gives way to that of the broker's own address.
+    await client.force_metadata_update()
+    asking: asyncio.Task[None] = client._sync_task
+    reset = asyncio.Event()
+
+    def lost(self: AIOKafkaProtocol, error: Exception | None, lose: Callable[..., None]) -> None:
+        # Asked for now, the task writes after the transport is closed, and before the reader's end closes the connection.
+        client.force_metadata_update()
+        lose(self, error)
+        reset.set()
+
+    with monkeypatch.context() as patched:
+        lose = AIOKafkaProtocol.connection_lost
+        patched.setattr(AIOKafkaProtocol, "connection_lost", lambda self, error: lost(self, error, lose))
+        broker.reset()
+        async with asyncio.timeout(10):
+            await reset.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        answer = None if asking.done() else await client.force_metadata_update()
+    if answer is None:
+        await asyncio.gather(
+            *(connection.close() for connection in client._conns.values()), return_exceptions=True
+        )
+    else:
+        await client.close()
+    await broker.stop()
+    return asking, answer
+
+
+@pytest.mark.usefixtures("unmended")
+def test_metadata_is_asked_for_after_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    mend()
+    _, answer = uvloop.run(ask_while_reset(monkeypatch))
+    assert answer is True
+
+
+@pytest.mark.usefixtures("unmended")
+def test_fault_that_is_mended_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    asking, _ = uvloop.run(ask_while_reset(monkeypatch))
+    assert asking.done(), "aiokafka or uvloop has changed: broker/event_loop.py can go"
+    assert type(asking.exception()) is RuntimeError
+
+
+@pytest.mark.usefixtures("unmended")
+def test_loop_of_asyncio_needs_no_mending(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, answer = asyncio.run(ask_while_reset(monkeypatch))
+    assert answer is True

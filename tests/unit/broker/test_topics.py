@@ -1,0 +1,86 @@
+"""Topics that exist, compared with what is asked, and what `svc migrate` says of them."""
+
+import pytest
+
+from broker.topics import Difference, FoundTopic, TopicsReport, differences, unknown
+from cli.migrate import closing
+from schemas.topics import TopicSpec, topic_specs
+
+SPEC = TopicSpec("svc.events", 4, 3, {"cleanup.policy": "delete", "retention.ms": "604800000"})
+
+
+def test_a_topic_as_asked_differs_in_nothing() -> None:
+    found = FoundTopic(4, 3, dict(SPEC.configs))
+    assert list(differences(SPEC, found)) == []
+    assert list(unknown(SPEC, found)) == []
+
+
+def test_partitions_replicas_and_settings_that_differ_are_named() -> None:
+    found = FoundTopic(8, 1, {"cleanup.policy": "compact", "retention.ms": "604800000"})
+    assert [one.said for one in differences(SPEC, found)] == [
+        "svc.events has 8 partitions, asked are 4",
+        "svc.events has 1 replicas, asked are 3",
+        "svc.events has cleanup.policy=compact, asked is delete",
+    ]
+
+
+def test_more_replicas_than_asked_are_no_difference() -> None:
+    assert list(differences(SPEC, FoundTopic(4, 5, dict(SPEC.configs)))) == []
+
+
+def test_what_the_broker_does_not_tell_is_unknown_and_no_agreement() -> None:
+    found = FoundTopic(None, None, None)
+    assert list(differences(SPEC, found)) == []
+    assert list(unknown(SPEC, found)) == [
+        "the partitions of svc.events (Describe is refused)",
+        "the settings of svc.events (DescribeConfigs is refused)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("topic", "setting", "have", "harmless"),
+    [
+        ("events", "retention.ms", "604799999", False),
+        ("grouped", "retention.ms", "86400000", False),
+        ("issue-deltas", "retention.ms", "1209600000", True),
+        ("events", "retention.ms", "-1", True),
+        ("events", "message.timestamp.type", "CreateTime", False),
+        ("grouped", "max.message.bytes", "1000000", False),
+        ("grouped", "max.message.bytes", "8388608", True),
+        ("issues", "cleanup.policy", "delete", False),
+        ("issues", "cleanup.policy", "compact,delete", False),
+        ("events", "cleanup.policy", "compact", False),
+        ("projects", "segment.bytes", "1073741824", True),
+        ("projects", "segment.ms", "604800000", True),
+        ("projects", "min.cleanable.dirty.ratio", "0.5", True),
+        ("projects", "delete.retention.ms", "1000", False),
+        ("seen", "delete.retention.ms", "86400000", True),
+        ("events", "min.insync.replicas", "1", False),
+        ("events", "min.insync.replicas", "3", True),
+        # No write could be acknowledged.
+        ("events", "min.insync.replicas", "4", False),
+    ],
+)
+def test_a_setting_is_harmless_where_it_keeps_what_is_promised(
+    topic: str, setting: str, have: str, harmless: bool
+) -> None:
+    spec = next(spec for spec in topic_specs("", {}, 4, 3) if spec.name == topic)
+    (found,) = differences(spec, FoundTopic(spec.partitions, 3, {**spec.configs, setting: have}))
+    assert found == Difference(
+        topic=topic,
+        said=f"{topic} has {setting}={have}, asked is {spec.configs[setting]}",
+        setting=f"{setting}={spec.configs[setting]}",
+        harmless=harmless,
+    )
+
+
+def test_up_to_date_is_said_only_of_what_was_compared() -> None:
+    def said(differences: list[Difference] | None = None, unknown: list[str] | None = None) -> str:
+        return closing(TopicsReport([], differences or [], unknown or []))
+
+    assert said() == "nothing to do: topics and schema are up to date"
+    assert "not every topic could be compared" in said(unknown=["the settings of svc.events"])
+    wrong = Difference("svc.events", "svc.events has 8 partitions, asked are 4")
+    harmless = Difference("svc.events", "svc.events has segment.ms=1, asked is 2", "segment.ms=2", True)
+    assert "the differences above" in said([harmless, wrong])
+    assert said([harmless]) == "nothing to do: topics and schema are up to date"

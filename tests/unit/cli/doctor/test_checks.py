@@ -1,0 +1,94 @@
+"""Doctor's checks that need no server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.diagnosis import split_address
+from cli.doctor.checks import check_disk, check_settings
+from cli.doctor.clickhouse import check_clickhouse
+from cli.doctor.kafka import check_kafka
+from schemas.settings import KafkaSettings
+from tests.unit.local.tls_listener import TlsListener
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("kafka:9093", ("kafka", 9093)),
+        ("kafka", ("kafka", 9092)),
+        ("[::1]:9093", ("::1", 9093)),
+        (" 10.0.0.1:1 ", ("10.0.0.1", 1)),
+    ],
+)
+def test_address_falls_into_host_and_port(address: str, parts: tuple[str, int]) -> None:
+    assert split_address(address) == parts
+
+
+def test_unknown_and_bad_settings_are_named() -> None:
+    assert "SVC_NONSENSE" in check_settings({"SVC_NONSENSE": "1"}).said
+    assert "SVC_INGEST_PORT" in check_settings({"SVC_INGEST_PORT": "many"}).said
+    assert check_settings({}).ok
+
+
+def test_disk_is_looked_at_where_the_data_will_be(tmp_path: Path) -> None:
+    assert str(tmp_path) in check_disk(tmp_path / "not" / "yet").said
+
+
+def test_address_that_is_not_known_is_said() -> None:
+    assert "SVC_KAFKA_BOOTSTRAP" in check_kafka(KafkaSettings())[0].mend
+    assert "SVC_CLICKHOUSE_URL" in check_clickhouse("")[0].mend
+
+
+def test_port_where_nothing_listens_is_told_apart_from_a_wrong_name() -> None:
+    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap="127.0.0.1:1"))
+    assert "nothing listens on 127.0.0.1:1" in finding.said
+    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap="no-such-host.invalid:9092"))
+    assert "name no-such-host.invalid is unknown" in finding.said
+    (finding,) = check_clickhouse("http://svc:x@127.0.0.1:1/svc")
+    assert "nothing answers on 127.0.0.1:1" in finding.said
+    (finding,) = check_clickhouse("http://svc:x@no-such-host.invalid:8123/svc")
+    assert "name in no-such-host.invalid:8123 is unknown" in finding.said
+
+
+def test_address_of_another_form_is_said() -> None:
+    (finding,) = check_clickhouse("clickhouse://somewhere")
+    assert "must be http(s)://" in finding.said
+
+
+@pytest.fixture
+def tls_listener(tmp_path: Path) -> Iterator[TlsListener]:
+    with TlsListener(tmp_path) as listener:
+        yield listener
+
+
+def test_listener_with_tls_is_told_apart_from_one_without(tls_listener: TlsListener) -> None:
+    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap=tls_listener.address))
+    assert f"{tls_listener.address} speaks TLS" in finding.said
+    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
+
+
+def test_certificate_of_an_unknown_authority_is_told_apart(tls_listener: TlsListener) -> None:
+    (finding,) = check_kafka(
+        KafkaSettings(kafka_bootstrap=tls_listener.address, kafka_security_protocol="SSL")
+    )
+    assert "certificate" in finding.said
+    assert "SVC_KAFKA_CA_FILE" in finding.mend
+
+
+def test_ca_file_that_can_not_be_read_is_said(tls_listener: TlsListener, tmp_path: Path) -> None:
+    settings = KafkaSettings(
+        kafka_bootstrap=tls_listener.address,
+        kafka_security_protocol="SSL",
+        kafka_ca_file=str(tmp_path / "nowhere.pem"),
+    )
+    (finding,) = check_kafka(settings)
+    assert "the CA file can't be read" in finding.said
+
+
+def test_bad_certificate_is_not_mended_by_another_broker_of_the_list(tls_listener: TlsListener) -> None:
+    both = f"127.0.0.1:1,{tls_listener.address}"
+    findings = check_kafka(KafkaSettings(kafka_bootstrap=both, kafka_security_protocol="SSL"))
+    assert ["nothing listens" in finding.said for finding in findings] == [True, False]
+    assert not any(finding.ok for finding in findings)

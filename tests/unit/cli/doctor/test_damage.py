@@ -1,0 +1,30 @@
+"""What is said of rows that a full disk has cost."""
+
+from datetime import UTC, datetime
+
+from cli.doctor.damage import judged
+from storage.repair.damage import BrokenPart
+
+
+def broken(name: str) -> BrokenPart:
+    """A part of `issues` that was set aside."""
+    return BrokenPart("svc", "issues", name, datetime(2026, 11, 22, tzinfo=UTC))
+
+
+def test_nothing_broken_and_no_issue_missing_is_well() -> None:
+    assert judged([], 0).ok
+
+
+def test_a_broken_part_is_named_with_its_repair_and_its_removal() -> None:
+    found = judged([broken(f"broken-on-start_all_{n}_{n}_0") for n in range(5)], 3)
+    assert not found.ok
+    assert "issues broken-on-start_all_0_0_0" in found.said
+    assert "and 2 more" in found.said
+    assert "svc reconcile --repair" in found.mend
+    assert "ALTER TABLE svc.issues DROP DETACHED PART 'broken-on-start_all_0_0_0'" in found.mend
+
+
+def test_events_without_their_issue_are_told() -> None:
+    found = judged([], 35)
+    assert not found.ok
+    assert "35 fingerprints" in found.said

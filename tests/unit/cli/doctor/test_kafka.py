@@ -1,0 +1,124 @@
+"""What doctor makes of a cluster that it sees."""
+
+from broker.cluster import OPERATIONS, ClusterView, TopicView, operations
+from broker.rights import Needs, lacking
+from cli.doctor.kafka import (
+    partitions_finding,
+    replication_finding,
+    rights_finding,
+    settings_finding,
+    topics_finding,
+)
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic, topic_specs
+
+SETTINGS = KafkaSettings()
+SPECS = topic_specs("svc.", {}, 1, 3)
+READ, ALL = frozenset({"Read", "Describe"}), frozenset({"Read", "Write", "Describe"})
+
+
+def topic(partitions: int = 4, replicas: int = 3, in_sync: int = 3) -> TopicView:
+    return TopicView([replicas] * partitions, [in_sync] * partitions, ALL)
+
+
+def view(**changed: TopicView | None) -> ClusterView:
+    """A cluster of three brokers with all topics; one that is given as None is missing."""
+    topics = {spec.name: topic() for spec in SPECS} | {
+        f"svc.{name.replace('_', '-')}": shown for name, shown in changed.items()
+    }
+    return ClusterView(
+        brokers=3,
+        topics={name: shown for name, shown in topics.items() if shown},
+        missing=frozenset(name for name, shown in topics.items() if shown is None),
+        groups={},
+    )
+
+
+def test_a_cluster_as_asked_is_fine() -> None:
+    assert topics_finding(SPECS, view()).ok
+    assert partitions_finding(SETTINGS, view()).ok
+    assert replication_finding(SPECS, view(), 3).ok
+
+
+def test_missing_topics_are_named() -> None:
+    assert topics_finding(SPECS, view(seen=None)).said == "missing: svc.seen"
+
+
+def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
+    seen = view()
+    hidden = ClusterView(3, {n: t for n, t in seen.topics.items() if n == "svc.events"}, frozenset(), {})
+    finding = topics_finding(SPECS, hidden)
+    assert finding.ok
+    assert "hidden from us: svc.grouped" in finding.said
+
+
+def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:
+    """The settings that are asked for, but for those that are given."""
+    return {
+        spec.name: spec.configs | changed.get(spec.name.removeprefix("svc.").replace("-", "_"), {})
+        for spec in SPECS
+    }
+
+
+def test_settings_that_break_a_promise_are_wrong_and_the_commands_that_mend_them_are_told() -> None:
+    found = configs(
+        events={"message.timestamp.type": "CreateTime", "segment.ms": "1"},
+        issues={"cleanup.policy": "delete", "segment.bytes": "1000000", "max.message.bytes": "1000000"},
+    )
+    finding = settings_finding(SPECS, view(), found, "broker:9092")
+    assert not finding.ok
+    assert finding.said == (
+        "svc.events has message.timestamp.type=CreateTime, asked is LogAppendTime; "
+        "svc.issues has cleanup.policy=delete, asked is compact; "
+        "svc.issues has max.message.bytes=1000000, asked is 4194304"
+    )
+    command = "kafka-configs.sh --bootstrap-server broker:9092 --alter --entity-type topics --entity-name"
+    assert finding.mend == (
+        f"{command} svc.events --add-config message.timestamp.type=LogAppendTime; "
+        f"{command} svc.issues --add-config cleanup.policy=compact,max.message.bytes=4194304"
+    )
+
+
+def test_harmless_settings_are_told_and_fine() -> None:
+    assert settings_finding(SPECS, view(), configs(), "").said == "as asked"
+    finding = settings_finding(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
+    assert finding.ok
+    assert finding.said == "not as asked, but harmless: svc.events has retention.ms=-1, asked is 604800000"
+
+
+def test_settings_that_may_not_be_read_are_told_and_those_of_missing_topics_are_not() -> None:
+    found = configs()
+    del found["svc.grouped"], found["svc.seen"]
+    finding = settings_finding(SPECS, view(seen=None), found, "")
+    assert finding.ok
+    assert finding.said == "not compared, for want of DescribeConfigs: svc.grouped"
+
+
+def test_unequal_partitions_are_named_where_they_belong_together() -> None:
+    finding = partitions_finding(SETTINGS, view(grouped=topic(8)))
+    assert not finding.ok
+    assert "svc.events has 4, svc.grouped has 8" in finding.said
+    assert partitions_finding(SETTINGS, view(dead_letters=topic(1), outcomes=topic(9))).ok
+
+
+def test_replication_beyond_the_brokers_or_below_what_is_asked_is_wrong() -> None:
+    assert (
+        "4 replicas are asked for, and the cluster has 3 brokers"
+        in replication_finding(SPECS, view(), 4).said
+    )
+    assert "svc.events has 1" in replication_finding(SPECS, view(events=topic(replicas=1, in_sync=1)), 3).said
+    assert "out of sync: svc.events" in replication_finding(SPECS, view(events=topic(in_sync=2)), 3).said
+
+
+def test_operations_are_read_from_the_bit_field() -> None:
+    assert operations(1 << 4 | 1 << 8) == {"Write", "Describe"}
+    # A broker that doesn't tell: the least integer.
+    assert operations(-2147483648) == frozenset(OPERATIONS.values())
+
+
+def test_each_missing_right_is_named_and_a_topic_that_is_not_there_is_not_judged() -> None:
+    need = Needs(reads=(Topic.EVENTS, Topic.SEEN), writes=(Topic.EVENTS,), groups=("workers",))
+    missing = lacking(need, SETTINGS, {"svc.events": READ}, {"workers": frozenset({"Describe"})})
+    assert missing == ["Write on topic svc.events", "Read on group workers"]
+    assert not rights_finding("edge", missing).ok
+    assert rights_finding("edge", []).ok

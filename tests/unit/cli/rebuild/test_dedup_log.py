@@ -1,0 +1,82 @@
+"""Ids from ClickHouse as entries of `seen`: what was stored is a repeat, and reading goes on after the last record."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.rebuild.dedup_log import Ids, entries
+from processors.grouper.compaction import BLOCK_IDS, Entries
+from processors.grouper.dedup_log import SeenEntry, decode_entry, decode_horizon, horizon_key, is_entry
+from processors.grouper.dedupe import Dedupe, Incoming, resumption
+from schemas.ids import event_partition
+from tests.unit.processors.made import DAY, START, event_id
+
+PARTITIONS = 3
+DAYS = 7
+
+
+def taken_up(partition: int, made: dict[bytes, bytes]) -> tuple[Dedupe, int | None, dict[bytes, SeenEntry]]:
+    found = {key: decode_entry(value) for key, value in made.items() if is_entry(key)}
+    dedupe = Dedupe(DAYS)
+    dedupe.restore(found.values())
+    horizon = made.get(horizon_key(partition))
+    resumed = resumption(list(found.values()), decode_horizon(horizon) if horizon else 0)
+    assert resumed.decided == {}
+    return dedupe, resumed.next_offset, found
+
+
+stored = st.lists(
+    st.tuples(st.integers(1, 2), st.integers(0, 500), st.integers(0, DAYS * DAY)),
+    max_size=60,
+    unique_by=lambda one: one[:2],
+)
+
+
+@given(stored, st.integers(0, 50))
+def test_each_stored_id_is_a_repeat_and_a_new_one_is_not(
+    events: list[tuple[int, int, int]], last: int
+) -> None:
+    received = sorted({(START + ms) // DAY for _, _, ms in events}, reverse=True)
+    ids = Ids(PARTITIONS, received, DAYS)
+    rows = [(project, event_id(number), START + ms) for project, number, ms in events]
+    ids.add(rows)
+    newest = max((ms for _, _, ms in rows), default=START)
+    for partition in range(PARTITIONS):
+        made = dict(entries(partition, last, ids.blocks(partition), newest // DAY))
+        dedupe, due, found = taken_up(partition, made)
+        assert due == last + 1
+        mine = [(p, i) for p, i, _ in rows if event_partition(p, i, PARTITIONS) == partition]
+        new = event_id(10_001)
+        incoming = Incoming(last + 1, newest, [*(p for p, _ in mine), 1], [*(i for _, i in mine), new])
+        [decision] = dedupe.decide([incoming])
+        assert decision.new == [len(mine)]
+        assert not Entries(partition, found).due(dedupe.oldest_day)
+
+
+def test_where_nothing_was_processed_nothing_is_written() -> None:
+    assert list(entries(0, -1, [], 3)) == []
+
+
+def test_without_stored_ids_reading_still_goes_on_after_the_last_record() -> None:
+    _, due, _ = taken_up(0, dict(entries(0, 41, [], START // DAY)))
+    assert due == 42
+
+
+def test_many_ids_make_blocks_of_bounded_size() -> None:
+    ids = Ids(1, [START // DAY], DAYS)
+    ids.add((1, event_id(number), START) for number in range(2 * BLOCK_IDS + 5))
+    made = dict(entries(0, 100, ids.blocks(0), START // DAY))
+    sizes = [decode_entry(value).ids for key, value in made.items() if is_entry(key)]
+    assert sorted(sizes) == [5, BLOCK_IDS, BLOCK_IDS]
+    dedupe, due, _ = taken_up(0, made)
+    assert (len(dedupe), due) == (2 * BLOCK_IDS + 5, 101)
+
+
+@given(st.lists(st.integers(-3, 400), min_size=1, max_size=DAYS + 2, unique=True))
+def test_no_invented_time_of_receipt_makes_a_stored_id_new(days: list[int]) -> None:
+    received = sorted((START // DAY + day for day in days), reverse=True)
+    ids = Ids(1, received, DAYS)
+    ids.add((1, event_id(day), day * DAY) for day in received)
+    dedupe, due, _ = taken_up(0, dict(entries(0, 100, ids.blocks(0), received[0])))
+    assert due == 101
+    again = Incoming(101, START, [1] * len(received), [event_id(day) for day in received])
+    assert dedupe.decide([again])[0].new == []

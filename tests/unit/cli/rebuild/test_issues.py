@@ -1,0 +1,152 @@
+"""Issues from ClickHouse: exact where the events are still there, and never less than was shown where they have expired."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cli.rebuild.issues import Covered, Sources, rebuilt
+from processors.aggregator.fold import Fold
+from processors.aggregator.users import Users
+from schemas.ids import hex64, issue_id
+from schemas.issues import IssueRecord, encode_json
+from storage.repair.rebuild_queries import Change, Counted, Shown
+from tests.unit.processors.aggregator.test_fold import increment
+from tests.unit.processors.made import HOUR, START, event_id
+
+PROJECT = 1
+COVERED = Covered({0: 7, 1: -1}, {0: 3, 1: 4})
+COMMAND = "0199ee65-f275-750f-87fc-3665cc81dda7"
+
+
+def counted(fingerprint: int = 2, events: int = 5, ms: int = START, users: tuple[int, ...] = ()) -> Counted:
+    return Counted(
+        project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms, last_ms=ms + 9, received_ms=ms + 9,
+        first_release="a@1+1", last_event=event_id(events), last_release="a@2+1", error_type="E", message="stored",
+        platform="ios", version="v1", rule="stack", releases={"a@1+1": events - 1, "a@2+1": 1}, environments={"prod": events},
+        platforms={"ios": events}, hours={ms // HOUR: events}, users=list(users),
+    )  # fmt: skip
+
+
+def shown(fingerprint: int = 2, *members: int, events: int = 5, ms: int = START, **more: Any) -> Shown:
+    given: dict[str, Any] = {
+        "project": PROJECT, "issue": issue_id(PROJECT, fingerprint), "fingerprints": [fingerprint, *members],
+        "error_type": "E", "message": "shown", "culprit": "f", "status": "open", "regressed": False, "first_ms": ms,
+        "last_ms": ms + 9, "events": events, "users": 0, "first_release": "a@1+1", "last_release": "a@2+1",
+        "environments": ["prod"], "releases": ["a@1+1", "a@2+1"], "assignee": "", "resolved_in": "", "ignore_until": "",
+        "last_event": event_id(events), "grouping_version": "v1", "grouping_rule": "stack", "grouping_parts": ["p"],
+        "merged_into": 0, "version": 3,
+    }  # fmt: skip
+    return Shown(**(given | more))
+
+
+SOURCES = Sources(
+    since=lambda project, fingerprints, at_ms: (2, [11, 12]),  # noqa: ARG005
+    releases=lambda project, at_ms: ["a@1+1", "odd"],  # noqa: ARG005
+    described=lambda project, event: ("place", ("part",)),  # noqa: ARG005
+)
+
+
+def one(counts: list[Counted], rows: list[Shown], *changes: Change) -> IssueRecord:
+    issue = issue_id(PROJECT, 2)
+    found = rebuilt(counts, rows, {issue: list(changes)}, COVERED, SOURCES)
+    return next(record for record in found if record.id == hex64(issue))
+
+
+def test_counts_are_those_of_the_stored_events_whatever_the_row_says() -> None:
+    for row in ([], [shown(events=1)], [shown(events=9)]):
+        record = one([counted(events=5, users=(1, 2))], row)
+        assert (record.events, record.users, record.releases) == (5, 2, {"a@1+1": 4, "a@2+1": 1})
+
+
+def test_a_row_says_what_its_newest_event_said_and_a_newer_event_says_it_itself() -> None:
+    assert one([counted()], [shown()]).message == "shown"
+    newer = one([counted(events=6)], [shown(events=5)])
+    assert (newer.message, newer.culprit, newer.grouping_parts) == ("stored", "place", ("part",))
+
+
+def test_increments_that_are_in_are_dropped_and_later_ones_are_counted() -> None:
+    record = one([counted()], [])
+    assert record.positions == {0: 7}
+    fold = Fold.read(encode_json(record))
+    assert not fold.add(0, 7, increment())
+    assert fold.add(0, 8, increment())
+    assert fold.add(1, 0, increment())
+    assert fold.record().events == 7
+
+
+@given(
+    st.integers(1, 50), st.integers(1, 50), st.integers(0, 300), st.sets(st.integers(1, 1 << 60), max_size=40)
+)
+def test_what_was_shown_of_expired_events_never_falls(
+    before: int, events: int, users: int, known: set[int]
+) -> None:
+    row = shown(events=before, ms=START - 100 * HOUR, users=users)
+    record = one([counted(events=events, users=tuple(known))], [row])
+    assert record.events == max(before, events)
+    assert record.first_seen_ms == row.first_ms
+    assert record.users >= min(users, 100)
+    assert Users(record.users_sketch).count == record.users
+    assert record.version > row.version
+
+
+def test_an_issue_whose_events_have_all_expired_stays_as_it_was() -> None:
+    record = one([], [shown(events=8, users=3, assignee="ann", status="resolved")])
+    assert (record.events, record.users, record.assignee, record.status) == (8, 3, "ann", "resolved")
+
+
+def test_the_state_is_that_of_the_row_unless_events_have_come_since() -> None:
+    changes = [
+        Change(
+            START, f"{hex64(issue_id(PROJECT, 2))}-{COMMAND}-resolved", "resolved", {"resolvedIn": "a@1+1"}
+        ),
+        Change(START + 1, "x-0-5-regressed", "regressed", {}),
+        Change(START + 2, "x-y-assigned", "assigned", {"assignee": "bob"}),
+    ]
+    assert one([counted()], [shown(status="ignored")], *changes).status == "ignored"
+    behind = one([counted(events=6)], [shown(events=5, status="ignored")], *changes)
+    assert (behind.status, behind.regressed, behind.assignee) == ("open", True, "bob")
+    assert behind.life.commands == (COMMAND,)
+
+
+def test_a_fix_knows_the_releases_before_it_and_a_rest_what_came_since() -> None:
+    fixed = one(
+        [counted()],
+        [shown(status="resolved", resolved_in="a@9+1")],
+        Change(START, "x", "resolved", {"resolvedIn": "a@9+1"}),
+    )
+    assert fixed.life.fix is not None
+    assert (fixed.life.fix.boundaries, fixed.life.fix.older) == (("a@9+1",), ("odd",))
+    until = json.dumps({"users": 5})
+    resting = one(
+        [counted()], [shown(status="ignored", ignore_until=until)], Change(START, "x", "ignored", {})
+    )
+    assert resting.life.ignored is not None
+    assert (resting.life.ignored.events, Users(resting.life.ignored.users_sketch).count) == (2, 2)
+
+
+def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> None:
+    whole, part = issue_id(PROJECT, 2), issue_id(PROJECT, 3)
+    rows = [shown(2, 3, events=12), shown(3, events=7, merged_into=whole)]
+    merging = Change(START, f"{hex64(whole)}-{COMMAND}-merged-x", "merged", {"fingerprints": [hex64(3)]})
+    found = {
+        record.id: record
+        for record in rebuilt([counted(2, 5), counted(3, 7)], rows, {whole: [merging]}, COVERED, SOURCES)
+    }
+    record, member = found[hex64(whole)], found[hex64(part)]
+    assert (record.events, record.fingerprints) == (12, (hex64(2), hex64(3)))
+    assert record.life.home is not None
+    assert record.life.home.events == 5
+    assert (member.events, member.merged_into, member.life.join) == (7, record.id, COMMAND)
+    # Read again from the log, neither the question nor its answer ends the merge.
+    assert f"joined-{member.id}-{COMMAND}" in record.life.signals
+    assert f"join-{record.id}-{COMMAND}" in member.life.signals
+    fold = Fold.read(encode_json(record))
+    fold.add(0, 8, replace_fingerprint(2))
+    assert fold.record().events == 13
+
+
+def replace_fingerprint(fingerprint: int) -> Any:
+    return replace(increment(), fingerprint=fingerprint)

@@ -1,0 +1,94 @@
+"""The command `svc` and its subcommands."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cli.__main__ import COMMANDS, LazyGroup, hoisted, svc
+from cli.workspace import Workspace
+
+ROOT = Path(__file__).parents[3]
+
+
+def group() -> LazyGroup:
+    assert isinstance(svc, LazyGroup)
+    return svc
+
+
+@pytest.mark.parametrize("name", group().list_commands(click.Context(svc)))
+def test_each_listed_subcommand_can_be_loaded_and_explains_itself(name: str) -> None:
+    answer = CliRunner().invoke(svc, [name, "--help"])
+    assert answer.exit_code == 0, answer.output
+    assert "Usage: svc" in answer.output
+
+
+def test_unknown_subcommand_is_refused_in_one_sentence() -> None:
+    answer = CliRunner().invoke(svc, ["nonsense"])
+    assert answer.exit_code == 2
+    assert "No such command 'nonsense'" in answer.output
+
+
+def test_subcommand_whose_module_is_missing_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COMMANDS, "ghost", "no_such_package.ghost:ghost")
+    assert "ghost" not in group().list_commands(click.Context(svc))
+    assert group().get_command(click.Context(svc), "ghost") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "parsed"),
+    [
+        (["send", "a", "--data-dir", "d"], ["--data-dir", "d", "send", "a"]),
+        (["projects", "list", "--data-dir=d", "--json"], ["--data-dir=d", "projects", "list", "--json"]),
+        (["--data-dir", "d", "up"], ["--data-dir", "d", "up"]),
+        (["send", "--", "--data-dir", "d"], ["send", "--", "--data-dir", "d"]),
+        (["up", "--data-dir"], ["--data-dir", "up"]),
+    ],
+)
+def test_data_directory_may_stand_behind_the_subcommand(given: list[str], parsed: list[str]) -> None:
+    assert hoisted(given) == parsed
+
+
+def test_help_imports_no_framework() -> None:
+    program = (
+        "import sys, cli.__main__\n"
+        "print(sorted({'faust', 'aiohttp', 'aiokafka', 'clickhouse_connect'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_subcommand_gets_its_data_directory_as_an_absolute_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[Workspace] = []
+
+    @click.command()
+    @click.pass_obj
+    def probe(workspace: Workspace) -> None:
+        seen.append(workspace)
+
+    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: probe)
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(svc, ["--data-dir", "here", "probe"], catch_exceptions=False)
+    CliRunner().invoke(svc, ["probe"], env={"SVC_DATA_DIR": "there"}, catch_exceptions=False)
+    assert [workspace.data_dir for workspace in seen] == [tmp_path / "here", tmp_path / "there"]
+    assert seen[1].environ["SVC_DATA_DIR"] == str(tmp_path / "there")
+
+
+def test_an_update_of_nothing_is_refused() -> None:
+    answer = CliRunner().invoke(svc, ["projects", "update", "shop"])
+    assert answer.exit_code == 2
+    assert "nothing to change: give at least one of the options" in answer.output
+
+
+def test_topics_are_narrowed_by_the_id_of_a_project_and_nothing_else() -> None:
+    environ = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    answer = CliRunner().invoke(svc, ["topics", "cat", "issues", "--project", "shop"], env=environ)
+    assert answer.exit_code == 2
+    assert "a project's id, a number" in answer.output

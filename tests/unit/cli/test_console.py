@@ -1,0 +1,47 @@
+"""What the subcommands share at the terminal."""
+
+import logging
+
+import click
+import pytest
+from aiokafka.errors import KafkaConnectionError
+from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError
+
+from cli import __main__
+from cli.console import clickhouse_failure, kafka_told
+from schemas.settings import KafkaSettings
+
+
+def test_a_closed_pipe_is_no_trouble_of_kafka() -> None:
+    with pytest.raises(BrokenPipeError), kafka_told(KafkaSettings(kafka_bootstrap="127.0.0.1:1")):
+        raise BrokenPipeError
+
+
+def test_trouble_of_kafka_says_what_keeps_us_out() -> None:
+    with (
+        pytest.raises(click.ClickException, match=r"nothing listens on 127\.0\.0\.1:1"),
+        kafka_told(KafkaSettings(kafka_bootstrap="127.0.0.1:1")),
+    ):
+        raise KafkaConnectionError("Unable to bootstrap")
+
+
+def test_clickhouse_that_keeps_us_out_is_told_in_our_words_and_a_refusal_in_its_own() -> None:
+    url = "http://svc:x@127.0.0.1:1/svc"
+    said = clickhouse_failure(url, ClickHouseError("HTTPConnectionPool(host='127.0.0.1', port=1)"))
+    assert said.startswith("ClickHouse: nothing answers on 127.0.0.1:1")
+    refused = DatabaseError("Not enough privileges.\nIt's necessary to have the grant X", code=497)
+    assert (
+        clickhouse_failure(url, refused)
+        == "ClickHouse: Not enough privileges. It's necessary to have the grant X"
+    )
+
+
+def test_commands_are_not_talked_over_by_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.getLogger()
+    level = root.level
+    monkeypatch.setattr(__main__.svc, "main", lambda **_: None)
+    try:
+        __main__.main()
+        assert not logging.getLogger("aiokafka").isEnabledFor(logging.ERROR)
+    finally:
+        root.setLevel(level)

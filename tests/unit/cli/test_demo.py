@@ -1,0 +1,59 @@
+"""The demo's parts that need no server."""
+
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from cli.demo.checks import Seen
+from cli.demo.sample_events import SPREAD, fresh, load_samples
+from schemas.event import Event
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[dict[str, Any]]:
+    return load_samples()
+
+
+def test_samples_are_hundreds_of_valid_events_with_ids_of_their_own(samples: list[dict[str, Any]]) -> None:
+    made = fresh(samples, NOW, random.Random(1))
+    assert len({event["id"] for event in made}) == len(made) >= 400
+    for event in made:
+        msgspec.json.decode(msgspec.json.encode(event), type=Event)
+
+
+def test_fresh_events_lie_in_the_last_days_and_take_their_breadcrumbs_along(
+    samples: list[dict[str, Any]],
+) -> None:
+    for old, new in zip(samples, fresh(samples, NOW, random.Random(2)), strict=True):
+        moment = datetime.fromisoformat(new["timestamp"])
+        assert NOW - SPREAD <= moment <= NOW
+        for was, crumb in zip(old.get("breadcrumbs") or [], new.get("breadcrumbs") or [], strict=True):
+            before = datetime.fromisoformat(old["timestamp"]) - datetime.fromisoformat(was["timestamp"])
+            after = moment - datetime.fromisoformat(crumb["timestamp"])
+            assert abs(before - after) < timedelta(milliseconds=2)
+        assert {k: v for k, v in new.items() if k not in {"id", "timestamp", "breadcrumbs"}} == {
+            k: v for k, v in old.items() if k not in {"id", "timestamp", "breadcrumbs"}
+        }
+
+
+def test_nothing_differs_when_each_event_is_there_once() -> None:
+    assert Seen(2, 3, Counter(["a", "b", "c"])).differences({"a", "b", "c"}) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (Seen(1, 2, Counter(["a"])), "1 events are not stored"),
+        (Seen(1, 2, Counter(["a", "b", "b"])), "1 events are stored twice"),
+        (Seen(1, 2, Counter(["a", "b", "z"])), "1 stored events were never sent"),
+        (Seen(1, 3, Counter(["a", "b"])), "the issues count 3 events instead of 2"),
+    ],
+)
+def test_each_difference_is_said(seen: Seen, said: str) -> None:
+    assert seen.differences({"a", "b"}) == [said]

@@ -1,0 +1,93 @@
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cli.__main__ import svc
+from cli.erase.beside_tables import left
+from cli.erase.command import Asker, show
+from schemas.settings import KafkaSettings
+from storage.erase.project import ProjectReport
+from storage.erase.sizes import TableReport
+from storage.erase.user import UserReport
+
+USER = UserReport(project_id="7", events=3, tables=[TableReport("events", 3, 3, 100, 100)], dry_run=True)
+
+
+def test_a_dry_run_goes_no_further_and_asks_nothing() -> None:
+    assert not Asker(dry_run=True, yes=False, as_json=False).agree(USER, "Erase?")
+
+
+def test_who_said_yes_is_not_asked() -> None:
+    assert Asker(dry_run=False, yes=True, as_json=True).agree(USER, "Erase?")
+
+
+def test_nobody_is_asked_where_all_is_gone_already() -> None:
+    gone = UserReport(project_id="7", events=0, tables=[], before="2026-11-01T00:00:00+00:00")
+    assert Asker(dry_run=False, yes=False, as_json=False).agree(gone, "Erase?")
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("", 1)])
+def test_the_question_comes_after_what_would_be_erased(answer: str, status: int) -> None:
+    @click.command()
+    def ask() -> None:
+        Asker(dry_run=False, yes=False, as_json=False).agree(USER, "Erase 3 events?")
+
+    result = CliRunner().invoke(ask, input=answer)
+    assert result.exit_code == status
+    assert "events" in result.stdout
+    assert "Erase 3 events? [y/N]" in result.stderr
+
+
+def test_json_leaves_standard_output_to_the_report() -> None:
+    @click.command()
+    def ask() -> None:
+        Asker(dry_run=False, yes=False, as_json=True).agree(USER, "Erase 3 events?")
+
+    result = CliRunner().invoke(ask, input="y\n")
+    assert "Erase" in result.stderr
+    assert "e" not in result.stdout
+
+
+def test_what_still_holds_events_is_named_with_its_end() -> None:
+    kept = left(USER, KafkaSettings(topic_prefix="x.", topic_grouped="elsewhere"))
+    assert [one.topic for one in kept] == [
+        "x.events",
+        "elsewhere",
+        "x.grouped-events",
+        "x.issue-deltas",
+        "x.dead-letters",
+    ]
+    project = left(ProjectReport(project_id="7", tables=[]), KafkaSettings())
+    assert {one.topic for one in project} > {"svc.events", "svc.issue-activity", "svc.outcomes"}
+
+
+def test_an_erasure_is_shown_with_its_tables_and_issues(capsys: pytest.CaptureFixture[str]) -> None:
+    done = UserReport(
+        project_id="7",
+        events=3,
+        tables=[TableReport("events", 3, 0, 1000, 10)],
+        issues=["00ff"],
+        erasure="e-1",
+    )
+    show(done, left(done, KafkaSettings()))
+    shown = capsys.readouterr().out
+    assert "erased (erasure e-1)" in shown
+    assert "1,000" in shown
+    assert "1 issues got the text of another event: 00ff" in shown
+    assert "svc.dead-letters until" in shown
+
+
+def test_a_missing_clickhouse_is_one_line(tmp_path: Path) -> None:
+    env = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    result = CliRunner().invoke(svc, ["--data-dir", str(tmp_path), "erase", "--project", "7"], env=env)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("svc: no ClickHouse")
+
+
+def test_a_user_id_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    env = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://u:p@127.0.0.1:1/svc"}
+    arguments = ["--data-dir", str(tmp_path), "erase", "--project", "7", "--user", "\udcff"]
+    result = CliRunner().invoke(svc, arguments, env=env)
+    assert (result.exit_code, result.stderr) == (2, "svc: the user's id is not valid UTF-8\n")

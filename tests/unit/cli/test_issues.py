@@ -1,0 +1,49 @@
+"""`svc issues`: what is refused before anything is asked of a server."""
+
+import getpass
+
+import pytest
+from click.testing import CliRunner
+
+from cli.__main__ import svc
+from cli.issues import whoever
+
+ISSUE = "00000000000000a1"
+NOWHERE = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://127.0.0.1:1/svc"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["comment", ISSUE, ""], "text: must not be empty"),
+        (["comment", ISSUE, "x" * 10_001], "text: at most 10000 characters"),
+        (["resolve", ISSUE, "--in", ""], "resolvedIn: must not be empty"),
+        (["resolve", ISSUE, "--in", "", "--next"], "one of --in and --next"),
+        (["assign", ISSUE, "x" * 201], "assignee: at most 200 characters"),
+        (["ignore", ISSUE, "--events", "1000000001"], "ignoreUntil.events: at most 1000000000"),
+    ],
+)
+def test_a_change_that_no_processor_would_take_is_refused_at_once(words: list[str], said: str) -> None:
+    answer = CliRunner().invoke(svc, ["issues", *words], env=NOWHERE)
+    assert answer.exit_code == 2
+    assert said in answer.output
+
+
+@pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 4711"), OSError("No username set")])
+def test_a_user_without_a_name_changes_issues_as_svc(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody() -> str:
+        raise error
+
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    assert whoever() == "svc"
+
+
+def test_clickhouse_that_is_away_is_named_by_the_address_that_was_asked() -> None:
+    own = NOWHERE | {"SVC_CLICKHOUSE_READER_URL": "http://127.0.0.1:2/svc"}
+    for env, port, variable in ((NOWHERE, 1, "SVC_CLICKHOUSE_URL"), (own, 2, "SVC_CLICKHOUSE_READER_URL")):
+        answer = CliRunner().invoke(svc, ["issues", "resolve", ISSUE], env=env)
+        assert answer.exit_code == 1
+        assert f"nothing answers on 127.0.0.1:{port}" in answer.output
+        assert f"correct {variable}\n" in answer.output

@@ -1,0 +1,33 @@
+"""Every line of a log is one JSON object, whatever wrote it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAD = "import logging, sys, threading, warnings; from cli.logs import configure; configure('info'); "
+
+
+def lines_of(program: str) -> list[dict[str, str]]:
+    ended = subprocess.run(
+        [sys.executable, "-W", "default", "-c", HEAD + program], capture_output=True, check=False, timeout=60
+    )
+    assert ended.stdout == b""
+    return [json.loads(line) for line in ended.stderr.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("program", "level", "said"),
+    [
+        ("warnings.warn('old')", "warning", "UserWarning: old"),
+        ("raise ValueError('no')", "critical", "uncaught: ValueError: no"),
+        ("threading.Thread(target=lambda: 1 / 0, name='t').start()", "error", "uncaught in t: ZeroDivision"),
+        ("type('A', (), {'__del__': lambda _: 1 / 0})()", "error", "ZeroDivisionError: division by zero"),
+        ("exec('async def f(): pass'); f()", "warning", "never awaited"),
+    ],
+)
+def test_what_passes_by_the_log_is_a_line_of_it(program: str, level: str, said: str) -> None:
+    [line] = lines_of(program)
+    assert line["level"] == level
+    assert said in line["message"]

@@ -1,0 +1,48 @@
+"""What `svc reconcile` shows to people."""
+
+import pytest
+
+from broker.consumer_lag import Lag
+from cli.reconcile import _show, status
+from storage.repair.reconcile import Difference, ProjectFigures, Reconciliation
+
+LAG = Lag("writer", "grouped", 200)
+FIGURES = ProjectFigures(
+    "1537694265",
+    "shop",
+    accepted=1_234_567,
+    stored=1_234_567,
+    payloads=1_234_567,
+    counted_in_issues=1_234_567,
+    issues=321,
+    rollups={"issue_day": 1_234_567},
+)
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_the_table_names_each_project_also_on_a_narrow_terminal(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    _show(Reconciliation([FIGURES], [], quiet=True), [], {})
+    shown = capsys.readouterr().out
+    assert "shop" in shown
+    assert "(1537694265)" in shown
+    assert shown.count("1,234,567") == 5
+
+
+@pytest.mark.parametrize(
+    ("what", "behind", "expected"),
+    [
+        ((), [], 0),
+        ((), [LAG], 0),
+        (("stored",), [], 1),
+        (("stored", "issue_day"), [LAG], 3),
+        (("stored", "events stored twice"), [LAG], 1),
+    ],
+)
+def test_the_exit_status_tells_what_is_wrong_from_what_may_be_under_way(
+    what: tuple[str, ...], behind: list[Lag], expected: int
+) -> None:
+    differences = [Difference("7", name, 1, 2) for name in what]
+    assert status(Reconciliation([], differences, quiet=True), behind) == expected

@@ -1,0 +1,42 @@
+"""Events of fingerprints that a project no longer wants are dropped as its rules drop them."""
+
+from msgspec.structs import replace
+
+from control.project_edits import create, discard, keep
+from processors.grouper.fingerprinter import Grouper
+from schemas.ids import hex64
+from schemas.projects import GroupingRule, ProjectRegistry, encode_project
+from tests.unit.processors.made import carried
+
+
+def test_a_discarded_fingerprint_drops_its_events_until_it_is_kept_again() -> None:
+    project = replace(create("shop", now_ms=0), id="1")
+    registry = ProjectRegistry()
+    registry.apply(b"1", encode_project(project))
+    grouper = Grouper(registry)
+    _, found = grouper.group(carried(1, kind=1))
+    fingerprint = hex64(found.value)
+    dropped = discard(discard(project, [fingerprint]), [fingerprint])
+    assert dropped.discarded == (fingerprint,)
+    registry.apply(b"1", encode_project(dropped))
+    assert grouper.group(carried(2, kind=1))[1].value == 0
+    assert grouper.group(carried(3, kind=2))[1].value != 0
+    registry.apply(b"1", encode_project(keep(dropped, [fingerprint])))
+    assert grouper.group(carried(4, kind=1))[1].value == found.value
+
+
+def test_a_rule_that_fails_is_counted_and_groups_nothing() -> None:
+    rules = (
+        GroupingRule(name="broken", match="(type:X", fingerprint=("all",)),
+        GroupingRule(name="fine", match="environment:nowhere", fingerprint=("none",)),
+    )
+    project = replace(create("shop", now_ms=0), id="1")
+    registry = ProjectRegistry()
+    registry.apply(b"1", encode_project(project))
+    grouper = Grouper(registry)
+    _, before = grouper.group(carried(1, kind=1))
+    assert grouper.failed_rules == 0
+    registry.apply(b"1", encode_project(replace(project, grouping_rules=rules)))
+    _, after = grouper.group(carried(2, kind=1))
+    assert grouper.failed_rules == 1
+    assert after.value == before.value

@@ -1,0 +1,120 @@
+"""Gathering: when a chunk leaves, what it holds, and what its waiters learn."""
+
+import asyncio
+
+import pytest
+
+from edge.delivery.chunker import Chunker, ChunkLimits, EventTuple
+from edge.delivery.spool import SpoolFull
+from tests.eventually import eventually
+
+
+def event(number: int, size: int = 10) -> EventTuple:
+    return 1, number.to_bytes(16, "big"), 0, "a/1", b"x" * size
+
+
+class Taker:
+    """Takes chunks; `gate` holds them back."""
+
+    def __init__(self) -> None:
+        self.chunks: list[tuple[int, int, list[EventTuple]]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.error: Exception | None = None
+
+    async def __call__(self, partition: int, partitions: int, events: list[EventTuple]) -> None:
+        self.chunks.append((partition, partitions, events))
+        await self.gate.wait()
+        if self.error:
+            raise self.error
+
+
+async def test_full_chunk_leaves_at_once() -> None:
+    taker = Taker()
+    chunker = Chunker(taker, ChunkLimits(events=3, linger_ms=60_000))
+    waits = [chunker.add(0, 4, event(n)) for n in range(3)]
+    await asyncio.gather(*waits)
+    assert [len(events) for _, _, events in taker.chunks] == [3]
+
+
+async def test_chunk_leaves_when_its_bytes_are_enough() -> None:
+    taker = Taker()
+    chunker = Chunker(taker, ChunkLimits(bytes=100, linger_ms=60_000))
+    await asyncio.gather(chunker.add(0, 4, event(1, 60)), chunker.add(0, 4, event(2, 60)))
+    assert len(taker.chunks) == 1
+
+
+async def test_event_larger_than_a_chunk_is_a_chunk_of_its_own() -> None:
+    taker = Taker()
+    chunker = Chunker(taker, ChunkLimits(bytes=100, linger_ms=60_000))
+    await chunker.add(0, 4, event(1, 1000))
+    assert [len(events) for _, _, events in taker.chunks] == [1]
+
+
+async def test_lone_event_leaves_after_the_linger_time() -> None:
+    taker = Taker()
+    await Chunker(taker, ChunkLimits(linger_ms=1)).add(0, 4, event(1))
+    assert len(taker.chunks) == 1
+
+
+async def test_partitions_gather_apart_and_keep_their_order() -> None:
+    taker = Taker()
+    chunker = Chunker(taker, ChunkLimits(linger_ms=1))
+    await asyncio.gather(*(chunker.add(n % 2, 2, event(n)) for n in range(10)))
+    by_partition = {
+        partition: [int.from_bytes(e[1], "big") for e in events] for partition, _, events in taker.chunks
+    }
+    assert by_partition == {0: [0, 2, 4, 6, 8], 1: [1, 3, 5, 7, 9]}
+
+
+async def test_chunk_gathers_while_an_earlier_one_is_under_way() -> None:
+    taker = Taker()
+    taker.gate.clear()
+    chunker = Chunker(taker, ChunkLimits(linger_ms=0))
+    first = chunker.add(0, 4, event(0))
+    await eventually(lambda: len(taker.chunks) == 1)
+    rest = [chunker.add(0, 4, event(n)) for n in range(1, 50)]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(taker.chunks) == 1
+    taker.gate.set()
+    await asyncio.gather(first, *rest)
+    assert [len(events) for _, _, events in taker.chunks] == [1, 49]
+
+
+async def test_every_waiter_of_a_chunk_learns_of_its_failure_and_the_next_chunk_is_untouched() -> None:
+    taker = Taker()
+    taker.error = SpoolFull("full")
+    chunker = Chunker(taker, ChunkLimits(linger_ms=1))
+    found = await asyncio.gather(*(chunker.add(0, 4, event(n)) for n in range(3)), return_exceptions=True)
+    assert [type(each) for each in found] == [SpoolFull] * 3
+    taker.error = None
+    await chunker.add(0, 4, event(4))
+
+
+async def test_failure_that_nobody_waits_for_is_quiet() -> None:
+    taker = Taker()
+    taker.error = SpoolFull("full")
+    chunker = Chunker(taker, ChunkLimits(linger_ms=0))
+    chunker.add(0, 4, event(1))
+    await chunker.stop()
+    assert chunker.waiting_events == 0
+
+
+async def test_stop_sends_what_has_gathered_and_waits_for_it() -> None:
+    taker = Taker()
+    chunker = Chunker(taker, ChunkLimits(linger_ms=60_000))
+    waits = [chunker.add(n % 3, 3, event(n)) for n in range(9)]
+    assert chunker.waiting_events == 9
+    await chunker.stop()
+    assert all(wait.done() for wait in waits)
+    assert chunker.waiting_events == 0
+
+
+@pytest.mark.parametrize("count", [1, 99, 100, 101, 1000])
+async def test_no_event_is_lost_or_repeated(count: int) -> None:
+    taker = Taker()
+    chunker = Chunker(taker, ChunkLimits(linger_ms=0))
+    await asyncio.gather(*(chunker.add(n % 4, 4, event(n)) for n in range(count)))
+    ids = [each[1] for _, _, events in taker.chunks for each in events]
+    assert len(ids) == len(set(ids)) == count

@@ -1,0 +1,190 @@
+"""The sliding window of one machine: exact against a plain model, and across processes."""
+
+import asyncio
+import mmap
+import multiprocessing
+from collections import deque
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edge.limits.local_window import SharedWindow
+from tests.file_limit import files_end_at, in_a_process
+
+SECOND = 1_000_000
+
+
+class Clock:
+    """Time that moves when told."""
+
+    def __init__(self) -> None:
+        self.us = 1_000 * SECOND
+
+    def __call__(self) -> int:
+        return self.us
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    limit=st.integers(1, 5),
+    steps=st.lists(st.integers(0, 40 * SECOND), min_size=1, max_size=60),
+)
+def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, steps: list[int]) -> None:
+    clock = Clock()
+    admitted: deque[int] = deque()
+    with TemporaryDirectory() as folder:
+        window = SharedWindow(Path(folder), clock)
+        for step in steps:
+            clock.us += step
+            while admitted and clock.us - admitted[0] >= 60 * SECOND:
+                admitted.popleft()
+            wait_ms = window.take_now("token", limit)
+            if len(admitted) < limit:
+                assert wait_ms == 0
+                admitted.append(clock.us)
+            else:
+                left_us = admitted[0] + 60 * SECOND - clock.us
+                assert wait_ms == -(-left_us // 1000)
+
+
+def test_refused_requests_do_not_count(tmp_path: Path) -> None:
+    clock = Clock()
+    window = SharedWindow(tmp_path, clock)
+    assert [window.take_now("t", 2) for _ in range(2)] == [0, 0]
+    clock.us += 30 * SECOND
+    assert [window.take_now("t", 2) for _ in range(1000)] == [30_000] * 1000
+    clock.us += 30 * SECOND
+    assert [window.take_now("t", 2) > 0 for _ in range(3)] == [False, False, True]
+
+
+def test_waiting_as_long_as_told_is_enough_and_a_millisecond_less_is_not(tmp_path: Path) -> None:
+    clock = Clock()
+    window = SharedWindow(tmp_path, clock)
+    window.take_now("t", 1)
+    clock.us += 123_456
+    wait_ms = window.take_now("t", 1)
+    clock.us += (wait_ms - 1) * 1000
+    assert window.take_now("t", 1) > 0
+    clock.us += 1000
+    assert window.take_now("t", 1) == 0
+
+
+def test_tokens_have_windows_of_their_own(tmp_path: Path) -> None:
+    window = SharedWindow(tmp_path)
+    assert window.take_now("a", 1) == 0
+    assert window.take_now("b", 1) == 0
+    assert window.take_now("a", 1) > 0
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_limit_of_nothing_refuses_everything(tmp_path: Path, limit: int) -> None:
+    assert SharedWindow(tmp_path).take_now("t", limit) == 60_000
+
+
+def test_window_survives_its_process(tmp_path: Path) -> None:
+    clock = Clock()
+    SharedWindow(tmp_path, clock).take_now("t", 1)
+    assert SharedWindow(tmp_path, clock).take_now("t", 1) > 0
+
+
+def test_file_names_do_not_show_the_token(tmp_path: Path) -> None:
+    SharedWindow(tmp_path).take_now("svc_pk_secret", 1)
+    assert not any("svc_pk" in path.name for path in tmp_path.rglob("*"))
+
+
+def take_many(folder: str, count: int) -> int:
+    window = SharedWindow(Path(folder))
+    return sum(window.take_now("t", 1000) == 0 for _ in range(count))
+
+
+def test_limit_holds_exactly_across_processes(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        admitted = pool.starmap(take_many, [(str(tmp_path), 600)] * 4)
+    assert sum(admitted) == 1000
+
+
+def ring_of(directory: Path) -> Path:
+    (ring,) = (path for path in directory.rglob("*-*") if path.is_file())
+    return ring
+
+
+@pytest.mark.parametrize("limit", [1, 5000])
+def test_a_ring_has_its_room_on_the_disk_before_it_is_touched(tmp_path: Path, limit: int) -> None:
+    SharedWindow(tmp_path).take_now("t", limit)
+    found = ring_of(tmp_path).stat()
+    assert found.st_size == 8 + 8 * limit
+    assert found.st_blocks * 512 >= found.st_size
+
+
+def test_room_of_a_large_ring_is_taken_as_it_is_needed(tmp_path: Path) -> None:
+    window = SharedWindow(tmp_path)
+    limit = 1_000_000
+    for taken in range(20_000):
+        assert window.take_now("t", limit) == 0
+        if taken % 1000 == 0:
+            assert ring_of(tmp_path).stat().st_blocks * 512 >= 8 + 8 * (taken + 1)
+    assert ring_of(tmp_path).stat().st_blocks * 512 < 8 * limit / 10
+
+
+def test_a_hole_of_an_old_ring_is_filled_and_its_window_stays(tmp_path: Path) -> None:
+    clock = Clock()
+    SharedWindow(tmp_path, clock).take_now("t", 5000)
+    ring = ring_of(tmp_path)
+    content = ring.read_bytes()
+    ring.unlink()
+    with ring.open("wb") as file:
+        file.write(content[: mmap.PAGESIZE])
+        file.truncate(len(content))
+    window = SharedWindow(tmp_path, clock)
+    assert [window.take_now("t", 5000) for _ in range(5000)].count(0) == 4999
+    assert ring.stat().st_blocks * 512 >= len(content)
+
+
+def take_on_a_full_disk(directory: str) -> tuple[int, int, int, int]:
+    """Requests admitted of 30: while the disk refuses, within a window, after it, and of another process then."""
+    clock = Clock()
+    window = SharedWindow(Path(directory), clock)
+
+    def admitted(of: SharedWindow) -> int:
+        return [of.take_now("t", 20) for _ in range(30)].count(0)
+
+    with files_end_at(100):
+        refusing = admitted(window)
+    clock.us += 59 * SECOND
+    within = admitted(window)
+    clock.us += SECOND
+    after = admitted(window)
+    other = admitted(SharedWindow(Path(directory), clock))
+    asyncio.run(window.close())
+    return refusing, within, after, other
+
+
+def test_process_counts_for_itself_while_the_disk_has_no_room_and_with_the_others_again_after(
+    tmp_path: Path,
+) -> None:
+    assert in_a_process(take_on_a_full_disk, str(tmp_path)) == (20, 0, 20, 0)
+
+
+def test_ring_that_gets_no_more_room_goes_on_in_memory(tmp_path: Path) -> None:
+    window = SharedWindow(tmp_path, Clock())
+    limit = 20_000
+    assert window.take_now("t", limit) == 0
+    ring_of(tmp_path).unlink()
+    # What was counted on the disk is not known in memory: up to a window's more are admitted, nobody is refused for it.
+    assert limit < [window.take_now("t", limit) for _ in range(2 * limit)].count(0) < 2 * limit
+
+
+async def test_folder_that_can_not_be_made_refuses_nobody(tmp_path: Path) -> None:
+    folder = tmp_path / "rate-limit"
+    folder.write_bytes(b"in the way")
+    clock = Clock()
+    window = SharedWindow(folder, clock)
+    assert [await window.take("t", 2) > 0 for _ in range(3)] == [False, False, True]
+    folder.unlink()
+    clock.us += 60 * SECOND
+    assert [await window.take("t", 2) > 0 for _ in range(3)] == [False, False, True]
+    assert SharedWindow(folder, clock).take_now("t", 2) > 0
+    await window.close()

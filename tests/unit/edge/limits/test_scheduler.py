@@ -1,0 +1,263 @@
+"""Turns: a few stretches each time round the loop, fairly by token, and nobody keeps one for ever."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+from edge.limits.fair_queue import FairQueue, Usage, Usages
+from edge.limits.scheduler import A_ROUND, LARGE, MOST_OPEN, SMALL, Turns
+
+AT_ONCE = A_ROUND // LARGE
+
+
+async def rounds(counter: list[int]) -> None:
+    """Counts how often the loop comes round."""
+    while True:
+        counter[0] += 1
+        await asyncio.sleep(0)
+
+
+async def stretch(turns: Turns, token: str, weight: int = LARGE) -> None:
+    with turns.turn(token) as turn:
+        await turn.begin(weight)
+
+
+async def use_up_a_round(turns: Turns) -> None:
+    for number in range(AT_ONCE):
+        await stretch(turns, f"first {number}")
+
+
+@pytest.mark.parametrize("weight", [SMALL, LARGE])
+async def test_whoever_is_alone_does_not_wait(weight: int) -> None:
+    waiting = stretch(Turns(), "a", weight)
+    with pytest.raises(StopIteration):
+        waiting.send(None)
+
+
+@pytest.mark.parametrize(("weight", "most"), [(LARGE, AT_ONCE), (SMALL, A_ROUND)])
+async def test_stretches_of_equals_come_in_the_order_of_asking_and_never_too_many_in_one_round(
+    weight: int, most: int
+) -> None:
+    turns, counter = Turns(), [0]
+    seen: list[tuple[int, int]] = []
+
+    async def one(number: int) -> None:
+        with turns.turn(f"{number}") as turn:
+            await turn.begin(weight)
+            seen.append((number, counter[0]))
+
+    counting = asyncio.create_task(rounds(counter))
+    await asyncio.gather(*(one(number) for number in range(100)))
+    counting.cancel()
+    assert [number for number, _ in seen] == list(range(100))
+    assert 1 < max(Counter(place for _, place in seen).values()) <= most
+
+
+async def test_token_that_has_used_less_goes_before_those_who_wait_longer() -> None:
+    turns = Turns()
+    seen: list[str] = []
+
+    async def one(token: str) -> None:
+        with turns.turn(token) as turn:
+            await turn.begin(LARGE)
+            seen.append(token)
+
+    now = time.perf_counter()
+    turns._usages.of("greedy", now).add(10.0, now)
+    await asyncio.gather(
+        use_up_a_round(turns),
+        *(one("greedy") for _ in range(MOST_OPEN)),
+        *(one(f"{n}") for n in range(5)),
+    )
+    assert seen == ["0", "1", "2", "3", "4", *["greedy"] * MOST_OPEN]
+
+
+async def test_many_requests_of_one_token_keep_another_waiting_for_two_rounds_at_most() -> None:
+    turns = Turns()
+    seen: list[str] = []
+
+    async def one(token: str) -> None:
+        with turns.turn(token) as turn:
+            await turn.begin(SMALL)
+            seen.append(token)
+            for _ in range(3):
+                await turn.pause()
+                seen.append(token)
+
+    many = [asyncio.create_task(one("many")) for _ in range(200)]
+    await asyncio.sleep(0)
+    await one("few")
+    assert seen.index("few") <= 2 * A_ROUND
+    await asyncio.gather(*many)
+
+
+async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_others_send() -> None:
+    turns = Turns()
+    now = time.perf_counter()
+    usage = turns._usages.of("greedy", now)
+    usage.add(10.0, now)
+    assert not turns.greedy(usage, now)
+    turns._usages.of("other", now)
+    assert turns.greedy(usage, now)
+    counter = [0]
+    seen: list[tuple[str, int]] = []
+
+    async def one(token: str) -> None:
+        await stretch(turns, token, SMALL)
+        seen.append((token, counter[0]))
+
+    counting = asyncio.create_task(rounds(counter))
+    await asyncio.gather(one("greedy"), one("greedy"), one("other"), one("other"))
+    counting.cancel()
+    assert [token for token, _ in seen] == ["greedy", "other", "other", "greedy"]
+    assert len({place for token, place in seen if token == "greedy"}) == 2
+
+
+async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in_it() -> None:
+    turns = Turns()
+    now = time.perf_counter()
+    turns._usages.of("greedy", now).add(10.0, now)
+    turns._usages.of("other", now)
+    seen: list[str] = []
+
+    async def one(token: str) -> None:
+        with turns.turn(token) as turn:
+            await turn.elsewhere(time.sleep, 0.002)
+            seen.append(token)
+
+    await one("greedy")
+    await asyncio.gather(one("greedy"), one("other"), one("another"))
+    assert seen == ["greedy", "other", "another", "greedy"]
+    turns.close()
+
+
+def test_use_counts_less_the_longer_ago_it_was() -> None:
+    usage = Usage(1)
+    usage.add(8.0, 100.0)
+    assert usage.seconds(100.0) == 8.0
+    assert 2.9 < usage.seconds(102.0) < 3.0
+    usage.add(-100.0, 102.0)
+    assert usage.seconds(102.0) == 0.0
+
+
+def test_tokens_that_are_no_longer_heard_of_are_forgotten() -> None:
+    usages = Usages(1)
+    busy = usages.of("busy", 0.0)
+    busy.requests = 1
+    for number in range(5000):
+        usages.of(f"{number}", float(number))
+    assert len(usages._by_token) < 1100
+    assert usages.of("busy", 5000.0) is busy
+
+
+async def test_token_has_only_a_few_large_bodies_open() -> None:
+    turns = Turns()
+    finish = asyncio.Event()
+    opened: list[str] = []
+
+    async def large(token: str) -> None:
+        with turns.turn(token) as turn:
+            await turn.begin(LARGE)
+            opened.append(token)
+            await finish.wait()
+
+    tasks = [asyncio.create_task(large("many")) for _ in range(3 * MOST_OPEN)]
+    tasks.append(asyncio.create_task(large("one")))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert Counter(opened) == {"many": MOST_OPEN, "one": 1}
+    finish.set()
+    await asyncio.gather(*tasks)
+    assert Counter(opened) == {"many": 3 * MOST_OPEN, "one": 1}
+
+
+async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> None:
+    turns, done = Turns(), []
+    running = threading.Semaphore(1)
+
+    def work(token: str) -> str:
+        assert running.acquire(blocking=False)
+        time.sleep(0.001)
+        running.release()
+        done.append(token)
+        return token
+
+    async def one(token: str) -> None:
+        with turns.turn(token) as turn:
+            await turn.begin(SMALL)
+            assert await turn.elsewhere(work, token) == token
+
+    await asyncio.gather(*(one("many") for _ in range(20)), one("few"))
+    turns.close()
+    assert Counter(done) == {"many": 20, "few": 1}
+    assert done.index("few") <= 2
+
+
+async def test_work_that_fails_or_is_given_up_leaves_the_thread_to_the_next() -> None:
+    turns = Turns()
+
+    async def one(work: object) -> None:
+        with turns.turn("a") as turn:
+            await turn.begin(SMALL)
+            await turn.elsewhere(work)  # type: ignore[arg-type]
+
+    def fail() -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        await one(fail)
+    going = threading.Event()
+    first = asyncio.create_task(one(going.wait))
+    await asyncio.sleep(0)
+    waiting = [asyncio.create_task(one(int)) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    first.cancel()
+    going.set()
+    with suppress(asyncio.CancelledError):
+        await first
+    await asyncio.gather(*waiting[1:])
+    turns.close()
+
+
+@pytest.mark.parametrize("hops", range(6))
+async def test_turn_of_one_who_went_away_is_passed_on(hops: int) -> None:
+    """Whenever it goes: before its turn comes, when it has just been given, or after."""
+    turns = Turns()
+    await use_up_a_round(turns)
+    leaving = asyncio.create_task(stretch(turns, "leaving"))
+    staying = asyncio.create_task(stretch(turns, "staying"))
+    for _ in range(hops):
+        await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    async with asyncio.timeout(60):
+        await staying
+        await stretch(turns, "later")
+
+
+async def test_turns_are_free_again_when_all_have_gone_away() -> None:
+    turns = Turns()
+    await use_up_a_round(turns)
+    waiting = [asyncio.create_task(stretch(turns, "a")) for _ in range(3)]
+    await asyncio.sleep(0)
+    for each in waiting:
+        each.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    async with asyncio.timeout(60):
+        await stretch(turns, "a")
+
+
+async def test_queue_passes_over_whoever_went_away() -> None:
+    queue, usage = FairQueue(), Usage(1)
+    gone, staying = queue.join(usage), queue.join(usage, 7)
+    gone.cancel()
+    place = queue.next()
+    assert place is not None
+    assert (place.turn, place.weight) == (staying, 7)
+    assert queue.next() is None
+    assert not queue

@@ -1,0 +1,207 @@
+"""The short way of batches: it gives what the long way gives, or nothing."""
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from edge.limits.scheduler import Turn, Turns
+from edge.validation.fast_path import are_lower_uuid7s, cut, sound_ids
+from edge.validation.scheduling import admit_batch, admit_each
+from edge.validation.validate import STRICT, Refused, open_batch
+from schemas.event import UUID7_PATTERN
+from schemas.ids import uuid7
+from tests.edge_events import encoded, event
+from tests.unit.edge.delivery.kept import kept_bytes
+from tests.unit.edge.validation.test_validate import EVENTS, mutations
+
+Verdict = tuple[list[tuple[str, bytes]], Any]
+
+
+def wrapped(*events: bytes) -> bytes:
+    return b'{"events":[' + b",".join(events) + b"]}"
+
+
+def unescaped(**fields: Any) -> bytes:
+    return json.dumps(event(**fields), ensure_ascii=False).encode()
+
+
+def turn() -> Turn:
+    return Turns().turn("t")
+
+
+async def _verdicts(body: bytes) -> list[Verdict]:
+    found: list[Verdict] = []
+    for way in (admit_batch, admit_each):
+        try:
+            admitted, rejected = await way(body, STRICT, turn())
+        except Refused as refused:
+            found.append(([], refused.details))
+        else:
+            found.append(([(event_id, bytes(text)) for event_id, text in admitted], rejected))
+    return found
+
+
+def verdict(body: bytes) -> Verdict:
+    """What became of a batch, which is the same by both ways."""
+    short, long = asyncio.run(_verdicts(body))
+    assert short == long
+    return short
+
+
+def goes_short(body: bytes) -> bool:
+    """Whether the short way takes it."""
+    pieces = cut(body)
+    return pieces is not None and sound_ids(pieces) is not None
+
+
+def test_samples_in_batches_go_the_short_way_and_are_cut_where_a_parser_cuts() -> None:
+    for first in range(0, len(EVENTS), 50):
+        body = wrapped(*EVENTS[first : first + 50])
+        pieces = cut(body)
+        assert pieces is not None
+        assert [bytes(piece) for piece in pieces] == [bytes(raw) for raw in open_batch(body)]
+        assert sound_ids(pieces) == [json.loads(line)["id"] for line in EVENTS[first : first + 50]]
+        assert verdict(body)[1] == []
+
+
+def test_batch_of_one_and_of_the_most_events_go_the_short_way() -> None:
+    assert goes_short(wrapped(encoded()))
+    assert goes_short(wrapped(*[encoded() for _ in range(100)]))
+    assert cut(wrapped(*[encoded() for _ in range(101)])) is None
+
+
+INNER = json.loads(encoded())
+ID = str(uuid7())
+LONG_WAYS = {
+    "empty": b'{"events":[]}',
+    "empty event": b'{"events":[{}]}',
+    "half an event": b'{"events":[{]}',
+    "space before": b'{"events":[ ' + encoded() + b"]}",
+    "space behind": b'{"events":[' + encoded() + b" ]}",
+    "space between": wrapped(encoded(), b" " + encoded()),
+    "space in front of each": wrapped(b" " + encoded(), b" " + encoded()),
+    "line break at the end": wrapped(encoded()) + b"\n",
+    "another field": b'{"events":[' + encoded() + b'],"sent":[{"id":"019"}]}',
+    "events twice": b'{"events":[' + encoded() + b'],"events":[' + encoded() + b"]}",
+    "begins with another field": wrapped(encoded(), json.dumps({"x": 1} | INNER).encode()),
+    "no event between": wrapped(encoded(), b"1", encoded()),
+    "comma at the end": b'{"events":[' + encoded() + b",]}",
+    "border in an unknown field": wrapped(
+        json.dumps(INNER | {"x": [{"a": 1}, {"id": ID}]}, separators=(",", ":")).encode(), encoded()
+    ),
+    "border in a breadcrumb": wrapped(
+        json.dumps(
+            INNER
+            | {
+                "breadcrumbs": [
+                    {
+                        "timestamp": INNER["timestamp"],
+                        "type": "custom",
+                        "data": {"x": [{}, {"id": ID}, {"id": ID}]},
+                    }
+                ]
+            },
+            separators=(",", ":"),
+        ).encode(),
+        encoded(),
+    ),
+    "capitals in an id": wrapped(encoded(), encoded(id=ID.upper())),
+    "id of version 4": wrapped(encoded(id="00000000-0000-4000-8000-000000000000")),
+    "release without a build": wrapped(encoded(), encoded(release="shop@1.2.3")),
+    "offset": wrapped(encoded(timestamp="2026-01-31T12:00:00+01:00")),
+    "blank for T": wrapped(encoded(timestamp="2026-01-31 12:00:00.000Z"), encoded()),
+    "blank for T in a breadcrumb": wrapped(
+        encoded(breadcrumbs=[{"timestamp": "2026-01-31 12:00:00.000Z", "type": "custom", "data": {}}])
+    ),
+    "offset of a breadcrumb": wrapped(
+        encoded(breadcrumbs=[{"timestamp": "2026-01-31T12:00:00+01:00", "type": "custom", "data": {}}])
+    ),
+    "no UTF-8 in an unknown field": wrapped(encoded(x="CUT").replace(b"CUT", b"\xff"), encoded()),
+    "no UTF-8 beside other letters": wrapped(
+        unescaped(environment="é"), encoded(x="CUT").replace(b"CUT", b"\xc3")
+    ),
+    "half a surrogate": wrapped(encoded(environment="CUT").replace(b"CUT", rb"\ud83d"), encoded()),
+    "not JSON": wrapped(encoded(), encoded()[:-1] + b",}"),
+    "no number": wrapped(encoded(), encoded(x="CUT").replace(b'"CUT"', b"NaN")),
+}
+
+
+@pytest.mark.parametrize("body", LONG_WAYS.values(), ids=LONG_WAYS.keys())
+def test_what_is_doubtful_goes_the_long_way(body: bytes) -> None:
+    assert not goes_short(body)
+    assert verdict(body)
+
+
+def test_offset_of_zero_and_other_writings_are_sound() -> None:
+    compact = [
+        encoded(timestamp="2026-01-31T12:00:00+00:00"),
+        unescaped(environment="עברית \U0001f600"),
+        encoded(environment="CUT").replace(b"CUT", rb"\u00e9\ud83d\ude00"),
+        encoded(release="shop@1.2.3+\u00e9"),
+        encoded(release="@scope/app@1.0.0+7"),
+        encoded(release="My App@1.0+3@4+5"),
+        encoded(breadcrumbs=None, tags=None, unknown=[{"id": [{}, {}]}]),
+    ]
+    body = wrapped(*compact)
+    assert goes_short(body)
+    admitted, rejected = verdict(body)
+    assert [text for _, text in admitted] == compact
+    assert rejected == []
+
+
+def test_long_releases_are_not_kept() -> None:
+    def body(number: int) -> bytes:
+        return wrapped(unescaped(release=f"a@1+{number}" + "x" * 50_000 + "\N{GRINNING FACE}"))
+
+    assert goes_short(body(0))
+    assert kept_bytes(lambda number: goes_short(body(number))) < 1 << 20
+
+
+def test_causes_one_deeper_than_the_limit_go_the_long_way() -> None:
+    def with_causes(depth: int) -> bytes:
+        error = event()["error"]
+        for _ in range(depth):
+            error = event()["error"] | {"cause": error}
+        return wrapped(encoded(error=error))
+
+    assert goes_short(with_causes(9))
+    assert not goes_short(with_causes(11))
+    assert verdict(with_causes(11))[0] == []
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(mutations() | st.sampled_from(EVENTS), min_size=1, max_size=4))
+def test_both_ways_give_one_verdict_on_mutated_events(events: list[bytes]) -> None:
+    verdict(wrapped(*events))
+
+
+BODY = wrapped(encoded(), unescaped(environment="é"), encoded())
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.integers(0, len(BODY) - 1),
+    st.integers(0, 3),
+    st.binary(max_size=2) | st.sampled_from([b"},{", b'},{"id":"019', b"]}", b"[", b"{", b" ", b",", b'"']),
+)
+def test_both_ways_give_one_verdict_on_damaged_bodies(place: int, lost: int, put: bytes) -> None:
+    verdict(BODY[:place] + put + BODY[place + lost :])
+
+
+@given(st.lists(st.from_regex(UUID7_PATTERN, fullmatch=True), min_size=1, max_size=5))
+def test_ids_are_told_as_the_pattern_tells_them(ids: list[str]) -> None:
+    assert are_lower_uuid7s(ids) == all(each == each.lower() for each in ids)
+    assert are_lower_uuid7s([each.lower() for each in ids])
+
+
+@given(st.integers(0, 35), st.sampled_from("0789abcdfgABG- \n\u00e9\u0660\ud800"), st.integers(0, 2))
+def test_one_wrong_character_in_one_of_many_ids_is_seen(place: int, letter: str, which: int) -> None:
+    ids = [str(uuid7()) for _ in range(3)]
+    ids[which] = ids[which][:place] + letter + ids[which][place + 1 :]
+    fine = bool(re.fullmatch(UUID7_PATTERN[1:-1], ids[which])) and ids[which] == ids[which].lower()
+    assert are_lower_uuid7s(ids) == fine

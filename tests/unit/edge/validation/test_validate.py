@@ -1,0 +1,240 @@
+"""Admission: both paths give one verdict, any bytes end in an event or in Refused, and what goes on always decodes."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from edge.validation import validate as admission
+from edge.validation.validate import LENIENT, STRICT, Refused, Rules, admit, checked_text, open_batch
+from tests.edge_events import encoded, event
+
+SAMPLES = Path(__file__).parents[4] / "cli" / "demo" / "events.jsonl.gz"
+EVENTS = gzip.decompress(SAMPLES.read_bytes()).splitlines()
+RULES = [STRICT, LENIENT]
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a JSON value."""
+    found = [path] if path else []
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        found += paths(inner, (*path, step))
+    return found
+
+
+PATHS = paths(event())
+TIME = "2026-01-31T12:00:00.000Z"
+
+
+@st.composite
+def near_times(draw: st.DrawFn) -> str:
+    """A time with a few of its characters changed, or more or fewer of them."""
+    place, lost = draw(st.integers(0, len(TIME))), draw(st.integers(0, 2))
+    put = draw(
+        st.sampled_from(["", "0", "2", "3", "9", "T", "t", " ", "Z", "z", "+00:00", "-00:00", "+0000", "\n"])
+    )
+    return TIME[:place] + put + TIME[place + lost :]
+
+
+TEXTS = {
+    "timestamp": near_times(),
+    "release": st.text(alphabet="a1.@+/ \n", max_size=8),
+}
+"""What is put in the place of texts that have a form."""
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> bytes:
+    """The full event with one to three of its values replaced or removed."""
+    whole = event()
+    for _ in range(draw(st.integers(1, 3))):
+        *way, last = draw(st.sampled_from(PATHS))
+        place: Any = whole
+        try:
+            for step in way:
+                place = place[step]
+            if draw(st.booleans()):
+                place[last] = draw(TEXTS.get(last, json_values))
+            else:
+                del place[last]
+        except (KeyError, IndexError, TypeError):
+            continue
+    return json.dumps(whole).encode()
+
+
+def verdict(body: bytes, rules: Rules) -> tuple[str, bytes] | list[str]:
+    """What became of it: id and bytes, or the fields."""
+    try:
+        event_id, forwarded = admit(checked_text(body), rules)
+    except Refused as refused:
+        return [detail.field for detail in refused.details]
+    return event_id, bytes(forwarded)
+
+
+def opens(body: bytes) -> bool:
+    """Whether it is a batch."""
+    try:
+        open_batch(checked_text(body))
+    except Refused:
+        return False
+    return True
+
+
+def test_every_sample_is_forwarded_as_it_came() -> None:
+    assert len(EVENTS) > 100
+    for line in EVENTS:
+        assert verdict(line, STRICT) == (json.loads(line)["id"], line)
+        assert verdict(line, LENIENT) == (json.loads(line)["id"], line)
+
+
+@pytest.mark.parametrize("rules", RULES, ids=["strict", "lenient"])
+def test_slow_path_finds_nothing_in_the_samples(rules: Rules) -> None:
+    for line in EVENTS[:300]:
+        assert rules.violations(json.loads(line)) == []
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(mutations(), st.sampled_from(RULES))
+def test_both_paths_give_one_verdict(body: bytes, rules: Rules) -> None:
+    """What the structs decode has no violation, and what has a violation they don't decode; the rest is mended."""
+    slow = rules.violations(json.loads(body))
+    try:
+        decoded = rules.decode(body)
+        fast = admission._has_forms(decoded, rules) and not admission.too_deep(decoded.error.cause)
+    except (msgspec.DecodeError, RecursionError):
+        fast = False
+    if fast:
+        assert slow == []
+    if not slow:
+        event_id, forwarded = admit(body, rules)
+        assert rules.decode(forwarded).id.lower() == event_id
+        assert json.loads(bytes(forwarded)) == json.loads(body) | {"id": event_id}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass"))
+)
+def test_any_bytes_end_in_an_event_or_in_refused(body: bytes) -> None:
+    assert verdict(body, STRICT)
+    # A batch, even an empty one, or refused: any other exception would get through.
+    opens(body)
+
+
+@settings(max_examples=300, deadline=None)
+@given(json_values)
+def test_any_json_ends_in_an_event_or_in_refused(value: Any) -> None:
+    body = json.dumps(value).encode()
+    found = verdict(body, STRICT)
+    assert isinstance(found, list)
+    assert 1 <= len(found) <= 20
+    assert opens(body) == (isinstance(value, dict) and isinstance(value.get("events"), list))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(encoded()) - 1), st.binary(min_size=1, max_size=3))
+def test_any_damage_to_the_bytes_ends_in_an_event_or_in_refused(place: int, damage: bytes) -> None:
+    body = encoded()
+    verdict(body[:place] + damage + body[place + len(damage) :], STRICT)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"", "body"),
+        (b"{", "body"),
+        (b"nul", "body"),
+        (b"{}x", "body"),
+        (b"\xef\xbb\xbf{}", "body"),
+        (b'{"a":\xff}', "body"),
+        (b'{"a":"\xed\xa0\xbd"}', "body"),
+        ('{"a":1}'.encode("utf-16"), "body"),
+        (b'{"a":NaN}', "body"),
+        (b'{"a":-Infinity}', "body"),
+        (b'{"b":' + b"1" * 5000 + b',"a":NaN}', "body"),
+        (b'{"a":01}', "body"),
+        (b'{"a":"\n"}', "body"),
+        (rb'{"a":"\x"}', "body"),
+        (rb'{"a":"\ud83"}', "body"),
+        (b'{"a":' * 20_000, "body"),
+        (b'{"a":' + b"[" * 20_000 + b"]" * 20_000 + b"}", "body"),
+        (b"[]", "event"),
+        (b"7", "event"),
+        (b"null", "event"),
+        (b'"text"', "event"),
+    ],
+)
+def test_what_is_no_json_object_is_refused_as_a_whole(body: bytes, field: str) -> None:
+    assert verdict(body, STRICT) == [field]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [b"1e999", b"-1e999", b"1" * 5000, b"0.1" + b"0" * 5000, b"1e-999", b"123456789012345678901234567890"],
+)
+def test_huge_numbers_in_free_fields_are_kept_as_sent(odd: bytes) -> None:
+    for field in (b'"unknown": ', b'"fingerprint": [', b'"user": {"extra": '):
+        end = {b"[": b"]", b"{": b"}"}.get(field[-1:], b"}" if b"{" in field else b"")
+        body = (
+            encoded()
+            .replace(b'"fingerprint": ["pay", 1], ', b"")
+            .replace(b'"user": {"id": "u-1", "anonymous": false}, ', b"")[:-1]
+            + b", "
+            + field
+            + odd
+            + end
+            + b"}"
+        )
+        assert verdict(body, STRICT) == (json.loads(encoded_id(body))["id"], body)
+
+
+def encoded_id(body: bytes) -> bytes:
+    """The event up to its id: the rest may hold numbers that Python refuses to read."""
+    return body[: body.index(b",")] + b"}"
+
+
+def test_whole_numbers_written_with_a_fraction_are_written_without_it() -> None:
+    body = (
+        encoded(x=0.10000000000000001)
+        .replace(b'"line": 10', b'"line": 1e1')
+        .replace(b'"status": 500', b'"status": 500.0')
+    )
+    result = verdict(body, STRICT)
+    assert isinstance(result, tuple)
+    assert result[1] == body.replace(b": 1e1", b": 10").replace(b": 500.0", b": 500")
+
+
+def test_id_of_digits_alone_is_taken_as_it_is() -> None:
+    body = encoded(id="01990000-0000-7000-8000-000000000000")
+    assert verdict(body, STRICT) == ("01990000-0000-7000-8000-000000000000", body)
+
+
+def test_upper_case_id_is_lowered_and_every_other_value_keeps_its_bytes() -> None:
+    upper = "0199EE65-F275-750F-87FC-3665CC81DDA7"
+    body = encoded(id=upper, tags={"same": upper}).replace(b'"kind"', b'"n": 1.50, "kind"')
+    result = verdict(body, STRICT)
+    assert isinstance(result, tuple)
+    assert result[0] == upper.lower()
+    assert json.loads(result[1]) == json.loads(body) | {"id": upper.lower()}
+    assert b'"n":1.50' in result[1]
+    assert b'"same": "0199EE65' in result[1]
+
+
+def test_batch_gives_each_event_s_bytes() -> None:
+    first, second = encoded(), b' {"a" : [1 , 2]} '
+    assert [bytes(raw) for raw in open_batch(b'{"events":[' + first + b"," + second + b"]}")] == [
+        first,
+        second.strip(),
+    ]

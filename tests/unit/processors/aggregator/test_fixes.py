@@ -1,0 +1,64 @@
+"""A fix in the next release: what was known then, or is older than that, does not regress."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.aggregator.lifecycle import MAX_OLDER, fix_in, regresses
+from processors.aggregator.release_order import compare
+from schemas.changes import NEXT
+from schemas.life import Fix
+
+releases = st.builds(
+    "{}@{}+{}".format,
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["1.0.0", "2.0.0", "2.0.0-rc.1", "blue"]),
+    st.sampled_from(["1", "3", "7", "07", "10", "abc", "abd", "7c"]),
+)
+
+
+@given(st.lists(releases, max_size=20, unique=True))
+def test_a_release_known_at_the_time_never_regresses(known: list[str]) -> None:
+    fix = fix_in(NEXT, known)
+    assert [name for name in known if regresses(fix, name)] == []
+
+
+@given(st.lists(releases, max_size=20, unique=True), releases)
+def test_a_release_below_a_known_one_of_its_kind_never_regresses(known: list[str], release: str) -> None:
+    below = any((order := compare(release, name)) is not None and order <= 0 for name in known)
+    assert not (below and regresses(fix_in(NEXT, known), release))
+
+
+@given(st.lists(releases, max_size=20, unique=True), releases)
+def test_a_release_that_no_known_one_tells_about_regresses(known: list[str], release: str) -> None:
+    above = all((order := compare(release, name)) is None or order > 0 for name in known)
+    assert regresses(fix_in(NEXT, known), release) or not above
+
+
+@pytest.mark.parametrize("known", [["a@2.0.0+7", "a@2.0.0+abc"], ["a@2.0.0+abc", "a@2.0.0+7"]])
+def test_numbered_and_other_builds_of_one_version_are_remembered_beside_each_other(known: list[str]) -> None:
+    fix = fix_in(NEXT, known)
+    assert [regresses(fix, f"a@2.0.0+{build}") for build in ("3", "7", "abc", "8", "abd")] == [
+        *(False, False, False),
+        *(True, True),
+    ]
+
+
+def test_a_fix_in_a_release_knows_what_is_older_than_a_release_before_it() -> None:
+    fix = fix_in("a@2.0.0+abc", ["a@2.0.0+7", "a@2.0.0+abc"])
+    assert [regresses(fix, f"a@2.0.0+{build}") for build in ("3", "7", "8")] == [False, False, True]
+
+
+def test_a_fix_that_an_older_version_stored_knows_it_too() -> None:
+    stored = b'{"boundaries":["a@2.0.0+abc"],"after":true,"older":["a@2.0.0+7"]}'
+    fix = msgspec.json.decode(stored, type=Fix)
+    assert [regresses(fix, f"a@2.0.0+{build}") for build in ("3", "8")] == [False, True]
+
+
+def test_what_is_remembered_is_bounded_and_numbers_take_one_place() -> None:
+    others = [f"a@2.0.0+x{number}" for number in range(2 * MAX_OLDER)]
+    fix = fix_in("a@2.0.0+last", [*(f"a@2.0.0+{number}" for number in range(900)), *others[:400]])
+    assert len(fix.older) == 401
+    assert not regresses(fix, "a@2.0.0+12")
+    assert len(fix_in(NEXT, others).older) == MAX_OLDER

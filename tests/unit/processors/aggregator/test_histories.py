@@ -1,0 +1,272 @@
+"""Random histories of events and commands, with repeats and crashes, against plain models of what must come of them."""
+
+import random
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from schemas.ids import hex64
+from tests.unit.processors.aggregator.world import START, Crash, World, id_of, increment
+
+RANKED = ("app@1.9.0+9", "app@1.10.0-rc.1+1", "app@1.10.0+2", "app@1.10.0+10", "app@2+1")
+RELEASES = (*RANKED, "app@blue+1", "app@green+1", "odd")
+FINGERPRINTS = (1, 2, 3, 4)
+
+updates = st.one_of(
+    st.just({"status": "open"}),
+    st.just({"status": "resolved"}),
+    st.builds(lambda release: {"resolvedIn": release}, st.sampled_from((*RELEASES, "next"))),
+    st.just({"status": "ignored"}),
+    st.builds(lambda n: {"ignoreUntil": {"events": n}}, st.integers(1, 4)),
+    st.builds(lambda n: {"ignoreUntil": {"users": n}}, st.integers(1, 3)),
+    st.builds(lambda who: {"assignee": who}, st.sampled_from(("ann", "bob", None))),
+)
+histories = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("event"), st.sampled_from(RELEASES), st.lists(st.integers(1, 4), max_size=2), st.integers(1, 2)
+        ),
+        st.tuples(st.just("update"), updates, st.integers(0, 5)),
+    ),
+    min_size=1,
+    max_size=25,
+)  # fmt: skip
+
+
+class Model:
+    """One issue, as its text in the documentation says it."""
+
+    def __init__(self) -> None:
+        self.status, self.regressed, self.assignee = "open", False, None
+        self.resolved_in: str | None = None
+        self.until: dict[str, int] | None = None
+        self.known: list[str] = []
+        self.at_fix: list[str] = []
+        self.events = self.since = 0
+        self.users: set[int] = set()
+        self.told: list[str] = []
+
+    def event(self, release: str, users: list[int], count: int) -> None:
+        self.told += [] if self.events else ["created"]
+        self.events += count
+        if self.status == "resolved" and self._is_after_fix(release):
+            self._open(regressed=True)
+            self.told.append("regressed")
+        elif self.status == "ignored" and self.until:
+            self.since += count
+            self.users |= set(users)
+            reached = {"events": self.since, "users": len(self.users)}
+            if any(reached[name] >= wanted for name, wanted in self.until.items()):
+                self._open()
+                self.told.append("reopened")
+        self.known += [] if release in self.known else [release]
+
+    def update(self, data: dict[str, Any]) -> None:
+        if "assignee" in data:
+            self.told += ["assigned"] if data["assignee"] != self.assignee else []
+            self.assignee = data["assignee"]
+        elif data.get("status") == "open":
+            self.told += ["reopened"] if self.status != "open" else []
+            if self.status != "open":
+                self._open()
+        elif data.get("status") == "resolved" or "resolvedIn" in data:
+            wanted = data.get("resolvedIn")
+            if (self.status, self.resolved_in) != ("resolved", wanted) or wanted == "next":
+                self._open()
+                self.status, self.resolved_in, self.at_fix = "resolved", wanted, list(self.known)
+                self.told.append("resolved")
+        else:
+            until = data.get("ignoreUntil")
+            if self.status != "ignored" or self.until or until:
+                self._open()
+                self.status, self.until, self.since, self.users = "ignored", until, 0, set()
+                self.told.append("ignored")
+
+    def _open(self, *, regressed: bool = False) -> None:
+        self.status, self.regressed, self.resolved_in, self.until = "open", regressed, None, None
+
+    def _is_after_fix(self, release: str) -> bool:
+        fix, known = self.resolved_in, self.at_fix
+        if fix is None:
+            return True
+        if fix == "next":
+            ranked = [name for name in known if name in RANKED]
+            if release in RANKED and ranked:
+                return RANKED.index(release) > max(map(RANKED.index, ranked))
+            return release not in known
+        if release in RANKED and fix in RANKED:
+            return RANKED.index(release) >= RANKED.index(fix)
+        before = known[: known.index(fix)] if fix in known else known
+        return release not in before and not any(_is_older(release, other) for other in before)
+
+
+def _is_older(release: str, other: str) -> bool:
+    return release in RANKED and other in RANKED and RANKED.index(release) < RANKED.index(other)
+
+
+async def worked(world: World, luck: random.Random) -> None:
+    """All work done, in takes of any size, by processes that are killed at any write."""
+    while True:
+        world.memory.crash_in = luck.choice((None, luck.randrange(1, 12)))
+        try:
+            await world.settle(most=luck.randrange(1, 9))
+        except Crash:
+            world.restart()
+        else:
+            world.memory.crash_in = None
+            return
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories, st.integers(0, 1 << 32))
+@example(
+    [
+        ("event", "app@1.10.0+2", [], 1),
+        ("update", {"resolvedIn": "app@blue+1"}, 0),
+        ("event", "app@1.9.0+9", [], 1),
+    ],
+    0,
+)
+@example(
+    [
+        ("event", "app@2+1", [], 1),
+        ("update", {"resolvedIn": "app@blue+1"}, 0),
+        ("event", "app@1.10.0+2", [], 1),
+    ],
+    0,
+)
+async def test_states_and_activity_are_those_of_the_model(history: list[tuple[Any, ...]], seed: int) -> None:
+    world, model, luck = World(), Model(), random.Random(seed)
+    asked: list[tuple[str, Any]] = []
+    for what, *rest in [("event", RELEASES[0], [], 1), *history]:
+        if what == "event":
+            release, users, count = rest
+            model.event(release, users, count)
+            world.send(1, increment(1, release, count, users))
+        else:
+            data, repeat = rest
+            model.update(data)
+            asked.append((world.ask(id_of(1), "update", data), data))
+            if repeat == 0:
+                again, same = luck.choice(asked)
+                world.ask(id_of(1), "update", same, again)
+        if luck.random() < 0.3:
+            await worked(world, luck)
+    await worked(world, luck)
+    issue = world.issue(1)
+    assert (issue.status, issue.regressed, issue.assignee) == (model.status, model.regressed, model.assignee)
+    assert (issue.resolved_in, issue.ignore_until) == (model.resolved_in, model.until)
+    assert issue.events == model.events
+    assert [one.kind for one in world.activities()] == model.told
+    assert world.letters() == []
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("event"), st.sampled_from(FINGERPRINTS), st.integers(1, 3)),
+        st.tuples(st.just("merge"), st.sampled_from(FINGERPRINTS), st.sets(st.sampled_from(FINGERPRINTS), min_size=1)),
+        st.tuples(st.just("unmerge"), st.sampled_from(FINGERPRINTS), st.sets(st.sampled_from(FINGERPRINTS), min_size=1)),
+    ),
+    min_size=1,
+    max_size=14,
+)  # fmt: skip
+
+
+def ask(world: World, step: tuple[Any, ...], at: int) -> None:
+    what, fingerprint, more = step
+    if what == "event":
+        users = [at * 10 + n for n in range(1, more + 1)]
+        world.send(fingerprint, increment(fingerprint, events=more, users=users))
+    elif what == "merge":
+        world.ask(id_of(fingerprint), "merge", {"issues": [id_of(other) for other in sorted(more)]})
+    else:
+        world.ask(id_of(fingerprint), "unmerge", {"fingerprints": [hex64(other) for other in sorted(more)]})
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, st.integers(0, 1 << 32))
+async def test_counts_are_right_after_every_step_of_merging(
+    history: list[tuple[Any, ...]], seed: int
+) -> None:
+    world, luck = World(), random.Random(seed)
+    counts: Counter[int] = Counter()
+    home = {fingerprint: fingerprint for fingerprint in FINGERPRINTS}
+    for at, step in enumerate([*(("event", f, 1) for f in FINGERPRINTS), *history]):
+        what, fingerprint, more = step
+        ask(world, step, at)
+        await worked(world, luck)
+        root = home[fingerprint]
+        if what == "event":
+            counts[fingerprint] += more
+        elif what == "merge":
+            # An issue that is a part of another one says so; a part must be asked for by its whole.
+            joining = {one for one in more if home[one] == one and one != root}
+            home |= {f: root for f, of in home.items() if of in joining}
+        else:
+            home |= {f: f for f, of in home.items() if of == root and f != root and f in more}
+        for one in FINGERPRINTS if at >= len(FINGERPRINTS) else ():
+            issue = world.issue(one)
+            if home[one] != one:
+                assert issue.merged_into == id_of(home[one])
+                assert issue.events == counts[one]
+                continue
+            parts = [f for f, of in home.items() if of == one]
+            assert issue.merged_into is None
+            assert set(issue.fingerprints) == set(map(hex64, parts))
+            assert issue.events == issue.users == sum(counts[f] for f in parts)
+            assert not issue.life.pending
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, st.integers(0, 1 << 32))
+@example([("merge", 1, {2}), ("unmerge", 2, {1}), ("merge", 3, {1})], 0)
+async def test_issues_that_were_lost_are_built_again_from_the_log_as_they_were(
+    history: list[tuple[Any, ...]], seed: int
+) -> None:
+    world, luck = World(), random.Random(seed)
+    for at, step in enumerate([*(("event", f, 1) for f in FINGERPRINTS), *history]):
+        ask(world, step, at)
+        await worked(world, luck)
+    before, told = [world.issue(f) for f in FINGERPRINTS], world.activities()
+    world.lose()
+    await world.settle(most=luck.randrange(1, 9))
+    for was in before:
+        now = next(one for one in map(world.issue, FINGERPRINTS) if one.id == was.id)
+        for field in ("events", "users", "fingerprints", "merged_into", "status", "releases"):
+            assert getattr(now, field) == getattr(was, field), field
+    assert world.activities() == told
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, st.integers(0, 1 << 32))
+async def test_nothing_is_lost_or_shown_twice_when_all_happens_at_once(
+    history: list[tuple[Any, ...]], seed: int
+) -> None:
+    world, luck = World(), random.Random(seed)
+    for at, step in enumerate([*(("event", f, 1) for f in FINGERPRINTS), *history]):
+        ask(world, step, at)
+        if at == len(FINGERPRINTS):
+            await worked(world, luck)
+    await worked(world, luck)
+    counts: Counter[int] = Counter(dict.fromkeys(FINGERPRINTS, 1))
+    for what, fingerprint, more in history:
+        counts[fingerprint] += more if what == "event" else 0
+    issues = {f: world.issue(f) for f in FINGERPRINTS}
+    shown = {f: issue for f, issue in issues.items() if issue.merged_into is None}
+    assert sorted(name for issue in shown.values() for name in issue.fingerprints) == sorted(
+        map(hex64, FINGERPRINTS)
+    )
+    for issue in shown.values():
+        assert (
+            issue.events
+            == issue.users
+            == sum(counts[f] for f in FINGERPRINTS if hex64(f) in issue.fingerprints)
+        )
+        assert not issue.life.pending
+        assert issue.last_seen_ms == START
+    for fingerprint, issue in issues.items():
+        if issue.merged_into is not None:
+            assert issue.events == counts[fingerprint]
+    assert sum(issue.events for issue in shown.values()) == sum(counts.values())

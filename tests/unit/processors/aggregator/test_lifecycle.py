@@ -1,0 +1,203 @@
+"""What a team does with an issue and what events do to it, through the real aggregator."""
+
+import pytest
+from msgspec.structs import replace
+
+from schemas.issues import Command, DeltaRecord, IssueRecord
+from schemas.merges import Signal
+from schemas.times import iso
+from tests.unit.processors.aggregator.world import NAMES, START, World, id_of, increment
+
+OLD, FIX, NEW = "app@1.9.0+9", "app@1.10.0+2", "app@1.11.0+1"
+
+
+async def seen(world: World, *releases: str) -> IssueRecord:
+    """The issue after events of these releases."""
+    world.send(1, *(increment(release=release) for release in releases))
+    await world.settle()
+    return world.issue(1)
+
+
+async def asked(world: World, **data: object) -> IssueRecord:
+    """The issue after an update."""
+    world.ask(id_of(1), "update", data)
+    await world.settle()
+    return world.issue(1)
+
+
+def kinds(world: World) -> list[str]:
+    return [one.kind for one in world.activities()]
+
+
+async def test_an_older_release_leaves_a_resolved_issue_resolved_and_counts() -> None:
+    world = World()
+    await seen(world, OLD)
+    assert (await asked(world, status="resolved", resolvedIn=FIX)).resolved_in == FIX
+    issue = await seen(world, OLD, "app@1.10.0+1", "app@1.10.0-rc.1+9")
+    assert (issue.status, issue.regressed, issue.events) == ("resolved", False, 4)
+    assert kinds(world) == ["created", "resolved"]
+
+
+@pytest.mark.parametrize("release", [FIX, "app@1.10.0+3", NEW, "app@never seen+1", "other@0.1+1"])
+async def test_the_same_or_a_newer_release_regresses_once(release: str) -> None:
+    world = World()
+    await seen(world, OLD)
+    await asked(world, status="resolved", resolvedIn=FIX)
+    issue = await seen(world, release, release)
+    assert (issue.status, issue.regressed, issue.resolved_in) == ("open", True, None)
+    (regressed,) = world.activities("regressed")
+    assert regressed.data == {"release": release, "resolvedIn": FIX}
+    issue = await asked(world, resolvedIn=NEW + "0")
+    assert (issue.status, issue.regressed) == ("resolved", False)
+
+
+async def test_resolved_in_the_next_release_waits_for_one_newer_than_all_known() -> None:
+    world = World()
+    await seen(world, OLD)
+    await asked(world, resolvedIn="next", known=[OLD, FIX])
+    assert (await seen(world, OLD, FIX, "app@1.10.0-beta+7")).status == "resolved"
+    assert (await seen(world, NEW)).regressed
+
+
+async def test_releases_without_an_order_go_by_first_seen() -> None:
+    world = World()
+    await seen(world, "app@blue+1", "app@green+1")
+    await asked(world, resolvedIn="app@green+1", known=["app@red+1", "app@blue+1", "app@green+1"])
+    assert (await seen(world, "app@blue+1", "app@red+1")).status == "resolved"
+    assert (await seen(world, "app@violet+1")).regressed
+
+
+async def test_resolved_now_regresses_with_any_later_event() -> None:
+    world = World()
+    await seen(world, OLD, FIX)
+    await asked(world, status="resolved")
+    assert (await seen(world, OLD)).regressed
+
+
+async def test_ignored_until_events_wakes_with_the_one_that_reaches_it() -> None:
+    world = World()
+    await seen(world, OLD)
+    await asked(world, status="ignored", ignoreUntil={"events": 3})
+    assert (await seen(world, OLD, OLD)).status == "ignored"
+    issue = await seen(world, OLD)
+    assert (issue.status, issue.regressed, issue.ignore_until) == ("open", False, None)
+    assert [one.data for one in world.activities("reopened")] == [{"ignoreUntil": {"events": 3}}]
+
+
+async def test_ignored_until_users_counts_each_user_once() -> None:
+    world = World()
+    await seen(world, OLD)
+    await asked(world, ignoreUntil={"users": 100})
+    for user in range(1, 100):
+        world.send(1, increment(users=[user]), increment(users=[user]))
+    await world.settle()
+    assert world.issue(1).status == "ignored"
+    world.send(1, increment(users=[1000]))
+    await world.settle()
+    assert world.issue(1).status == "open"
+
+
+async def test_ignored_until_a_time_wakes_with_the_first_event_received_by_then() -> None:
+    world = World()
+    await seen(world, OLD)
+    await asked(world, ignoreUntil={"time": iso(START + 5000)})
+    due = START + 5000
+    world.send(1, increment(ms=due - 1))
+    await world.settle()
+    assert world.issue(1).status == "ignored"
+    world.send(1, increment(ms=due))
+    await world.settle()
+    assert world.issue(1).status == "open"
+
+
+async def test_ignored_for_ever_stays_so_until_a_person_reopens_it() -> None:
+    world = World()
+    await seen(world, OLD)
+    await asked(world, status="ignored")
+    assert (await seen(world, *[NEW] * 50)).status == "ignored"
+    assert (await asked(world, status="open")).status == "open"
+    assert kinds(world) == ["created", "ignored", "reopened"]
+
+
+async def test_a_command_sent_twice_is_applied_once() -> None:
+    world = World()
+    await seen(world, OLD)
+    world.ask(id_of(1), "update", {"status": "ignored"}, "same")
+    world.ask(id_of(1), "update", {"status": "open"})
+    world.ask(id_of(1), "update", {"status": "ignored"}, "same")
+    await world.settle()
+    assert world.issue(1).status == "open"
+    assert kinds(world) == ["created", "ignored", "reopened"]
+
+
+async def test_what_changes_nothing_is_no_activity() -> None:
+    world = World()
+    await seen(world, OLD)
+    for _ in range(2):
+        await asked(world, resolvedIn=FIX, assignee="bob")
+    await asked(world, assignee=None)
+    assert kinds(world) == ["created", "resolved", "assigned", "assigned"]
+    assert world.issue(1).assignee is None
+
+
+async def test_a_comment_is_told_and_changes_no_state() -> None:
+    world = World()
+    await seen(world, OLD)
+    world.ask(id_of(1), "comment", {"text": "look at the cart"})
+    await world.settle()
+    (comment,) = world.activities("commented")
+    assert (comment.by, comment.data) == ("ann", {"text": "look at the cart"})
+    assert world.issue(1).status == "open"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "reason"),
+    [
+        ("explode", {}, "unknown command explode"),
+        ("update", {"status": "closed"}, "bad data of update"),
+        ("update", {}, "one of status"),
+        ("update", {"status": "open", "resolvedIn": "next"}, "resolvedIn only with"),
+        ("update", {"ignoreUntil": {"users": 1, "events": 1}}, "exactly one of"),
+        ("update", {"ignoreUntil": {"time": "tomorrow"}}, "ISO 8601"),
+        ("comment", {"text": ""}, "bad data of comment"),
+        ("unmerge", {"fingerprints": ["0" * 16]}, "none of these fingerprints"),
+    ],
+)
+async def test_a_command_that_cannot_be_applied_is_set_aside_with_its_reason(
+    kind: str, data: dict[str, object], reason: str
+) -> None:
+    world = World()
+    before = await seen(world, OLD)
+    world.ask(id_of(1), kind, data)
+    world.ask(id_of(1), "update", {"assignee": "bob"})
+    await world.settle()
+    (letter,) = world.letters()
+    assert reason in letter
+    assert world.issue(1).assignee == "bob"
+    assert world.issue(1).version == before.version + 1
+
+
+async def test_hundreds_of_commands_to_issues_that_are_not_there_do_not_stop_the_worker() -> None:
+    world = World()
+    for _ in range(300):
+        world.ask(id_of(9), "update", {"status": "open"})
+    await world.settle()
+    assert set(world.letters()) == {"no such issue"}
+
+
+@pytest.mark.parametrize(("field", "value"), [("id", ""), ("id", "x" * 201), ("at", "yesterday")])
+async def test_a_command_with_a_bad_id_or_time_is_set_aside(field: str, value: str) -> None:
+    world = World()
+    await seen(world, OLD)
+    command = Command("c", id_of(1), "1", "comment", "ann", iso(START), {"text": "x"})
+    world.put(int(id_of(1), 16) % NAMES.partitions, DeltaRecord(command=replace(command, **{field: value})))
+    await world.settle()
+    assert len(world.letters()) == 1
+    assert kinds(world) == ["created"]
+
+
+async def test_a_signal_between_what_are_no_issues_is_set_aside() -> None:
+    world = World()
+    world.put(0, DeltaRecord(signal=Signal("join", "zz", "../..", "1", "j")))
+    await world.settle()
+    assert len(world.letters()) == 1

@@ -1,0 +1,82 @@
+"""A merged issue is described by its newest event, whichever fingerprint that has, and each part by its own once they are apart."""
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from processors.aggregator.totals import figures, own, whole
+from processors.grouper.event_view import id_text
+from schemas.increments import Told, encode_told
+from schemas.issues import IssueRecord
+from schemas.merges import Figures
+from tests.unit.processors.aggregator.test_merges import merged, unmerged
+from tests.unit.processors.aggregator.world import START, World, id_of, increment
+from tests.unit.processors.made import event_id
+
+
+async def happens(world: World, fingerprint: int, after_ms: int) -> None:
+    """An event whose words name its fingerprint and time."""
+    words = f"{fingerprint} at {after_ms}"
+    told = Told(f"E{fingerprint}", words, f"f{fingerprint}", "v1", "stack", (f"p{fingerprint}",))
+    one = increment(fingerprint, ms=START + after_ms)
+    world.send(fingerprint, replace(one, last_event=event_id(after_ms), told=Raw(encode_told(told))))
+    await world.settle()
+
+
+def described(issue: IssueRecord) -> tuple[str, str, str]:
+    return issue.error_type, issue.message, issue.culprit
+
+
+async def two(world: World) -> None:
+    await happens(world, 1, 10)
+    await happens(world, 2, 20)
+
+
+async def test_the_newest_event_describes_a_merged_issue_whichever_part_it_came_to() -> None:
+    world = World()
+    await two(world)
+    issue = await merged(world, 1, 2)
+    assert described(issue) == ("E2", "2 at 20", "f2")
+    assert issue.last_event == id_text(event_id(20))
+    # What groups its own events is its own.
+    assert issue.grouping_parts == ("p1",)
+    await happens(world, 1, 30)
+    assert described(world.issue(1)) == ("E1", "1 at 30", "f1")
+    await happens(world, 2, 40)
+    assert described(world.issue(1)) == ("E2", "2 at 40", "f2")
+    assert described(await unmerged(world, 1, 2)) == ("E1", "1 at 30", "f1")
+    assert described(world.issue(2)) == ("E2", "2 at 40", "f2")
+
+
+async def test_a_restart_keeps_the_words_of_each_part_apart() -> None:
+    world = World()
+    await two(world)
+    await merged(world, 1, 2)
+    world.restart()
+    assert described(await unmerged(world, 1, 2)) == ("E1", "1 at 10", "f1")
+
+
+async def test_words_that_are_taken_out_of_a_part_leave_the_whole_too() -> None:
+    world = World()
+    await two(world)
+    await merged(world, 1, 2)
+    world.ask(id_of(2), "redact", {"event": id_text(event_id(20)), "message": "what is left"})
+    await world.settle()
+    assert described(world.issue(1)) == ("E2", "what is left", "f2")
+    world.ask(id_of(2), "redact", {"event": "", "wholly": True})
+    await world.settle()
+    assert described(world.issue(1)) == ("", "", "")
+
+
+async def test_figures_of_older_records_have_no_words_and_leave_those_of_the_record() -> None:
+    world = World()
+    await two(world)
+    issue = await merged(world, 1, 2)
+    (member,) = issue.life.members.values()
+    old = {"error_type": None, "message": None, "culprit": None}
+    home: Figures = replace(figures(own(issue)), **old)
+    members = {id_of(2): replace(member, figures=replace(member.figures, **old))}
+    written = replace(
+        issue, error_type="E1", message="m", culprit="f", life=replace(issue.life, home=home, members=members)
+    )
+    assert described(own(written)) == ("E1", "m", "f")
+    assert described(whole(own(written))) == ("E1", "m", "f")

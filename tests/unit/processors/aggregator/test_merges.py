@@ -1,0 +1,189 @@
+"""Merging and unmerging: right counts at every step, each change told once, in whatever portions the work is done."""
+
+import pytest
+
+from schemas.ids import hex64
+from schemas.issues import IssueRecord
+from tests.unit.processors.aggregator.world import START, World, id_of, increment
+
+RELEASE = "app@1.0.0+1"
+
+
+async def with_issues(*fingerprints: int) -> World:
+    """A world in which each fingerprint has as many events as its number, each of another user."""
+    world = World()
+    for fingerprint in fingerprints:
+        await events(world, fingerprint, fingerprint)
+    return world
+
+
+async def events(world: World, fingerprint: int, count: int, first_user: int = 1) -> None:
+    made = [
+        increment(fingerprint, RELEASE, users=[fingerprint * 1000 + first_user + n], ms=START + fingerprint)
+        for n in range(count)
+    ]
+    world.send(fingerprint, *made)
+    await world.settle()
+
+
+async def merged(world: World, into: int, *others: int) -> IssueRecord:
+    world.ask(id_of(into), "merge", {"issues": [id_of(other) for other in others]})
+    await world.settle()
+    return world.issue(into)
+
+
+async def unmerged(world: World, of: int, *fingerprints: int) -> IssueRecord:
+    world.ask(id_of(of), "unmerge", {"fingerprints": [hex64(f) for f in fingerprints]})
+    await world.settle()
+    return world.issue(of)
+
+
+def sums(issue: IssueRecord) -> tuple[int, int, dict[str, int]]:
+    return issue.events, issue.users, issue.releases
+
+
+async def test_a_merged_issue_shows_all_events_and_the_other_says_where_it_went() -> None:
+    world = await with_issues(1, 2, 3)
+    issue = await merged(world, 1, 2, 3)
+    assert sums(issue) == (6, 6, {RELEASE: 6})
+    assert issue.fingerprints == tuple(map(hex64, (1, 2, 3)))
+    assert (issue.first_seen_ms, issue.last_seen_ms) == (START + 1, START + 3)
+    for other in (2, 3):
+        assert world.issue(other).merged_into == id_of(1)
+        assert sums(world.issue(other)) == (other, other, {RELEASE: other})
+
+
+async def test_events_of_both_fingerprints_count_where_they_are_shown_and_where_they_came() -> None:
+    world = await with_issues(1, 2)
+    await merged(world, 1, 2)
+    await events(world, 2, 5, first_user=50)
+    await events(world, 1, 4, first_user=50)
+    assert sums(world.issue(1)) == (12, 12, {RELEASE: 12})
+    assert world.issue(2).events == 7
+    assert sums(await unmerged(world, 1, 2)) == (5, 5, {RELEASE: 5})
+    alone = world.issue(2)
+    assert (alone.merged_into, alone.fingerprints) == (None, (hex64(2),))
+    assert sums(alone) == (7, 7, {RELEASE: 7})
+    await events(world, 2, 1, first_user=90)
+    assert (world.issue(1).events, world.issue(2).events) == (5, 8)
+
+
+async def test_merge_and_unmerge_leave_the_issue_as_it_was() -> None:
+    world = await with_issues(1, 2)
+    before = world.issue(1), world.issue(2)
+    await merged(world, 1, 2)
+    await unmerged(world, 1, 2)
+    for was in before:
+        now = world.issue(1 if was.id == id_of(1) else 2)
+        for field in ("events", "users", "releases", "hours", "fingerprints", "status", "merged_into"):
+            assert getattr(now, field) == getattr(was, field), field
+        assert not now.life.members
+        assert not now.life.pending
+
+
+async def test_each_merge_and_unmerge_is_told_once_in_both_issues() -> None:
+    world = await with_issues(1, 2)
+    await merged(world, 1, 2)
+    await merged(world, 1, 2)
+    await unmerged(world, 1, 2)
+    told = {(one.issue, one.kind) for one in world.activities("merged", "unmerged")}
+    assert told == {(id_of(n), kind) for n in (1, 2) for kind in ("merged", "unmerged")}
+    assert len(world.activities("merged", "unmerged")) == 4
+
+
+async def test_what_was_merged_into_an_issue_moves_with_it() -> None:
+    world = await with_issues(1, 2, 3)
+    await merged(world, 2, 3)
+    issue = await merged(world, 1, 2)
+    assert (issue.events, set(issue.life.members)) == (6, {id_of(2), id_of(3)})
+    await events(world, 3, 1, first_user=50)
+    assert world.issue(1).events == 7
+    assert world.issue(3).merged_into == id_of(1)
+    assert (await unmerged(world, 1, 3)).events == 3
+    assert (world.issue(3).events, world.issue(3).merged_into) == (4, None)
+
+
+async def test_an_event_of_a_merged_fingerprint_regresses_the_issue_that_it_is_a_part_of() -> None:
+    world = await with_issues(1, 2)
+    await merged(world, 1, 2)
+    world.ask(id_of(1), "update", {"resolvedIn": "app@2.0.0+1"})
+    await events(world, 2, 1)
+    assert world.issue(1).status == "resolved"
+    world.send(2, increment(2, "app@2.0.0+1"), increment(2, "app@2.1.0+1"))
+    await world.settle()
+    assert world.issue(1).regressed
+    (told,) = world.activities("regressed")
+    assert told.issue == id_of(1)
+
+
+async def test_a_change_of_a_merged_issue_is_made_to_the_one_that_it_is_a_part_of() -> None:
+    world = await with_issues(1, 2)
+    await merged(world, 1, 2)
+    world.ask(id_of(2), "update", {"assignee": "bob"})
+    await world.settle()
+    assert world.issue(1).assignee == "bob"
+    assert world.issue(2).assignee is None
+
+
+async def test_a_refused_change_that_comes_again_is_not_made_where_the_issue_was_merged_since() -> None:
+    world = await with_issues(1, 2, 3)
+    await merged(world, 1, 2)
+    data = {"fingerprints": [hex64(1)]}
+    asked = world.ask(id_of(1), "unmerge", data)
+    await world.settle()
+    await merged(world, 3, 1)
+    world.ask(id_of(1), "unmerge", data, asked)
+    await world.settle()
+    assert world.issue(1).merged_into == id_of(3)
+    assert sums(world.issue(3)) == (6, 6, {RELEASE: 6})
+
+
+async def test_a_change_that_was_passed_on_is_not_made_to_the_part_when_it_comes_again() -> None:
+    world = await with_issues(1, 2)
+    await merged(world, 1, 2)
+    asked = world.ask(id_of(2), "update", {"assignee": "bob"})
+    await world.settle()
+    await unmerged(world, 1, 2)
+    world.ask(id_of(2), "update", {"assignee": "bob"}, asked)
+    await world.settle()
+    assert (world.issue(1).assignee, world.issue(2).assignee) == ("bob", None)
+
+
+async def test_two_issues_that_are_merged_into_each_other_at_once_do_not_both_vanish() -> None:
+    world = await with_issues(1, 2)
+    world.ask(id_of(1), "merge", {"issues": [id_of(2)]})
+    world.ask(id_of(2), "merge", {"issues": [id_of(1)]})
+    await world.settle()
+    both = world.issue(1), world.issue(2)
+    assert None in {one.merged_into for one in both}
+    assert not any(one.life.pending for one in both)
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 1, 3)])
+async def test_a_ring_of_merges_leaves_one_issue_that_has_what_it_shows(order: tuple[int, ...]) -> None:
+    world = await with_issues(1, 2, 3)
+    for at, one in enumerate(order):
+        world.ask(id_of(one), "merge", {"issues": [id_of(order[(at + 1) % 3])]})
+    await world.settle(most=1)
+    shown = [i for i in map(world.issue, order) if i.merged_into is None]
+    assert sum(one.events for one in shown) == 6
+
+
+async def test_an_issue_that_is_not_there_is_refused_and_nothing_is_waited_for() -> None:
+    world = await with_issues(1)
+    issue = await merged(world, 1, 9)
+    assert (issue.events, issue.life.members, issue.life.pending) == (1, {}, {})
+
+
+async def test_an_issue_takes_no_more_than_its_record_can_hold() -> None:
+    world = await with_issues(1, 2)
+    await merged(world, 1, *range(1000, 1099))
+    for kind in range(100):
+        world.send(3000 + kind, increment(3000 + kind))
+    await world.settle()
+    await merged(world, 2, *range(3000, 3060))
+    await merged(world, 1, *range(3060, 3100))
+    issue = await merged(world, 1, 2)
+    assert len(issue.life.members) == 40
+    assert world.issue(2).merged_into is None
+    assert world.issue(2).events == 62

@@ -1,0 +1,82 @@
+"""The order of releases: as people expect it, never that of strings."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.aggregator.release_order import compare, newest_by_app
+
+ASCENDING = [
+    "shop@0.9+9",
+    "shop@1.0.0-alpha+1",
+    "shop@1.0.0-alpha.1+1",
+    "shop@1.0.0-alpha.beta+1",
+    "shop@1.0.0-beta.2+1",
+    "shop@1.0.0-beta.11+1",
+    "shop@1.0.0-rc.1+1",
+    "shop@1.0.0+1",
+    "shop@1.0.0+2",
+    "shop@1.0.0+10",
+    "shop@1.9.0+9",
+    "shop@1.10.0+2",
+    "shop@1.10.0.1+1",
+    "shop@2+1",
+]
+
+
+@pytest.mark.parametrize("older", range(len(ASCENDING)))
+@pytest.mark.parametrize("newer", range(len(ASCENDING)))
+def test_releases_of_one_app_are_ordered_by_version_then_build(older: int, newer: int) -> None:
+    found = compare(ASCENDING[older], ASCENDING[newer])
+    assert found is not None
+    assert (found > 0) - (found < 0) == (older > newer) - (older < newer)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("shop@1.0.0+1", "till@2.0.0+1"),
+        ("shop@blue+1", "shop@green+1"),
+        ("shop@1.0.0+a", "shop@1.0.0+b"),
+        ("nightly", "shop@1.0.0+1"),
+        ("shop@1.0.0.0.0+1", "shop@1.0.0+1"),
+        ("shop@1.٣+1", "shop@1.0.0+1"),
+    ],
+)
+def test_names_that_do_not_tell_have_no_order(one: str, other: str) -> None:
+    assert compare(one, other) is None
+    assert compare(one, one) == 0
+
+
+def test_a_scoped_app_and_missing_numbers_are_understood() -> None:
+    assert compare("@acme/shop@1.2+3", "@acme/shop@1.2.0+3") == 0
+    assert compare("shop@v1.2.0+3", "shop@1.2.1+3") == -1
+    assert compare("@acme/shop@1.2.0+3@b", "@acme/shop@1.3.0+3@a") == -1
+
+
+def test_the_newest_of_each_app_is_found_whatever_their_order() -> None:
+    names = ["till@3.0+1", "shop@1.10.0+1", "shop@1.9.0+1", "till@2.0+1", "odd", "shop@1.10.0+0"]
+    assert set(newest_by_app(names)) == {"shop@1.10.0+1", "till@3.0+1"}
+
+
+names = st.builds(
+    "{}@{}+{}".format, st.sampled_from(["a", "b"]), st.from_regex(r"\A[0-3](\.[0-3]){0,2}(-[a-b0-2])?\Z"), st.sampled_from(["1", "2", "10", "x", ""])
+)  # fmt: skip
+
+
+@given(names, names, names)
+def test_the_order_has_no_cycles(a: str, b: str, c: str) -> None:
+    forth, back = compare(a, b), compare(b, a)
+    assert (forth is None) == (back is None)
+    if forth is not None and back is not None:
+        assert (forth > 0) == (back < 0)
+    onward = compare(b, c)
+    if forth is not None and onward is not None and forth >= 0 and onward >= 0:
+        across = compare(a, c)
+        assert across is None or across >= 0
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_any_text_is_a_release_that_equals_itself(one: str, other: str) -> None:
+    assert compare(one, one) == 0
+    compare(one, other)

@@ -1,0 +1,241 @@
+"""The real aggregator over partitions in memory: a log, its tables and what it writes, with crashes wherever something is written."""
+
+import itertools
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import cast
+
+from msgspec import Raw
+from prometheus_client import CollectorRegistry
+
+from broker.batch_producer import Forwarder, Written
+from processors.aggregator.stage import AggregatorWorker
+from processors.faust_app.tables import BatchTable
+from processors.grouper.batch import Source
+from processors.grouper.dedup_log import DeltasPosition, deltas_key, encode
+from processors.grouper.identity import issue_of
+from processors.grouper.output import Message
+from processors.metrics import Metrics
+from processors.topic_names import Names
+from schemas.dead_letters import from_headers
+from schemas.ids import hex64
+from schemas.increments import Increment, Row, SourceIncrements, Told, encode_bundle, encode_told
+from schemas.issues import (
+    Activity,
+    Command,
+    DeltaRecord,
+    IssueRecord,
+    decode_activity,
+    decode_issue,
+    encode_json,
+)
+from schemas.times import iso
+
+PROJECT = 1
+START = 1_790_000_000_000
+NAMES = Names(
+    events="events", grouped="grouped", grouped_events="each", deltas="deltas", issues="issues", activity="activity",
+    outcomes="outcomes", dead_letters="dead", seen="seen", partitions=3,
+)  # fmt: skip
+
+
+class Crash(Exception):
+    """The process ends here, as by kill -9."""
+
+
+class Memory:
+    """Topics: lists of messages by topic and partition. `crash_in` writes it goes down, before or after the write."""
+
+    def __init__(self) -> None:
+        self.topics: dict[tuple[str, int], list[Message]] = {}
+        self.crash_in: int | None = None
+
+    def append(self, topic: str, partition: int, messages: Iterable[Message]) -> None:
+        """One write. Raises Crash."""
+        if self.crash_in is not None:
+            self.crash_in -= 1
+            if self.crash_in == 0:
+                raise Crash
+        self.topics.setdefault((topic, partition), []).extend(messages)
+        if self.crash_in is not None:
+            self.crash_in -= 1
+            if self.crash_in == 0:
+                raise Crash
+
+
+class MemoryForwarder:
+    """What `Forwarder` does, in memory."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def begin(
+        self, topic: str, partition: int, messages: Iterable[Message]
+    ) -> list[Awaitable[Written]]:
+        """Append records."""
+        messages = list(messages)
+        if messages:
+            self._memory.append(topic, partition, messages)
+        return []
+
+
+class MemoryTable:
+    """What `BatchTable` does, in memory."""
+
+    def __init__(self, memory: Memory, topic: str) -> None:
+        self._memory = memory
+        self._topic = topic
+        self.parts: dict[int, dict[bytes, bytes]] = {}
+
+    def recover(self) -> None:
+        """Take over what the topic says, as a recovery does."""
+        for (topic, partition), messages in self._memory.topics.items():
+            kept: dict[bytes, bytes] = {}
+            for message in messages if topic == self._topic else []:
+                key = message.key or b""
+                kept.pop(key, None)
+                if message.value is not None:
+                    kept[key] = message.value
+            if topic == self._topic:
+                self.parts[partition] = kept
+
+    def part(self, partition: int) -> Mapping[bytes, bytes]:
+        """What is stored of one partition."""
+        return self.parts.setdefault(partition, {})
+
+    async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Change keys of one partition."""
+        changes = list(changes)
+        if not changes:
+            return
+        self._memory.append(self._topic, partition, [Message(key, value) for key, value in changes])
+        part = self.parts.setdefault(partition, {})
+        for key, value in changes:
+            if value is None:
+                part.pop(key, None)
+            else:
+                part[key] = value
+
+
+class World:
+    """A worker, and what tests do to it and see of it."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self._source = itertools.count()
+        self._ids = itertools.count()
+        self._worker = self._started()
+
+    def _started(self, *, whole: bool = True, begins: int = 0) -> AggregatorWorker:
+        tables = {}
+        for name in ("issues", "seen"):
+            table = tables[name] = MemoryTable(self.memory, name)
+            table.recover()
+        worker = AggregatorWorker(
+            NAMES,
+            cast(BatchTable, tables["issues"]),
+            cast(BatchTable, tables["seen"]),
+            cast(Forwarder, MemoryForwarder(self.memory)),
+            Metrics(CollectorRegistry()),
+        )
+        for partition in range(NAMES.partitions):
+            # What has expired of the log stays in its list; a broker would not deliver it.
+            start = min(begins, len(self.memory.topics.get(("deltas", partition), [])))
+            assert worker.restore(partition, start) or not whole
+        return worker
+
+    def restart(self) -> None:
+        """A new process takes over from what was written."""
+        self.memory.crash_in = None
+        self._worker = self._started()
+
+    def lose(self, *tables: str, begins: int = 0) -> None:
+        """Topics are emptied (without names that of issues), and a new process takes over; logs begin at an offset."""
+        for place in [place for place in self.memory.topics if place[0] in (tables or ("issues",))]:
+            del self.memory.topics[place]
+        self.resume(begins)
+
+    def resume(self, begins: int = 0) -> None:
+        """A new process takes over tables that aren't whole; logs begin at an offset."""
+        self._worker = self._started(whole=False, begins=begins)
+
+    def note(self, partition: int, position: DeltasPosition) -> None:
+        """Write a position, as `svc rebuild` does."""
+        self.memory.append("seen", partition, [Message(deltas_key(partition), encode(position))])
+
+    async def work(self, most: int = 1000) -> bool:
+        """Let each partition take up to `most` records; whether there were any. Raises Crash."""
+        taken = {}
+        for partition in range(NAMES.partitions):
+            due = self._worker.next_offset(partition) or 0
+            log = self.memory.topics.get(("deltas", partition), [])
+            if due < len(log):
+                taken[partition] = [
+                    Source(due + n, START, m.key, m.value or b"", [])
+                    for n, m in enumerate(log[due : due + most])
+                ]
+        for partition, sources in taken.items():
+            await self._worker.take({partition: sources})
+        return bool(taken)
+
+    async def settle(self, most: int = 1000) -> None:
+        """Work until nothing is left."""
+        while await self.work(most):
+            pass
+
+    def put(self, partition: int, delta: DeltaRecord) -> None:
+        """Append to `issue-deltas`."""
+        self.memory.topics.setdefault(("deltas", partition), []).append(Message(None, encode_json(delta)))
+
+    def send(self, fingerprint: int, *increments: Increment) -> None:
+        """Increments, each of a source record of its own."""
+        for one in increments:
+            bundle = encode_bundle([SourceIncrements(0, next(self._source), [one])])
+            target = issue_of(PROJECT, fingerprint) % NAMES.partitions
+            self.memory.topics.setdefault(("deltas", target), []).append(Message(None, bundle))
+
+    def ask(self, issue: str, kind: str, data: Mapping[str, object], command_id: str = "") -> str:
+        """A command; its id."""
+        made = command_id or f"c{next(self._ids)}"
+        command = Command(made, issue, str(PROJECT), kind, "ann", iso(START), dict(data))
+        self.put(int(issue, 16) % NAMES.partitions, DeltaRecord(command=command))
+        return made
+
+    def issue(self, fingerprint: int) -> IssueRecord:
+        """The last published record of a fingerprint's own issue."""
+        key = id_of(fingerprint).encode()
+        partition = issue_of(PROJECT, fingerprint) % NAMES.partitions
+        found = [m.value for m in self.memory.topics.get(("issues", partition), []) if m.key == key]
+        assert found
+        assert found[-1] is not None
+        return decode_issue(found[-1])
+
+    def activities(self, *kinds: str) -> list[Activity]:
+        """What was told, repeats (which are equal) left out; in order by partition."""
+        found: dict[str, Activity] = {}
+        for (topic, _), messages in sorted(self.memory.topics.items(), key=lambda item: item[0]):
+            for message in messages if topic == "activity" else []:
+                one = decode_activity(message.value or b"")
+                assert found.setdefault(one.id, one) == one
+        return [one for one in found.values() if not kinds or one.kind in kinds]
+
+    def letters(self) -> list[str]:
+        """Why records were set aside."""
+        found = self.memory.topics.get(("dead", 0), [])
+        return [from_headers(message.headers)[0].reason for message in found]
+
+
+def increment(
+    fingerprint: int = 1, release: str = "app@1.0.0+1", events: int = 1, users: Iterable[int] = (), ms: int = START
+) -> Increment:  # fmt: skip
+    """An increment of a few events of one release."""
+    told = Told("E", "m", "f", "v1", "stack", ("p",))
+    return Increment(
+        issue=issue_of(PROJECT, fingerprint), project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms,
+        last_ms=ms, received_ms=ms, last_event=bytes(16), first_release=release, last_release=release,
+        rows=[Row(release, "prod", "ios", ms // 3_600_000, events)], users=list(users), told=Raw(encode_told(told)),
+    )  # fmt: skip
+
+
+def id_of(fingerprint: int) -> str:
+    """The issue that a fingerprint opens."""
+    return hex64(issue_of(PROJECT, fingerprint))

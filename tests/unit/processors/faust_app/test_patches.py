@@ -1,0 +1,61 @@
+"""The cure wraps methods of Faust and aiokafka: should they change there, somebody must look whether it still fits."""
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from faust.stores.memory import Store
+from faust.streams import Stream
+from faust.tables.base import Collection
+from faust.tables.manager import TableManager
+from faust.tables.recovery import Recovery
+from faust.transport.consumer import Consumer
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Transport
+from prometheus_client import CollectorRegistry
+
+from processors.faust_app.app import Processors
+from processors.faust_app.patches import FETCH_WAIT_MS, PlacedConsumer
+from processors.metrics import Metrics
+from processors.topic_names import names
+from schemas.projects import ProjectRegistry
+from schemas.settings import ProcessorsSettings, load
+
+WRAPPED: list[tuple[Callable[..., Any], str]] = [
+    (Recovery.on_recovery_completed, "6ef567acf072e46d"),
+    (Recovery._resume_streams, "d986a6710c1aca98"),
+    (Consumer.perform_seek, "0e8c130ff4b0afd8"),
+    (Consumer._new_offset, "1d2c7ea89a7ad4f1"),
+    (Consumer.stop_flow, "cf7e875a2b0d40e8"),
+    (Collection.on_recovery_completed, "b1526fb39ea0e77e"),
+    (Store.apply_changelog_batch, "71863e3cd727aac2"),
+    (Stream.noack_take, "f2cc2dbfc162d200"),
+    (AIOKafkaConsumerThread._create_worker_consumer, "c2701bfc3e6f6cad"),
+    (AIOKafkaConsumer.start, "2f1ba70443327538"),
+    (GroupCoordinator._heartbeat_routine, "61d01028952239d0"),
+]
+
+
+@pytest.mark.parametrize(("method", "known"), WRAPPED, ids=lambda one: getattr(one, "__qualname__", ""))
+def test_the_wrapped_code_is_the_code_that_was_read(method: Callable[..., Any], known: str) -> None:
+    source = inspect.getsource(inspect.unwrap(method))
+    assert hashlib.sha256(source.encode()).hexdigest()[:16] == known
+
+
+def test_the_recovery_service_is_made_where_the_cure_replaces_it() -> None:
+    getter = TableManager.recovery.fget  # type: ignore[attr-defined]
+    assert "self._recovery = Recovery(" in inspect.getsource(getter)
+
+
+async def test_a_fetch_that_finds_nothing_keeps_no_other_request_waiting_for_long() -> None:
+    registry = Metrics(CollectorRegistry())
+    settings = load(ProcessorsSettings, {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
+    app = Processors(settings, names(settings, 1), ProjectRegistry(), registry).app
+    app.finalize()
+    thread = cast(PlacedConsumer, app.consumer)._new_consumer_thread()
+    made = thread._create_worker_consumer(cast(Transport, app.transport))
+    await made.stop()
+    assert made._fetch_max_wait_ms == FETCH_WAIT_MS < 1_500

@@ -1,0 +1,83 @@
+"""A partition's share is whole or it isn't there, whatever the framework still has in its buffers."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import faust
+import pytest
+from faust.types import TP
+
+from broker.batch_producer import Forwarder
+from processors.faust_app.tables import BatchTable, PartitionStore
+
+TOPIC = "test.seen"
+
+
+async def nothing(partitions: set[int]) -> None:
+    pass
+
+
+@pytest.fixture
+def store(tmp_path: Any) -> PartitionStore:
+    app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://", datadir=str(tmp_path))
+    return BatchTable(app, "seen", TOPIC, 4, cast(Forwarder, None), nothing)._new_store()
+
+
+def read(partition: int, offset: int, key: bytes, generation: int, topic: str = TOPIC) -> Any:
+    message = SimpleNamespace(
+        partition=partition, offset=offset, key=key, value=b"v", generation_id=generation, topic=topic
+    )
+    return SimpleNamespace(message=message)
+
+
+def take_over(store: PartitionStore, *events: Any) -> None:
+    store.apply_changelog_batch(events, bytes, bytes)
+
+
+def reached(store: PartitionStore, partition: int) -> int | None:
+    return store.persisted_offset(TP(TOPIC, partition))
+
+
+def test_a_share_that_was_read_is_read_on_from_where_it_ends(store: PartitionStore) -> None:
+    store.hold({0, 1}, 5)
+    take_over(store, read(0, 7, b"a", 5), read(0, 9, b"b", 5))
+    assert (reached(store, 0), reached(store, 1)) == (9, None)
+    store.hold({0}, 6)
+    assert (reached(store, 0), store.parts[0]) == (9, {b"a": b"v", b"b": b"v"})
+
+
+def test_what_was_written_here_need_not_be_read(store: PartitionStore) -> None:
+    store.hold({0}, 5)
+    take_over(store, read(0, 7, b"a", 5))
+    store.wrote(0, [(b"a", None), (b"c", b"w")], 12)
+    assert (reached(store, 0), store.parts[0]) == (12, {b"c": b"w"})
+
+
+def test_a_partition_that_left_is_forgotten_with_its_place(store: PartitionStore) -> None:
+    store.hold({0}, 5)
+    take_over(store, read(0, 7, b"a", 5))
+    store.hold(set(), 6)
+    store.hold({0}, 7)
+    assert (reached(store, 0), dict(store.parts)) == (None, {})
+
+
+def test_buffered_events_of_an_earlier_assignment_are_not_taken_over(store: PartitionStore) -> None:
+    store.hold({0}, 5)
+    store.hold(set(), 6)
+    take_over(store, read(0, 8, b"late", 5))
+    store.hold({0}, 7)
+    take_over(store, read(0, 9, b"late", 5))
+    assert (reached(store, 0), dict(store.parts)) == (None, {})
+
+
+def test_events_of_another_table_are_not_taken_over(store: PartitionStore) -> None:
+    store.hold({0}, 5)
+    take_over(store, read(0, 7, b"a", 5, topic="test.issues"))
+    assert (reached(store, 0), dict(store.parts)) == (None, {})
+
+
+def test_what_was_written_too_late_makes_no_share(store: PartitionStore) -> None:
+    store.hold({1}, 5)
+    store.wrote(0, [(b"c", b"w")], 12)
+    store.hold({0}, 6)
+    assert (reached(store, 0), dict(store.parts)) == (None, {})

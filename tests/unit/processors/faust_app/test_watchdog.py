@@ -1,0 +1,35 @@
+import pytest
+
+from processors.faust_app.watchdog import Stalled, Watchdog
+
+
+def test_work_that_waits_without_progress_is_noticed() -> None:
+    dog = Watchdog()
+    dog.look("events/0", 5, waiting=True, seconds=-1)
+    with pytest.raises(Stalled, match="events/0"):
+        dog.look("events/0", 5, waiting=True, seconds=-1)
+
+
+def test_progress_is_enough() -> None:
+    dog = Watchdog()
+    for due in range(3):
+        dog.look("events/0", due, waiting=True, seconds=-1)
+
+
+def test_nothing_to_do_is_no_stall() -> None:
+    dog = Watchdog()
+    for _ in range(3):
+        dog.look("events/0", 5, waiting=False, seconds=-1)
+
+
+def test_a_stall_is_counted_from_when_work_came() -> None:
+    dog = Watchdog()
+    dog.look("events/0", 5, waiting=False, seconds=60)
+    dog.look("events/0", 5, waiting=True, seconds=60)
+
+
+def test_what_may_not_move_while_partitions_change_hands_is_no_stall_afterwards() -> None:
+    dog = Watchdog()
+    dog.look("events/0", 5, waiting=True, seconds=-1)
+    dog.only("recovery")
+    dog.look("events/0", 5, waiting=True, seconds=-1)

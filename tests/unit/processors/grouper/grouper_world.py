@@ -1,0 +1,172 @@
+"""The real grouper over one partition of `events` in memory, with crashes wherever something is written."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import cast
+
+from prometheus_client import CollectorRegistry
+
+from broker.batch_producer import Forwarder
+from processors.faust_app.tables import BatchTable
+from processors.grouper.batch import Source
+from processors.grouper.fingerprinter import Grouper
+from processors.grouper.output import Message
+from processors.grouper.replay_boundary import GroupedTail, Past, Told
+from processors.grouper.stage import GrouperWorker
+from processors.metrics import Metrics
+from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
+from schemas.dead_letters import from_headers
+from schemas.increments import decode_bundle
+from schemas.issues import Outcome, decode_outcomes
+from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
+from tests.unit.processors.aggregator.world import NAMES, Memory, MemoryForwarder, MemoryTable
+from tests.unit.processors.made import START, source
+
+PARTITION = 1
+
+
+def registry(rules: Sequence[GroupingRule] = (), discarded: Sequence[str] = ()) -> ProjectRegistry:
+    """One project with these rules and discarded fingerprints."""
+    projects = ProjectRegistry()
+    project = Project(
+        id="1", name="one", created_at="2026-01-01T00:00:00.000Z",
+        grouping_rules=tuple(rules), discarded=tuple(discarded),
+    )  # fmt: skip
+    projects.apply(b"1", encode_project(project))
+    return projects
+
+
+class MemoryTail:
+    """What `GroupedTail` does, in memory."""
+
+    def __init__(self, memory: Memory, reach: int) -> None:
+        self._memory = memory
+        self._reach = reach
+
+    async def read(self, partition: int, known: tuple[int, int] | None = None) -> Past | None:
+        """What `grouped` tells."""
+        messages = self._memory.topics.get(("grouped", partition), [])
+        told = [Told.of(decode_grouped(message.value or b"")) for message in messages]
+        if not told:
+            return None
+        return Past.known(*known, told) if known else Past.by(told, self._reach, whole=True)
+
+
+class GrouperWorld:
+    """A worker, its log, and what it wrote as readers see it that compare source positions."""
+
+    def __init__(self, *, each: bool = False) -> None:
+        self.memory = Memory()
+        self.log: list[Source] = []
+        self.begins = 0
+        self.reach = 8
+        self.projects = registry()
+        self._each = each
+
+    def send(self, *chunks: list[ChunkEvent] | bytes, ms: int = START) -> None:
+        """Append records: chunks, or bytes that are none."""
+        for chunk in chunks:
+            made = source(len(self.log), chunk if isinstance(chunk, list) else [], ms)
+            self.log.append(made if isinstance(chunk, list) else made._replace(value=chunk))
+
+    async def start(self) -> None:
+        """A new process takes over from what was written."""
+        self.memory.crash_in = None
+        seen = MemoryTable(self.memory, "seen")
+        seen.recover()
+        self.metrics = Metrics(CollectorRegistry())
+        self.worker = GrouperWorker(
+            NAMES,
+            cast(BatchTable, seen),
+            cast(Forwarder, MemoryForwarder(self.memory)),
+            Grouper(self.projects),
+            cast(GroupedTail, MemoryTail(self.memory, self.reach)),
+            self.metrics,
+            days=7,
+            each=self._each,
+        )
+        await self.worker.restore(PARTITION, self.begins, len(self.log))
+
+    async def work(self, most: int = 48) -> bool:
+        """One take; whether there was anything for it."""
+        due = self.worker.next_offset(PARTITION) or 0
+        sources = self.log[due : due + most]
+        if sources:
+            await self.worker.take({PARTITION: sources})
+        return bool(sources)
+
+    async def settle(self, most: int = 48) -> None:
+        """Work until nothing is left."""
+        while await self.work(most):
+            pass
+
+    def lose(self, topic: str = "seen", keep: int = 0) -> None:
+        """Only the last records of a topic are left."""
+        for place in [place for place in self.memory.topics if place[0] == topic]:
+            found = self.memory.topics[place]
+            self.memory.topics[place] = found[len(found) - keep :]
+
+    def table(self) -> dict[bytes, bytes]:
+        """What the topic `seen` says."""
+        seen = MemoryTable(self.memory, "seen")
+        seen.recover()
+        return dict(seen.part(PARTITION))
+
+    def chunks(self) -> list[list[ChunkEvent]]:
+        """The events of each record."""
+        return [decode_chunk(one.value) for one in self.log]
+
+    def written(self, topic: str) -> list[Message]:
+        """All records of a topic."""
+        return [m for (name, _), found in sorted(self.memory.topics.items()) if name == topic for m in found]
+
+    def grouped(self) -> list[GroupedChunk]:
+        """Chunks of `grouped` without repeats."""
+        found: list[GroupedChunk] = []
+        for message in self.written("grouped"):
+            chunk = decode_grouped(message.value or b"")
+            if not found or chunk.offset > found[-1].offset:
+                found.append(chunk)
+        return found
+
+    def rule(self) -> None:
+        """From the next start on a rule makes all events one issue."""
+        self.projects = registry([GroupingRule(name="one", match="type:*", fingerprint=("all",))])
+
+    def stored(self) -> Counter[bytes]:
+        """How often each id was forwarded."""
+        return Counter(decode_chunk(one.chunk)[i].id for one in self.grouped() for i in one.kept)
+
+    def forwarded_as(self) -> Counter[int]:
+        """Forwarded events by fingerprint."""
+        return Counter(
+            one.groupings[place].fingerprint for one in self.grouped() for place in one.grouping_of
+        )
+
+    def counted(self) -> Counter[int]:
+        """Events that issues count, by fingerprint: an increment that is not beyond an issue's position is a repeat."""
+        total, at = Counter[int](), dict[int, int]()
+        for target in range(NAMES.partitions):
+            for message in self.memory.topics.get((NAMES.deltas, target), []):
+                for one in decode_bundle(message.value or b""):
+                    for increment in one.increments:
+                        if one.offset > at.get(increment.issue, -1):
+                            at[increment.issue] = one.offset
+                            total[increment.fingerprint] += increment.events
+        return total
+
+    def outcomes(self) -> Counter[str]:
+        """Events by outcome, without repeats."""
+        rows: dict[tuple[object, ...], Outcome] = {}
+        for message in self.written(NAMES.outcomes):
+            for one in decode_outcomes(message.value or b""):
+                key = (one.project_id, one.minute, one.sdk, one.outcome, one.reason, one.source, one.sequence)
+                rows[key] = one
+        found = Counter[str]()
+        for one in rows.values():
+            found[one.outcome] += one.count
+        return found
+
+    def letters(self) -> list[int]:
+        """Source offsets of the dead letters."""
+        return [from_headers(message.headers)[0].offset for message in self.written(NAMES.dead_letters)]

@@ -1,0 +1,307 @@
+"""The pure part of a take: the same records give the same output, from any earlier position."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from processors.grouper.batch import PartitionState, Source, due, process
+from processors.grouper.dedup_log import SeenEntry, decode_entry, encode
+from processors.grouper.dedupe import Dedupe, resumption
+from processors.grouper.fingerprinter import Grouper
+from processors.grouper.outcomes import rules_skipped
+from processors.grouper.output import Emission
+from processors.positions import Gap
+from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
+from schemas.issues import encode_json
+from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.topics import MAX_RECORD_BYTES
+from tests.unit.processors.made import START, carried, source
+
+DAYS = 7
+PARTITION = 3
+
+
+def registry(*rules: GroupingRule) -> ProjectRegistry:
+    projects = ProjectRegistry()
+    project = Project(id="1", name="one", created_at="2026-01-01T00:00:00.000Z", grouping_rules=rules)
+    projects.apply(b"1", encode_project(project))
+    return projects
+
+
+def fresh(next_offset: int = 0) -> PartitionState:
+    return PartitionState(PARTITION, Dedupe(DAYS), next_offset, {})
+
+
+def run(state: PartitionState, sources: list[Source], grouper: Grouper | None = None) -> Emission:
+    emission = Emission(PARTITION, each=True)
+    process(state, due(state, sources), grouper or Grouper(registry()), emission)
+    return emission
+
+
+def forwarded(emission: Emission) -> list[tuple[int, bytes]]:
+    """Offset and id of each event in `grouped`."""
+    found = []
+    for message in emission.grouped:
+        grouped = decode_grouped(message.value or b"")
+        events = decode_chunk(grouped.chunk)
+        found += [(grouped.offset, events[i].id) for i in grouped.kept]
+    return found
+
+
+def output(emissions: list[Emission]) -> list[Any]:
+    """All that was emitted, but for entries, in order."""
+    return [
+        [message for e in emissions for message in e.grouped],
+        [increments for e in emissions for increments in e.increments],
+        [outcome for e in emissions for found in e.outcomes.values() for outcome in found],
+        [(bad.offset, bad.value, bad.headers) for e in emissions for bad in e.bad],
+    ]
+
+
+def test_a_new_event_is_forwarded_with_its_source_position() -> None:
+    emission = run(fresh(5), [source(5, [carried(1), carried(2, kind=1), carried(1)])])
+    grouped = decode_grouped(emission.grouped[0].value or b"")
+    assert (grouped.partition, grouped.offset, grouped.kept) == (PARTITION, 5, [0, 1])
+    assert grouped.grouping_of == [0, 1]
+    assert dict(emission.grouped[0].headers)["source"] == b"3/5"
+
+
+def test_a_record_of_nothing_new_is_recorded_and_not_forwarded() -> None:
+    state = fresh()
+    run(state, [source(0, [carried(1)])])
+    emission = run(state, [source(1, [carried(1)])])
+    assert emission.grouped == []
+    assert emission.increments == []
+    assert [r.offset for r in emission.entries[0].records] == [1]
+
+
+def test_the_same_id_in_another_project_is_another_event() -> None:
+    emission = run(fresh(), [source(0, [carried(1, project=1), carried(1, project=2)])])
+    assert emission.new == 2
+
+
+def test_a_repeated_record_is_dropped() -> None:
+    state = fresh()
+    run(state, [source(0, [carried(1)])])
+    assert due(state, [source(0, [carried(1)])]) == []
+
+
+def test_a_missing_record_is_a_gap() -> None:
+    with pytest.raises(Gap):
+        run(fresh(), [source(0, [carried(1)]), source(2, [carried(2)])])
+
+
+def test_outcomes_of_a_record_add_up() -> None:
+    broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
+    state = fresh()
+    emission = run(state, [source(0, [carried(1), carried(1), carried(2), broken])])
+    counts = Counter[str]()
+    for outcome in emission.outcomes[1]:
+        counts[outcome.outcome] += outcome.count
+    assert counts == {"accepted": 4, "duplicate": 1, "deadLettered": 1}
+    assert emission.new == 2
+
+
+def test_an_event_that_was_set_aside_can_be_put_back() -> None:
+    """Its id does not count as seen: the mended event is new."""
+    broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
+    state = fresh()
+    first = run(state, [source(0, [carried(1), broken])])
+    assert decode_chunk(first.bad[0].value) == [broken]
+    assert forwarded(run(state, [source(1, [carried(9)])])) == [(1, carried(9).id)]
+
+
+@pytest.mark.parametrize(
+    ("value", "headers", "reason"),
+    [
+        (b"\xc1", [("format", b"events-1")], "not a chunk"),
+        (b"\x90", [], "no format header"),
+        (b"\x90", [("format", b"events-9")], "unknown format"),
+        (b"\x91\x95\x01\xc4\x01x\x01\xa1s\xc4\x00", [("format", b"events-1")], "bad id"),
+    ],
+)
+def test_a_record_that_is_no_chunk_is_set_aside_and_the_next_goes_on(
+    value: bytes, headers: list[tuple[str, bytes]], reason: str
+) -> None:
+    emission = run(fresh(), [Source(0, START, b"k", value, headers), source(1, [carried(1)])])
+    assert reason in emission.bad[0].reason
+    assert (emission.bad[0].key, emission.bad[0].value, emission.bad[0].headers) == (b"k", value, headers)
+    assert forwarded(emission) == [(1, carried(1).id)]
+    assert [r.offset for r in emission.entries[0].records] == [0, 1]
+
+
+def test_an_event_that_a_rule_discards_goes_no_further_and_is_counted() -> None:
+    grouper = Grouper(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
+    state = fresh()
+    emission = run(state, [source(0, [carried(1, kind=7), carried(2)])], grouper)
+    assert forwarded(emission) == [(0, carried(2).id)]
+    assert [(o.outcome, o.reason) for o in emission.outcomes[1] if o.outcome == "deadLettered"] == [
+        ("deadLettered", "discarded")
+    ]
+    assert emission.bad == []
+    assert run(state, [source(1, [carried(1, kind=7)])], grouper).duplicates == 1
+
+
+def test_a_record_forwarded_again_keeps_the_fingerprints_that_were_recorded() -> None:
+    """Whatever rules have changed since: an event counted under two fingerprints would be counted twice."""
+    sources = [source(0, [carried(1), carried(2, kind=1)])]
+    first = run(fresh(), sources)
+    again = fresh()
+    again.decided = {r.offset: r for entry in first.entries for r in entry.records}
+    rule = GroupingRule(name="one", match="type:*", fingerprint=("all",))
+    second = run(again, sources, Grouper(registry(rule)))
+    one, other = (decode_grouped(e.grouped[0].value or b"") for e in (first, second))
+    assert [g.fingerprint for g in one.groupings] == [g.fingerprint for g in other.groupings]
+    assert [i.fingerprint for i in first.increments[0].increments] == [
+        i.fingerprint for i in second.increments[0].increments
+    ]
+    assert second.entries == []
+
+
+def test_a_discard_that_was_recorded_stays_one() -> None:
+    grouper = Grouper(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
+    sources = [source(0, [carried(1, kind=7), carried(2)])]
+    first = run(fresh(), sources, grouper)
+    again = fresh()
+    again.decided = {r.offset: r for entry in first.entries for r in entry.records}
+    assert output([run(again, sources)])[2] == output([first])[2]
+
+
+logs = st.lists(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), min_size=0, max_size=5),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(deadline=None)
+@given(
+    logs, st.lists(st.integers(1, 4), max_size=6), st.lists(st.integers(1, 4), max_size=6), st.integers(0, 12)
+)
+def test_a_successor_forwards_the_last_take_as_it_was_and_goes_on_alike(
+    log: list[list[tuple[int, int]]], sizes: list[int], later: list[int], crash: int
+) -> None:
+    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    whole = output([run(fresh(), sources)])
+    state, entries, emissions = fresh(), list[SeenEntry](), list[Emission]()
+    for size in [*sizes, len(sources)][: crash + 1]:
+        emission = run(state, sources[state.next_offset : state.next_offset + size])
+        entries += [decode_entry(encode(entry)) for entry in emission.entries]
+        emissions.append(emission)
+    resumed = resumption(entries, 0)
+    successor = fresh(resumed.next_offset or 0)
+    successor.dedupe.restore(entries)
+    successor.decided = resumed.decided
+    # The last take was recorded, but nothing of it was forwarded.
+    done = [e for e in emissions if e.entries and e.entries[-1].last < successor.next_offset]
+    while successor.next_offset < len(sources):
+        size = later.pop() if later else len(sources)
+        done.append(run(successor, sources[successor.next_offset : successor.next_offset + size]))
+    assert output(done) == whole
+
+
+def test_what_was_left_unforwarded_by_two_crashes_is_forwarded() -> None:
+    """The first after [0, 1] was recorded; the second after [1, 2] was, of which only 2 was new to the records."""
+    sources = [source(o, [carried(o)]) for o in range(3)]
+    entries = run(fresh(), sources[:2]).entries
+    again = fresh(0)
+    again.decided = resumption(entries, 0).decided
+    run(again, sources[:1])
+    entries += run(again, sources[1:]).entries
+    assert resumption(entries, 0).next_offset == 1
+    assert sorted(resumption(entries, 0).decided) == [1, 2]
+
+
+@settings(deadline=None)
+@given(logs, st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=20))
+def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
+    log: list[list[tuple[int, int]]], takes: list[tuple[int, bool]]
+) -> None:
+    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    state, entries, sent = fresh(), list[SeenEntry](), list[Emission]()
+    for size, crash in [*takes, (len(sources), False)]:
+        emission = run(state, sources[state.next_offset : state.next_offset + size])
+        entries += [decode_entry(encode(entry)) for entry in emission.entries]
+        if not crash:
+            sent.append(emission)
+            continue
+        resumed = resumption(entries, 0)
+        state = fresh(resumed.next_offset or 0)
+        state.dedupe.restore(entries)
+        state.decided = resumed.decided
+    # As a consumer takes it: what is not beyond the last source position is a repeat.
+    taken, last = list[tuple[int, bytes]](), -1
+    for emission in sent:
+        some = [one for one in forwarded(emission) if one[0] > last]
+        taken += some
+        last = max([last, *(offset for offset, _ in some)])
+    assert taken == forwarded(run(fresh(), sources))
+
+
+@settings(deadline=None)
+@given(logs, st.lists(st.integers(1, 4), max_size=6), st.data(), st.booleans())
+def test_a_replay_from_any_earlier_position_gives_the_same_output(
+    log: list[list[tuple[int, int]]], sizes: list[int], data: st.DataObject, recorded: bool
+) -> None:
+    """Whether the decisions from there on are still recorded, or have to be made again from what was recorded before."""
+    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    state, entries = fresh(), list[SeenEntry]()
+    for size in [*sizes, len(sources)]:
+        emission = run(state, sources[state.next_offset : state.next_offset + size])
+        entries += [decode_entry(encode(entry)) for entry in emission.entries]
+    back = data.draw(st.integers(0, len(sources)))
+    records = [record for entry in entries for record in entry.records]
+    kept = records if recorded else records[:back]
+    again = fresh(back)
+    again.dedupe.restore([SeenEntry(START, 0, kept)] if kept else [])
+    again.decided = {record.offset: record for record in kept if record.offset >= back}
+    before = run(fresh(), sources[:back])
+    assert output([before, run(again, sources[back:])]) == output([run(fresh(), sources)])
+
+
+@settings(deadline=None)
+@given(logs)
+def test_each_id_is_forwarded_once(log: list[list[tuple[int, int]]]) -> None:
+    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    ids = [found for _, found in forwarded(run(fresh(), sources))]
+    assert len(ids) == len(set(ids)) == len({n for events in log for n, _ in events})
+
+
+def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("processors.grouper.fingerprinter.MAX_STEPS", 0)
+    monkeypatch.setattr("grouping.rules.MAX_STEPS", 0)
+    rules = Grouper(registry(GroupingRule(name="dear", match="type:X", fingerprint=("x",))))
+    sources = [source(0, [carried(1), carried(1), carried(2)]), source(1, [carried(3)])]
+    emission = run(fresh(), sources, rules)
+    assert [o.outcome for found in emission.outcomes.values() for o in found] == [
+        "accepted",
+        "duplicate",
+        "accepted",
+    ]
+    told = [one for _, found in emission.rules_skipped for one in found]
+    assert [(o.outcome, o.reason, o.count, o.source, o.sequence) for o in told] == [
+        ("ruleSkipped", "tooDear/dear", 2, "grouper/3", 0),
+        ("ruleSkipped", "tooDear/dear", 1, "grouper/3", 1),
+    ]
+    # After a crash the same records are handled in other takes.
+    entries = [decode_entry(encode(entry)) for entry in emission.entries]
+    decided = {record.offset: record for entry in entries for record in entry.records}
+    again = PartitionState(PARTITION, Dedupe(DAYS), 0, decided)
+    repeated = [run(again, [one], rules) for one in sources]
+    assert [one for e in repeated for _, found in e.rules_skipped for one in found] == told
+
+
+def test_however_many_rules_are_skipped_what_is_told_fits_into_records() -> None:
+    skipped = {
+        (1, minute, "tooDear", f"{rule:04}" + "\U0001f980" * 196): 1
+        for minute in range(9)
+        for rule in range(1000)
+    }
+    told = rules_skipped(PARTITION, 0, skipped)
+    assert sum(len(found) for _, found in told) == len(skipped)
+    assert max(len(encode_json(found)) for _, found in told) < MAX_RECORD_BYTES // 2

@@ -1,0 +1,124 @@
+"""Entries stay few and young, and what they say stays the same."""
+
+from processors.grouper.compaction import MERGE_AT, Entries
+from processors.grouper.dedup_log import (
+    SeenEntry,
+    SeenRecord,
+    decode_entry,
+    decode_horizon,
+    encode,
+    entry_key,
+    horizon_key,
+    is_entry,
+)
+from processors.grouper.dedupe import Dedupe, Incoming, resumption
+from processors.grouper.log_clock import DAY_MS, started
+from tests.unit.processors.made import START, event_id
+
+DAYS = 7
+
+
+def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], Entries]:
+    """A table of entries of one event each, as a quiet service writes them; days of the log are those of the timestamps."""
+    dedupe, part, entries = Dedupe(DAYS), dict[bytes, bytes](), Entries(0, {})
+    for offset in range(count):
+        ids = [event_id(offset)]
+        [decision] = dedupe.decide([Incoming(offset, START + offset * each_ms, [1], ids)])
+        record = SeenRecord(offset, 1, None, decision.keys, b"12345678")
+        entry = SeenEntry(
+            decision.watermark_ms, offset, [record], clock=started(offset, decision.watermark_ms)
+        )
+        part[entry_key(0, offset, offset)] = encode(entry)
+        entries.add([entry])
+    return part, entries
+
+
+def apply(part: dict[bytes, bytes], entries: Entries, oldest_day: int) -> None:
+    for changes in entries.tidy(part, oldest_day):
+        for key, value in changes:
+            if value is None:
+                del part[key]
+            else:
+                part[key] = value
+
+
+def known(part: dict[bytes, bytes]) -> list[SeenEntry]:
+    return [decode_entry(value) for key, value in part.items() if is_entry(key)]
+
+
+def test_small_entries_are_merged_once_there_are_enough() -> None:
+    part, entries = log(MERGE_AT + 1)
+    assert entries.due(0)
+    apply(part, entries, 0)
+    assert len(part) == 2
+    assert not entries.due(0)
+
+
+def test_few_entries_are_left_alone() -> None:
+    _, entries = log(MERGE_AT)
+    assert not entries.due(0)
+
+
+def test_the_last_take_is_never_merged() -> None:
+    part, entries = log(MERGE_AT + 1)
+    apply(part, entries, 0)
+    [last] = [entry for entry in known(part) if not entry.merged]
+    assert (last.first, last.records[0].fingerprints) == (MERGE_AT, b"12345678")
+
+
+def test_merged_entries_say_what_the_small_ones_said() -> None:
+    part, entries = log(MERGE_AT + 40, each_ms=DAY_MS // 200)
+    before = known(part)
+    apply(part, entries, 0)
+    one, other = Dedupe(DAYS), Dedupe(DAYS)
+    one.restore(before)
+    other.restore(known(part))
+    again = [Incoming(n, START + 5 * DAY_MS, [1], [event_id(n)]) for n in range(MERGE_AT + 60)]
+    assert [d.new for d in one.decide(again)] == [d.new for d in other.decide(again)]
+    assert resumption(before, 0).next_offset == resumption(known(part), 0).next_offset
+
+
+def test_entries_of_two_days_are_not_merged_with_each_other() -> None:
+    part, entries = log(MERGE_AT + 1, each_ms=DAY_MS // 100)
+    apply(part, entries, 0)
+    for entry in known(part):
+        assert len({(START + r.offset * (DAY_MS // 100)) // DAY_MS for r in entry.records}) == 1
+
+
+def test_every_point_between_two_writes_can_be_recovered_from() -> None:
+    part, entries = log(MERGE_AT + 1)
+    for changes in entries.tidy(part, 0):
+        for key, value in changes:
+            if value is None:
+                del part[key]
+            else:
+                part[key] = value
+            assert resumption(known(part), 0).next_offset == MERGE_AT
+
+
+def test_an_old_day_goes_and_is_no_hole() -> None:
+    part, entries = log(2 * MERGE_AT, each_ms=DAY_MS // 100)
+    apply(part, entries, 0)
+    day = START // DAY_MS + 2
+    assert entries.due(day)
+    apply(part, entries, day)
+    horizon = decode_horizon(part[horizon_key(0)])
+    left = known(part)
+    assert min(entry.first for entry in left) == horizon > 0
+    assert resumption(left, horizon).next_offset == 2 * MERGE_AT - 1
+
+
+def test_a_table_that_was_read_back_is_tidied_alike() -> None:
+    part, _ = log(MERGE_AT + 1)
+    entries = Entries(0, {key: decode_entry(value) for key, value in part.items()})
+    assert entries.due(0)
+    apply(part, entries, 0)
+    assert len(part) == 2
+
+
+def test_a_hole_between_entries_stays_one() -> None:
+    part, _ = log(MERGE_AT + 2)
+    del part[entry_key(0, 100, 100)]
+    entries = Entries(0, {key: decode_entry(value) for key, value in part.items()})
+    apply(part, entries, 0)
+    assert resumption(known(part), 0).next_offset == 100

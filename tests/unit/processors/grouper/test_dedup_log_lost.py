@@ -1,0 +1,192 @@
+"""The table of ids is lost, or a part of it, while rules change: every event stays counted once, in the issue that it was counted in."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from processors.grouper.compaction import MERGE_AT
+from processors.grouper.dedup_log import decode_entry, is_entry
+from processors.grouper.output import LogChanged
+from processors.grouper.replay_boundary import Past, Told
+from schemas.chunks import ChunkEvent
+from tests.unit.processors.aggregator.world import Crash
+from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld, registry
+from tests.unit.processors.made import START, carried
+
+
+async def worked(*chunks: list[ChunkEvent], most: int = 48) -> GrouperWorld:
+    """A world in which these records are processed."""
+    world = GrouperWorld()
+    world.send(*chunks)
+    await world.start()
+    await world.settle(most)
+    return world
+
+
+def seen(world: GrouperWorld) -> tuple[Any, ...]:
+    """What readers see of it."""
+    return world.stored(), world.forwarded_as(), world.counted(), world.outcomes()
+
+
+@pytest.mark.parametrize("records", [4, 40])
+async def test_events_are_not_counted_again_by_a_rule_that_was_added_since(records: int) -> None:
+    world = await worked(*[[carried(n, kind=n % 2)] for n in range(records)], most=5)
+    before = seen(world)
+    world.lose()
+    world.rule()
+    await world.start()
+    await world.settle(5)
+    assert seen(world) == before
+    world.send([carried(records)], [carried(0)])
+    await world.settle()
+    assert sum(world.counted().values()) == records + 1
+
+
+async def test_events_behind_a_lost_block_are_not_counted_again_by_a_rule_that_was_added_since() -> None:
+    world = await worked(*[[carried(n, kind=n % 2)] for n in range(2 * MERGE_AT)], most=1)
+    before = seen(world)
+    merged = [key for key, value in world.table().items() if is_entry(key) and decode_entry(value).merged]
+    world.memory.topics["seen", PARTITION] = [
+        m for m in world.memory.topics["seen", PARTITION] if m.key != merged[0] and m.value is not None
+    ][-MERGE_AT + 20 :]
+    world.rule()
+    await world.start()
+    await world.settle()
+    assert seen(world) == before
+
+
+async def test_an_event_that_is_stored_is_not_discarded_by_a_rule_that_was_added_since() -> None:
+    world = await worked(*[[carried(n, kind=n % 2), carried(0)] for n in range(20)])
+    before = seen(world)
+    world.lose()
+    world.projects = registry(discarded=[f"{value:016x}" for value in world.forwarded_as()])
+    await world.start()
+    await world.settle()
+    assert seen(world) == before
+
+
+async def test_what_a_rule_discarded_is_told_as_discarded_again() -> None:
+    world = await worked([carried(0)])
+    [fingerprint] = world.forwarded_as()
+    world.projects = registry(discarded=[f"{fingerprint:016x}"])
+    world.send([carried(1), carried(2, kind=1)], [carried(1)], [carried(3)])
+    await world.start()
+    await world.settle()
+    before = seen(world)
+    assert before[3] == {"accepted": 5, "deadLettered": 2, "duplicate": 1}
+    world.lose()
+    await world.start()
+    await world.settle()
+    assert seen(world) == before
+
+
+async def test_a_repeat_whose_first_has_expired_is_no_new_event() -> None:
+    world = await worked([carried(1)], [carried(1)], [carried(2, kind=1)])
+    before = seen(world)
+    world.lose()
+    world.begins = 1
+    await world.start()
+    await world.settle()
+    assert seen(world) == before
+
+
+async def test_an_event_that_was_set_aside_can_still_be_put_back() -> None:
+    broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
+    world = await worked([broken], *[[carried(n)] for n in range(20, 40)])
+    letters = world.letters()
+    world.lose()
+    await world.start()
+    await world.settle()
+    assert world.letters() == letters
+    world.send([carried(9)])
+    await world.settle()
+    assert world.stored()[carried(9).id] == 1
+
+
+async def test_another_log_under_the_same_name_is_not_taken_for_one_that_was_forwarded() -> None:
+    world = await worked(*[[carried(n)] for n in range(20)])
+    world.lose()
+    old, world.log = world.log, []
+    world.send(*[[carried(n)] for n in range(100, 110)])
+    with pytest.raises(LogChanged, match="ends at 10, but 19 stands in grouped"):
+        await world.start()
+    world.send(*[[carried(n)] for n in range(110, 140)])
+    await world.start()
+    with pytest.raises(LogChanged, match="is not what stands in grouped"):
+        await world.settle()
+    assert len(old) == sum(world.stored().values())
+
+
+def told(*offsets: int) -> list[Told]:
+    return [Told(offset, {0: n}, 0) for n, offset in enumerate(offsets)]
+
+
+def test_the_first_of_repeats_counts() -> None:
+    found = Past.by(told(3, 5, 6, 5, 6), 3, whole=True)
+    assert (found.since, found.last) == (4, 6)
+    assert {offset: one.values for offset, one in found.told.items()} == {5: {0: 1}, 6: {0: 2}}
+
+
+def test_what_may_have_expired_is_not_taken_for_what_was_never_there() -> None:
+    assert Past.by(told(7, 8), 100, whole=False).since == 7
+    assert Past.by(told(7, 8), 100, whole=True).since == 0
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(1, 6)),
+        st.tuples(st.just("work"), st.integers(1, 8)),
+        st.tuples(st.just("crash"), st.integers(1, 9)),
+        st.tuples(st.just("lose"), st.integers(0, 3)),
+        st.tuples(st.just("rule"), st.booleans()),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, st.integers(0, 1 << 32))
+@example([("send", 2), ("work", 2), ("lose", 0), ("work", 1), ("lose", 1), ("rule", True)], 0)
+@example([("send", 2), ("work", 1), ("crash", 1), ("work", 2), ("lose", 1), ("rule", True)], 0)
+@example([("send", 2), ("work", 1), ("crash", 2), ("lose", 1), ("rule", True), ("work", 2), ("lose", 1)], 0)
+@example([("send", 6), ("work", 3), ("crash", 2), ("lose", 0), ("rule", True)], 0)
+async def test_whatever_is_lost_whenever_the_worker_dies_each_event_counts_once(
+    history: list[tuple[str, Any]], seed: int
+) -> None:
+    world, luck, sent = GrouperWorld(), random.Random(seed), 0
+    await world.start()
+    for what, much in history:
+        if what == "send":
+            chunks = [
+                [carried(n := luck.randrange(40), kind=n % 3) for _ in range(luck.randrange(4))]
+                for _ in range(much)
+            ]
+            sent += sum(map(len, chunks))
+            world.send(*chunks)
+        elif what == "work":
+            await world.work(much)
+        elif what == "crash":
+            world.memory.crash_in = much
+            try:
+                await world.settle(8)
+            except Crash:
+                await world.start()
+            world.memory.crash_in = None
+        elif what == "lose":
+            world.lose(keep=much)
+            await world.start()
+        else:
+            world.projects = registry()
+            if much:
+                world.rule()
+            await world.start()
+    await world.settle(8)
+    ids = {event.id for chunk in world.chunks() for event in chunk}
+    assert dict(world.stored()) == dict.fromkeys(ids, 1)
+    assert world.counted() == world.forwarded_as()
+    outcomes = world.outcomes()
+    assert outcomes["accepted"] == sent
+    assert outcomes["duplicate"] == sent - len(ids)

@@ -1,0 +1,65 @@
+"""What is remembered of errors and stacks changes nothing: every event is grouped as it would be for the first time."""
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli.demo.sample_events import FILE
+from cli.send.batches import read_lines
+from grouping.fingerprint import GroupingEvent, culprit, fingerprint
+from processors.grouper.fingerprinter import MAX_NAME, Grouper
+from processors.grouper.lru_cache import Recent
+from schemas.chunks import ChunkEvent
+from schemas.increments import decode_told
+from schemas.payload import compress
+from schemas.projects import ProjectRegistry
+from tests.unit.processors.made import START, event_id
+
+SAMPLES = [msgspec.json.decode(line) for line in read_lines(FILE)]
+decode = msgspec.json.Decoder(GroupingEvent).decode
+mixes = st.lists(
+    st.tuples(st.integers(0, len(SAMPLES) - 1), st.integers(0, len(SAMPLES) - 1), st.integers(0, 3)),
+    max_size=30,
+)
+
+
+@settings(deadline=None)
+@given(mixes)
+def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> None:
+    """Stacks, messages and platforms of different events, put together and repeated in any way."""
+    grouper = Grouper(ProjectRegistry())
+    for number, (one, other, what) in enumerate(mix):
+        event = dict(SAMPLES[one])
+        if what == 1:
+            event["error"] = dict(event["error"], message=SAMPLES[other]["error"].get("message"))
+        elif what == 2:
+            event["error"] = dict(event["error"], stack=SAMPLES[other]["error"].get("stack"))
+        elif what == 3:
+            event["platform"] = SAMPLES[other].get("platform")
+        body = msgspec.json.encode(event)
+        _, found = grouper.group(ChunkEvent(1, event_id(number), START, "test/1", compress(body)))
+        alone = fingerprint(decode(body))
+        assert (found.value, found.grouping.rule, found.grouping.parts) == (
+            alone.hash,
+            alone.rule,
+            alone.parts,
+        )
+        told = decode_told(found.told)
+        assert told.culprit == culprit(decode(body))[:MAX_NAME]
+        assert told.message == (event["error"].get("message") or "")[:1000]
+
+
+def test_what_was_asked_for_lately_is_kept_and_the_rest_forgotten() -> None:
+    recent: Recent[int, str] = Recent(160)
+    for number in range(100):
+        recent.put(number, str(number), 10)
+        assert recent.get(0) == "0"
+    assert recent.get(99) == "99"
+    assert recent.get(50) is None
+    assert len(recent) <= 32
+
+
+def test_what_weighs_too_much_is_not_kept() -> None:
+    recent: Recent[int, str] = Recent(160)
+    recent.put(1, "heavy", 11)
+    assert recent.get(1) is None

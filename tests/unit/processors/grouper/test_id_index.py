@@ -1,0 +1,84 @@
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.grouper.id_index import IdIndex
+from processors.grouper.id_keys import KEY_BYTES, id_keys, split
+from tests.unit.processors.made import DAY, HOUR, START, event_id
+
+
+def keys(numbers: list[int], spread: int = 0) -> bytes:
+    ids = [event_id(n, START + n % (spread or 1) * HOUR) for n in numbers]
+    return id_keys([1] * len(ids), ids)
+
+
+def test_equal_ids_of_two_projects_have_different_keys() -> None:
+    one, other = split(id_keys([1, 2], [event_id(5), event_id(5)]))
+    assert one != other
+
+
+def test_a_key_begins_with_the_hour_of_its_uuid() -> None:
+    first, second = split(id_keys([1, 1], [event_id(5, START), event_id(6, START + HOUR)]))
+    assert (second[0] - first[0]) % 256 == 1
+
+
+@given(st.lists(st.integers(0, 300), max_size=400), st.integers(1, 20), st.sampled_from([1, 7, 40, 10_000]))
+def test_the_index_answers_as_a_set_does(numbers: list[int], spread: int, young: int) -> None:
+    index, known = IdIndex(young), set[int]()
+    for start in range(0, len(numbers), 13):
+        some = numbers[start : start + 13]
+        expected = []
+        for position, number in enumerate(some):
+            if number not in known:
+                known.add(number)
+                expected.append(position)
+        assert index.new(0, keys(some, spread)) == expected
+    assert len(index) == len(known)
+
+
+def test_what_was_added_on_a_forgotten_day_is_new_again() -> None:
+    index = IdIndex(young=4)
+    index.new(10, keys([1, 2, 3, 4, 5, 6]))
+    index.new(11, keys([7]))
+    index.forget_before(11)
+    assert index.new(11, keys([1, 6, 7])) == [0, 1]
+
+
+def test_the_young_of_a_forgotten_day_are_new_again() -> None:
+    index = IdIndex()
+    index.new(10, keys([1]))
+    index.forget_before(11)
+    assert index.new(11, keys([1])) == [0]
+
+
+def test_a_discarded_key_is_new_again_wherever_it_stands() -> None:
+    for young in (2, 1000):
+        index = IdIndex(young)
+        joined = keys([1, 2, 3])
+        index.new(0, joined)
+        index.discard(split(joined)[1])
+        assert index.new(0, joined) == [1]
+
+
+def test_a_restored_index_knows_what_it_was_given() -> None:
+    index = IdIndex()
+    numbers = random.Random(3).sample(range(10**6), 5000)
+    joined = keys(numbers, 300)
+    index.restore(9, [joined[: 1000 * KEY_BYTES], joined[1000 * KEY_BYTES :]])
+    assert index.new(9, joined) == []
+    assert len(index) == 5000
+
+
+def test_equal_high_halves_are_told_apart() -> None:
+    index = IdIndex()
+    high = bytes(8)
+    index.restore(0, [high + b"%08d" % 1 + high + b"%08d" % 2])
+    assert index.new(0, high + b"%08d" % 2 + high + b"%08d" % 3) == [1]
+
+
+def test_a_million_ids_take_less_than_twenty_megabytes() -> None:
+    index = IdIndex()
+    ids = [event_id(n, START + n % DAY) for n in range(200_000)]
+    index.new(0, id_keys([1] * len(ids), ids))
+    assert index.size / len(ids) < 20

@@ -1,0 +1,137 @@
+"""Rules in the grouper: remembered answers change nothing, and no project's rules hold up the events of others."""
+
+from time import process_time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.rules import MARKS, MATCHES, grouper, measure, sample_events
+from grouping.cost import MAX_STEPS, characters
+from grouping.fingerprint import GroupingEvent, fingerprint
+from grouping.fingerprint.in_app_rules import frame_characters
+from grouping.rules import TOO_DEAR, compile_rules
+from processors.grouper.fingerprinter import Grouper
+from query.event_view import from_json
+from schemas.chunks import ChunkEvent
+from schemas.payload import compress, decompress
+from schemas.projects import GroupingRule
+from tests.unit.grouping.fingerprint.events import frame
+from tests.unit.processors.made import START, event_id
+
+decode = msgspec.json.Decoder(GroupingEvent).decode
+BODIES = [decompress(event.payload) for event in sample_events()]
+VARIED = (
+    GroupingRule("tenant", "tags[n]:[1,2]", fingerprint=("{{ default }}", "{{ tags[n] }} {{ function }}")),
+    GroupingRule("noise", "message:*3*", discard=True),
+    *MATCHES,
+    *MARKS,
+    GroupingRule("ours", "environment:production", in_app=("*node_modules*", "*a*")),
+    GroupingRule("rest", "file:*c*", fingerprint=("{{ file }} {{ message }}", "{{ type }}")),
+)
+
+
+def carried(number: int, body: bytes) -> ChunkEvent:
+    return ChunkEvent(1, event_id(number), START, "web/1.0", compress(body))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(BODIES) - 1), st.integers(0, 3)), max_size=20))
+def test_what_came_before_decides_nothing_under_rules(mix: list[tuple[int, int]]) -> None:
+    remembers = grouper(VARIED)
+    for number, (one, tag) in enumerate(mix):
+        body = msgspec.json.encode(msgspec.json.decode(BODIES[one]) | {"tags": {"n": str(tag)}})
+        _, found = remembers.group(carried(number, body))
+        alone = fingerprint(decode(body), compile_rules(VARIED), view=from_json(body, "web/1.0", START))
+        assert (found.grouping.rule, found.grouping.parts) == (alone.rule, alone.parts)
+        assert (found.value == 0) == alone.discard
+
+
+def deep_event(number: int, frames: int = 100) -> bytes:
+    """An event whose frames no cache has seen."""
+    stack = [
+        frame(f"com.example.Service{number}.handle{n}", f"src/service{number}/handle{n}.java")
+        for n in range(frames)
+    ]
+    event = msgspec.json.decode(BODIES[0])
+    return msgspec.json.encode(event | {"platform": "android", "error": {**event["error"], "stack": stack}})
+
+
+def before(event: bytes) -> Any:
+    return Grouper.group(grouper([]), carried(0, event))[1].grouping.parts
+
+
+def test_ten_thousand_patterns_saved_before_there_was_a_bound_hold_up_nobody() -> None:
+    many = GroupingRule("many", "", not_in_app=tuple(f"*nothing{n}*" for n in range(10_000)))
+    other = GroupingRule("other", "", fingerprint=("{{ default }}", "x"))
+    guarded = grouper([many, other])
+    for number in range(20):
+        event = deep_event(number)
+        assert guarded.group(carried(number, event))[1].grouping.parts == (*before(event), "given x")
+    assert guarded.take_skipped() == {(1, START // 60_000, "tooDear", "many"): 20}
+    assert guarded.take_skipped() == {}
+
+
+def test_a_rule_above_the_bound_is_asked_where_it_is_cheap() -> None:
+    many = GroupingRule("many", "", not_in_app=(*[f"*nothing{n}*" for n in range(10_000)], "*handle0"))
+    event = deep_event(0, frames=2)
+    assert "frame com.example.Service0.handle1" in grouper([many]).group(carried(0, event))[1].grouping.parts
+
+
+def test_which_rules_are_too_dear_depends_on_the_event_alone() -> None:
+    dear = GroupingRule("dear", "", not_in_app=("*x*",) * 3000)
+    rules = compile_rules([dear, GroupingRule("cheap", "type:E", discard=True)])
+    for frames, expected in ((2, []), (100, [("dear", TOO_DEAR)]), (3, [])):
+        body = deep_event(frames, frames)
+        answers = rules.ask(from_json(body, "web/1.0", START), decode(body))
+        assert [(rule.name, reason) for rule, reason in answers.skipped] == expected
+
+
+@pytest.mark.parametrize("body", [BODIES[0], BODIES[-1], deep_event(1)])
+def test_an_events_bytes_bound_what_rules_look_at(body: bytes) -> None:
+    """Where all rules are cheap by the bytes, none is too dear by the characters: the answers may be remembered."""
+    assert characters(from_json(body, "web/1.0", START)) <= len(body)
+    assert frame_characters(decode(body)) <= len(body)
+
+
+HOSTILE = {
+    "stars": "*a*a*a*a*a*a*b",
+    "sets": "*[ab]*[ab]*[ab]*c",
+    "marks": "*a?a?a?*b",
+    "long": "*" + "a" * 190 + "b*",
+}
+
+
+@pytest.mark.parametrize("pattern", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_pattern_costs_in_proportion_to_the_text(pattern: str) -> None:
+    def spent(characters: int) -> float:
+        times = []
+        for salt in "xyz":
+            stack = [frame(f"{n}{salt}{'a' * characters}", "f") for n in range(100)]
+            event = decode(msgspec.json.encode({"error": {"type": "E", "message": "", "stack": stack}}))
+            rules = compile_rules([GroupingRule("r", "", not_in_app=(pattern,))])
+            view = from_json(msgspec.json.encode({}), "", 0)
+            start = process_time()
+            fingerprint(event, rules, view=view)
+            times.append(process_time() - start)
+        return min(times)
+
+    assert spent(590) < 40 * max(spent(37), 1e-4)
+
+
+def test_twenty_ordinary_rules_cost_about_what_the_event_costs() -> None:
+    """Measured in turns: about 1.6 times the event's own; it was 21 times when nothing was remembered."""
+    cost = measure(sample_events()[:100], rounds=5)
+    assert cost["20 rules"][1] < 6 * cost["none"][1]
+
+
+def test_the_steps_of_an_event_are_bounded() -> None:
+    rules = [GroupingRule(str(n), "", not_in_app=("*x*",) * 250) for n in range(200)]
+    body = deep_event(2)
+    compiled = compile_rules(rules)
+    answers = compiled.ask(from_json(body, "web/1.0", START), decode(body))
+    asked = sum(rule.mark_weight for rule in answers.fitting) * frame_characters(decode(body))
+    assert asked <= MAX_STEPS
+    assert len(answers.fitting) + len(answers.skipped) == 200

@@ -1,0 +1,120 @@
+"""The grouper over logs in memory: what a start knows of those before it."""
+
+import pytest
+
+from processors.dead_letters import TooManyBad
+from schemas.issues import decode_outcomes
+from tests.unit.processors.aggregator.world import Crash
+from tests.unit.processors.grouper.grouper_world import GrouperWorld
+from tests.unit.processors.made import START, carried
+
+BAD = b"\xc1"
+
+
+async def test_bad_records_are_not_set_aside_a_few_more_at_each_start() -> None:
+    world = GrouperWorld()
+    world.send(*[BAD] * 1000)
+    for _ in range(20):
+        await world.start()
+        with pytest.raises(TooManyBad, match="SVC_PROCESSORS_BAD_LIMIT=0"):
+            await world.settle()
+    assert world.letters() == [*range(96)]
+
+
+async def test_a_take_that_was_not_forwarded_is_forwarded_before_the_limit_stops_anything() -> None:
+    world = GrouperWorld()
+    world.send(*[[carried(n)] for n in range(8)], *[BAD] * 300)
+    await world.start()
+    await world.work(4)
+    # The entry is written, and nothing of what follows from it.
+    world.memory.crash_in = 2
+    with pytest.raises(Crash):
+        await world.work(4)
+    for _ in range(3):
+        await world.start()
+        with pytest.raises(TooManyBad):
+            await world.settle(40)
+    assert sum(world.stored().values()) == sum(world.counted().values()) == 8
+
+
+async def test_once_the_cause_is_mended_the_worker_goes_on_where_it_stopped() -> None:
+    world = GrouperWorld()
+    world.send(*[[carried(n)] for n in range(300)])
+    good = list(world.log)
+    world.log = [one._replace(value=BAD) if one.offset >= 20 else one for one in good]
+    await world.start()
+    with pytest.raises(TooManyBad):
+        await world.settle()
+    world.log = good
+    await world.start()
+    await world.settle()
+    again = len(world.letters())
+    assert sum(world.stored().values()) == 300 - again
+    assert world.letters() == list(range(20, 20 + again))
+
+
+async def test_bad_records_of_old_are_forgotten_by_as_many_good_ones() -> None:
+    world = GrouperWorld()
+    world.send(*[BAD] * 90, *[[carried(n)] for n in range(200)], *[BAD] * 90)
+    for _ in range(3):
+        await world.start()
+        await world.work(40)
+    await world.start()
+    await world.settle()
+    assert world.outcomes()["accepted"] == 200
+
+
+async def test_a_start_with_many_bad_records_behind_it_takes_good_ones() -> None:
+    world = GrouperWorld()
+    world.send(*[BAD] * 90)
+    await world.start()
+    await world.settle()
+    world.send(*[[carried(n)] for n in range(5)], ms=START + 1)
+    await world.start()
+    await world.settle()
+    assert sum(world.stored().values()) == 5
+
+
+async def test_an_event_of_a_record_of_its_own_has_the_same_source_position_when_it_is_repeated() -> None:
+    world = GrouperWorld(each=True)
+    world.send([carried(1), carried(2, kind=1)], [carried(1)], [carried(3)])
+    await world.start()
+    await world.settle()
+    await world.start()
+    await world.settle()
+    records = world.written("each")
+    places = [dict(record.headers)["source"] for record in records]
+    assert places == [b"1/0", b"1/0", b"1/2"] * 2
+    assert [record.key for record in records[:3]] == [record.key for record in records[3:]]
+
+
+async def test_a_record_that_was_no_chunk_to_an_older_version_stays_set_aside() -> None:
+    world = GrouperWorld()
+    world.send([carried(1)], BAD, [carried(2)])
+    await world.start()
+    await world.settle()
+    world.log[1] = world.log[0]._replace(offset=1)
+    await world.start()
+    await world.settle()
+    assert world.letters() == [1, 1]
+    assert set(world.stored().values()) == {1}
+    assert world.outcomes() == {"accepted": 2}
+
+
+async def test_skipped_rules_are_counted_in_records_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.grouper.fingerprinter.MAX_STEPS", 0)
+    monkeypatch.setattr("grouping.rules.MAX_STEPS", 0)
+    world = GrouperWorld()
+    world.rule()
+    world.send([carried(1), carried(2)], [carried(1)])
+    await world.start()
+    await world.settle()
+    assert world.outcomes() == {"accepted": 3, "duplicate": 1, "ruleSkipped": 2}
+    kinds = [
+        {one.outcome for one in decode_outcomes(message.value or b"")}
+        for message in world.written("outcomes")
+    ]
+    # A writer that doesn't know them sets aside no count of events.
+    assert kinds == [{"accepted", "duplicate"}, {"ruleSkipped"}]
+    samples = {s.name: s.value for m in world.metrics.rules_skipped.collect() for s in m.samples}
+    assert samples["svc_processors_rules_skipped_total"] == 2

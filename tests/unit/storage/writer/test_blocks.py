@@ -1,0 +1,147 @@
+from dataclasses import dataclass, field
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.chunks import (
+    ChunkEvent,
+    GroupedChunk,
+    Grouping,
+    decode_chunk,
+    decode_grouped,
+    encode_chunk,
+    encode_grouped,
+)
+from schemas.ids import uuid7
+from schemas.payload import compress
+from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers
+from storage.writer.dead_letters import returned
+from storage.writer.manifest import Range
+from tests.unit.query.test_event_fields import EVENT
+
+FRAME = compress(msgspec.json.encode(EVENT))
+
+
+@dataclass(frozen=True)
+class Record:
+    offset: int
+    value: bytes | None
+    partition: int = 0
+    headers: Headers = field(default=())
+
+
+class Ninety:
+    def days(self, project: int) -> tuple[int, int]:  # noqa: ARG002
+        return 90, 90
+
+
+def chunk(source: int, payloads: list[bytes]) -> bytes:
+    events = [ChunkEvent(7, uuid7().bytes, 1_760_000_000_000, "js/1", payload) for payload in payloads]
+    return encode_grouped(
+        GroupedChunk(
+            0,
+            source,
+            list(range(len(events))),
+            [0] * len(events),
+            [Grouping(1, "v1", "r", ())],
+            encode_chunk(events),
+        )
+    )
+
+
+def feed(block: Block, records: list[Record], seen: int = -1) -> int:
+    for record in records:
+        seen = block.feed(record, seen)
+    return seen
+
+
+def test_a_record_sent_again_is_dropped_and_counted() -> None:
+    block = Block(Ninety())
+    value = chunk(5, [FRAME, FRAME])
+    assert feed(block, [Record(0, value), Record(1, value)]) == 5
+    assert (len(block), block.records, block.repeats) == (2, 2, 1)
+    assert block.plan(1).ranges == (Range(0, 0, 1, -1),)
+    assert block.seen == {0: 5}
+
+
+def test_an_event_put_back_from_the_dead_letters_is_taken_and_moves_no_position() -> None:
+    block = Block(Ninety())
+    headers = ((REPLAYED_HEADER, b"1"),)
+    assert feed(block, [Record(9, chunk(3, [FRAME]), headers=headers)], seen=8) == 8
+    assert len(block) == 1
+
+
+def test_two_copies_of_a_letter_are_one_event_that_came_back_once() -> None:
+    block = Block(Ninety())
+    value, headers = chunk(3, [FRAME]), ((REPLAYED_HEADER, b"0/4"),)
+    feed(block, [Record(9, value, headers=headers), Record(10, value, headers=headers)], seen=8)
+    assert (len(block), block.by_id, block.repeats) == (1, True, 0)
+    first, second = returned(block.put_back)
+    assert first == second
+    assert (first.outcome, first.reason, first.count, first.sequence) == ("accepted", "putBack", 1, 4)
+
+
+def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_counts_for_nothing() -> None:
+    block = Block(Ninety())
+    feed(block, [Record(0, b"\xc1", headers=(("trace", b"x"),))])
+    (refused,) = block.refused
+    assert refused.headers == (("trace", b"x"), (REPLAYED_HEADER, WHOLE))
+    again = Block(Ninety())
+    assert feed(again, [Record(9, chunk(3, [FRAME, FRAME]), headers=refused.headers)], seen=8) == 8
+    assert (len(again), again.by_id, again.put_back) == (2, True, [])
+
+
+def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
+    old, new = Block(Ninety()), Block(Ninety())
+    old.feed(Record(4, chunk(1, [FRAME])), -1, again=5)
+    new.feed(Record(5, chunk(2, [FRAME])), 1, again=5)
+    assert (old.by_id, new.by_id) == (True, False)
+    assert old.plan(1).ranges == (Range(0, 4, 4, -1, 5),)
+
+
+def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
+    block = Block(Ninety())
+    assert feed(block, [Record(0, b"\xc1"), Record(1, None)], seen=4) == 4
+    assert [(one.kind, one.value) for one in block.refused] == [
+        ("undecodable", b"\xc1"),
+        ("undecodable", b""),
+    ]
+    assert block.plan(1).ranges == (Range(0, 0, 1, 4),)
+
+
+def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
+    block = Block(Ninety())
+    feed(block, [Record(0, chunk(2, [FRAME, b"broken", FRAME]))])
+    assert len(block) == 2
+    (refused,) = block.refused
+    again = decode_grouped(refused.value)
+    assert [one.payload for one in decode_chunk(again.chunk)] == [b"broken"]
+    assert (REPLAYED_HEADER, b"0/0") in refused.headers
+
+
+def test_a_refused_row_is_traced_to_its_event() -> None:
+    block = Block(Ninety())
+    first, second = Record(4, chunk(2, [FRAME, FRAME])), Record(5, chunk(3, [b"broken", FRAME, FRAME]))
+    feed(block, [first, second])
+    wanted = decode_chunk(decode_grouped(second.value or b"").chunk)[2]
+    refused = block.refusal(3, 7, wanted.id, "too odd")
+    assert (refused.offset, refused.event) == (5, wanted)
+
+
+@given(st.data())
+def test_however_often_processors_repeat_each_source_record_is_taken_once(data: st.DataObject) -> None:
+    """A processor that crashed starts again at a source position at or before the one it had reached."""
+    sources: list[int] = []
+    at = 0
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, at))
+        steps = data.draw(st.integers(1, 5))
+        sources += range(at, at + steps)
+        at += steps
+    records = [Record(offset, chunk(source, [FRAME])) for offset, source in enumerate(sources)]
+    cut = data.draw(st.integers(0, len(records)))
+    before, after = Block(Ninety()), Block(Ninety())
+    seen = feed(before, records[:cut])
+    feed(after, records[cut:], seen)
+    assert len(before) + len(after) == len(set(sources))
