@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from bench.processors import CHUNK, HEADERS, SHAPES, Shape
 from bench.processors_floors import PARTITIONS
 from broker.batch_producer import Forwarder, Written
+from broker.message import Message
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from processors.aggregator.stage import AggregatorWorker
@@ -26,7 +27,6 @@ from processors.faust_app.tables import BatchTable
 from processors.faust_app.worker import GC_THRESHOLDS
 from processors.grouper.batch import Source
 from processors.grouper.fingerprinter import Grouper
-from processors.grouper.output import Message
 from processors.grouper.replay_boundary import GroupedTail, Past
 from processors.grouper.stage import GrouperWorker
 from processors.metrics import Metrics

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from aiokafka import AIOKafkaProducer
 
 from broker.client import calm, client_options
-from processors.grouper.output import Message
+from broker.message import Message
 from schemas.settings import KafkaSettings
 from schemas.topics import MAX_RECORD_BYTES
 

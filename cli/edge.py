@@ -7,6 +7,7 @@ from typing import NoReturn
 import click
 import msgspec
 
+from cli.logs import configure
 from edge.limits.remote_window import fault_of_store
 from edge.supervisor import CannotStart, run
 from schemas.payload import look_in
@@ -31,7 +32,7 @@ def command(context: click.Context, workers: int | None) -> None:
     if workers:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
     try:
-        run(settings)
+        run(settings, configure)
     except CannotStart as error:
         _end(str(error), 1)
 

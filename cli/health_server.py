@@ -1,5 +1,8 @@
 """The small server on which a process without other HTTP answers `healthz`, `readyz` and `metrics` (contract, section 1)."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -32,25 +35,22 @@ def health_app(health: Health, registry: CollectorRegistry) -> web.Application:
     return app
 
 
-class HealthServer:
-    """A listening health server; `port` is the one that was bound, which is free to choose when asked for 0."""
-
-    def __init__(self, runner: web.AppRunner, port: int) -> None:
-        self._runner = runner
-        self.port = port
-
-    async def close(self) -> None:
-        """Stop listening."""
-        await self._runner.cleanup()
+class CannotListen(Exception):
+    """The address of the health server can't be had; the text says which and why."""
 
 
-async def serve_health(host: str, port: int, health: Health, registry: CollectorRegistry) -> HealthServer:
-    """Listen on `host:port` until closed. Raises OSError where the address can't be had."""
+@asynccontextmanager
+async def serving_health(
+    host: str, port: int, health: Health, registry: CollectorRegistry
+) -> AsyncIterator[int]:
+    """Listen while the block runs; its value is the port, which is free to choose when asked for 0. Raises CannotListen."""
     runner = web.AppRunner(health_app(health, registry), access_log=None, handle_signals=False)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise CannotListen(f"{host}:{port}: {error}") from None
+        yield int(runner.addresses[0][1])
+    finally:
         await runner.cleanup()
-        raise
-    return HealthServer(runner, int(runner.addresses[0][1]))

@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 import click
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from cli.health_server import CannotListen, serving_health
 from cli.logs import configure
 from processors.faust_app.worker import WorkerFailed, run
+from schemas.health import Health
 from schemas.payload import look_in
 from schemas.settings import BadSetting, ProcessorsSettings, load
 
@@ -31,6 +34,9 @@ def command(ctx: click.Context) -> None:
     status = 0
     try:
         asyncio.run(_main(settings))
+    except CannotListen as error:
+        logging.getLogger(__name__).critical("can't listen on SVC_PROCESSORS_HEALTH_PORT: %s", error)
+        status = 1
     except WorkerFailed as error:
         logging.getLogger(__name__).critical("the worker stops: %s", error)
         status = 1
@@ -61,7 +67,12 @@ async def _main(settings: ProcessorsSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await run(settings, stop)
+    health, registry = Health(settings.instance), CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    host, port = settings.processors_health_host, settings.processors_health_port
+    async with serving_health(host, port, health, registry):
+        await run(settings, stop, health, registry)
 
 
 if __name__ == "__main__":

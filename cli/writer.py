@@ -6,13 +6,17 @@ import sys
 from collections.abc import Mapping
 
 import click
+from prometheus_client import CollectorRegistry
 
 from broker import event_loop
 from broker.startup import MissingRights
+from cli.health_server import CannotListen, serving_health
 from cli.logs import configure
+from schemas.health import Health
 from schemas.payload import look_in
 from schemas.settings import BadSetting, WriterSettings, load
 from storage.client import parse_url
+from storage.writer.metrics import WriterMetrics
 from storage.writer.process import run
 
 
@@ -31,10 +35,9 @@ def command(ctx: click.Context) -> None:
         # Each failed try is told once, by the part that waits, with the reason.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        event_loop.run(run(settings))
-    except OSError as error:
-        port = settings.writer_health_port
-        logging.getLogger(__name__).critical("can't listen on SVC_WRITER_HEALTH_PORT %d: %s", port, error)
+        event_loop.run(_main(settings))
+    except CannotListen as error:
+        logging.getLogger(__name__).critical("can't listen on SVC_WRITER_HEALTH_PORT: %s", error)
         sys.exit(1)
     except MissingRights as error:
         logging.getLogger(__name__).critical("the writer stops: %s", error)
@@ -44,6 +47,13 @@ def command(ctx: click.Context) -> None:
             "the writer stops: its state is in Kafka, start it again", exc_info=True
         )
         sys.exit(1)
+
+
+async def _main(settings: WriterSettings) -> None:
+    health, metrics = Health(settings.instance), WriterMetrics(CollectorRegistry())
+    host, port = settings.writer_health_host, settings.writer_health_port
+    async with serving_health(host, port, health, metrics.registry):
+        await run(settings, health, metrics)
 
 
 def checked(environ: Mapping[str, str]) -> WriterSettings:

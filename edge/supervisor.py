@@ -14,6 +14,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -22,7 +23,6 @@ from typing import Final
 
 from broker import event_loop
 from broker.log_throttle import repeat_rarely
-from cli import logs
 from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
@@ -40,9 +40,9 @@ class CannotStart(Exception):
     """The port or the data directory can't be had; the text says which and why in one line."""
 
 
-def run(settings: EdgeSettings) -> None:
-    """Serve until SIGTERM or SIGINT, with as many processes as the settings say. Raises CannotStart."""
-    logs.configure(settings.log_level)
+def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT, with as many processes as the settings say; each configures its log. Raises CannotStart."""
+    configure_logs(settings.log_level)
     repeat_rarely()
     raise_file_limit()
     folder = Path(settings.data_dir) / "edge"
@@ -57,7 +57,7 @@ def run(settings: EdgeSettings) -> None:
         if settings.edge_workers == 1:
             _exit(event_loop.run(serve(settings, listener)))
         else:
-            _Supervisor(settings, listener).run()
+            _Supervisor(settings, listener, configure_logs).run()
 
 
 def open_address(
@@ -72,8 +72,11 @@ def open_address(
 
 
 class _Supervisor:
-    def __init__(self, settings: EdgeSettings, first: socket.socket) -> None:
+    def __init__(
+        self, settings: EdgeSettings, first: socket.socket, configure_logs: Callable[[str], None]
+    ) -> None:
         self._settings = settings
+        self._configure_logs = configure_logs
         host, port = first.getsockname()[:2]
         others = [new_listener(host, port, shared=True) for _ in range(settings.edge_workers - 1)]
         self._listeners = [first, *others]
@@ -105,7 +108,9 @@ class _Supervisor:
     def _start(self, listener: socket.socket) -> BaseProcess:
         context = multiprocessing.get_context("spawn")
         worker = context.Process(
-            target=_work, args=(self._settings, listener, self._workers_end), daemon=False
+            target=_work,
+            args=(self._settings, listener, self._workers_end, self._configure_logs),
+            daemon=False,
         )
         worker.start()
         return worker
@@ -142,8 +147,13 @@ class _Supervisor:
         self._waker.send(b"x")
 
 
-def _work(settings: EdgeSettings, listener: socket.socket, tether: socket.socket) -> None:
-    logs.configure(settings.log_level)
+def _work(
+    settings: EdgeSettings,
+    listener: socket.socket,
+    tether: socket.socket,
+    configure_logs: Callable[[str], None],
+) -> None:
+    configure_logs(settings.log_level)
     look_in(settings.payload_dictionaries)
     repeat_rarely()
     raise_file_limit()

@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from processors.grouper.output import BadEvent, Message
+from broker.message import Message
+from processors.grouper.output import BadEvent
 from schemas.dead_letters import DeadLetter
 from schemas.times import iso
 

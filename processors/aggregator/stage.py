@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from broker.batch_producer import Forwarder, Written
+from broker.message import Message
 from processors.aggregator.changes import BadCommand, Changes
 from processors.aggregator.fold import Fold, created
 from processors.aggregator.merges import RefusedChange
@@ -17,7 +18,7 @@ from processors.dead_letters import LIMIT, PARTITION, DeadLetterLimit, letters
 from processors.faust_app.tables import BatchTable
 from processors.grouper.batch import Source
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
-from processors.grouper.output import BadEvent, Message
+from processors.grouper.output import BadEvent
 from processors.metrics import Metrics
 from processors.positions import Gap, Step, step
 from processors.topic_names import Names

@@ -14,8 +14,8 @@ from faust.types import TP, EventT
 from yarl import URL
 
 from broker.batch_producer import Forwarder
+from broker.message import Message
 from processors.faust_app.patches import QUIET
-from processors.grouper.output import Message
 
 Restore = Callable[[set[int]], Awaitable[None]]
 

@@ -8,14 +8,13 @@ from typing import Any, Final, cast
 
 from aiokafka.errors import KafkaError
 from faust.tables.manager import TableManager
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry
 
 from broker.client import TopicFollower, follow_projects
 from broker.log_end_offsets import Ends
 from broker.rights import needs
 from broker.startup import MissingRights, check_rights
 from broker.waiting import pause, until
-from cli.health_server import serve_health
 from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.watchdog import RECOVERY_SECONDS, SILENCE_SECONDS, STALL_SECONDS, Stalled, Watchdog
 from processors.metrics import Metrics
@@ -34,25 +33,11 @@ class WorkerFailed(Exception):
     """The worker can't go on; the text says why. Started again, it goes on where its records end."""
 
 
-async def run(settings: ProcessorsSettings, stop: asyncio.Event) -> None:
+async def run(
+    settings: ProcessorsSettings, stop: asyncio.Event, health: Health, registry: CollectorRegistry
+) -> None:
     """Work until `stop` is set. Raises WorkerFailed."""
-    health, registry = Health(settings.instance), CollectorRegistry()
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=registry)
     health.set("assigned", ok=False, detail="starting")
-    try:
-        server = await serve_health(
-            settings.processors_health_host, settings.processors_health_port, health, registry
-        )
-    except OSError as error:
-        raise WorkerFailed(f"SVC_PROCESSORS_HEALTH_PORT {settings.processors_health_port}: {error}") from None
-    try:
-        await _run(settings, stop, health, Metrics(registry))
-    finally:
-        await server.close()
-
-
-async def _run(settings: ProcessorsSettings, stop: asyncio.Event, health: Health, metrics: Metrics) -> None:
     # Takes make tens of thousands of small objects that live for a moment: looked through less often, they cost half.
     gc.set_threshold(*GC_THRESHOLDS)
     projects = ProjectRegistry()
@@ -66,7 +51,7 @@ async def _run(settings: ProcessorsSettings, stop: asyncio.Event, health: Health
         partitions = await until(stop, _partitions(settings))
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
-        processors = Processors(settings, names(settings, partitions), projects, metrics)
+        processors = Processors(settings, names(settings, partitions), projects, Metrics(registry))
         await _work(processors, stop, health)
     except MissingRights as error:
         raise WorkerFailed(str(error)) from None

@@ -4,11 +4,12 @@ The same decisions give the same output, whenever and wherever: what was recorde
 """
 
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from broker.message import Message
 from processors.grouper.dedup_log import SeenEntry, SeenRecord
 from processors.grouper.fingerprinter import Found, Grouper
 from processors.grouper.increments import Increments
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
 
 class LogChanged(Exception):
     """A source record is not the one that was processed: its topic was made anew."""
-
-
-class Message(NamedTuple):
-    """A record to write; without a value it removes what its key names from a compacted topic."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes]] = ()
 
 
 class BadEvent(NamedTuple):

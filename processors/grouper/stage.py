@@ -13,6 +13,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from broker.batch_producer import Forwarder, Written
+from broker.message import Message
 from processors.dead_letters import LIMIT, PARTITION, WINDOW, DeadLetterLimit, TooManyBad, letters
 from processors.faust_app.tables import BatchTable
 from processors.grouper.batch import PartitionState, Source, due, process
@@ -30,7 +31,7 @@ from processors.grouper.dedup_log import (
 from processors.grouper.dedupe import Dedupe, Resumption, resumption
 from processors.grouper.event_view import id_text
 from processors.grouper.fingerprinter import Grouper
-from processors.grouper.output import Emission, GroupedEvent, LogChanged, Message, source_place
+from processors.grouper.output import Emission, GroupedEvent, LogChanged, source_place
 from processors.grouper.replay_boundary import GroupedTail, Past
 from processors.metrics import Metrics
 from processors.positions import Gap

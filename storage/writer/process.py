@@ -6,13 +6,10 @@ import logging
 import signal
 from typing import Final
 
-from prometheus_client import CollectorRegistry
-
 from broker.client import follow_projects
 from broker.rights import needs
 from broker.startup import check_rights
 from broker.waiting import until
-from cli.health_server import serve_health
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
@@ -33,24 +30,19 @@ _BLOCK_BYTES: Final = 64 * 1024 * 1024
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
-async def run(settings: WriterSettings) -> None:
+async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) -> None:
     """Write until SIGTERM or SIGINT. Raises MissingRights, and what is neither Kafka's nor ClickHouse's absence."""
     # Tens of thousands of objects a second live until their block is inserted: looked through seldom, and modules never.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-    health, metrics, registry = (
-        Health(settings.instance),
-        WriterMetrics(CollectorRegistry()),
-        ProjectRegistry(),
-    )
+    health.set("registry", ok=False, detail="reading the projects")
+    health.set("retention", ok=False, detail="asking ClickHouse")
+    registry = ProjectRegistry()
     pace = Pace(
         block_rows=settings.writer_block_rows,
         block_bytes=_BLOCK_BYTES,
         quiet_seconds=settings.writer_quiet_seconds,
         wait_seconds=settings.writer_wait_seconds,
-    )
-    server = await serve_health(
-        settings.writer_health_host, settings.writer_health_port, health, metrics.registry
     )
     inserters = [
         Inserter(settings.clickhouse_url, part, health, metrics)
@@ -67,8 +59,6 @@ async def run(settings: WriterSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     health.probe("kafka", follower.answering)
-    health.set("registry", ok=False, detail="reading the projects")
-    health.set("retention", ok=False, detail="asking ClickHouse")
     need = needs("", settings.writer_group, grouped_events=False)["writer"]
     try:
         await until(stopping, check_rights(settings, need))
@@ -93,4 +83,3 @@ async def run(settings: WriterSettings) -> None:
         await letters.close()
         for inserter in inserters:
             inserter.close()
-        await server.close()

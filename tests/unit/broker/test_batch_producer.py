@@ -9,7 +9,7 @@ import pytest
 from aiokafka.errors import KafkaError
 
 from broker.batch_producer import Forwarder, Written
-from processors.grouper.output import Message
+from broker.message import Message
 from schemas.settings import KafkaSettings
 
 

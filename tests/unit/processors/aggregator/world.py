@@ -8,12 +8,12 @@ from msgspec import Raw
 from prometheus_client import CollectorRegistry
 
 from broker.batch_producer import Forwarder, Written
+from broker.message import Message
 from processors.aggregator.stage import AggregatorWorker
 from processors.faust_app.tables import BatchTable
 from processors.grouper.batch import Source
 from processors.grouper.dedup_log import DeltasPosition, deltas_key, encode
 from processors.grouper.identity import issue_of
-from processors.grouper.output import Message
 from processors.metrics import Metrics
 from processors.topic_names import Names
 from schemas.dead_letters import from_headers

@@ -7,10 +7,10 @@ from typing import cast
 from prometheus_client import CollectorRegistry
 
 from broker.batch_producer import Forwarder
+from broker.message import Message
 from processors.faust_app.tables import BatchTable
 from processors.grouper.batch import Source
 from processors.grouper.fingerprinter import Grouper
-from processors.grouper.output import Message
 from processors.grouper.replay_boundary import GroupedTail, Past, Told
 from processors.grouper.stage import GrouperWorker
 from processors.metrics import Metrics
