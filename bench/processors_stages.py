@@ -25,11 +25,12 @@ from cli.send.batches import read_lines
 from processors.aggregator.stage import AggregatorWorker
 from processors.faust_app.tables import BatchTable
 from processors.faust_app.worker import GC_THRESHOLDS
-from processors.grouper.batch import Source
 from processors.grouper.fingerprinter import Grouper
-from processors.grouper.replay_boundary import GroupedTail, Past
+from processors.grouper.grouped_tail import GroupedTail
+from processors.grouper.replay_boundary import Past
 from processors.grouper.stage import GrouperWorker
 from processors.metrics import Metrics
+from processors.positions import Source
 from processors.topic_names import Names
 from schemas.projects import ProjectRegistry
 

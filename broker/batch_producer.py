@@ -5,12 +5,10 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from aiokafka import AIOKafkaProducer
-
-from broker.client import calm, client_options
+from broker.client import new_producer
 from broker.message import Message
+from broker.types import Producer
 from schemas.settings import KafkaSettings
-from schemas.topics import MAX_RECORD_BYTES
 
 BATCH_BYTES: Final = 1 << 20
 
@@ -35,21 +33,11 @@ class Forwarder:
     def __init__(self, settings: KafkaSettings, allowed: Callable[[], None] = lambda: None) -> None:
         self._settings = settings
         self._allowed = allowed
-        self._producer: AIOKafkaProducer | None = None
+        self._producer: Producer | None = None
 
     async def start(self) -> None:
         """Connect. Raises KafkaError."""
-        self._producer = AIOKafkaProducer(
-            **client_options(self._settings),
-            acks="all",
-            enable_idempotence=True,
-            linger_ms=0,
-            max_batch_size=BATCH_BYTES,
-            max_request_size=MAX_RECORD_BYTES,
-            # Below this a graceful stop of a broker expires a batch and poisons the sequence for ever.
-            request_timeout_ms=30_000,
-        )
-        calm(self._producer.client)
+        self._producer = new_producer(self._settings, linger_ms=0, max_batch_size=BATCH_BYTES)
         await self._producer.start()
 
     async def stop(self) -> None:

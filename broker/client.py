@@ -3,22 +3,21 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupLoadInProgressError, KafkaError
-from aiokafka.structs import OffsetAndMetadata
 
 from broker.diagnosis import security_options, why_unreachable
+from broker.types import Admin, Consumer, OffsetAndMetadata, Producer, Record, TopicPartition
 from schemas.health import Part
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic, topic_name
 
 log = logging.getLogger(__name__)
+
 
 METADATA_PAUSE_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
@@ -45,17 +44,43 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
     }
 
 
-@asynccontextmanager
-async def reading(settings: KafkaSettings, *topics: Topic) -> AsyncIterator[AIOKafkaConsumer]:
-    """A started consumer without a group, of these topics' partitions or of none yet. Raises KafkaError."""
-    consumer = AIOKafkaConsumer(
-        *(name_of(settings, topic) for topic in topics),
+def new_consumer(settings: KafkaSettings, *topics: str, **options: Any) -> Consumer:
+    """A consumer that isn't started and never commits by itself; `options` are aiokafka's."""
+    consumer = Consumer(
+        *topics,
         **client_options(settings),
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        max_partition_fetch_bytes=MAX_RECORD_BYTES,
+        **{
+            "enable_auto_commit": False,
+            "auto_offset_reset": "earliest",
+            "max_partition_fetch_bytes": MAX_RECORD_BYTES,
+            **options,
+        },
     )
     calm(consumer._client)
+    return consumer
+
+
+def new_producer(settings: KafkaSettings, **options: Any) -> Producer:
+    """A producer that isn't started, with acks from all in-sync replicas; `options` are aiokafka's."""
+    producer = Producer(
+        **client_options(settings),
+        **{
+            "acks": "all",
+            "enable_idempotence": True,
+            "max_request_size": MAX_RECORD_BYTES,
+            # Shorter ones let a graceful stop of the broker expire batches, which poisons an idempotent producer.
+            "request_timeout_ms": 30_000,
+            **options,
+        },
+    )
+    calm(producer.client)
+    return producer
+
+
+@asynccontextmanager
+async def reading(settings: KafkaSettings, *topics: Topic, **options: Any) -> AsyncIterator[Consumer]:
+    """A started consumer of these topics' partitions or of none yet, in no group unless `options` name one. Raises KafkaError."""
+    consumer = new_consumer(settings, *(name_of(settings, topic) for topic in topics), **options)
     try:
         await consumer.start()
         yield consumer
@@ -63,10 +88,39 @@ async def reading(settings: KafkaSettings, *topics: Topic) -> AsyncIterator[AIOK
         await consumer.stop()
 
 
+async def records_before(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> AsyncIterator[Record]:
+    """The records of assigned partitions from where the consumer stands to before the offsets `ends`. Raises KafkaError."""
+    left = set(ends)
+    # The position, not the last record seen: compaction and markers leave offsets without a record.
+    while left := {place for place in left if await consumer.position(place) < ends[place]}:
+        for place, records in (await consumer.getmany(*left, timeout_ms=500, max_records=200)).items():
+            for record in records:
+                if record.offset < ends[place]:
+                    yield record
+
+
 @asynccontextmanager
-async def administering(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+async def writing(settings: KafkaSettings, **options: Any) -> AsyncIterator[Producer]:
+    """A started producer, stopped once all is sent, or abandoned with what isn't where the block fails. Raises KafkaError."""
+    producer = new_producer(settings, **options)
+    try:
+        await producer.start()
+        yield producer
+    except BaseException:
+        # Its own `stop` would wait for the broker with what is not sent. A sender that never ran ends by its cancellation.
+        producer._closed = True
+        if producer._sender is not None:
+            with suppress(asyncio.CancelledError):
+                await producer._sender.close()
+        await producer.client.close()
+        raise
+    await producer.stop()
+
+
+@asynccontextmanager
+async def administering(settings: KafkaSettings) -> AsyncIterator[Admin]:
     """A started admin client, closed afterwards, also where it doesn't get in. Raises KafkaError."""
-    admin = AIOKafkaAdminClient(**client_options(settings))
+    admin = Admin(**client_options(settings))
     calm(admin._client)
     try:
         await admin.start()
@@ -76,7 +130,7 @@ async def administering(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminC
 
 
 async def committed_offsets(
-    admin: AIOKafkaAdminClient, group: str, places: Iterable[TopicPartition]
+    admin: Admin, group: str, places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """What a group has committed of each of `places`, -1 where it has nothing. Raises KafkaError.
 
@@ -149,7 +203,7 @@ class TopicFollower:
         while True:
             try:
                 async with AsyncExitStack() as stack:
-                    consumer = self._new_consumer()
+                    consumer = new_consumer(self._settings, fetch_max_wait_ms=500)
                     stack.push_async_callback(_stop, consumer)
                     await consumer.start()
                     attempt = 0
@@ -162,18 +216,7 @@ class TopicFollower:
                 await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
                 attempt += 1
 
-    def _new_consumer(self) -> AIOKafkaConsumer:
-        consumer = AIOKafkaConsumer(
-            **client_options(self._settings),
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=MAX_RECORD_BYTES,
-            fetch_max_wait_ms=500,
-        )
-        calm(consumer._client)
-        return consumer
-
-    async def _follow(self, consumer: AIOKafkaConsumer) -> None:
+    async def _follow(self, consumer: Consumer) -> None:
         partitions = [TopicPartition(self._topic, p) for p in await self._partitions(consumer)]
         consumer.assign(partitions)
         for partition in partitions:
@@ -188,7 +231,7 @@ class TopicFollower:
             async with self._changed:
                 self._changed.notify_all()
 
-    async def _partitions(self, consumer: AIOKafkaConsumer) -> list[int]:
+    async def _partitions(self, consumer: Consumer) -> list[int]:
         while True:
             # The first question names the topic; asked again, only a forced update looks anew.
             await consumer._client.add_topic(self._topic)
@@ -199,7 +242,7 @@ class TopicFollower:
             log.warning("topic %s is missing: run `svc migrate`", self._topic)
             await asyncio.sleep(1.0)
 
-    async def _look(self, consumer: AIOKafkaConsumer, partitions: list[TopicPartition]) -> None:
+    async def _look(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Ask where the topic ends: only an answer tells that no news are no news."""
         asked = time.monotonic()
         try:
@@ -226,7 +269,7 @@ class TopicFollower:
             await self._changed.wait_for(lambda: self._applied.get(place, 0) > offset)
 
 
-async def _stop(consumer: AIOKafkaConsumer) -> None:
+async def _stop(consumer: Consumer) -> None:
     with suppress(KafkaError, OSError):
         await consumer.stop()
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import (
     GroupAuthorizationFailedError,
     GroupCoordinatorNotAvailableError,
@@ -24,6 +23,7 @@ from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 from msgspec import Struct
 
 from broker.client import administering
+from broker.types import Admin
 from schemas.settings import KafkaSettings
 
 OPERATIONS: Final = {3: "Read", 4: "Write", 5: "Create", 8: "Describe", 10: "DescribeConfigs"}
@@ -172,7 +172,7 @@ def _topic(answer: tuple[Any, ...]) -> TopicView:
     )
 
 
-async def _group(admin: AIOKafkaAdminClient, group: str) -> frozenset[str]:
+async def _group(admin: Admin, group: str) -> frozenset[str]:
     """What we may do with a group, which need not exist. A cluster that never had one makes its coordinator first."""
     for pause in _PAUSES_SECONDS:
         with suppress(*_LOADING):
@@ -181,7 +181,7 @@ async def _group(admin: AIOKafkaAdminClient, group: str) -> frozenset[str]:
     return await _described(admin, group)
 
 
-async def _described(admin: AIOKafkaAdminClient, group: str) -> frozenset[str]:
+async def _described(admin: Admin, group: str) -> frozenset[str]:
     try:
         coordinator = await admin.find_coordinator(group)
         answer = await admin._send_request(_GroupRights(group), coordinator)

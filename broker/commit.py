@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
+
+from broker.types import Consumer, TopicPartition
 
 COMMIT_SECONDS: Final = 30.0
 """Longer than a group's session and than what a broker takes to read a group back."""
@@ -21,7 +22,7 @@ class CommitStalled(KafkaError):  # type: ignore[misc]  # aiokafka has no types
 
 
 async def commit(
-    consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, Any], seconds: float = COMMIT_SECONDS
+    consumer: Consumer, offsets: Mapping[TopicPartition, Any], seconds: float = COMMIT_SECONDS
 ) -> None:
     """Commit. Raises CommitStalled after `seconds`, and what the consumer raises."""
     try:
@@ -31,7 +32,7 @@ async def commit(
         raise CommitStalled(f"a commit has had no answer for {seconds:.0f} s") from None
 
 
-async def leave(consumer: AIOKafkaConsumer) -> None:
+async def leave(consumer: Consumer) -> None:
     """Stop a consumer, also one that can't be."""
     try:
         async with asyncio.timeout(_STOP_SECONDS):

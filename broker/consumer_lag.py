@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 
 from broker.client import administering, committed_offsets, name_of, reading
+from broker.types import Admin, Consumer, TopicPartition
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
@@ -66,23 +65,19 @@ async def passed(settings: KafkaSettings, groups: Mapping[str, list[Topic]], sec
 
 
 @asynccontextmanager
-async def _asking(settings: KafkaSettings) -> AsyncIterator[tuple[AIOKafkaAdminClient, AIOKafkaConsumer]]:
+async def _asking(settings: KafkaSettings) -> AsyncIterator[tuple[Admin, Consumer]]:
     async with administering(settings) as admin, reading(settings) as consumer:
         yield admin, consumer
 
 
-async def _ends(
-    admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, topic: str
-) -> dict[TopicPartition, int]:
+async def _ends(admin: Admin, consumer: Consumer, topic: str) -> dict[TopicPartition, int]:
     described = await admin.describe_topics([topic])
     places = [TopicPartition(topic, p["partition"]) for p in described[0]["partitions"]]
     ends: dict[TopicPartition, int] = await consumer.end_offsets(places) if places else {}
     return ends
 
 
-async def _behind(
-    admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, group: str, ends: Mapping[TopicPartition, int]
-) -> int:
+async def _behind(admin: Admin, consumer: Consumer, group: str, ends: Mapping[TopicPartition, int]) -> int:
     if not ends:
         return 0
     begins = await consumer.beginning_offsets(list(ends))

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from broker.client import calm, client_options
+from broker.client import new_consumer
+from broker.types import Consumer, TopicPartition
 from schemas.settings import KafkaSettings
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Ends:
     def __init__(self, settings: KafkaSettings, held: Callable[[], Collection[tuple[str, int]]]) -> None:
         self._settings = settings
         self._held = held
-        self._consumer: AIOKafkaConsumer | None = None
+        self._consumer: Consumer | None = None
         self.answers = 0
         self.latest: dict[tuple[str, int], int] = {}
 
@@ -48,11 +48,8 @@ class Ends:
 
     async def _ask(self) -> None:
         if self._consumer is None:
-            self._consumer = consumer = AIOKafkaConsumer(
-                **client_options(self._settings), enable_auto_commit=False
-            )
-            calm(consumer._client)
-            await consumer.start()
+            self._consumer = new_consumer(self._settings)
+            await self._consumer.start()
         places = [TopicPartition(*place) for place in self._held()]
         found = await self._consumer.end_offsets(places) if places else {}
         self.latest = {(place.topic, place.partition): end for place, end in found.items()}

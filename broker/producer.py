@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError, LeaderNotAvailableError
 
-from broker.client import calm, client_options
+from broker.client import new_producer
+from broker.types import TopicPartition
 from schemas.settings import KafkaSettings
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 
 _BATCH_BYTES: Final = 16 * 1024
 """A topic's limit holds for a batch: larger ones could be refused for records of which each alone is small enough."""
@@ -24,18 +24,9 @@ class Producer:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._requests: set[asyncio.Task[Any]] = set()
-        self._producer = AIOKafkaProducer(
-            **client_options(settings),
-            acks="all",
-            enable_idempotence=True,
-            linger_ms=0,
-            max_batch_size=_BATCH_BYTES,
-            max_request_size=MAX_RECORD_BYTES,
-            # Shorter ones let a graceful stop of the broker expire batches, which poisons an idempotent producer.
-            request_timeout_ms=30_000,
-            metadata_max_age_ms=30_000,
+        self._producer = new_producer(
+            settings, linger_ms=0, max_batch_size=_BATCH_BYTES, metadata_max_age_ms=30_000
         )
-        calm(self._producer.client)
         self._track_requests()
 
     async def start(self) -> None:

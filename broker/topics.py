@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 from msgspec import Struct
 
-from broker.client import administering
+from broker.client import administering, reading
+from broker.types import Admin, TopicPartition
 from schemas.settings import KafkaSettings
 from schemas.topics import TopicSpec, topic_specs
 
@@ -24,6 +25,10 @@ _AT_LEAST: Final = frozenset(
 
 class TopicsRefused(Exception):
     """The broker refused to create topics; the text names each with the reason."""
+
+
+class TopicMissing(Exception):
+    """There is no such topic; the text says what makes it."""
 
 
 class Difference(Struct, frozen=True):
@@ -70,7 +75,7 @@ async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
     )
 
 
-async def _create(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> list[str]:
+async def _create(admin: Admin, specs: list[TopicSpec]) -> list[str]:
     present = set(await admin.list_topics())
     missing = [spec for spec in specs if spec.name not in present]
     if not missing:
@@ -138,7 +143,7 @@ def unknown(spec: TopicSpec, found: FoundTopic) -> Iterator[str]:
         yield f"the settings of {spec.name} (DescribeConfigs is refused)"
 
 
-async def _found(admin: AIOKafkaAdminClient, specs: list[TopicSpec]) -> dict[str, FoundTopic]:
+async def _found(admin: Admin, specs: list[TopicSpec]) -> dict[str, FoundTopic]:
     described = {
         topic["topic"]: topic["partitions"]
         for topic in await admin.describe_topics([spec.name for spec in specs])
@@ -161,7 +166,7 @@ async def topic_settings(settings: KafkaSettings, specs: Sequence[TopicSpec]) ->
         return await _configs(admin, specs) if specs else {}
 
 
-async def _configs(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
+async def _configs(admin: Admin, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
     """The settings of the topics that the broker tells us; it answers with an error for those that it doesn't."""
     wanted = [
         ConfigResource(ConfigResourceType.TOPIC, spec.name, configs=dict.fromkeys(spec.configs))
@@ -178,3 +183,25 @@ async def _configs(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> di
 def as_builtins(specs: list[TopicSpec]) -> list[dict[str, Any]]:
     """Specifications as plain values, to be printed."""
     return [msgspec.to_builtins(spec) for spec in specs]
+
+
+async def empty_topic(settings: KafkaSettings, name: str) -> int:
+    """Delete all records of a compacted topic; returns how many there were at most. Raises KafkaError and TopicMissing."""
+    async with administering(settings) as admin, reading(settings) as consumer:
+        found = await admin.describe_topics([name])
+        places = [TopicPartition(name, p["partition"]) for p in found[0]["partitions"]]
+        if not places:
+            raise TopicMissing(f"there is no topic {name}: run `svc migrate`")
+        begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+        # A broker deletes no records of a topic that is only compacted.
+        await _set_cleanup(admin, name, "compact,delete")
+        try:
+            await admin.delete_records({p: RecordsToDelete(before_offset=end) for p, end in ends.items()})
+        finally:
+            await _set_cleanup(admin, name, "compact")
+        return sum(ends[p] - begins[p] for p in places)
+
+
+async def _set_cleanup(admin: Admin, topic: str, policy: str) -> None:
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})
+    await admin.alter_configs([resource])

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import click
 import msgspec
-from aiokafka.errors import KafkaError
 from rich.console import Console
 
 from broker.diagnosis import why_unreachable
+from broker.errors import KafkaError
 from cli.workspace import Workspace
 from schemas.payload import look_in
 from schemas.settings import BadSetting, KafkaSettings, load

@@ -10,41 +10,28 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import click
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 
-from broker.client import calm, client_options, name_of
+from broker.client import name_of, reading, records_before, writing
+from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_told, need_kafka, print_json, settings_of
 from cli.workspace import Workspace
 from schemas.dead_letters import DeadLetter, from_headers, put_back_before, put_back_mark
 from schemas.settings import KafkaSettings, MigrateSettings
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 
 GROUP: Final = "dead-letters-replay"
-Letter = tuple[DeadLetter, list[tuple[str, bytes]], "ConsumerRecord[bytes, bytes]"]
+Letter = tuple[DeadLetter, list[tuple[str, bytes]], Record]
 
 
 @asynccontextmanager
-async def _reader(settings: KafkaSettings) -> AsyncIterator[tuple[AIOKafkaConsumer, TopicPartition]]:
-    consumer: AIOKafkaConsumer = AIOKafkaConsumer(
-        **client_options(settings),
-        group_id=settings.topic_prefix + GROUP,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        max_partition_fetch_bytes=MAX_RECORD_BYTES,
-    )
-    calm(consumer._client)
-    try:
-        await consumer.start()
+async def _reader(settings: KafkaSettings) -> AsyncIterator[tuple[Consumer, TopicPartition]]:
+    async with reading(settings, group_id=settings.topic_prefix + GROUP) as consumer:
         place = TopicPartition(name_of(settings, Topic.DEAD_LETTERS), 0)
         consumer.assign([place])
         yield consumer, place
-    finally:
-        await consumer.stop()
 
 
-async def _letters(
-    consumer: AIOKafkaConsumer, place: TopicPartition, *, everything: bool
-) -> AsyncIterator[Letter]:
+async def _letters(consumer: Consumer, place: TopicPartition, *, everything: bool) -> AsyncIterator[Letter]:
     """Letters up to the present end: all, or those that have not been put back."""
     first = (await consumer.beginning_offsets([place]))[place]
     begin = first if everything else await _put_back_before(consumer, place, first)
@@ -59,23 +46,19 @@ async def _letters(
         yield letter, headers, record
 
 
-async def _put_back_before(consumer: AIOKafkaConsumer, place: TopicPartition, first: int) -> int:
+async def _put_back_before(consumer: Consumer, place: TopicPartition, first: int) -> int:
     found = max(first, await consumer.committed(place) or 0)
     async for record in _records(consumer, place, found):
         found = max(found, put_back_before(record.headers) or 0)
     return found
 
 
-async def _records(
-    consumer: AIOKafkaConsumer, place: TopicPartition, begin: int
-) -> AsyncIterator["ConsumerRecord[bytes, bytes]"]:
+async def _records(consumer: Consumer, place: TopicPartition, begin: int) -> AsyncIterator[Record]:
     """The records from an offset on, up to the present end."""
     end = (await consumer.end_offsets([place]))[place]
     consumer.seek(place, begin)
-    while await consumer.position(place) < end:
-        for records in (await consumer.getmany(timeout_ms=500)).values():
-            for record in records:
-                yield record
+    async for record in records_before(consumer, {place: end}):
+        yield record
 
 
 async def show(settings: KafkaSettings, add: Callable[[Letter], None], *, everything: bool) -> None:
@@ -88,13 +71,8 @@ async def show(settings: KafkaSettings, add: Callable[[Letter], None], *, everyt
 async def put_back(settings: KafkaSettings, limit: int | None) -> int:
     """Write letters to where they came from, in order; returns how many. What was written is not put back again. Raises KafkaError."""
     done = after = 0
-    async with _reader(settings) as (consumer, place):
-        producer = AIOKafkaProducer(
-            **client_options(settings), acks="all", enable_idempotence=True, max_request_size=MAX_RECORD_BYTES
-        )
-        calm(producer.client)
+    async with _reader(settings) as (consumer, place), writing(settings) as producer:
         try:
-            await producer.start()
             async for letter, headers, record in _letters(consumer, place, everything=False):
                 if limit is not None and done >= limit:
                     break
@@ -105,13 +83,10 @@ async def put_back(settings: KafkaSettings, limit: int | None) -> int:
                 await consumer.commit({place: after})
                 done += 1
         finally:
-            try:
-                if after:
-                    await producer.send_and_wait(
-                        place.topic, b"", partition=place.partition, headers=put_back_mark(after)
-                    )
-            finally:
-                await producer.stop()
+            if after:
+                await producer.send_and_wait(
+                    place.topic, b"", partition=place.partition, headers=put_back_mark(after)
+                )
     return done
 
 

@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime
 
 import click
 import msgspec
-from aiokafka.errors import KafkaError
 from rich.box import SIMPLE
 from rich.table import Table
 
 from broker.consumer_lag import Lag, lags, readers
+from broker.errors import KafkaError
 from cli.console import clickhouse_failure, console, kafka_failure, need_kafka, print_json, settings_of
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings

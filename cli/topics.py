@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import click
 import msgspec
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from broker.client import calm, client_options, name_of
+from broker.client import name_of, reading, records_before
+from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_told, need_kafka, settings_of
 from cli.workspace import Workspace
 from schemas import chunks, dead_letters, increments, payload
 from schemas.ids import hex64, issue_id
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.times import iso, parse_iso
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -30,7 +30,7 @@ def start_ms(text: str, now: datetime) -> int:
     return parse_iso(text)
 
 
-def lines(topic: Topic, record: ConsumerRecord[bytes, bytes]) -> Iterator[dict[str, Any]]:
+def lines(topic: Topic, record: Record) -> Iterator[dict[str, Any]]:
     """The JSON objects that one record stands for: a chunk has one an event.
 
     Raises ValueError (msgspec's errors are) and BadPayload for a value that is not of the topic's form.
@@ -110,16 +110,8 @@ def _of_project(line: dict[str, Any], project: str) -> bool:
 
 async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, project: str | None) -> int:
     """Print what the topic holds now; returns how many records were not of its form."""
-    consumer = AIOKafkaConsumer(
-        **client_options(settings),
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        max_partition_fetch_bytes=MAX_RECORD_BYTES,
-    )
-    calm(consumer._client)
     bad = 0
-    try:
-        await consumer.start()
+    async with reading(settings) as consumer:
         name = name_of(settings, topic)
         partitions = [
             TopicPartition(name, p)
@@ -128,15 +120,12 @@ async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, 
         consumer.assign(partitions)
         ends = await consumer.end_offsets(partitions)
         await _seek(consumer, partitions, since)
-        while [p for p in partitions if await consumer.position(p) < ends[p]]:
-            for partition, records in (await consumer.getmany(timeout_ms=500)).items():
-                bad += sum(not _print(topic, r, project) for r in records if r.offset < ends[partition])
-    finally:
-        await consumer.stop()
+        async for record in records_before(consumer, ends):
+            bad += not _print(topic, record, project)
     return bad
 
 
-async def _ask(consumer: AIOKafkaConsumer, name: str) -> set[int]:
+async def _ask(consumer: Consumer, name: str) -> set[int]:
     await consumer._client.add_topic(name)
     found: set[int] | None = consumer.partitions_for_topic(name)
     if not found:
@@ -144,7 +133,7 @@ async def _ask(consumer: AIOKafkaConsumer, name: str) -> set[int]:
     return found
 
 
-async def _seek(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], since: int | None) -> None:
+async def _seek(consumer: Consumer, partitions: list[TopicPartition], since: int | None) -> None:
     if since is None:
         await consumer.seek_to_beginning(*partitions)
         return
@@ -156,7 +145,7 @@ async def _seek(consumer: AIOKafkaConsumer, partitions: list[TopicPartition], si
             consumer.seek(partition, place.offset)
 
 
-def _print(topic: Topic, record: ConsumerRecord[bytes, bytes], project: str | None) -> bool:
+def _print(topic: Topic, record: Record, project: str | None) -> bool:
     try:
         for line in lines(topic, record):
             if project is None or _of_project(line, project):

@@ -2,18 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
 from typing import Final
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
-
-from broker.client import calm, client_options, name_of
+from broker.client import name_of, reading, writing
+from broker.errors import KafkaError
+from broker.types import Consumer, TopicPartition
 from schemas.idempotency import is_repeat
 from schemas.issues import Command, DeltaRecord, IssueRecord, decode_issue, encode_json
 from schemas.settings import KafkaSettings
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +47,10 @@ class Commands:
     async def send(self, commands: Sequence[Command]) -> None:
         """Send commands without waiting for their effects; on return they are in the log. Raises ChangesUnavailable after the deadline."""
         try:
-            async with asyncio.timeout(self._deadline), self._writing() as producer:
+            async with (
+                asyncio.timeout(self._deadline),
+                writing(self._settings, enable_idempotence=False) as producer,
+            ):
                 partitions = await producer.partitions_for(self._deltas)
                 sent = [
                     await producer.send(
@@ -65,7 +66,10 @@ class Commands:
             raise ChangesUnavailable("the changes could not be sent in time") from error
 
     async def _applied(self, commands: dict[str, Command]) -> dict[str, IssueRecord]:
-        async with self._reading() as consumer, self._writing() as producer:
+        reader = reading(self._settings, auto_offset_reset="latest", fetch_max_wait_ms=_FETCH_WAIT_MS)
+        async with reader as consumer, writing(self._settings, enable_idempotence=False) as producer:
+            await consumer._client.add_topic(self._issues)
+            await consumer._client.force_metadata_update()
             partitions = consumer.partitions_for_topic(self._issues)
             if not partitions:
                 raise ChangesUnavailable("the topics are missing: run `svc migrate`")
@@ -83,46 +87,8 @@ class Commands:
             await asyncio.gather(*sent)
             return await _effects(consumer, commands)
 
-    @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[AIOKafkaConsumer]:
-        consumer: AIOKafkaConsumer = AIOKafkaConsumer(
-            **client_options(self._settings),
-            enable_auto_commit=False,
-            auto_offset_reset="latest",
-            max_partition_fetch_bytes=MAX_RECORD_BYTES,
-            fetch_max_wait_ms=_FETCH_WAIT_MS,
-        )
-        calm(consumer._client)
-        try:
-            await consumer.start()
-            await consumer._client.add_topic(self._issues)
-            await consumer._client.force_metadata_update()
-            yield consumer
-        finally:
-            with suppress(KafkaError, OSError):
-                await consumer.stop()
 
-    @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[AIOKafkaProducer]:
-        producer = AIOKafkaProducer(
-            **client_options(self._settings), acks="all", max_request_size=MAX_RECORD_BYTES
-        )
-        calm(producer.client)
-        try:
-            await producer.start()
-            yield producer
-        except BaseException:
-            # Its own `stop` would wait for the broker with what is not sent. A sender that never ran ends by its cancellation.
-            producer._closed = True
-            if producer._sender is not None:
-                with suppress(asyncio.CancelledError):
-                    await producer._sender.close()
-            await producer.client.close()
-            raise
-        await producer.stop()
-
-
-async def _effects(consumer: AIOKafkaConsumer, commands: dict[str, Command]) -> dict[str, IssueRecord]:
+async def _effects(consumer: Consumer, commands: dict[str, Command]) -> dict[str, IssueRecord]:
     found: dict[str, IssueRecord] = {}
     while len(found) < len(commands):
         for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():

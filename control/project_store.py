@@ -7,15 +7,13 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
-
-from broker.client import calm, client_options, follow_projects, name_of
+from broker.client import follow_projects, name_of, writing
+from broker.errors import KafkaError
 from control.project_edits import made_before
 from schemas.health import Part
 from schemas.projects import Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
 
@@ -121,26 +119,7 @@ class ProjectStore:
 
     async def _send(self, key: str, value: bytes | None) -> tuple[int, int]:
         # A producer a write: writes are rare, and one that a broker's stop has broken can't outlive its write.
-        producer = AIOKafkaProducer(
-            **client_options(self._settings), acks="all", max_request_size=MAX_RECORD_BYTES
-        )
-        calm(producer.client)
-        try:
-            await producer.start()
+        async with writing(self._settings, enable_idempotence=False) as producer:
             topic = name_of(self._settings, Topic.PROJECTS)
             written = await producer.send_and_wait(topic, value, key=key.encode())
-        except BaseException:
-            await _abandon(producer)
-            raise
-        await producer.stop()
         return written.partition, written.offset
-
-
-async def _abandon(producer: AIOKafkaProducer) -> None:
-    """Close a producer that may hold an unsent record: its own `stop` would wait for the broker."""
-    producer._closed = True
-    if producer._sender is not None:
-        # A sender that never ran ends by its own cancellation, which is not ours.
-        with suppress(asyncio.CancelledError):
-            await producer._sender.close()
-    await producer.client.close()

@@ -3,10 +3,9 @@
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.message import Message
-from processors.grouper.output import BadEvent
 from schemas.dead_letters import DeadLetter
 from schemas.times import iso
 
@@ -19,6 +18,17 @@ PARTITION: Final = 0
 
 _NOW: Final = 1 << 62
 """Later than all that is recalled."""
+
+
+class BadEvent(NamedTuple):
+    """A record, or one event of it as a chunk of its own, that is to be set aside."""
+
+    offset: int
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes]]
+    reason: str
+    project: int | None
 
 
 class TooManyBad(Exception):

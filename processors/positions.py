@@ -1,8 +1,22 @@
 """Positions: what has been done is known from our own records, never from what a framework delivers or commits."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
+
+
+class Source(NamedTuple):
+    """A record of a source topic as it was delivered."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+
+class LogChanged(Exception):
+    """A source record is not the one that was processed: its topic was recreated."""
 
 
 class Gap(Exception):
@@ -26,6 +40,18 @@ def step(next_offset: int, offset: int) -> Step:
     if offset == next_offset:
         return Step.NEXT
     return Step.REPEAT if offset < next_offset else Step.GAP
+
+
+def due(topic: str, partition: int, next_offset: int, sources: Sequence[Source]) -> list[Source]:
+    """The records that were not handled before. Raises Gap where one is missing."""
+    fresh: list[Source] = []
+    for source in sources:
+        judged = step(next_offset + len(fresh), source.offset)
+        if judged is Step.GAP:
+            raise Gap(topic, partition, next_offset + len(fresh), source.offset)
+        if judged is Step.NEXT:
+            fresh.append(source)
+    return fresh
 
 
 class Span(NamedTuple):

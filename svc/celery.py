@@ -6,7 +6,8 @@ from typing import Any, Final
 from celery import signals
 
 from svc.captured import event_of, remember
-from svc.reporting import current, flush, quiet
+from svc.current import current
+from svc.reporting import flush, quiet
 from svc.request_scope import RequestScope
 
 _ACTIVE: Final = "svc_active_scope"

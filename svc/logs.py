@@ -2,18 +2,10 @@
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from svc.client import Client
+from svc.current import current
 from svc.notices import LOGGER
-
-if TYPE_CHECKING:
-    from svc.client import Client
-
-
-def _current() -> "Client | None":
-    from svc.reporting import current
-
-    return current()
 
 
 class LogHandler(logging.Handler):
@@ -27,7 +19,7 @@ class LogHandler(logging.Handler):
         level: int = logging.INFO,
         event_level: int = logging.ERROR,
         *,
-        current: "Callable[[], Client | None]" = _current,
+        current: Callable[[], Client | None] = current,
     ) -> None:
         super().__init__(level)
         self._event_level = event_level

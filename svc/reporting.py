@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from svc.client import Client, application_frame
+from svc.current import Current, current
 from svc.exceptions import is_exception, traceback_of
 from svc.hooks import Hooks
 from svc.notices import Notices
@@ -20,19 +21,13 @@ D = TypeVar("D")
 
 
 class _State:
-    """The current client and what is registered with the interpreter once for all clients."""
+    """What is registered with the interpreter once for all clients."""
 
-    client: Client | None = None
     hooks: Hooks | None = None
     notices = Notices()
     lock = threading.RLock()
     registered = False
     told_multiprocessing = False
-
-
-def current() -> Client | None:
-    """The client that `init` made, or None."""
-    return _State.client
 
 
 def quiet(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
@@ -66,7 +61,7 @@ def init(token: str | None = None, release: str | None = None, **options: Any) -
     for trouble in troubles:
         _State.notices.once(trouble, "%s", trouble)
     with _State.lock:
-        client = _State.client = Client(resolved, _State.notices)
+        client = Current.client = Client(resolved, _State.notices)
         hooks = _State.hooks = Hooks(current)
         if not _State.registered:
             _State.registered = True
@@ -90,7 +85,7 @@ def capture_exception(
 
     `tags` and `user` are for this event alone, over those of the scope. `fingerprint` suggests a grouping.
     """
-    client = _State.client
+    client = Current.client
     if client is None:
         return None
     if error is None:
@@ -105,35 +100,35 @@ def capture_exception(
 @quiet(None)
 def set_user(user: Mapping[str, Any] | None) -> None:
     """Name the user of every later event: `id`, `name`, `anonymous`, `linkBy`; None clears (protocol, 2.11)."""
-    if _State.client is not None:
-        _State.client.scope.set_user(user)
+    if Current.client is not None:
+        Current.client.scope.set_user(user)
 
 
 @quiet(None)
 def set_tag(key: str, value: str | None) -> None:
     """Put a tag on every later event; None takes it away."""
-    if _State.client is not None:
-        _State.client.scope.set_tags({key: value})
+    if Current.client is not None:
+        Current.client.scope.set_tags({key: value})
 
 
 @quiet(None)
 def set_tags(record: Mapping[str, str | None]) -> None:
     """Put several tags on every later event, beside those already there."""
-    if _State.client is not None:
-        _State.client.scope.set_tags(record)
+    if Current.client is not None:
+        Current.client.scope.set_tags(record)
 
 
 @quiet(None)
 def clear_tags() -> None:
     """Take all tags away."""
-    if _State.client is not None:
-        _State.client.scope.clear_tags()
+    if Current.client is not None:
+        Current.client.scope.clear_tags()
 
 
 @quiet(None)
 def add_breadcrumb(crumb: Mapping[str, Any] | str | None = None, **fields: Any) -> None:
     """Leave a note for later events: `message`, `type`, `level`, `data`, as one mapping or by keyword, all optional."""
-    client = _State.client
+    client = Current.client
     if client is not None:
         if fields:
             fields = {**({"message": crumb} if isinstance(crumb, str) else crumb or {}), **fields}
@@ -149,20 +144,20 @@ def get_breadcrumbs() -> list[dict[str, Any]]:
 
 @quiet(None)
 def _breadcrumbs() -> list[dict[str, Any]]:
-    return [] if _State.client is None else _State.client.breadcrumbs()
+    return [] if Current.client is None else Current.client.breadcrumbs()
 
 
 @quiet(None)
 def clear_breadcrumbs() -> None:
     """Forget all breadcrumbs."""
-    if _State.client is not None:
-        _State.client.scope.clear_crumbs()
+    if Current.client is not None:
+        Current.client.scope.clear_crumbs()
 
 
 @quiet(None)
 def track(name: str, data: Mapping[str, Any] | None = None) -> None:
     """Note that something of the application's own happened; a breadcrumb unless `track_auto_breadcrumb` is False."""
-    client = _State.client
+    client = Current.client
     if client is not None and client.options.track_auto_breadcrumb:
         client.add_breadcrumb({"type": "track", "message": name, "data": data})
 
@@ -180,7 +175,7 @@ def session_background() -> None:
 
 
 def _session(action: str) -> None:
-    client = _State.client
+    client = Current.client
     if client is not None and client.options.capture.sessions:
         client.add_breadcrumb({"type": "user", "data": {"action": action, "target": "app"}})
 
@@ -198,7 +193,7 @@ def watch_loop(loop: Any = None) -> None:
 @quiet(default=False)
 def flush(timeout: float = 5.0) -> bool:
     """Send what has been captured; true if all of it has met its fate within `timeout` seconds. Blocks."""
-    client = _State.client
+    client = Current.client
     return client is None or client.transport is None or client.transport.flush(timeout)
 
 
@@ -206,7 +201,7 @@ def flush(timeout: float = 5.0) -> bool:
 def close(timeout: float | None = None) -> bool:
     """`flush` within `timeout` seconds (default: `shutdown_timeout`), take the hooks away, and be as before `init`."""
     with _State.lock:
-        client, _State.client = _State.client, None
+        client, Current.client = Current.client, None
         hooks, _State.hooks = _State.hooks, None
     if hooks is not None:
         hooks.remove()
@@ -217,7 +212,7 @@ def close(timeout: float | None = None) -> bool:
 
 def stats() -> dict[str, int]:
     """What became of events since `init`: captured, sent, rejected, retries, dropped by reason, tags clipped and dropped."""
-    return {} if _State.client is None else dict(_State.client.counts)
+    return {} if Current.client is None else dict(Current.client.counts)
 
 
 @quiet(None)
@@ -228,8 +223,8 @@ def _at_exit() -> None:
 @quiet(None)
 def _after_fork() -> None:
     _State.lock = threading.RLock()
-    if _State.client is not None:
-        _State.client.renew()
+    if Current.client is not None:
+        Current.client.renew()
 
 
 @quiet(None)

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Mu
 from contextlib import contextmanager
 from typing import Any
 
-from svc.reporting import current, quiet, session_active, session_background, watch_loop
+from svc.current import current
+from svc.reporting import quiet, session_active, session_background, watch_loop
 from svc.request_scope import scope_of
 
 Describe = Callable[[Mapping[str, Any]], Mapping[str, Any]]

@@ -1,32 +1,63 @@
-"""Imports go one way, and each framework has its doors."""
+"""Imports go one way and in no circle, each framework has its door, and what is declared pure loads no framework."""
 
 import ast
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = {"schemas", "edge", "storage", "grouping", "processors", "dashboard", "svc", "local", "bench", "tests"}
-MAY_IMPORT = {
-    "schemas": set[str](),
-    "edge": {"schemas"},
-    "storage": {"schemas"},
-    "grouping": {"schemas", "storage"},
-    "processors": {"schemas", "storage", "grouping"},
-    "dashboard": {"schemas", "storage", "grouping"},
-    "svc": set[str](),
+MAY_IMPORT: dict[str, set[str]] = {
+    "schemas": set(),
+    "broker": {"schemas"},
+    "query": {"schemas"},
+    "grouping": {"schemas", "query"},
+    "edge": {"schemas", "broker"},
+    "processors": {"schemas", "broker", "grouping", "query"},
+    "storage": {"schemas", "broker", "query"},
+    "control": {"schemas", "broker", "query", "storage"},
+    "dashboard": {"schemas", "broker", "query", "grouping", "storage", "control"},
+    "local": {"schemas", "broker", "storage"},
+    "cli": {
+        *("schemas", "broker", "query", "grouping", "edge", "processors"),
+        *("storage", "control", "dashboard", "local", "svc"),
+    },
+    "svc": set(),
 }
-PURE = {
-    "edge": ("admit", "violations", "repair", "lenient"),
-    "grouping": ("rules", "fingerprint", "trial", "checks", "cost", "globs", "variables"),
-    "processors": (
-        *("dedupe", "logclock", "fold", "positions", "increments"),
-        *("lifecycle", "releases", "figures", "merges", "changes"),
+"""The rooms of the product from the bottom up, each with those beneath it that it may import."""
+PURE = (
+    *("schemas", "query", "grouping"),
+    *("edge.validation.validate", "edge.http.headers", "edge.delivery.segments", "broker.message"),
+    *(f"processors.grouper.{name}" for name in ("batch", "output", "dedupe", "dedup_log", "increments")),
+    *(f"processors.grouper.{name}" for name in ("bundles", "compaction", "fingerprinter", "log_clock")),
+    *(
+        f"processors.aggregator.{name}"
+        for name in ("changes", "fold", "lifecycle", "merges", "release_order")
     ),
-    "storage": ("rows", "query"),
+    *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "manifest", "record_rows")),
+    *("control.project_edits", "dashboard.view"),
+)
+"""Modules, and whole rooms, that decide without I/O: they load none of FRAMEWORKS, themselves or through what they import."""
+FRAMEWORKS = {
+    "aiohttp",
+    "aiokafka",
+    "asyncio",
+    "clickhouse_connect",
+    "click",
+    "faust",
+    "mode",
+    "prometheus_client",
 }
-FRAMEWORKS = {"aiohttp", "aiokafka", "faust", "clickhouse_connect", "asyncio", "mode"}
+DOORS = {
+    "aiokafka": ("broker", "processors.faust_app", "bench"),
+    "clickhouse_connect": ("storage", "local", "bench"),
+    "faust": ("processors", "bench"),
+    "mode": ("processors", "bench"),
+}
 INTEGRATIONS = {
     "celery": {"celery"},
     "django": {"asgiref", "django"},
@@ -34,34 +65,54 @@ INTEGRATIONS = {
     "starlette": {"starlette"},
 }
 """Modules of the reporting library that an application of that framework imports, and nobody else."""
-DOORS = {
-    "faust": ("processors", "bench"),
-    "mode": ("processors", "bench"),
-    "clickhouse_connect": ("storage", "local", "bench", "tests"),
-}
 
 
-def modules(package: str) -> Iterator[Path]:
-    return (ROOT / package).rglob("*.py")
+def name_of(path: Path) -> str:
+    """The dotted name of a module."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path) -> Iterator[tuple[str, int]]:
-    """Top-level package names that a file imports, with their lines."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the product and its benchmarks by name."""
+    return {name_of(path): path for room in (*MAY_IMPORT, "bench") for path in (ROOT / room).rglob("*.py")}
+
+
+@cache
+def imports(name: str) -> dict[str, int]:
+    """The modules that a module names in its import statements, wherever these stand, with their lines."""
+    found: dict[str, int] = {}
+    for node in ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from ((alias.name.split(".")[0], node.lineno) for alias in node.names)
+            found |= {alias.name: node.lineno for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module.split(".")[0], node.lineno
+            within = [f"{node.module}.{alias.name}" for alias in node.names]
+            known = [each for each in within if each in modules()]
+            found |= dict.fromkeys(known, node.lineno)
+            if len(known) < len(within):
+                found[node.module] = node.lineno
+    return found
 
 
-@pytest.mark.parametrize("package", MAY_IMPORT)
-def test_a_package_imports_only_what_lies_beneath_it(package: str) -> None:
-    allowed = MAY_IMPORT[package] | {package}
+def of(room: str) -> Iterator[str]:
+    """The modules of a room."""
+    return (name for name in modules() if name == room or name.startswith(f"{room}."))
+
+
+def top(name: str) -> str:
+    """The package at the top."""
+    return name.partition(".")[0]
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_a_room_imports_only_what_lies_beneath_it(room: str) -> None:
+    others = {*MAY_IMPORT, "bench", "tests"} - MAY_IMPORT[room] - {room}
     wrong = [
-        f"{path.relative_to(ROOT)}:{line} imports {name}"
-        for path in modules(package)
-        for name, line in imports(path)
-        if name in OURS - allowed
+        f"{name}:{line} imports {imported}"
+        for name in of(room)
+        for imported, line in imports(name).items()
+        if top(imported) in others
     ]
     assert wrong == []
 
@@ -69,46 +120,48 @@ def test_a_package_imports_only_what_lies_beneath_it(package: str) -> None:
 @pytest.mark.parametrize("framework", DOORS)
 def test_a_framework_is_imported_only_through_its_doors(framework: str) -> None:
     wrong = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for package in OURS - set(DOORS[framework]) - {"tests"}
-        for path in modules(package)
-        for name, line in imports(path)
-        if name == framework
+        f"{name}:{line}"
+        for name in modules()
+        for imported, line in imports(name).items()
+        if top(imported) == framework and not name.startswith(DOORS[framework])
     ]
     assert wrong == []
 
 
-@pytest.mark.parametrize(("package", "module"), [(p, m) for p, ms in PURE.items() for m in ms])
-def test_a_pure_module_imports_no_framework(package: str, module: str) -> None:
-    paths = [*(ROOT / package).glob(f"{module}.py"), *(ROOT / package / module).rglob("*.py")]
-    wrong = [
-        f"{path.relative_to(ROOT)}:{line} imports {name}"
-        for path in paths
-        for name, line in imports(path)
-        if name in FRAMEWORKS
-    ]
-    assert wrong == []
+def test_imports_have_no_circle() -> None:
+    finished: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " imports ".join((*path[path.index(name) :], name))
+        if name not in finished:
+            for imported in imports(name):
+                if imported in modules() and imported != name:
+                    visit(imported, (*path, name))
+            finished.add(name)
+
+    for name in modules():
+        visit(name, ())
 
 
-def test_grouping_needs_of_storage_the_query_language_alone() -> None:
-    lines = [
-        line.strip()
-        for path in modules("grouping")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.strip().startswith(("from storage", "import storage"))
-    ]
-    assert lines
-    assert all(line.startswith(("from query.", "from query.event_fields ")) for line in lines)
+def test_what_is_declared_pure_loads_no_framework() -> None:
+    names = sorted({name for room in PURE for name in of(room)})
+    assert all(room in modules() for room in PURE)
+    program = (
+        "import importlib, json, sys\n"
+        f"for name in {names!r}: importlib.import_module(name)\n"
+        f"print(json.dumps(sorted({FRAMEWORKS!r} & set(sys.modules))))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True)
+    assert json.loads(done.stdout) == []
 
 
 def test_the_reporting_library_needs_the_standard_library_alone() -> None:
-    import sys
-
     wrong = [
-        f"{path.relative_to(ROOT)}:{line} imports {name}"
-        for path in modules("svc")
-        for name, line in imports(path)
-        if name not in sys.stdlib_module_names | {"svc"} | INTEGRATIONS.get(path.stem, set())
+        f"{name}:{line} imports {imported}"
+        for name in of("svc")
+        for imported, line in imports(name).items()
+        if top(imported)
+        not in sys.stdlib_module_names | {"svc"} | INTEGRATIONS.get(name.rpartition(".")[2], set())
     ]
     assert wrong == []
 

@@ -5,10 +5,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from aiokafka.errors import KafkaError
-
 from broker.cluster import ClusterView, look
 from broker.diagnosis import addresses, why_refused
+from broker.errors import KafkaError
 from broker.rights import Needs, Process, lacking
 from broker.topics import Difference, FoundTopic, setting_differences, topic_settings
 from cli.doctor.checks import Finding

@@ -6,11 +6,11 @@ from typing import Final, NoReturn
 
 import click
 import msgspec
-from aiokafka.errors import KafkaError
 from rich.box import SIMPLE
 from rich.table import Column, Table
 
 from broker.consumer_lag import readers
+from broker.errors import KafkaError
 from cli.console import (
     clickhouse_failure,
     console,

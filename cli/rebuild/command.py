@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from typing import Final
 
 import click
-from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError
 
 from broker.client import administering, name_of, reading
+from broker.errors import KafkaError
+from broker.topics import TopicMissing, empty_topic
+from broker.types import Admin
 from cli.console import clickhouse_failure, kafka_failure, need_kafka, settings_of
 from cli.rebuild.from_clickhouse import Need, folded, issues, no_issues, position_records, seen, write
 from cli.workspace import Workspace
@@ -28,13 +27,13 @@ NOTICED_SECONDS: Final = 15.0
 LOGS: Final = {"issues": Topic.ISSUE_DELTAS, "seen": Topic.EVENTS}
 
 
-async def _members(admin: AIOKafkaAdminClient, group: str) -> int:
+async def _members(admin: Admin, group: str) -> int:
     """Workers that are at work."""
     [answer] = await admin.describe_consumer_groups([group])
     return sum(len(found["members"]) for found in answer.to_object()["groups"])
 
 
-async def _all_gone(admin: AIOKafkaAdminClient, group: str) -> None:
+async def _all_gone(admin: Admin, group: str) -> None:
     """Wait for the group to notice that its workers have ended, which it does after their session's time."""
     end = time.monotonic() + NOTICED_SECONDS
     while members := await _members(admin, group):
@@ -43,11 +42,6 @@ async def _all_gone(admin: AIOKafkaAdminClient, group: str) -> None:
                 f"processors are running (members of their group: {members}): stop them first"
             )
         await asyncio.sleep(0.5)
-
-
-async def _clean(admin: AIOKafkaAdminClient, topic: str, policy: str) -> None:
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})
-    await admin.alter_configs([resource])
 
 
 async def none_working(settings: ProcessorsSettings) -> None:
@@ -62,20 +56,10 @@ async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
     Raises ClickException while workers are at work: what they hold in memory would be written back.
     """
     await none_working(settings)
-    name = name_of(settings, topic)
-    async with administering(settings) as admin, reading(settings) as consumer:
-        found = await admin.describe_topics([name])
-        places = [TopicPartition(name, p["partition"]) for p in found[0]["partitions"]]
-        if not places:
-            raise click.ClickException(f"there is no topic {name}: run `svc migrate`")
-        begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-        # A broker deletes no records of a topic that is only compacted.
-        await _clean(admin, name, "compact,delete")
-        try:
-            await admin.delete_records({p: RecordsToDelete(before_offset=end) for p, end in ends.items()})
-        finally:
-            await _clean(admin, name, "compact")
-        return sum(ends[p] - begins[p] for p in places)
+    try:
+        return await empty_topic(settings, name_of(settings, topic))
+    except TopicMissing as error:
+        raise click.ClickException(str(error)) from None
 
 
 async def _is_whole(settings: ProcessorsSettings, topic: Topic) -> bool:

@@ -4,15 +4,16 @@ The processors must be stopped and the writer must have read everything: then Cl
 positions, no less and no more, and counting can go on from there.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import click
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from msgspec import Struct
 
-from broker.client import administering, calm, client_options, committed_offsets, name_of, reading
+from broker.client import administering, committed_offsets, name_of, reading, writing
 from broker.consumer_lag import lags, readers
+from broker.types import Consumer, TopicPartition
 from cli.rebuild.dedup_log import Ids, entries
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from grouping.fingerprint import culprit, fingerprint
@@ -23,7 +24,7 @@ from schemas.chunks import SOURCE_HEADER
 from schemas.issues import IssueRecord, encode_json
 from schemas.payload import BadPayload, decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 from storage.client import Client, open_client
 from storage.repair import rebuild_queries
 from storage.writer.manifest import Done, decode
@@ -132,29 +133,16 @@ async def seen(need: Need) -> list[Message]:
 
 async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[Message]) -> int:
     """Append records; returns how many. Raises KafkaError."""
-    producer = AIOKafkaProducer(
-        **client_options(settings),
-        acks="all",
-        linger_ms=20,
-        max_batch_size=1 << 20,
-        max_request_size=MAX_RECORD_BYTES,
-    )
-    calm(producer.client)
     count = 0
-    try:
-        await producer.start()
+    async with writing(settings, enable_idempotence=False, linger_ms=20, max_batch_size=1 << 20) as producer:
         sent = []
         for partition, key, value in messages:
             sent.append(await producer.send(name_of(settings, topic), value, key, partition=partition))
             count += 1
             if len(sent) == _TOGETHER:
-                for one in sent:
-                    await one
+                await asyncio.gather(*sent)
                 sent.clear()
-        for one in sent:
-            await one
-    finally:
-        await producer.stop()
+        await asyncio.gather(*sent)
     return count
 
 
@@ -171,7 +159,7 @@ async def _covered(need: Need) -> Covered:
     return Covered(events, await _deltas(need, list(events)))
 
 
-async def _sources(need: Need, consumer: AIOKafkaConsumer) -> dict[int, int]:
+async def _sources(need: Need, consumer: Consumer) -> dict[int, int]:
     """The last source offset that the writer has taken of each partition, -1 where there was none."""
     topic = name_of(need.writer, Topic.GROUPED)
     places = await _places(need.processors, topic)
@@ -188,7 +176,7 @@ async def _sources(need: Need, consumer: AIOKafkaConsumer) -> dict[int, int]:
     return found
 
 
-async def _last_source(consumer: AIOKafkaConsumer, place: TopicPartition, end: int) -> int:
+async def _last_source(consumer: Consumer, place: TopicPartition, end: int) -> int:
     begin = (await consumer.beginning_offsets([place]))[place]
     if begin >= end:
         raise click.ClickException(

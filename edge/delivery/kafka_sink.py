@@ -13,12 +13,12 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from aiokafka.errors import KafkaError
 from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.client import name_of
 from broker.diagnosis import Unreachable, why_unreachable
+from broker.errors import KafkaError
 from broker.producer import Producer
 from broker.send_errors import Kind, kind_of
 from edge.delivery.sink import TooLarge, Unavailable

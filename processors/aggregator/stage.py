@@ -14,13 +14,11 @@ from broker.message import Message
 from processors.aggregator.changes import BadCommand, Changes
 from processors.aggregator.fold import Fold, created
 from processors.aggregator.merges import RefusedChange
-from processors.dead_letters import LIMIT, PARTITION, DeadLetterLimit, letters
+from processors.dead_letters import LIMIT, PARTITION, BadEvent, DeadLetterLimit, letters
 from processors.faust_app.tables import BatchTable
-from processors.grouper.batch import Source
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
-from processors.grouper.output import BadEvent
 from processors.metrics import Metrics
-from processors.positions import Gap, Step, step
+from processors.positions import Gap, Source, due
 from processors.topic_names import Names
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle
@@ -148,15 +146,11 @@ class AggregatorWorker:
         self._cool(state)
 
     def _due(self, state: DeltasState, sources: Sequence[Source]) -> list[Source]:
-        fresh: list[Source] = []
-        for source in sources:
-            due = state.next_offset + len(fresh)
-            judged = step(due, source.offset)
-            if judged is Step.GAP:
-                self._metrics.gaps.labels(STAGE).inc()
-                raise Gap("issue-deltas", state.partition, due, source.offset)
-            if judged is Step.NEXT:
-                fresh.append(source)
+        try:
+            fresh = due("issue-deltas", state.partition, state.next_offset, sources)
+        except Gap:
+            self._metrics.gaps.labels(STAGE).inc()
+            raise
         self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
         state.next_offset += len(fresh)
         return fresh

@@ -9,8 +9,8 @@ from faust.streams import Stream
 from faust.types import EventT, StreamT
 
 from processors.faust_app.fence import Gate
-from processors.grouper.batch import Source
 from processors.metrics import Metrics
+from processors.positions import Source
 
 REST: Final = 4.0
 """How long an agent rests after a take, in multiples of the take's own time, so that the next one is worth more."""

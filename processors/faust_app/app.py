@@ -17,7 +17,7 @@ from processors.faust_app.fence import Gate, Lease
 from processors.faust_app.patches import QUIET, CalmTableManager, PlacedConsumer
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Grouper
-from processors.grouper.replay_boundary import GroupedTail
+from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.stage import GrouperWorker
 from processors.metrics import Metrics
 from processors.topic_names import Names

@@ -4,13 +4,13 @@ import asyncio
 import gc
 import logging
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Final, cast
 
-from aiokafka.errors import KafkaError
 from faust.tables.manager import TableManager
 from prometheus_client import CollectorRegistry
 
-from broker.client import TopicFollower, follow_projects
+from broker.client import TopicFollower, follow_projects, writing
+from broker.errors import KafkaError
 from broker.log_end_offsets import Ends
 from broker.rights import needs
 from broker.startup import MissingRights, check_rights
@@ -128,22 +128,14 @@ async def _started(app: ProcessorsApp) -> bool:
 
 async def _partitions(settings: ProcessorsSettings) -> int:
     """How many partitions the joined topics have. Waits for Kafka and for the topics; raises WorkerFailed where they differ."""
-    from aiokafka import AIOKafkaProducer
-
-    from broker.client import calm, client_options
-
     joined = names(settings, settings.topic_partitions).joined
     while True:
-        producer: Any = AIOKafkaProducer(**client_options(settings))
-        calm(producer.client)
         try:
-            await producer.start()
-            counts = {topic: len(await producer.partitions_for(topic) or ()) for topic in joined}
+            async with writing(settings, enable_idempotence=False) as producer:
+                counts = {topic: len(await producer.partitions_for(topic) or ()) for topic in joined}
         except (KafkaError, OSError) as error:
             log.warning("Kafka: %s", error)
             counts = {}
-        finally:
-            await producer.stop()
         if counts and all(counts.values()):
             if len(set(counts.values())) > 1:
                 raise WorkerFailed(f"these topics must have equally many partitions: {counts}")

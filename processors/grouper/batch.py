@@ -1,7 +1,7 @@
 """The pure part of a take: what one partition's records become. No I/O and no clock; effects follow in `processors.grouper.stage`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 import msgspec
@@ -9,24 +9,14 @@ import msgspec
 from processors.grouper.dedup_log import SeenEntry, SeenRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming
 from processors.grouper.fingerprinter import Grouper
-from processors.grouper.output import Emission, LogChanged
+from processors.grouper.output import Emission
 from processors.grouper.replay_boundary import Past
-from processors.positions import Gap, Step, step
+from processors.positions import LogChanged, Source
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, decode_chunk
 
 ID_BYTES: Final = 16
 NO_CHUNK: Final = "not a chunk when it was read first"
 MAX_PROJECT: Final = 1 << 32
-
-
-class Source(NamedTuple):
-    """One record of `events` as it was delivered."""
-
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes
-    headers: list[tuple[str, bytes]]
 
 
 class BadRecord(Exception):
@@ -67,18 +57,6 @@ def read_chunk(source: Source) -> list[ChunkEvent]:
         if len(event.id) != ID_BYTES or not 0 <= event.project < MAX_PROJECT:
             raise BadRecord("not a chunk: an event with a bad id or project")
     return chunk
-
-
-def due(state: PartitionState, sources: Sequence[Source]) -> list[Source]:
-    """The records that were not handled before. Raises Gap where one is missing."""
-    fresh: list[Source] = []
-    for source in sources:
-        judged = step(state.next_offset + len(fresh), source.offset)
-        if judged is Step.GAP:
-            raise Gap("events", state.partition, state.next_offset + len(fresh), source.offset)
-        if judged is Step.NEXT:
-            fresh.append(source)
-    return fresh
 
 
 def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, emission: Emission) -> None:

@@ -5,15 +5,17 @@ The same decisions give the same output, whenever and wherever: what was recorde
 
 import struct
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from broker.message import Message
+from processors.dead_letters import BadEvent
 from processors.grouper.dedup_log import SeenEntry, SeenRecord
 from processors.grouper.fingerprinter import Found, Grouper
 from processors.grouper.increments import Increments
 from processors.grouper.outcomes import DISCARDED, UNREADABLE, Outcomes, rules_skipped
+from processors.positions import LogChanged, Source
 from schemas.chunks import (
     EVENTS_FORMAT,
     FORMAT_HEADER,
@@ -28,24 +30,6 @@ from schemas.chunks import (
 from schemas.increments import SourceIncrements
 from schemas.issues import Outcome
 from schemas.payload import BadPayload, MissingDictionary
-
-if TYPE_CHECKING:
-    from processors.grouper.batch import Source
-
-
-class LogChanged(Exception):
-    """A source record is not the one that was processed: its topic was made anew."""
-
-
-class BadEvent(NamedTuple):
-    """A record, or one event of it as a chunk of its own, that is to be set aside."""
-
-    offset: int
-    key: bytes | None
-    value: bytes
-    headers: list[tuple[str, bytes]]
-    reason: str
-    project: int | None
 
 
 class GroupedEvent(NamedTuple):
@@ -75,13 +59,13 @@ class Emission:
         self.duplicates = 0
         self.oldest_received_ms = 0
 
-    def bad_record(self, source: "Source", reason: str) -> None:
+    def bad_record(self, source: Source, reason: str) -> None:
         """A record that is no chunk."""
         self.bad.append(BadEvent(source.offset, source.key, source.value, source.headers, reason, None))
 
     def record(
         self,
-        source: "Source",
+        source: Source,
         chunk: list[ChunkEvent],
         record: SeenRecord,
         grouper: Grouper,
@@ -105,7 +89,7 @@ class _Record:
     def __init__(
         self,
         emission: Emission,
-        source: "Source",
+        source: Source,
         chunk: list[ChunkEvent],
         grouper: Grouper,
         told: Mapping[int, int] | None,

@@ -6,22 +6,11 @@ records are only looked through for ids. But the last take may not have been for
 with the fingerprints that stand there.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-
-from broker.client import reading
-from processors.topic_names import Names
-from schemas.chunks import GroupedChunk, decode_grouped
-from schemas.settings import ProcessorsSettings
-
-LEAST_REACH: Final = 256
-"""Records that are forwarded again at least: more than are handled together."""
-ANSWER_SECONDS: Final = 60.0
-_POLL_MS: Final = 500
+from schemas.chunks import GroupedChunk
 
 
 class Told(NamedTuple):
@@ -61,51 +50,3 @@ class Past(NamedTuple):
         """The same with places that were found before. Of repeats the first counts, as for all readers."""
         last = max([last, *(record.offset for record in records)])
         return Past(since, last, {one.offset: one for one in reversed(records) if one.offset >= since})
-
-
-class GroupedTail:
-    """Reads the end of `grouped`."""
-
-    def __init__(self, settings: ProcessorsSettings, names: Names) -> None:
-        self._settings = settings
-        self._topic = names.grouped
-        self._reach = max(LEAST_REACH, 2 * settings.processors_take_chunks)
-
-    async def read(self, partition: int, known: tuple[int, int] | None = None) -> Past | None:
-        """What it tells of a partition, or None where nothing stands there. Raises KafkaError and TimeoutError.
-
-        `known` are `since` and `last` as an earlier process has found them.
-        """
-        async with reading(self._settings) as consumer, asyncio.timeout(ANSWER_SECONDS):
-            return await self._read(consumer, TopicPartition(self._topic, partition), known)
-
-    async def _read(
-        self, consumer: AIOKafkaConsumer, place: TopicPartition, known: tuple[int, int] | None
-    ) -> Past | None:
-        begin = (await consumer.beginning_offsets([place]))[place]
-        end = (await consumer.end_offsets([place]))[place]
-        if begin >= end:
-            return None if known is None else Past(known[1] + 1, known[1])
-        consumer.assign([place])
-        many = self._reach
-        while True:
-            # Repeats after crashes stand at the end: what they repeat must be among what is read.
-            many *= 2
-            start = max(begin, end - many)
-            records = await _between(consumer, place, start, end)
-            found = Past.known(*known, records) if known else Past.by(records, self._reach, whole=not begin)
-            if start == begin or min(record.offset for record in records) < found.since:
-                return found
-
-
-async def _between(consumer: AIOKafkaConsumer, place: TopicPartition, start: int, end: int) -> list[Told]:
-    consumer.seek(place, start)
-    found: list[Told] = []
-    at = start
-    while at < end:
-        for records in (await consumer.getmany(place, timeout_ms=_POLL_MS)).values():
-            found += [
-                Told.of(decode_grouped(r.value)) for r in records if r.value is not None and r.offset < end
-            ]
-            at = records[-1].offset + 1
-    return found

@@ -16,7 +16,7 @@ from broker.batch_producer import Forwarder, Written
 from broker.message import Message
 from processors.dead_letters import LIMIT, PARTITION, WINDOW, DeadLetterLimit, TooManyBad, letters
 from processors.faust_app.tables import BatchTable
-from processors.grouper.batch import PartitionState, Source, due, process
+from processors.grouper.batch import PartitionState, process
 from processors.grouper.bundles import bundles
 from processors.grouper.compaction import Entries
 from processors.grouper.dedup_log import (
@@ -31,10 +31,11 @@ from processors.grouper.dedup_log import (
 from processors.grouper.dedupe import Dedupe, Resumption, resumption
 from processors.grouper.event_view import id_text
 from processors.grouper.fingerprinter import Grouper
-from processors.grouper.output import Emission, GroupedEvent, LogChanged, source_place
-from processors.grouper.replay_boundary import GroupedTail, Past
+from processors.grouper.grouped_tail import GroupedTail
+from processors.grouper.output import Emission, GroupedEvent, source_place
+from processors.grouper.replay_boundary import Past
 from processors.metrics import Metrics
-from processors.positions import Gap
+from processors.positions import Gap, LogChanged, Source, due
 from processors.topic_names import Names
 from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, issue_id
@@ -147,7 +148,7 @@ class GrouperWorker:
 
     def _process(self, state: PartitionState, sources: Sequence[Source]) -> Emission:
         try:
-            fresh = due(state, sources)
+            fresh = due("events", state.partition, state.next_offset, sources)
         except Gap:
             self._metrics.gaps.labels(STAGE).inc()
             raise

@@ -6,15 +6,14 @@ insert, under tokens that know nothing of rows inserted here.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
-from broker.client import calm, client_options, committed_offsets, follow_projects, reading
+from broker.client import administering, committed_offsets, follow_projects, reading, records_before
+from broker.types import Consumer, TopicPartition
 from schemas.issues import decode_issue
 from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
@@ -39,7 +38,7 @@ async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, 
     done: dict[str, int] = {}
     async with _following(settings, registry), reading(settings, Topic.GROUPED) as consumer:
         block, seen = Block(RegistryRetention(registry)), dict[int, int]()
-        async for record in _records(consumer, await _written(settings, consumer)):
+        async for record in records_before(consumer, await _written(settings, consumer)):
             seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
             if len(block) >= _BLOCK_ROWS:
                 _complete(client, block, done)
@@ -58,7 +57,7 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
     async with reading(settings, Topic.ISSUES) as consumer:
         ends = await consumer.end_offsets(consumer.assignment())
         found: dict[bytes, list[Row]] = {}
-        async for record in _records(consumer, ends):
+        async for record in records_before(consumer, ends):
             if record.value is None:
                 found.pop(record.key, None)
                 continue
@@ -79,7 +78,7 @@ async def replay_records(settings: WriterSettings, client: Client, name: str) ->
     [kind] = [kind for kind in KINDS if kind.table == name]
     gone, rows, done = projects(client), list[Row](), 0
     async with reading(settings, kind.topic) as consumer:
-        async for record in _records(consumer, await consumer.end_offsets(consumer.assignment())):
+        async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
             with suppress(ValueError):  # set aside by the writer
                 rows += [row for row in kind.rows(record.value or b"") if row[0] not in gone]
             if len(rows) >= _BLOCK_ROWS:
@@ -115,15 +114,10 @@ async def _following(settings: WriterSettings, registry: ProjectRegistry) -> Asy
         await asyncio.wait([task])
 
 
-async def _written(settings: WriterSettings, consumer: AIOKafkaConsumer) -> dict[TopicPartition, int]:
+async def _written(settings: WriterSettings, consumer: Consumer) -> dict[TopicPartition, int]:
     """Of each partition of `grouped` the offset before which every record is stored: nothing of a planned block is."""
-    admin = AIOKafkaAdminClient(**client_options(settings))
-    calm(admin._client)
-    await admin.start()
-    try:
+    async with administering(settings) as admin:
         committed = await committed_offsets(admin, settings.writer_group, consumer.assignment())
-    finally:
-        await admin.close()
     ends = await consumer.end_offsets(committed)
     return {place: stored_before(at.offset, ends[place]) for place, at in committed.items()}
 
@@ -134,14 +128,3 @@ def stored_before(committed: int, end: int) -> int:
     A commit beyond the end is of a topic that was recreated since, and says nothing of the present one.
     """
     return committed if 0 <= committed <= end else 0
-
-
-async def _records(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> AsyncIterator[Any]:
-    """All records from the beginning to before the offsets `ends` of each partition."""
-    left = set(ends)
-    while left := {place for place in left if await consumer.position(place) < ends[place]}:
-        batch = await consumer.getmany(*left, timeout_ms=500, max_records=200)
-        for place, records in batch.items():
-            for record in records:
-                if record.offset < ends[place]:
-                    yield record

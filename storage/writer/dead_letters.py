@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
-
-from broker.client import calm, client_options, name_of
+from broker.client import name_of, new_producer
+from broker.errors import KafkaError
+from broker.types import Producer
 from schemas.dead_letters import DeadLetter
 from schemas.issues import Outcome, encode_json
 from schemas.settings import WriterSettings
 from schemas.times import iso
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 from storage.writer.blocks import PutBack, Refused
 from storage.writer.metrics import WriterMetrics
 
@@ -31,7 +30,7 @@ class Letters:
     def __init__(self, settings: WriterSettings, metrics: WriterMetrics) -> None:
         self._settings = settings
         self._metrics = metrics
-        self._producer: AIOKafkaProducer | None = None
+        self._producer: Producer | None = None
 
     async def send(self, topic: str, refused: list[Refused], put_back: Sequence[PutBack] = ()) -> None:
         """Set aside records and events of a topic, and count those that came back; returns once the broker has them. Raises KafkaError.
@@ -69,16 +68,9 @@ class Letters:
             with suppress(KafkaError):
                 await producer.stop()
 
-    async def _started(self) -> AIOKafkaProducer:
+    async def _started(self) -> Producer:
         if self._producer is None:
-            producer = AIOKafkaProducer(
-                **client_options(self._settings),
-                acks="all",
-                enable_idempotence=True,
-                max_request_size=MAX_RECORD_BYTES,
-                request_timeout_ms=30_000,
-            )
-            calm(producer.client)
+            producer = new_producer(self._settings)
             await producer.start()
             self._producer = producer
         return self._producer

@@ -5,8 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from aiokafka.errors import KafkaError
-
+from broker.errors import KafkaError
 from storage.writer.metrics import WriterMetrics
 from storage.writer.source import GroupedSource
 

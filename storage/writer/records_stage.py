@@ -4,19 +4,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from msgspec import Struct
 
-from broker.client import calm, client_options, name_of
+from broker.client import name_of, new_consumer
 from broker.commit import commit, leave
+from broker.errors import CommitFailedError, IllegalStateError, KafkaError
+from broker.types import Consumer, Record, TopicPartition
 from schemas.health import Health
 from schemas.issues import decode_activity, decode_issue, decode_outcomes
 from schemas.settings import WriterSettings
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 from storage.client import Client
 from storage.writer.blocks import Refused
 from storage.writer.dead_letters import Letters
@@ -45,9 +45,6 @@ _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 _FORGET: Final = """
     INSERT INTO issues SELECT * REPLACE (version + 1 AS version, 1 AS deleted)
     FROM (SELECT * FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0)"""
-
-Record = Any
-"""An aiokafka ConsumerRecord."""
 
 
 class Kind(Struct, frozen=True):
@@ -125,24 +122,19 @@ class RecordsWriter:
             finally:
                 await leave(consumer)
 
-    def _consumer(self) -> AIOKafkaConsumer:
+    def _consumer(self) -> Consumer:
         group = f"{self._settings.writer_group}-records"
-        consumer = AIOKafkaConsumer(
-            **client_options(self._settings),
+        return new_consumer(
+            self._settings,
             group_id=group,
             group_instance_id=f"{group}-{self._settings.writer_worker}",
             session_timeout_ms=_SESSION_MS,
             heartbeat_interval_ms=2000,
             max_poll_interval_ms=_POLL_INTERVAL_MS,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=MAX_RECORD_BYTES,
             fetch_max_wait_ms=200,
         )
-        calm(consumer._client)
-        return consumer
 
-    async def _write(self, consumer: AIOKafkaConsumer) -> None:
+    async def _write(self, consumer: Consumer) -> None:
         last = Last()
         while not self._stopping:
             got = await self._gather(consumer, last)
@@ -160,7 +152,7 @@ class RecordsWriter:
                 self._metrics.lag.labels(place.topic, place.partition).set(behind)
             await commit(consumer, {place: records[-1].offset + 1 for place, records in got.items()})
 
-    async def _gather(self, consumer: AIOKafkaConsumer, last: Last) -> dict[TopicPartition, list[Record]]:
+    async def _gather(self, consumer: Consumer, last: Last) -> dict[TopicPartition, list[Record]]:
         got: dict[TopicPartition, list[Record]] = {}
         since = time.monotonic()
         while not self._stopping:

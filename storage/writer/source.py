@@ -4,18 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
-from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
-from broker.client import administering, calm, client_options, committed_offsets, name_of
+from broker.client import administering, committed_offsets, name_of, new_consumer
 from broker.commit import COMMIT_SECONDS, commit, leave
+from broker.errors import KafkaError, OffsetOutOfRangeError
+from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
-from schemas.topics import MAX_RECORD_BYTES, Topic
+from schemas.topics import Topic
 from storage.writer.manifest import Done, Plan, decode, encode
 
-Records = Mapping[int, list[ConsumerRecord[bytes, bytes]]]
+Records = Mapping[int, list[Record]]
 _SESSION_MS: Final = 10_000
 # Waiting for ClickHouse is no reason to lose the partitions.
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
@@ -31,7 +30,7 @@ class Committed(Struct, frozen=True):
     state: Plan | Done
 
 
-class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+class Listener(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     """Passes a rebalance on to two coroutines."""
 
     def __init__(
@@ -57,25 +56,21 @@ class GroupedSource:
         self.topic = name_of(settings, Topic.GROUPED)
         self._settings = settings
         self._group = settings.writer_group
-        self._started: AIOKafkaConsumer | None = None
+        self._started: Consumer | None = None
 
     async def start(self, listener: Listener) -> None:
         """Join the group."""
-        consumer = AIOKafkaConsumer(
-            **client_options(self._settings),
+        consumer = new_consumer(
+            self._settings,
             group_id=self._group,
             group_instance_id=f"{self._group}-{self._settings.writer_worker}",
             session_timeout_ms=_SESSION_MS,
             heartbeat_interval_ms=2000,
             rebalance_timeout_ms=_SESSION_MS,
             max_poll_interval_ms=_POLL_INTERVAL_MS,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            max_partition_fetch_bytes=MAX_RECORD_BYTES,
             fetch_max_bytes=_FETCH_BYTES,
             fetch_max_wait_ms=100,
         )
-        calm(consumer._client)
         try:
             await consumer.start()
         except KafkaError:
@@ -90,7 +85,7 @@ class GroupedSource:
             await leave(self._started)
 
     @property
-    def _consumer(self) -> AIOKafkaConsumer:
+    def _consumer(self) -> Consumer:
         assert self._started is not None
         return self._started
 
@@ -137,21 +132,13 @@ class GroupedSource:
             if commit.offset >= 0
         }
 
-    async def range(
-        self, partition: int, first: int, last: int
-    ) -> AsyncIterator[ConsumerRecord[bytes, bytes]]:
+    async def range(self, partition: int, first: int, last: int) -> AsyncIterator[Record]:
         """The records of a range, whoever owns the partition; those past the topic's retention are missing.
 
         Raises KafkaError when the broker doesn't hand them out.
         """
         place = TopicPartition(self.topic, partition)
-        consumer = AIOKafkaConsumer(
-            **client_options(self._settings),
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            max_partition_fetch_bytes=MAX_RECORD_BYTES,
-        )
-        calm(consumer._client)
+        consumer = new_consumer(self._settings, auto_offset_reset="none")
         await consumer.start()
         try:
             consumer.assign([place])

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
-
+from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from schemas.health import Health
 from schemas.payload import MissingDictionary
 from storage.writer.blocks import Block, Retention

@@ -2,7 +2,8 @@
 
 from aiokafka import AIOKafkaProducer
 
-from processors.grouper.replay_boundary import GroupedTail, Past, Told
+from processors.grouper.grouped_tail import GroupedTail
+from processors.grouper.replay_boundary import Past, Told
 from processors.topic_names import names
 from schemas.chunks import GroupedChunk, Grouping, encode_grouped
 from schemas.settings import ProcessorsSettings, load

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from processors.grouper.batch import Source
+from processors.positions import Source
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
 from schemas.payload import compress
 from schemas.times import iso

@@ -1,7 +1,6 @@
 import pytest
 
-from processors.dead_letters import DeadLetterLimit, TooManyBad, letters
-from processors.grouper.output import BadEvent
+from processors.dead_letters import BadEvent, DeadLetterLimit, TooManyBad, letters
 from schemas.dead_letters import from_headers
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import svc
 from svc import reporting
+from svc.current import current
 from svc.notices import Notices
 from tests.unit.svc.ingest import Ingest, ingest_server
 
@@ -52,7 +53,7 @@ def sent(start: Callable[..., Ingest], ingest: Ingest) -> Callable[[], dict[str,
     """Capture an error now; the event as the server got it."""
 
     def capture() -> dict[str, Any]:
-        if reporting.current() is None:
+        if current() is None:
             start()
         event_id = svc.capture_exception(ValueError("a value"))
         assert svc.flush(10)

@@ -12,9 +12,9 @@ from typing import Any, Never
 import pytest
 
 import svc
+from svc.current import current
 from svc.frames import Framer
 from svc.raised import Spot, chain
-from svc.reporting import current
 from svc.source_files import MAX_SOURCE_BYTES, source_lines
 from tests.unit.svc.ingest import Ingest
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import svc
+from svc.current import current
 from svc.hooks import Hooks
 from svc.notices import Notices
-from svc.reporting import current
 from tests.eventually import eventually
 from tests.unit.svc.ingest import Ingest
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import svc
 from schemas.event import RELEASE_PATTERN
-from svc import reporting
+from svc.current import current
 from svc.options import DEFAULT_INGEST_URL, Capture, Options, release_parts, resolve
 from tests.unit.svc.ingest import Ingest
 
@@ -147,7 +147,7 @@ def test_unknown_option_is_said_and_survived(
     start: Callable[..., Ingest], caplog: pytest.LogCaptureFixture
 ) -> None:
     start(sampleRate=0.5)
-    assert reporting.current() is not None
+    assert current() is not None
     assert any("sampleRate" in record.getMessage() for record in caplog.records)
 
 

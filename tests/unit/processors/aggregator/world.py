@@ -11,10 +11,10 @@ from broker.batch_producer import Forwarder, Written
 from broker.message import Message
 from processors.aggregator.stage import AggregatorWorker
 from processors.faust_app.tables import BatchTable
-from processors.grouper.batch import Source
 from processors.grouper.dedup_log import DeltasPosition, deltas_key, encode
 from processors.grouper.identity import issue_of
 from processors.metrics import Metrics
+from processors.positions import Source
 from processors.topic_names import Names
 from schemas.dead_letters import from_headers
 from schemas.ids import hex64

@@ -9,11 +9,12 @@ from prometheus_client import CollectorRegistry
 from broker.batch_producer import Forwarder
 from broker.message import Message
 from processors.faust_app.tables import BatchTable
-from processors.grouper.batch import Source
 from processors.grouper.fingerprinter import Grouper
-from processors.grouper.replay_boundary import GroupedTail, Past, Told
+from processors.grouper.grouped_tail import GroupedTail
+from processors.grouper.replay_boundary import Past, Told
 from processors.grouper.stage import GrouperWorker
 from processors.metrics import Metrics
+from processors.positions import Source
 from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from schemas.increments import decode_bundle

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.grouper.batch import PartitionState, Source, due, process
+from processors.grouper.batch import PartitionState, process
 from processors.grouper.dedup_log import SeenEntry, decode_entry, encode
 from processors.grouper.dedupe import Dedupe, resumption
 from processors.grouper.fingerprinter import Grouper
 from processors.grouper.outcomes import rules_skipped
 from processors.grouper.output import Emission
-from processors.positions import Gap
+from processors.positions import Gap, Source, due
 from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
 from schemas.issues import encode_json
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
@@ -37,7 +37,12 @@ def fresh(next_offset: int = 0) -> PartitionState:
 
 def run(state: PartitionState, sources: list[Source], grouper: Grouper | None = None) -> Emission:
     emission = Emission(PARTITION, each=True)
-    process(state, due(state, sources), grouper or Grouper(registry()), emission)
+    process(
+        state,
+        due("events", state.partition, state.next_offset, sources),
+        grouper or Grouper(registry()),
+        emission,
+    )
     return emission
 
 
@@ -86,7 +91,7 @@ def test_the_same_id_in_another_project_is_another_event() -> None:
 def test_a_repeated_record_is_dropped() -> None:
     state = fresh()
     run(state, [source(0, [carried(1)])])
-    assert due(state, [source(0, [carried(1)])]) == []
+    assert due("events", 0, state.next_offset, [source(0, [carried(1)])]) == []
 
 
 def test_a_missing_record_is_a_gap() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from processors.grouper.compaction import MERGE_AT
 from processors.grouper.dedup_log import decode_entry, is_entry
-from processors.grouper.output import LogChanged
 from processors.grouper.replay_boundary import Past, Told
+from processors.positions import LogChanged
 from schemas.chunks import ChunkEvent
 from tests.unit.processors.aggregator.world import Crash
 from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld, registry
