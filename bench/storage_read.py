@@ -25,9 +25,10 @@ from bench.storage_read_data import PROJECTS, build, settle, sizes
 from local.clickhouse.server import LocalClickHouse
 from storage.client import ClickHouseError, Client, open_client, scalar
 from storage.migrations.migrate import migrate
-from storage.reader import Limits, QueryTooExpensive, Reader, StorageUnavailable
-from storage.reader.execute import ClickHouseExecutor
+from storage.reader.errors import QueryTooExpensive, StorageUnavailable
+from storage.reader.execute import ClickHouseExecutor, Limits
 from storage.reader.parameters import Sql
+from storage.reader.reader import Reader
 from storage.reader.session import Session
 
 _BIG, _MIDDLE = 1, 2

@@ -5,10 +5,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.reader import Reader, figures, issue_list
+from storage.reader import figures, issue_list
 from storage.reader.execute import Executor, Rows
 from storage.reader.issue_rows import read_row
 from storage.reader.parameters import Sql
+from storage.reader.reader import Reader
 from storage.reader.session import Session
 
 DAY_MS: Final = 86_400_000

@@ -24,7 +24,7 @@ from dashboard.http.proxies import parse_networks
 from schemas.payload import look_in
 from schemas.settings import BadSetting, DashboardSettings, load
 from storage.client import parse_url
-from storage.reader import Reader
+from storage.reader.reader import Reader
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,9 @@ from query.parse import parse
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
 from schemas.idempotency import KeyReused
 from schemas.settings import MigrateSettings
-from storage.reader import Reader, ReadError, StorageUnavailable
 from storage.reader.answers import ActivityPage, Issue, KeyWarning
+from storage.reader.errors import ReadError, StorageUnavailable
+from storage.reader.reader import Reader
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)

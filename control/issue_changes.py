@@ -23,10 +23,11 @@ from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
 from schemas.times import iso, parse_iso
 from storage.client import ClickHouseError
-from storage.reader import Reader, ReadError
 from storage.reader.answers import Issue
+from storage.reader.errors import ReadError
 from storage.reader.issue_records import issue_of, row_of
 from storage.reader.issue_rows import IssueRow
+from storage.reader.reader import Reader
 from storage.reader.versions import Shown
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from dashboard.dependencies import Parts
 from dashboard.ports import ReadPort
 from storage.client import open_client
 from storage.migrations.migrate import migrate
-from storage.reader import Limits, Reader
-from storage.reader.execute import ClickHouseExecutor
+from storage.reader.execute import ClickHouseExecutor, Limits
+from storage.reader.reader import Reader
 from tests.contract.dashboard.both import Both, Client
 from tests.contract.dashboard.worlds import NOW_MS, History, fill_clickhouse, fill_memory
 from tests.memory import MemoryProjects

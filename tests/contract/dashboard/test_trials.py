@@ -3,8 +3,9 @@
 import pytest
 
 from schemas.ids import hex64
-from storage.reader import Limits, Reader, samples
-from storage.reader.execute import ClickHouseExecutor
+from storage.reader import samples
+from storage.reader.execute import ClickHouseExecutor, Limits
+from storage.reader.reader import Reader
 from tests.contract.dashboard.both import Both
 from tests.contract.dashboard.worlds import NOW_MS
 from tests.unit.dashboard.site import ADMIN

@@ -25,7 +25,7 @@ from schemas.idempotency import KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord
 from schemas.payload import compress
-from storage.reader import Reader
+from storage.reader.reader import Reader
 from tests.eventually import eventually
 from tests.integration.processors import readback
 from tests.integration.processors.feed import NOW_MS, event, produce

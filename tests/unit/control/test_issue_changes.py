@@ -14,11 +14,12 @@ from schemas.issues import Command, IssueRecord
 from schemas.life import Life
 from schemas.merges import Figures, Member
 from storage.client import ClickHouseError
-from storage.reader import QueryTooExpensive, Reader, StorageUnavailable
 from storage.reader.answers import Issue
+from storage.reader.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.issue_records import issue_of, row_of
 from storage.reader.issue_rows import Counted, IssueRow, answer
 from storage.reader.ranges import HOUR_MS
+from storage.reader.reader import Reader
 from storage.reader.versions import Shown
 
 NOW_MS = 1_760_000_000_000

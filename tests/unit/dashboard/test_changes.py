@@ -9,7 +9,7 @@ from control.issue_changes import ChangeRefused
 from control.issue_commands import ChangesUnavailable
 from schemas.changes import IgnoreUntil, Update
 from schemas.ids import hex64
-from storage.reader import StorageUnavailable
+from storage.reader.errors import StorageUnavailable
 from tests.memory.changes import Asked
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site

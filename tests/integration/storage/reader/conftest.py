@@ -8,8 +8,8 @@ import pytest
 
 from storage.client import Client, open_client
 from storage.migrations.migrate import migrate
-from storage.reader import Limits, Reader
-from storage.reader.execute import ClickHouseExecutor
+from storage.reader.execute import ClickHouseExecutor, Limits
+from storage.reader.reader import Reader
 from tests.integration.storage.reader.world import NOW_MS, World, insert, make
 from tests.servers import run_sql
 

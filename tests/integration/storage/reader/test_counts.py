@@ -8,9 +8,10 @@ import pytest
 from schemas.ids import hex64, issue_id
 from schemas.times import from_ms, iso
 from storage.client import Client
-from storage.reader import BadQuery, Reader
 from storage.reader.answers import Interval, Release, RuleSkipped
+from storage.reader.errors import BadQuery
 from storage.reader.ranges import DAY_MS, HOUR_MS
+from storage.reader.reader import Reader
 from tests.integration.storage.reader.questions import RANGES, asked
 from tests.integration.storage.reader.world import (
     MERGED,

@@ -10,7 +10,7 @@ from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import IssueRecord
 from schemas.times import iso
 from storage.client import Client
-from storage.reader import Reader
+from storage.reader.reader import Reader
 from storage.writer.record_rows import ISSUES, issue_row, table
 from tests.integration.storage.reader.world import Happened, insert_events
 

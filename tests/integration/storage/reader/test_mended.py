@@ -9,9 +9,9 @@ import pytest
 
 from schemas.ids import hex64
 from storage.client import Client
-from storage.reader import Reader
 from storage.reader.answers import Sort
 from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
+from storage.reader.reader import Reader
 from storage.reader.trend import trend_unit, trend_window
 from storage.repair.repair_rollups import mend
 from storage.repair.rollups import ROLLUPS

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from schemas.ids import hex64, issue_id
 from schemas.times import from_ms
 from storage.client import Client
-from storage.reader import Reader
 from storage.reader.answers import Sort
 from storage.reader.ranges import DAY_MS
+from storage.reader.reader import Reader
 from tests.integration.storage.reader.questions import RANGES, asked
 from tests.integration.storage.reader.world import NOW_MS, World, insert, insert_events, make
 

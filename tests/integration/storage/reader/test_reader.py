@@ -9,10 +9,12 @@ import pytest
 from schemas.ids import hex64, issue_id
 from schemas.times import iso
 from storage.client import Client
-from storage.reader import Limits, NotFound, QueryTooExpensive, Reader, StorageUnavailable
 from storage.reader.answers import Issue
+from storage.reader.errors import NotFound, QueryTooExpensive, StorageUnavailable
+from storage.reader.execute import Limits
 from storage.reader.question import question
 from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
+from storage.reader.reader import Reader
 from storage.reader.trend import trend_unit, trend_window
 from tests.integration.storage.reader.questions import QUERIES, RANGES, asked
 from tests.integration.storage.reader.world import (

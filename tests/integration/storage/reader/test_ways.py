@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id, uuid7
 from storage.client import Client
-from storage.reader import Reader, event_detail, issue_list
+from storage.reader import event_detail, issue_list
 from storage.reader.answers import Issue, Sort
 from storage.reader.errors import NotFound
 from storage.reader.ranges import DAY_MS, asked_range
+from storage.reader.reader import Reader
 from tests.integration.storage.reader.world import MERGED, NOW_MS, World, insert, insert_events, make
 
 

@@ -9,7 +9,7 @@ import pytest
 from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
-from storage.reader import Reader
+from storage.reader.reader import Reader
 from storage.writer.event_rows import EventColumns
 from storage.writer.retention import Partition, drop_expired
 from tests.eventually import eventually
