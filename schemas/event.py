@@ -21,9 +21,14 @@ TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\
 MAX_INTEGER: Final = 2**63 - 1
 """Integers are 64 bits wide here: what is admitted can be decoded by everything behind the edge."""
 
+
+def _at_most(limit: Limit) -> Meta:
+    return Meta(max_length=limit.maximum, extra={"limit": limit})
+
+
 UtcTime = Annotated[str, Meta(extra_json_schema={"format": "date-time", "pattern": TIME_PATTERN})]
 """ISO 8601 in UTC, with `T`, seconds, and `Z` or `+00:00`. Its form is checked after decoding, of many times at once."""
-ContextLines = Annotated[list[str], Meta(max_length=Limit.CONTEXT_LINES.maximum)]
+ContextLines = Annotated[list[str], _at_most(Limit.CONTEXT_LINES)]
 OneIndexed = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 ZeroIndexed = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 WholeNumber = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
@@ -32,8 +37,8 @@ AnyUuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=36)]
 Release = Annotated[str, Meta(extra_json_schema={"pattern": RELEASE_PATTERN})]
 """Its form is checked after decoding: a pattern can take long over a long text."""
 LenientRelease = Annotated[str, Meta(min_length=1, max_length=MAX_LENIENT_RELEASE)]
-TagKey = Annotated[str, Meta(max_length=Limit.TAG_KEY_LENGTH.maximum)]
-TagValue = Annotated[str, Meta(max_length=Limit.TAG_VALUE_LENGTH.maximum)]
+TagKey = Annotated[str, _at_most(Limit.TAG_KEY_LENGTH)]
+TagValue = Annotated[str, _at_most(Limit.TAG_VALUE_LENGTH)]
 
 Kind = Literal["error"]
 LenientKind = Literal["error", "anr", "nearCrash"]
@@ -93,7 +98,7 @@ class Error(Struct, frozen=True, kw_only=True, gc=False):
 
     type: str
     message: str
-    stack: Annotated[list[Frame], Meta(max_length=Limit.FRAMES.maximum)]
+    stack: Annotated[list[Frame], _at_most(Limit.FRAMES)]
     cause: "Error | None" = None
 
 
@@ -187,8 +192,8 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     app: App
     error: Error
     user: User | None = None
-    tags: Annotated[dict[TagKey, TagValue], Meta(max_length=Limit.TAG_KEYS.maximum)] | None = None
-    breadcrumbs: Annotated[list[Breadcrumb], Meta(max_length=Limit.BREADCRUMBS.maximum)] | None = None
+    tags: Annotated[dict[TagKey, TagValue], _at_most(Limit.TAG_KEYS)] | None = None
+    breadcrumbs: Annotated[list[Breadcrumb], _at_most(Limit.BREADCRUMBS)] | None = None
     fingerprint: list[Raw] | None = None
     traceId: str | None = None
     spanId: str | None = None
@@ -206,7 +211,7 @@ class LenientError(Struct, frozen=True, kw_only=True, gc=False):
 
     type: str
     message: str
-    stack: Annotated[list[LenientFrame], Meta(max_length=Limit.FRAMES.maximum)]
+    stack: Annotated[list[LenientFrame], _at_most(Limit.FRAMES)]
     cause: "LenientError | None" = None
 
 
@@ -222,4 +227,4 @@ class LenientEvent(Event, frozen=True, kw_only=True, gc=False):
 class Batch(Struct, frozen=True):
     """Section 2.9: the wrapper alone; each event stays raw so that one bad event fails only itself."""
 
-    events: Annotated[list[Raw], Meta(max_length=Limit.EVENTS_PER_BATCH.maximum)]
+    events: Annotated[list[Raw], _at_most(Limit.EVENTS_PER_BATCH)]

@@ -3,96 +3,16 @@
 Most events are like this. Whatever else an event holds, a decoder may pass over it at any depth, and its text has to be looked at.
 """
 
-from typing import Annotated, Final
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 
-from msgspec import Meta
+from msgspec import NODEFAULT, Meta, Raw, Struct, defstruct, structs
 
 from schemas import event
-from schemas.limits import Limit
 
 _ID_LENGTH: Final = 36
-_Flat = str | int | float | bool | None
-
-
-class _Framework(event.Framework, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class _App(event.App, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    framework: _Framework | None = None
-
-
-class _Device(event.Device, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class _User(event.User, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class _Frame(event.Frame, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class _Error(event.Error, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    stack: Annotated[list[_Frame], Meta(max_length=Limit.FRAMES.maximum)]  # type: ignore[assignment]
-    cause: "_Error | None" = None
-
-
-class _NavData(event.NavData, frozen=True, rename={"from_": "from"}, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class _NetData(event.NetData, frozen=True, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class _LogData(event.LogData, frozen=True, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class _UserData(event.UserData, frozen=True, gc=False, forbid_unknown_fields=True):
-    pass
-
-
-class _Nav(
-    event.NavBreadcrumb, frozen=True, tag_field="type", tag="nav", gc=False, forbid_unknown_fields=True
-):
-    data: _NavData
-
-
-class _Net(
-    event.NetBreadcrumb, frozen=True, tag_field="type", tag="net", gc=False, forbid_unknown_fields=True
-):
-    data: _NetData
-
-
-class _Log(
-    event.LogBreadcrumb, frozen=True, tag_field="type", tag="log", gc=False, forbid_unknown_fields=True
-):
-    data: _LogData
-
-
-class _Action(
-    event.UserBreadcrumb, frozen=True, tag_field="type", tag="user", gc=False, forbid_unknown_fields=True
-):
-    data: _UserData
-
-
-class _Custom(
-    event.CustomBreadcrumb, frozen=True, tag_field="type", tag="custom", gc=False, forbid_unknown_fields=True
-):
-    data: dict[str, _Flat]  # type: ignore[assignment]
-
-
-class _Track(
-    event.TrackBreadcrumb, frozen=True, tag_field="type", tag="track", gc=False, forbid_unknown_fields=True
-):
-    data: dict[str, _Flat]  # type: ignore[assignment]
-
-
-_Breadcrumb = _Nav | _Net | _Log | _Action | _Custom | _Track
-_Breadcrumbs = Annotated[list[_Breadcrumb], Meta(max_length=Limit.BREADCRUMBS.maximum)]
+_FLAT: Final = str | int | float | bool | None
 
 
 class UncheckedEvent(event.Event, frozen=True, kw_only=True, gc=False):
@@ -101,12 +21,45 @@ class UncheckedEvent(event.Event, frozen=True, kw_only=True, gc=False):
     id: Annotated[str, Meta(min_length=_ID_LENGTH, max_length=_ID_LENGTH)]
 
 
-class BoundedEvent(UncheckedEvent, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    """The same, no deeper than its causes."""
+@cache
+def _closed(kind: type[Struct]) -> type[Struct]:
+    """The struct without unknown fields, nor values of any depth."""
+    name = f"Flat{kind.__name__}"
+    fields = []
+    for field in structs.fields(kind):
+        # A cause is an error again, which isn't made yet.
+        flat = f"{name} | None" if kind in get_args(field.type) else _flat(field.type)
+        if flat != field.type:
+            fields.append((field.name, flat, *([] if field.default is NODEFAULT else [field.default])))
+    config = kind.__struct_config__
+    globals()[name] = made = defstruct(
+        name,
+        fields,
+        bases=(kind,),
+        module=__name__,
+        tag_field=config.tag_field,
+        tag=config.tag,
+        rename={field.name: field.encode_name for field in structs.fields(kind)},
+        frozen=True,
+        kw_only=True,
+        gc=False,
+        forbid_unknown_fields=True,
+    )
+    return made
 
-    device: _Device
-    app: _App
-    error: _Error
-    user: _User | None = None
-    breadcrumbs: _Breadcrumbs | None = None  # type: ignore[assignment]
-    fingerprint: list[_Flat] | None = None  # type: ignore[assignment]
+
+def _flat(kind: Any) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Raw:
+        return _FLAT
+    if origin is Annotated:
+        return Annotated[(_flat(arguments[0]), *arguments[1:])]
+    if origin in {Union, UnionType}:
+        return Union[tuple(map(_flat, arguments))]  # noqa: UP007 - made at run time
+    if origin in {dict, list}:
+        return origin[tuple(map(_flat, arguments))]
+    return _closed(kind) if isinstance(kind, type) and issubclass(kind, Struct) else kind
+
+
+BoundedEvent: Final = cast("type[UncheckedEvent]", _closed(UncheckedEvent))
+"""The same, no deeper than its causes."""

@@ -168,6 +168,8 @@ def integer_fields(kind: inspect.Type) -> set[str]:
                     if any(isinstance(each, inspect.IntType) for each in inner):
                         names.add(field.encode_name)
                     waiting += inner
+            case inspect.Metadata(type=bare):
+                waiting.append(bare)
             case inspect.ListType(item_type=item):
                 waiting += item.types if isinstance(item, inspect.UnionType) else (item,)
     return names
