@@ -5,6 +5,8 @@ RUN := .venv/bin/python
 # With the library beside the service, so that pip takes it from here and asks no index for it.
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
+# Half as many again as processors: tests wait for brokers and databases. Each worker has a broker and a database of its own.
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) * 3 / 2 )))
 .DEFAULT_GOAL := help
 .PHONY: help install lint format test test-unit test-pythons demo up bench bench-grouping chaos siege docs clean
 
@@ -32,10 +34,10 @@ format: .venv/installed-test  ## put every file into form
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
 test: .venv/installed-test  ## all tests, with a real Kafka, a real ClickHouse and a real browser
-	@.venv/bin/pytest $(ARGS)
+	@.venv/bin/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 test-unit: .venv/installed-test  ## the tests that need nothing
-	@.venv/bin/pytest -m unit $(ARGS)
+	@.venv/bin/pytest -m unit -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
 	@.ci/test-pythons $(ARGS)

@@ -17,7 +17,8 @@ from tests.servers import (  # noqa: F401 - fixtures are found by their names he
 # For a second look with the same tests, as on another Python.
 settings.register_profile("quick", max_examples=10)
 
-FOLDERS = ("unit", "contract", "integration", "e2e")
+FOLDERS = ("e2e", "integration", "contract", "unit")
+"""In the order in which they run: where several workers share the tests, the longest must not be left to the end."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,8 +29,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with the name of its folder; what lies beside the folders needs nothing and is `unit`."""
+    """Mark each test with the name of its folder, and put the folders in order; what lies beside them needs nothing and is `unit`."""
     here = Path(__file__).parent
     for item in items:
         first = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
         item.add_marker(first if first in FOLDERS else "unit")
+    items.sort(key=lambda item: next(n for n, name in enumerate(FOLDERS) if item.get_closest_marker(name)))

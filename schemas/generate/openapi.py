@@ -49,7 +49,7 @@ def document(
     """The document as JSON values. Any one of the `security` schemes lets in; `also` are structs that prose refers to."""
     described = list(operations)
     used = [kind for each in described for kind in (each.answer, each.body) if kind is not None]
-    kinds = list(dict.fromkeys([ErrorBody, *also, *used]))
+    kinds: list[type[Struct]] = list(dict.fromkeys([ErrorBody, *also, *used]))
     found, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     names = dict(zip(kinds, found, strict=True))
     paths: dict[str, JsonObject] = {}

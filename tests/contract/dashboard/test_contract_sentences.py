@@ -11,21 +11,21 @@ TESTS = Path(__file__).parents[2]
 ANSWERS = "contract/dashboard/test_answers.py"
 BOTH = "contract/dashboard/test_read_api.py"
 TRIALS = "contract/dashboard/test_trials.py"
-SHAPE = "unit/dashboard/test_error_shape.py"
-SIGN_IN = "unit/dashboard/test_sign_in.py"
+SHAPE = "unit/dashboard/http/test_error_shape.py"
+SIGN_IN = "unit/dashboard/auth/test_sign_in.py"
 PROJECTS = "unit/dashboard/test_projects_api.py"
 CHANGES = "unit/dashboard/test_changes.py"
 RULES = "unit/dashboard/test_rules_api.py"
 RULE_TESTS = "unit/dashboard/test_rule_tests.py"
-CONDITIONAL = "unit/dashboard/test_conditional.py"
-OPENAPI = "unit/dashboard/test_openapi.py"
+CONDITIONAL = "unit/dashboard/http/test_conditional.py"
+OPENAPI = "unit/dashboard/http/test_openapi.py"
 READER = "integration/storage/reader/test_reader.py"
 PAGING = "integration/storage/reader/test_paging.py"
 COUNTS = "integration/storage/reader/test_counts.py"
-LIVES = "integration/storage/test_issue_changes.py"
+LIVES = "integration/control/test_issue_changes.py"
 STATES = "integration/storage/reader/test_issue_states.py"
-LANGUAGE = "unit/storage/query/test_docs.py"
-PARSE = "unit/storage/query/test_parse.py"
+LANGUAGE = "unit/query/test_docs.py"
+PARSE = "unit/query/test_parse.py"
 PROCESS = "integration/dashboard/test_process.py"
 
 FIELDS = "test_every_answer_has_the_fields_that_the_contract_names"
@@ -55,7 +55,7 @@ ROWS = [
     Row("all", "and `cursor`; the answer carries `nextCursor` (null at the end)", BOTH, "test_pages_of_issues_and_events_hold_each_once"),
     Row("all", "`start` and `end` are ISO times (default: the last 14 days)", ANSWERS, "test_a_range_is_the_last_14_days_of_the_events_time_by_default"),
     Row("all", "`start` and `end` (which of them is in the range)", ANSWERS, "test_an_end_is_not_in_its_range_and_a_start_is"),
-    Row("all", "of the event's time (section 2, point 10)", "unit/storage/query/test_view.py", "test_a_time_that_no_clock_can_mean_gives_way_to_that_of_receipt"),
+    Row("all", "of the event's time (section 2, point 10)", "unit/query/test_event_view.py", "test_a_time_that_no_clock_can_mean_gives_way_to_that_of_receipt"),
     Row("all", "The OpenAPI document is at `/api/v1/openapi.json`", OPENAPI, "test_answers_conform_to_the_document"),
     Row("projects", "`GET /projects`: id, name, createdAt, tokens, rateLimitPerMinute, retentionDays", PROJECTS, "test_projects_are_listed_with_what_the_contract_names"),
     Row("projects", "`POST /projects`: the project; 201 with `token`", PROJECTS, "test_created_project_answers_its_token"),
@@ -102,7 +102,7 @@ ROWS = [
     Row("language", "`assignee`", BOTH, "test_issues_of_a_query"),
     Row("language", "a key that no event of the project has is no error: `warnings`", BOTH, "test_a_key_that_no_event_has_is_named_with_the_nearest_on_every_call"),
     Row("all", "Overload is 503 with `Retry-After`, never a 4xx", "unit/storage/reader/test_execute.py", "test_a_server_that_is_away_or_busy_may_answer_later"),
-    Row("all", "a change that was made is answered as made", "unit/storage/test_issue_changes.py", "test_a_change_that_was_made_is_answered_though_clickhouse_does_not_answer"),
+    Row("all", "a change that was made is answered as made", "unit/control/test_issue_changes.py", "test_a_change_that_was_made_is_answered_though_clickhouse_does_not_answer"),
     Row("all", "`Idempotency-Key` with another body is 409 `conflict`", "unit/dashboard/test_idempotency.py", "test_the_same_key_makes_a_change_once_and_no_other"),
     Row("language", "(any text is a query or refused)", PARSE, "test_any_text_gives_a_tree_or_a_query_error"),
 ]  # fmt: skip

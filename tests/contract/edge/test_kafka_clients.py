@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from broker import client
 from broker.client import follow_projects
 from edge.delivery.kafka_sink import KafkaSink
 from edge.project_snapshot import ProjectDirectory
@@ -49,7 +50,7 @@ async def test_follower_without_its_ca_file_is_tried_again(
     without_ca: KafkaSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follower = follow_projects(without_ca, ProjectRegistry())
-    tries = counted(monkeypatch, follower, "_new_consumer")
+    tries = counted(monkeypatch, client, "new_consumer")
     running = asyncio.create_task(follower.run())
     await eventually(lambda: len(tries) >= 3 or running.done(), 60)
     assert not running.done()
@@ -99,9 +100,9 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[N
     calls: list[None] = []
     method: Callable[..., Coroutine[Any, Any, None]] = getattr(owner, name)
 
-    def call(*given: object) -> object:
+    def call(*given: object, **more: object) -> object:
         calls.append(None)
-        return method(*given)
+        return method(*given, **more)
 
     monkeypatch.setattr(owner, name, call)
     return calls

@@ -11,7 +11,10 @@ import pytest
 import svc
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = {"dashboard", "edge", "grouping", "local", "processors", "schemas", "storage"}
+PACKAGES = {
+    *("broker", "cli", "control", "dashboard", "edge", "grouping"),
+    *("local", "processors", "query", "schemas", "storage"),
+}
 
 
 def pip(*words: str | Path, python: Path | None = None) -> None:

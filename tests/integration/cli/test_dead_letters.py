@@ -13,8 +13,8 @@ from cli.workspace import Workspace
 from local.ports import free_port
 from schemas.dead_letters import DeadLetter
 from tests.eventually import eventually
+from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
-from tests.integration.processors.conftest import PARTITIONS, Start
 from tests.integration.processors.feed import HEADERS, Feed, produce
 from tests.integration.processors.test_exactness import backlog, until_counted
 

@@ -23,8 +23,8 @@ from storage.client import open_client
 from storage.migrations.migrate import migrate
 from storage.repair import rebuild_queries
 from tests.eventually import eventually
+from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
-from tests.integration.processors.conftest import PARTITIONS, Start
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.test_exactness import backlog
 from tests.integration.storage.grouped import Writer, ended

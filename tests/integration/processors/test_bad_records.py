@@ -8,8 +8,8 @@ from schemas.chunks import ChunkEvent, encode_chunk
 from schemas.dead_letters import from_headers
 from schemas.topics import Topic
 from tests.eventually import eventually
+from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
-from tests.integration.processors.conftest import PARTITIONS, Start
 from tests.integration.processors.feed import HEADERS, NOW_MS, Feed, produce
 from tests.integration.processors.test_exactness import assert_exact, backlog, until_counted
 

@@ -11,8 +11,8 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from tests.eventually import eventually
+from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
-from tests.integration.processors.conftest import PARTITIONS, Start
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.process import WorkerProcess
 

@@ -8,8 +8,8 @@ import pytest
 
 from local.kafka.server import LocalKafka
 from tests.eventually import eventually
+from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
-from tests.integration.processors.conftest import PARTITIONS, Start
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.process import WorkerProcess
 from tests.integration.processors.test_exactness import (

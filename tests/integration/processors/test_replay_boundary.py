@@ -7,7 +7,7 @@ from processors.grouper.replay_boundary import Past, Told
 from processors.topic_names import names
 from schemas.chunks import GroupedChunk, Grouping, encode_grouped
 from schemas.settings import ProcessorsSettings, load
-from tests.integration.processors.conftest import PARTITIONS
+from tests.integration.conftest import PARTITIONS
 from tests.integration.processors.test_exactness import truncate
 
 REACH = 256

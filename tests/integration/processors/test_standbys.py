@@ -3,7 +3,7 @@
 import random
 
 from tests.eventually import eventually
-from tests.integration.processors.conftest import PARTITIONS, Start
+from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.process import WorkerProcess
 from tests.integration.processors.test_exactness import SMALL_TAKES, assert_exact, backlog, until_counted

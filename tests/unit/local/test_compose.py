@@ -38,7 +38,7 @@ def test_every_setting_in_it_exists(compose: dict[str, Any]) -> None:
 
 def test_containers_and_the_local_broker_run_the_same_kafka(compose: dict[str, Any]) -> None:
     assert compose["services"]["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
-    assert f"<version>{KAFKA_VERSION}</version>" in (ROOT / "local" / "pom.xml").read_text()
+    assert f"<version>{KAFKA_VERSION}</version>" in (ROOT / "local" / "kafka" / "pom.xml").read_text()
 
 
 def test_every_volume_and_dependency_that_is_named_exists(compose: dict[str, Any]) -> None:
