@@ -5,8 +5,8 @@ RUN := .venv/bin/python
 # With the library beside the service, so that pip takes it from here and asks no index for it.
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
-# Half as many again as processors: tests wait for brokers and databases. Each worker has a broker and a database of its own.
-WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) * 3 / 2 )))
+# Test workers; each has a broker and a database of its own.
+WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 .DEFAULT_GOAL := help
 .PHONY: help install lint format test test-unit test-pythons demo up bench bench-grouping chaos siege docs clean
 

@@ -32,6 +32,8 @@ from local.supervisor import Supervisor
 from schemas.settings import MigrateSettings, load
 
 REST_SECONDS = 120
+BEGIN_SECONDS = 120.0
+"""The generator gives way to everything else on the machine."""
 HOSTILE_LIMIT = 100_000
 """High, so that the attack isn't over when its requests of a minute are used up."""
 
@@ -118,6 +120,7 @@ async def run(
         before_mb = memory.edge_mb(pid)
         siege = Siege(context, Target(port, hostile.token, limited.token), forms, connections)
         cleanup.callback(siege.end)
+        await asyncio.to_thread(siege.begun)
         attacked_windows = [await window() for _ in range(attacked)]
         attacked_mb = memory.edge_mb(pid)
         cpu.append(memory.cpu_seconds(pid))
@@ -146,13 +149,18 @@ class Siege:
     """The attack, in its process."""
 
     def __init__(self, context: SpawnContext, target: Target, forms: Sequence[str], connections: int) -> None:
-        self._stop = context.Event()
+        self._begun, self._stop = context.Event(), context.Event()
         self._results, sender = context.Pipe(duplex=False)
         self._process = context.Process(
-            target=attack, args=(target, forms, connections, self._stop, sender.send)
+            target=attack, args=(target, forms, connections, self._begun, self._stop, sender.send)
         )
         self._process.start()
         self._report: Report | None = None
+
+    def begun(self) -> None:
+        """Return once every form is at it. Raises TimeoutError."""
+        if not self._begun.wait(BEGIN_SECONDS):
+            raise TimeoutError(f"the attack was not under way after {BEGIN_SECONDS:.0f} s")
 
     def end(self) -> Report:
         """Stop it; what came of it."""

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from multiprocessing.synchronize import Event
@@ -19,6 +19,11 @@ from schemas.ids import new_token
 PAUSE_SECONDS = 0.05
 """Between two requests of a connection: the generator must leave the processor to the edge."""
 SLOW_SECONDS = 0.5
+LOOK_SECONDS = 0.1
+UNANSWERED = {"slow heads", "slow bodies"}
+"""What these forms send is waited for by the edge for a while."""
+TAKEN = {"repairs"}
+"""What this form sends is mended and accepted."""
 HELD_BYTES = 900_000
 NICE = 15
 
@@ -61,12 +66,22 @@ def attack(
     target: Target,
     chosen: Sequence[str],
     connections: int,
+    begun: Event,
     stop: Event,
     results: Callable[[Report], object],
 ) -> None:
-    """Attack in the chosen forms, all where none is, until told to stop; runs in a process of its own."""
+    """Attack in the chosen forms, all where none is, until told to stop; runs in a process of its own. `begun` is set once all are at it."""
     _give_way()
-    results(uvloop.run(_attack(target, chosen, connections, stop)))
+    results(uvloop.run(_attack(target, chosen, connections, begun, stop)))
+
+
+def is_under_way(answers: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether each form has had the answer that it is after: a refusal, unless none comes soon or ever."""
+    return all(
+        any(answer.isdecimal() and (answer != "202" or name in TAKEN) for answer in counts)
+        for name, counts in answers.items()
+        if name not in UNANSWERED
+    )
 
 
 def _give_way() -> None:
@@ -75,14 +90,19 @@ def _give_way() -> None:
     give_way(NICE)
 
 
-async def _attack(target: Target, chosen: Sequence[str], connections: int, stop: Event) -> Report:
+async def _attack(
+    target: Target, chosen: Sequence[str], connections: int, begun: Event, stop: Event
+) -> Report:
     doings = {name: doing for name, doing in forms(target).items() if name in chosen or not chosen}
     report = Report({name: Counter() for name in doings})
     going = [
         asyncio.create_task(_keep(target.port, doings[name], report.answers[name]))
         for name, _ in zip(cycle(doings), range(connections), strict=False)
     ]
-    await asyncio.to_thread(stop.wait)
+    while not stop.is_set():
+        if is_under_way(report.answers):
+            begun.set()
+        await asyncio.sleep(LOOK_SECONDS)
     for task in going:
         task.cancel()
     await asyncio.gather(*going, return_exceptions=True)

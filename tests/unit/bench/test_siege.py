@@ -7,7 +7,7 @@ import pytest
 
 from bench.edge_load import LoadResult
 from bench.siege import bodies, memory, verdict
-from bench.siege.attack import Target, forms
+from bench.siege.attack import Target, forms, is_under_way
 from bench.siege.honest import Window, window
 from edge.http.body import inflate
 from edge.http.errors import Fault
@@ -73,3 +73,11 @@ def test_each_form_has_a_name_and_memory_is_of_the_whole_family() -> None:
     assert os.getpid() in memory.family(os.getppid())
     assert memory.edge_mb(os.getpid()) > 1
     assert memory.cpu_seconds(os.getpid()) > 0
+
+
+def test_an_attack_is_under_way_once_each_form_is_answered_as_it_wants_to_be() -> None:
+    every = {name: {"429": 1} for name in forms(Target(1, "token", "limited"))}
+    assert is_under_way(every)
+    assert is_under_way(every | {"slow heads": {}, "slow bodies": {}, "repairs": {"202": 3}})
+    assert not is_under_way(every | {"wrong tokens": {}})
+    assert not is_under_way(every | {"past the rate limit": {"202": 90, "closed": 1, "not connected": 1}})
