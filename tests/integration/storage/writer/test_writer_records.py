@@ -105,6 +105,7 @@ async def test_projects_are_rows_and_decide_the_retention_of_events(
     writer = stage.writer()
     with ended(writer):
         await eventually(lambda: scalar(client, "SELECT count() FROM events") == stage.total)
+        await eventually(lambda: scalar(client, "SELECT count() FROM payloads") == stage.total)
         await eventually(lambda: scalar(client, "SELECT count() FROM projects FINAL") == 1)
         days = "SELECT DISTINCT project_id, {} FROM {} ORDER BY project_id"
         assert client.query(days.format("retention_days", "events")).result_rows == [(7, 30), (8, 90)]
