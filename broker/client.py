@@ -85,7 +85,7 @@ async def reading(settings: KafkaSettings, *topics: Topic, **options: Any) -> As
         await consumer.start()
         yield consumer
     finally:
-        await consumer.stop()
+        await _stop(consumer)
 
 
 async def records_before(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> AsyncIterator[Record]:
