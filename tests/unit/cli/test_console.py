@@ -39,6 +39,7 @@ def test_clickhouse_that_keeps_us_out_is_told_in_our_words_and_a_refusal_in_its_
 def test_commands_are_not_talked_over_by_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     root = logging.getLogger()
     level = root.level
+    monkeypatch.setattr(logging.getLogger("aiokafka"), "level", logging.NOTSET)
     monkeypatch.setattr(__main__.svc, "main", lambda **_: None)
     try:
         __main__.main()

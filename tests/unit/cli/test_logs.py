@@ -1,6 +1,7 @@
 """Every line of a log is one JSON object, whatever wrote it."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -9,9 +10,13 @@ import pytest
 HEAD = "import logging, sys, threading, warnings; from cli.logs import configure; configure('info'); "
 
 
-def lines_of(program: str) -> list[dict[str, str]]:
+def lines_of(program: str, **environ: str) -> list[dict[str, str]]:
     ended = subprocess.run(
-        [sys.executable, "-W", "default", "-c", HEAD + program], capture_output=True, check=False, timeout=60
+        [sys.executable, "-W", "default", "-c", HEAD + program],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env=os.environ | environ,
     )
     assert ended.stdout == b""
     return [json.loads(line) for line in ended.stderr.splitlines()]
@@ -31,3 +36,9 @@ def test_what_passes_by_the_log_is_a_line_of_it(program: str, level: str, said: 
     [line] = lines_of(program)
     assert line["level"] == level
     assert said in line["message"]
+
+
+def test_a_process_says_which_variables_it_passed_over() -> None:
+    [line] = lines_of("", SVC_DASHBOARD_PORT="tcp://10.0.0.1:80")
+    assert line["level"] == "warning"
+    assert "SVC_DASHBOARD_PORT" in line["message"]

@@ -1,13 +1,9 @@
 """Settings come from the environment, wholly and with clear complaints."""
 
-import io
-import json
-import logging
 from pathlib import Path
 
 import pytest
 
-from cli.logs import configure
 from schemas import settings
 from schemas.service_variables import service_variables
 
@@ -165,18 +161,3 @@ def test_variables_of_kubernetes_services_are_passed_over() -> None:
 def test_what_only_looks_like_a_service_variable_is_refused(name: str, value: str) -> None:
     with pytest.raises(settings.BadSetting, match=name):
         settings.load(settings.DashboardSettings, {"SVC_ADMIN_PASSWORD": "x", name: value})
-
-
-def test_a_process_says_which_variables_it_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in KUBERNETES.items():
-        monkeypatch.setenv(name, value)
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    out = io.StringIO()
-    try:
-        configure("info", out)
-    finally:
-        root.handlers[:], root.level = handlers, level
-    line = json.loads(out.getvalue())
-    assert line["level"] == "warning"
-    assert "SVC_DASHBOARD_PORT" in line["message"]

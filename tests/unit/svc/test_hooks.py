@@ -46,6 +46,7 @@ def test_close_puts_the_hooks_back(start: Start) -> None:
 def test_hook_of_somebody_else_that_came_later_is_left_in_place(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # so that it comes back once both are gone
     start()
     ours = sys.excepthook
     seen: list[BaseException] = []
