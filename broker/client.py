@@ -18,7 +18,6 @@ from schemas.topics import MAX_RECORD_BYTES, Topic, topic_name
 
 log = logging.getLogger(__name__)
 
-
 METADATA_PAUSE_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
 _LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)

@@ -1,4 +1,4 @@
-"""Errors of Kafka that may cross a module's border: those of the client library that we tell apart, and our own."""
+"""Errors of aiokafka that other packages catch: they do not import it themselves."""
 
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError, OffsetOutOfRangeError
 

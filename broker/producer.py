@@ -1,6 +1,6 @@
-"""aiokafka's producer as the edge needs it: made, looked at, and abandoned without waiting.
+"""A producer of single records that can be abandoned without waiting for the broker.
 
-The one file that touches aiokafka's private parts; a test names them.
+It reaches into private parts of aiokafka; a test names them.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _BATCH_BYTES: Final = 16 * 1024
 """A topic's limit holds for a batch: larger ones could be refused for records of which each alone is small enough."""
 
 
-class Producer:
+class RecordProducer:
     """An idempotent producer with acks=all, not started. Raises OSError where the file of the CA can't be read."""
 
     def __init__(self, settings: KafkaSettings) -> None:

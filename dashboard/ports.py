@@ -57,7 +57,7 @@ class Projects(Protocol):
 
 
 class ReadPort(Protocol):
-    """What `storage.reader.Reader` answers; that package says what each question means and raises."""
+    """What `storage.reader.reader.Reader` answers; its docstring says what each question means and raises."""
 
     async def ping(self) -> None:
         """Raises StorageUnavailable."""

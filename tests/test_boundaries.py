@@ -55,8 +55,8 @@ FRAMEWORKS = {
 DOORS = {
     "aiokafka": ("broker", "processors.faust_app", "bench"),
     "clickhouse_connect": ("storage", "local", "bench"),
-    "faust": ("processors", "bench"),
-    "mode": ("processors", "bench"),
+    "faust": ("processors.faust_app", "bench"),
+    "mode": ("processors.faust_app", "bench"),
 }
 INTEGRATIONS = {
     "celery": {"celery"},

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from broker.client import name_of
 from broker.diagnosis import Unreachable, why_unreachable
 from broker.errors import KafkaError
-from broker.producer import Producer
+from broker.producer import RecordProducer
 from broker.send_errors import Kind, kind_of
 from edge.delivery.sink import TooLarge, Unavailable
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER
@@ -62,7 +62,7 @@ class KafkaSink:
         settings: KafkaSettings,
         deadline: float,
         ended: Callable[[BaseException], None] | None = None,
-        new_producer: Callable[[KafkaSettings], Producer] = Producer,
+        new_producer: Callable[[KafkaSettings], RecordProducer] = RecordProducer,
         now: Callable[[], float] = time.time,
         explain: Callable[[KafkaSettings], Unreachable | None] = why_unreachable,
     ) -> None:
@@ -73,7 +73,7 @@ class KafkaSink:
         self._now = now
         self._why_unreachable = explain
         self._names = {topic: name_of(settings, topic) for topic in _TOPICS}
-        self._producer: Producer | None = None
+        self._producer: RecordProducer | None = None
         self._waiting: set[asyncio.Timeout] = set()
         self._probe: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -134,7 +134,7 @@ class KafkaSink:
             await asyncio.wait(self._closing)
 
     async def _acknowledged(
-        self, producer: Producer, topic: Topic, value: bytes, partition: int | None, key: bytes | None
+        self, producer: RecordProducer, topic: Topic, value: bytes, partition: int | None, key: bytes | None
     ) -> None:
         timeout = asyncio.timeout(self._deadline)
         try:
@@ -159,7 +159,7 @@ class KafkaSink:
             seconds = self._now() - failure.since
             log.warning("Kafka can be written to again: %s, after %.1f s", topic.title, seconds)
 
-    def _failed(self, producer: Producer, topic: Topic, error: Exception) -> None:
+    def _failed(self, producer: RecordProducer, topic: Topic, error: Exception) -> None:
         if self._producer is not producer:
             # One of those that were in flight when the producer was dropped: what counts is the first error.
             return
@@ -185,7 +185,7 @@ class KafkaSink:
                 level, "Kafka takes nothing for %s: what is accepted is spooled (%s)", topic.title, detail
             )
 
-    def _learn_limit(self, producer: Producer, topic: Topic, size: int) -> None:
+    def _learn_limit(self, producer: RecordProducer, topic: Topic, size: int) -> None:
         if size < self._refused_bytes(topic):
             log.warning("Kafka refuses a record of %d bytes for %s as too large", size, topic.title)
             self._refused[topic] = size, self._now()
@@ -198,7 +198,7 @@ class KafkaSink:
         size, at = self._refused.get(topic, (_CLIENT_LIMIT, 0.0))
         return size if 0 <= self._now() - at < _LIMIT_SECONDS else _CLIENT_LIMIT
 
-    def _drop(self, producer: Producer) -> None:
+    def _drop(self, producer: RecordProducer) -> None:
         self._producer = None
         self.connected.clear()
         self.drops += 1

@@ -36,7 +36,13 @@ def _now_ms() -> int:
 
 
 class Reader:
-    """Answers read calls; one instance serves any number at once, on one event loop. Errors: see the package's docstring."""
+    """Answers read calls; one instance serves any number at once, on one event loop.
+
+    `project` is its number, `issue` sixteen hexadecimal digits, `event` a uuid as text. `start` and `end` are Unix milliseconds of the
+    event's time, `start` included and `end` not; without them a range begins at the full hour 14 days ago and has no end. Merged issues
+    are one: each method takes the id of any of them. Every method may raise BadQuery, NotFound, QueryTooExpensive and StorageUnavailable,
+    those for one event DamagedPayload too: all are ReadError.
+    """
 
     def __init__(self, executor: Executor, now_ms: Callable[[], int] = _now_ms) -> None:
         self._session = Session(executor, now_ms)

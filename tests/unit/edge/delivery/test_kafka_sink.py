@@ -11,7 +11,7 @@ import pytest
 from aiokafka import errors
 
 from broker.diagnosis import Unreachable
-from broker.producer import Producer
+from broker.producer import RecordProducer
 from broker.send_errors import Kind, kind_of
 from edge.delivery.accept import Delivery, send_spread
 from edge.delivery.chunker import EventTuple
@@ -56,7 +56,7 @@ class Broker:
         ]
 
 
-class FakeProducer(Producer):
+class FakeProducer(RecordProducer):
     """One producer on the broker; abandoned, it may not be used any more."""
 
     def __init__(self, broker: Broker) -> None:
