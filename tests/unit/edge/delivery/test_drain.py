@@ -134,7 +134,7 @@ async def test_tail_that_a_dead_process_left_was_perhaps_never_finished_and_is_k
 async def test_what_is_set_aside_takes_room_until_it_is_removed(tmp_path: Path) -> None:
     written(tmp_path, FIRST, encode_chunk([event()]), tail=bytes(1000))
     async with draining(tmp_path) as (spool, _):
-        size = spool.set_aside_bytes
+        size = await eventually(lambda: spool.set_aside_bytes)
         assert size > 1000
         small = Spool(tmp_path, size, 1e12)
         with pytest.raises(SpoolFull):
