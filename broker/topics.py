@@ -1,12 +1,20 @@
 """Brings the topics into being, and says where one that exists differs from what is asked (contract, section 1)."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 from aiokafka.admin import NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    KafkaError,
+    LeaderNotAvailableError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
 from msgspec import Struct
 
 from broker.client import administering, reading
@@ -21,6 +29,9 @@ _AT_LEAST: Final = frozenset(
     {"max.message.bytes", "min.insync.replicas", "retention.ms", "delete.retention.ms"}
 )
 """Settings of which more is harmless and less is not; those in neither set only cost or save disk and time."""
+
+_VISIBLE_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.05
 
 
 class TopicsRefused(Exception):
@@ -92,7 +103,25 @@ async def _create(admin: Admin, specs: list[TopicSpec]) -> list[str]:
             refused.append(f"{name}: {error.__name__} {' '.join(filter(None, message))}".rstrip())
     if refused:
         raise TopicsRefused("; ".join(refused))
+    await visible(admin, [spec.name for spec in missing])
     return created
+
+
+async def visible(admin: Admin, names: Sequence[str]) -> None:
+    """Return once the broker knows new topics and their leaders, which it learns a moment after they were created; after 10 s at the latest."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_VISIBLE_SECONDS):
+            while True:
+                topics = await admin.describe_topics(names)
+                if not any(map(_is_unknown, topics)):
+                    return
+                await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _is_unknown(topic: dict[str, Any]) -> bool:
+    """Whether a described topic, or the leader of a partition of it, isn't known yet; one that may not be described isn't waited for."""
+    codes = {topic["error_code"], *(partition["error_code"] for partition in topic["partitions"])}
+    return bool(codes & {UnknownTopicOrPartitionError.errno, LeaderNotAvailableError.errno})
 
 
 class FoundTopic(Struct, frozen=True):

@@ -1,8 +1,10 @@
 """Topics that exist, compared with what is asked, and what `svc migrate` says of them."""
 
+from typing import Any
+
 import pytest
 
-from broker.topics import Difference, FoundTopic, TopicsReport, differences, unknown
+from broker.topics import Difference, FoundTopic, TopicsReport, differences, unknown, visible
 from cli.migrate import closing
 from schemas.topics import TopicSpec, topic_specs
 
@@ -84,3 +86,29 @@ def test_up_to_date_is_said_only_of_what_was_compared() -> None:
     harmless = Difference("svc.events", "svc.events has segment.ms=1, asked is 2", "segment.ms=2", True)
     assert "the differences above" in said([harmless, wrong])
     assert said([harmless]) == "nothing to do: topics and schema are up to date"
+
+
+class Described:
+    """An admin client whose broker describes a topic with these error codes, of the topic and of its partition, one answer after the other."""
+
+    def __init__(self, *codes: tuple[int, int]) -> None:
+        self.codes = list(codes)
+
+    async def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        code, of_partition = self.codes.pop(0)
+        return [
+            {"error_code": code, "topic": name, "partitions": [{"error_code": of_partition}]}
+            for name in names
+        ]
+
+
+async def test_new_topics_are_waited_for_until_the_broker_knows_them_and_their_leaders() -> None:
+    admin = Described((3, 0), (0, 5), (0, 0), (3, 0))
+    await visible(admin, ["events"])
+    assert admin.codes == [(3, 0)]
+
+
+async def test_a_new_topic_that_may_not_be_described_is_not_waited_for() -> None:
+    admin = Described((29, 0), (3, 0))
+    await visible(admin, ["events"])
+    assert admin.codes == [(3, 0)]
