@@ -25,7 +25,7 @@ from bench.chaos.__main__ import prepare
 from bench.chaos.load import Load
 from cli.demo.sample_events import FILE, load_samples
 from cli.projects import create_project
-from cli.send.batches import Batch, batches, read_lines
+from cli.send.batches import SendBatch, batches, read_lines
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas import payload
@@ -106,7 +106,7 @@ async def measure(stack: Stack, stream: Load, events: int, connections: int, pro
         )
 
 
-def alone(bodies: list[tuple[Batch, bytes]]) -> float:
+def alone(bodies: list[tuple[SendBatch, bytes]]) -> float:
     """CPU microseconds an event of inflate + decode + compress in this process."""
     wrapper, event = msgspec.json.Decoder(WireBatch), msgspec.json.Decoder(Event)
     count, began = 0, time.process_time()

@@ -28,7 +28,7 @@ from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from local.kafka.server import LocalKafka
 from local.ports import free_port
-from processors.grouper.dedup_log import SeenEntry, SeenRecord, encode, entry_key
+from processors.grouper.dedup_log import DedupEntry, DedupRecord, encode, entry_key
 from processors.grouper.id_index import IdIndex
 from processors.grouper.id_keys import id_keys
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
@@ -290,11 +290,11 @@ def _blocks(ids: int, block: int) -> Iterator[tuple[int, bytes, bytes]]:
         for start in range(0, share, block):
             keys = id_keys([1] * block, _random_ids(block, now, luck))
             records = [
-                SeenRecord(at // CHUNK, 0, [], keys[(at - start) * 16 : (at - start + CHUNK) * 16])
+                DedupRecord(at // CHUNK, 0, [], keys[(at - start) * 16 : (at - start + CHUNK) * 16])
                 for at in range(start, start + block, CHUNK)
             ]
             day = now - (share - start) * 6 * 86_400_000 // share
-            entry = SeenEntry(day, records[0].offset, records, merged=True)
+            entry = DedupEntry(day, records[0].offset, records, merged=True)
             yield partition, entry_key(partition, entry.first, entry.last), encode(entry)
 
 

@@ -18,23 +18,23 @@ from prometheus_client import CollectorRegistry
 
 from bench.processors import CHUNK, HEADERS, SHAPES, Shape
 from bench.processors_floors import PARTITIONS
-from broker.batch_producer import Forwarder, Written
+from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
-from processors.aggregator.stage import AggregatorWorker
+from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.tables import BatchTable
 from processors.faust_app.worker import GC_THRESHOLDS
-from processors.grouper.fingerprinter import Grouper
+from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import Past
-from processors.grouper.stage import GrouperWorker
-from processors.metrics import Metrics
-from processors.positions import Source
-from processors.topic_names import Names
+from processors.grouper.replay_boundary import ReplayBoundary
+from processors.grouper.stage import GrouperStage
+from processors.metrics import ProcessorsMetrics
+from processors.positions import SourceRecord
+from processors.topic_names import TopicNames
 from schemas.projects import ProjectRegistry
 
-NAMES = Names(
+NAMES = TopicNames(
     events="events", grouped="grouped", grouped_events="each", deltas="deltas", issues="issues", activity="activity",
     outcomes="outcomes", dead_letters="dead", seen="seen", partitions=PARTITIONS,
 )  # fmt: skip
@@ -48,7 +48,7 @@ class Memory:
 
     async def begin(
         self, topic: str, partition: int, messages: Iterable[Message]
-    ) -> list[Awaitable[Written]]:
+    ) -> list[Awaitable[WrittenBatch]]:
         """Append records."""
         messages = list(messages)
         if topic == NAMES.deltas:
@@ -75,35 +75,35 @@ class Shares:
 class Nothing:
     """An empty topic `grouped`."""
 
-    async def read(self, partition: int, known: tuple[int, int] | None = None) -> Past | None:  # noqa: ARG002
+    async def read(self, partition: int, known: tuple[int, int] | None = None) -> ReplayBoundary | None:  # noqa: ARG002
         """Nothing stands there."""
         return None
 
 
 async def measure(chunks: list[tuple[int, bytes]], take: int) -> tuple[float, float]:
     """CPU seconds of the grouper and of the aggregator, which folds once a take."""
-    memory, seen, metrics = Memory(), Shares(), Metrics(CollectorRegistry())
-    forwarder, table = cast(Forwarder, memory), cast(BatchTable, seen)
-    grouper = GrouperWorker(
+    memory, seen, metrics = Memory(), Shares(), ProcessorsMetrics(CollectorRegistry())
+    forwarder, table = cast(BatchProducer, memory), cast(BatchTable, seen)
+    grouper = GrouperStage(
         NAMES,
         table,
         forwarder,
-        Grouper(ProjectRegistry()),
+        Fingerprinter(ProjectRegistry()),
         cast(GroupedTail, Nothing()),
         metrics,
         days=7,
         each=False,
     )
-    aggregator = AggregatorWorker(NAMES, cast(BatchTable, Shares()), table, forwarder, metrics)
+    aggregator = AggregatorStage(NAMES, cast(BatchTable, Shares()), table, forwarder, metrics)
     for partition in range(PARTITIONS):
         await grouper.restore(partition, 0, len(chunks))
         aggregator.restore(partition, 0)
     offsets, folded = [0] * PARTITIONS, [0] * PARTITIONS
     grouping = folding = 0.0
     for start in range(0, len(chunks), take):
-        records: dict[int, list[Source]] = {}
+        records: dict[int, list[SourceRecord]] = {}
         for partition, value in chunks[start : start + take]:
-            source = Source(offsets[partition], 1_790_000_000_000, None, value, list(HEADERS))
+            source = SourceRecord(offsets[partition], 1_790_000_000_000, None, value, list(HEADERS))
             records.setdefault(partition, []).append(source)
             offsets[partition] += 1
         began = time.process_time()
@@ -117,8 +117,8 @@ async def measure(chunks: list[tuple[int, bytes]], take: int) -> tuple[float, fl
     return grouping, folding
 
 
-def _due(log: list[Message], start: int) -> list[Source]:
-    return [Source(n, 0, m.key, m.value or b"", []) for n, m in enumerate(log[start:], start)]
+def _due(log: list[Message], start: int) -> list[SourceRecord]:
+    return [SourceRecord(n, 0, m.key, m.value or b"", []) for n, m in enumerate(log[start:], start)]
 
 
 @click.command()

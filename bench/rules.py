@@ -14,7 +14,7 @@ from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from grouping.rule_checks import MAX_PATTERNS, MAX_TERMS
 from processors.faust_app.worker import GC_THRESHOLDS
-from processors.grouper.fingerprinter import Grouper
+from processors.grouper.fingerprinter import Fingerprinter
 from schemas.chunks import ChunkEvent
 from schemas.payload import compress
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
@@ -71,12 +71,12 @@ SETS = {
 }
 
 
-def grouper(rules: Sequence[GroupingRule]) -> Grouper:
+def grouper(rules: Sequence[GroupingRule]) -> Fingerprinter:
     """A grouper whose one project has these rules."""
     project = Project("1", "bench", "2026-01-01T00:00:00Z", grouping_rules=tuple(rules))
     registry = ProjectRegistry()
     registry.apply(b"1", encode_project(project))
-    return Grouper(registry)
+    return Fingerprinter(registry)
 
 
 def sample_events() -> list[ChunkEvent]:
@@ -104,7 +104,7 @@ def measure(events: Sequence[ChunkEvent], rounds: int) -> dict[str, tuple[float,
     return {name: (first[name], again[name]) for name in SETS}
 
 
-def _spent(grouper: Grouper, events: Sequence[ChunkEvent]) -> float:
+def _spent(grouper: Fingerprinter, events: Sequence[ChunkEvent]) -> float:
     start = process_time()
     for event in events:
         grouper.group(event)

@@ -13,18 +13,18 @@ from schemas.settings import KafkaSettings
 BATCH_BYTES: Final = 1 << 20
 
 
-class Lost(Exception):
+class PartitionsLost(Exception):
     """The worker may have lost its partitions: nothing more may be written."""
 
 
-class Written(NamedTuple):
+class WrittenBatch(NamedTuple):
     """A batch that all in-sync replicas have: offsets of its first and last record."""
 
     first: int
     last: int
 
 
-class Forwarder:
+class BatchProducer:
     """An idempotent producer. A failed write is not repeated here: the worker stops and starts again from its positions.
 
     `allowed` is asked before each batch and raises Lost where the worker's lease has run out.
@@ -46,18 +46,18 @@ class Forwarder:
             await self._producer.stop()
             self._producer = None
 
-    async def write(self, topic: str, partition: int, messages: Sequence[Message]) -> list[Written]:
-        """Write records in order and wait for their acknowledgement. Raises KafkaError, or Lost."""
+    async def write(self, topic: str, partition: int, messages: Sequence[Message]) -> list[WrittenBatch]:
+        """Write records in order and wait for their acknowledgement. Raises KafkaError, or PartitionsLost."""
         return [await written for written in await self.begin(topic, partition, messages)]
 
     async def begin(
         self, topic: str, partition: int, messages: Iterable[Message]
-    ) -> list[Awaitable[Written]]:
-        """Hand records over in order; what is returned waits for their acknowledgement. Raises Lost."""
+    ) -> list[Awaitable[WrittenBatch]]:
+        """Hand records over in order; what is returned waits for their acknowledgement. Raises PartitionsLost."""
         assert self._producer is not None
         self._allowed()
         now = int(time.time() * 1000)
-        begun: list[Awaitable[Written]] = []
+        begun: list[Awaitable[WrittenBatch]] = []
         batch, count = self._producer.create_batch(), 0
         for key, value, headers in messages:
             if batch.append(key=key, value=value, timestamp=now, headers=list(headers)) is None:
@@ -69,7 +69,7 @@ class Forwarder:
             begun.append(await self._send(batch, topic, partition, count))
         return begun
 
-    async def _send(self, batch: Any, topic: str, partition: int, count: int) -> Awaitable[Written]:
+    async def _send(self, batch: Any, topic: str, partition: int, count: int) -> Awaitable[WrittenBatch]:
         assert self._producer is not None
         batch.close()
         return _Sent(await self._producer.send_batch(batch, topic, partition=partition), count)
@@ -83,9 +83,9 @@ class _Sent:
         self._sent = sent
         self._count = count
 
-    def __await__(self) -> Generator[Any, None, Written]:
+    def __await__(self) -> Generator[Any, None, WrittenBatch]:
         first = (yield from self._sent.__await__()).offset
-        return Written(first, first + self._count - 1)
+        return WrittenBatch(first, first + self._count - 1)
 
 
 def _look_at(sent: "asyncio.Future[Any]") -> None:

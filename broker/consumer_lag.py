@@ -16,7 +16,7 @@ from schemas.topics import Topic
 _PAUSE_SECONDS: Final = 0.2
 
 
-class Lag(Struct, frozen=True, rename="camel"):
+class ConsumerLag(Struct, frozen=True, rename="camel"):
     """Records of a topic that a consumer group hasn't committed yet."""
 
     group: str
@@ -33,7 +33,7 @@ def readers(processors: str, writer: str) -> dict[str, list[Topic]]:
     }
 
 
-async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> list[Lag]:
+async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> list[ConsumerLag]:
     """The groups that are behind, and by how much. Raises KafkaError."""
     async with _asking(settings) as (admin, consumer):
         found = []
@@ -42,11 +42,13 @@ async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> li
                 name = name_of(settings, topic)
                 behind = await _behind(admin, consumer, group, await _ends(admin, consumer, name))
                 if behind:
-                    found.append(Lag(group=group, topic=name, records=behind))
+                    found.append(ConsumerLag(group=group, topic=name, records=behind))
         return found
 
 
-async def passed(settings: KafkaSettings, groups: Mapping[str, list[Topic]], seconds: float) -> Lag | None:
+async def passed(
+    settings: KafkaSettings, groups: Mapping[str, list[Topic]], seconds: float
+) -> ConsumerLag | None:
     """Wait until what the topics hold is read, however much comes after it: one topic after the other, in their order.
 
     The first that isn't after `seconds`, or None. Raises KafkaError.
@@ -59,7 +61,7 @@ async def passed(settings: KafkaSettings, groups: Mapping[str, list[Topic]], sec
                 ends = await _ends(admin, consumer, name)
                 while behind := await _behind(admin, consumer, group, ends):
                     if time.monotonic() > limit:
-                        return Lag(group=group, topic=name, records=behind)
+                        return ConsumerLag(group=group, topic=name, records=behind)
                     await asyncio.sleep(_PAUSE_SECONDS)
     return None
 

@@ -22,7 +22,7 @@ ASK_SECONDS: Final = 10.0
 """Between two questions, and the longest wait for an answer."""
 
 
-class Ends:
+class LogEndOffsets:
     """Asks for as long as `run` runs. `answers` counts, `latest` is the last known end of each partition (topic, partition)."""
 
     def __init__(self, settings: KafkaSettings, held: Callable[[], Collection[tuple[str, int]]]) -> None:

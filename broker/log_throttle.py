@@ -9,7 +9,7 @@ _LOGGERS: Final = ("aiokafka", "broker.client")
 _PAUSE_SECONDS: Final = 30.0
 
 
-class Rarely(logging.Filter):
+class RepeatFilter(logging.Filter):
     """Lets a sentence of the loggers above through once in 30 s; the number in it, or another topic, makes another sentence."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -32,6 +32,6 @@ class Rarely(logging.Filter):
 
 def repeat_rarely() -> None:
     """Put the filter before every handler of this process's log."""
-    rarely = Rarely()
+    rarely = RepeatFilter()
     for handler in logging.getLogger().handlers:
         handler.addFilter(rarely)

@@ -12,7 +12,7 @@ Process = Literal["edge", "processors", "writer", "dashboard"]
 PROCESSES: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashboard")
 
 
-class Needs(Struct, frozen=True):
+class RequiredRights(Struct, frozen=True):
     """Topics that a process reads and writes, and its consumer groups. Read and Write bring Describe with them."""
 
     reads: tuple[Topic, ...]
@@ -20,11 +20,11 @@ class Needs(Struct, frozen=True):
     groups: tuple[str, ...] = ()
 
 
-def needs(processors_app: str, writer_group: str, *, grouped_events: bool) -> dict[Process, Needs]:
+def needs(processors_app: str, writer_group: str, *, grouped_events: bool) -> dict[Process, RequiredRights]:
     """What each process needs, by the names of the consumer groups."""
     return {
-        "edge": Needs(reads=(Topic.PROJECTS,), writes=(Topic.EVENTS, Topic.OUTCOMES)),
-        "processors": Needs(
+        "edge": RequiredRights(reads=(Topic.PROJECTS,), writes=(Topic.EVENTS, Topic.OUTCOMES)),
+        "processors": RequiredRights(
             reads=(
                 *(Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES),
                 *(Topic.SEEN, Topic.PROJECTS),
@@ -36,17 +36,19 @@ def needs(processors_app: str, writer_group: str, *, grouped_events: bool) -> di
             ),
             groups=(processors_app,),
         ),
-        "writer": Needs(
+        "writer": RequiredRights(
             reads=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.PROJECTS),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
             groups=(writer_group, f"{writer_group}-records"),
         ),
-        "dashboard": Needs(reads=(Topic.PROJECTS, Topic.ISSUES), writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS)),
+        "dashboard": RequiredRights(
+            reads=(Topic.PROJECTS, Topic.ISSUES), writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS)
+        ),
     }
 
 
 def lacking(
-    need: Needs,
+    need: RequiredRights,
     settings: KafkaSettings,
     topics: Mapping[str, frozenset[str]],
     groups: Mapping[str, frozenset[str]],

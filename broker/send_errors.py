@@ -6,7 +6,7 @@ from typing import Final
 from aiokafka import errors
 
 
-class Kind(Enum):
+class SendErrorKind(Enum):
     """The three answers to an error: try again by itself, tell a person, or send something smaller."""
 
     UNAVAILABLE = "unavailable"
@@ -42,8 +42,8 @@ _TOO_LARGE: Final = (
 )
 
 
-def kind_of(error: BaseException) -> Kind:
+def kind_of(error: BaseException) -> SendErrorKind:
     """The kind of anything that a send raised."""
     if isinstance(error, _TOO_LARGE):
-        return Kind.TOO_LARGE
-    return Kind.DENIED if isinstance(error, _DENIED) else Kind.UNAVAILABLE
+        return SendErrorKind.TOO_LARGE
+    return SendErrorKind.DENIED if isinstance(error, _DENIED) else SendErrorKind.UNAVAILABLE

@@ -11,7 +11,7 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVe
 
 from broker.cluster import look
 from broker.diagnosis import why_unreachable
-from broker.rights import Needs, lacking
+from broker.rights import RequiredRights, lacking
 from schemas.settings import KafkaSettings
 from schemas.topics import topic_name
 
@@ -27,7 +27,7 @@ class MissingRights(Exception):
     """These credentials lack rights on Kafka; the text names each."""
 
 
-async def check_rights(settings: KafkaSettings, need: Needs) -> None:
+async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
     """Return once a broker has answered that nothing of `need` is missing. Waits for a broker; raises MissingRights.
 
     A broker that can't tell rights is believed to grant them.
@@ -56,7 +56,7 @@ async def check_rights(settings: KafkaSettings, need: Needs) -> None:
         return
 
 
-async def _missing(settings: KafkaSettings, need: Needs) -> list[str]:
+async def _missing(settings: KafkaSettings, need: RequiredRights) -> list[str]:
     topics = dict.fromkeys([*need.reads, *need.writes])
     names = [topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in topics]
     view = await look(settings, names, need.groups)

@@ -42,7 +42,7 @@ class TopicMissing(Exception):
     """There is no such topic; the text says what makes it."""
 
 
-class Difference(Struct, frozen=True):
+class TopicDifference(Struct, frozen=True):
     """Where a topic differs from what is asked: `setting` is what to set, `name=value`, empty where it is no setting.
 
     It is `harmless` where nothing that is promised depends on it.
@@ -58,7 +58,7 @@ class TopicsReport(Struct, frozen=True):
     """Names of the topics that were created, the differences of those that existed, and a sentence for what can't be compared."""
 
     created: list[str]
-    differences: list[Difference]
+    differences: list[TopicDifference]
     unknown: list[str]
 
 
@@ -132,25 +132,25 @@ class FoundTopic(Struct, frozen=True):
     configs: dict[str, str] | None
 
 
-def differences(spec: TopicSpec, found: FoundTopic) -> Iterator[Difference]:
+def differences(spec: TopicSpec, found: FoundTopic) -> Iterator[TopicDifference]:
     """Where a topic differs from what is asked, as far as the broker tells."""
     if found.partitions not in {None, spec.partitions}:
         said = f"{spec.name} has {found.partitions} partitions, asked are {spec.partitions}"
-        yield Difference(spec.name, said)
+        yield TopicDifference(spec.name, said)
     if found.replicas is not None and found.replicas < spec.replication:
-        yield Difference(
+        yield TopicDifference(
             spec.name, f"{spec.name} has {found.replicas} replicas, asked are {spec.replication}"
         )
     yield from setting_differences(spec, found)
 
 
-def setting_differences(spec: TopicSpec, found: FoundTopic) -> Iterator[Difference]:
+def setting_differences(spec: TopicSpec, found: FoundTopic) -> Iterator[TopicDifference]:
     """The settings that differ from what is asked; those that the broker doesn't tell are not compared."""
     for name, wanted in spec.configs.items():
         have = (found.configs or {}).get(name, wanted)
         if have != wanted:
             said = f"{spec.name} has {name}={have}, asked is {wanted}"
-            yield Difference(
+            yield TopicDifference(
                 spec.name, said, f"{name}={wanted}", _harmless(name, have, wanted, found.replicas)
             )
 

@@ -19,7 +19,7 @@ from control.issue_changes import IssueChanges
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
 from dashboard.app import build_app, build_runner
-from dashboard.dependencies import Parts
+from dashboard.dependencies import Dependencies
 from dashboard.http.proxies import parse_networks
 from schemas.payload import look_in
 from schemas.settings import BadSetting, DashboardSettings, load
@@ -86,7 +86,7 @@ async def serve(settings: DashboardSettings) -> None:
     projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
     reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
     runner = build_runner(
-        build_app(settings, Parts(reader, projects, changes=IssueChanges(reader, Commands(settings))))
+        build_app(settings, Dependencies(reader, projects, changes=IssueChanges(reader, Commands(settings))))
     )
     try:
         await runner.setup()

@@ -14,7 +14,7 @@ from schemas.payload import OWN_LEVEL, SHIPPED_LEVEL
 from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, keep
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, open_client
-from storage.reader.payload_samples import Sample, samples
+from storage.reader.payload_samples import PayloadSample, samples
 
 _LEAST_EVENTS = 500
 _WORTH_IT = 0.95
@@ -77,7 +77,7 @@ def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: b
         sys.exit(_NOT_BETTER)
 
 
-def _samples(url: str, days: int, events: int) -> list[Sample]:
+def _samples(url: str, days: int, events: int) -> list[PayloadSample]:
     if not url:
         _end("no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL", 2)
     try:

@@ -26,7 +26,7 @@ class Split(Struct, frozen=True):
     unknown: list[Event]
 
 
-class Trained(Struct, frozen=True):
+class TrainedDictionary(Struct, frozen=True):
     """A dictionary, and mean bytes of an event that the training did not see, of issues that it did and did not see."""
 
     content: bytes
@@ -66,17 +66,17 @@ def train(events: Sequence[Event], number: int, size: int) -> bytes:
         raise ValueError(f"{len(samples)} events are too few or too alike: {error}") from None
 
 
-def measure(content: bytes, parts: Split, level: int = OWN_LEVEL) -> Trained:
+def measure(content: bytes, parts: Split, level: int = OWN_LEVEL) -> TrainedDictionary:
     """How small a dictionary makes the events that were kept from the training."""
     compress = compressor(content, level).compress
     known, unknown = (
         sum(len(compress(event)) for event in part) / max(1, len(part))
         for part in (parts.known or parts.unknown, parts.unknown)
     )
-    return Trained(content, known, unknown)
+    return TrainedDictionary(content, known, unknown)
 
 
-def best(parts: Split, number: int) -> Trained:
+def best(parts: Split, number: int) -> TrainedDictionary:
     """The best of the sizes that are tried. Raises ValueError for too few events."""
     return min(
         (measure(train(parts.training, number, size), parts) for size in SIZES), key=lambda one: one.mean

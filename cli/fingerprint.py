@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cli.console import BAD_SETTING_STATUS, console
-from cli.fingerprint_lines import BadLine, Explained, explain, numbered_lines
+from cli.fingerprint_lines import BadLine, ExplainedEvent, explain, numbered_lines
 from grouping.rule_checks import violations
 from grouping.rules import CompiledRules, compile_rules
 from schemas.projects import GroupingRule
@@ -39,7 +39,7 @@ def fingerprint(files: Sequence[Path], rules_file: Path | None, for_people: bool
     sys.exit(1 if complaints else 0)
 
 
-def json_line(one: Explained) -> str:
+def json_line(one: ExplainedEvent) -> str:
     """One event's grouping; `discard` stands only where a rule drops the event."""
     line = {
         "id": one.id,
@@ -51,9 +51,9 @@ def json_line(one: Explained) -> str:
     return msgspec.json.encode({**line, "discard": True} if one.discard else line).decode()
 
 
-def show(found: Sequence[Explained]) -> None:
+def show(found: Sequence[ExplainedEvent]) -> None:
     """Groups, the largest first, each with its parts and its first events."""
-    groups: dict[str, list[Explained]] = {}
+    groups: dict[str, list[ExplainedEvent]] = {}
     for one in found:
         groups.setdefault(one.fingerprint, []).append(one)
     out = console()
@@ -82,7 +82,7 @@ def show(found: Sequence[Explained]) -> None:
 
 def _explained(
     files: Sequence[Path], rules: CompiledRules | None, complaints: list[str]
-) -> Iterator[Explained]:
+) -> Iterator[ExplainedEvent]:
     for file in files:
         try:
             for number, line in numbered_lines(file):

@@ -19,7 +19,7 @@ class BadLine(Exception):
     """A line that is no event, or a file that can't be read to its end."""
 
 
-class Explained(Struct, frozen=True):
+class ExplainedEvent(Struct, frozen=True):
     """One event's grouping, as the command prints it (contract, section 1); the rest is for people."""
 
     id: str
@@ -32,14 +32,14 @@ class Explained(Struct, frozen=True):
     culprit: str
 
 
-class _Identified(GroupingEvent, gc=False):
+class _LineEvent(GroupingEvent, gc=False):
     id: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Identified).decode
+_decode = msgspec.json.Decoder(_LineEvent).decode
 
 
-def explain(line: bytes, rules: CompiledRules | None = None) -> Explained:
+def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
     """The grouping of one event's JSON. Raises BadLine where it is none."""
     if has_surrogates(line):
         line = replace_lone_surrogates(line)
@@ -52,7 +52,7 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> Explained:
     at = placed(marked(event, outcome.marks))
     found = grouped(event, outcome, at=at)
     title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"
-    return Explained(
+    return ExplainedEvent(
         event.id or "",
         found.hex,
         found.version,

@@ -63,7 +63,7 @@ by_whom = click.option("--by", default=whoever, help="Who makes the change; by d
 same_key = click.option("--key", default="", help="The same change under the same key is made once.")
 
 
-class Tools:
+class IssueTools:
     """What one run of a subcommand uses."""
 
     def __init__(self, settings: MigrateSettings) -> None:
@@ -72,7 +72,7 @@ class Tools:
         self.changes = IssueChanges(self.reader, Commands(settings, DEADLINE_SECONDS))
 
 
-def _run(workspace: Workspace, work: Callable[[Tools], Awaitable[T]]) -> T:
+def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
     if not (settings.clickhouse_reader_url or settings.clickhouse_url):
@@ -81,7 +81,7 @@ def _run(workspace: Workspace, work: Callable[[Tools], Awaitable[T]]) -> T:
         )
 
     async def main() -> T:
-        tools = Tools(settings)
+        tools = IssueTools(settings)
         try:
             return await work(tools)
         finally:
@@ -114,7 +114,7 @@ def _checked(data: S) -> S:
 def _update(workspace: Workspace, issues: Iterable[str], update: Update, by: str, key: str) -> list[Issue]:
     _checked(update)
 
-    async def work(tools: Tools) -> list[Issue]:
+    async def work(tools: IssueTools) -> list[Issue]:
         return [await tools.changes.update(issue, update, by=by, key=key) for issue in issues]
 
     return _run(workspace, work)
@@ -159,7 +159,7 @@ def issues() -> None:
 def list_issues(workspace: Workspace, /, project: str, as_json: bool, **asked: Any) -> None:
     """List a project's issues of the last 14 days; PROJECT is its id or name."""
 
-    async def work(tools: Tools) -> tuple[list[Issue], list[KeyWarning]]:
+    async def work(tools: IssueTools) -> tuple[list[Issue], list[KeyWarning]]:
         number = await _project(tools.settings, project)
         found = (await tools.reader.issues(number, **asked)).issues
         return found, await tools.reader.unknown_keys(number, tag_keys(parse(asked["query"])))
@@ -178,7 +178,7 @@ def list_issues(workspace: Workspace, /, project: str, as_json: bool, **asked: A
 def show(workspace: Workspace, issue: str, as_json: bool) -> None:
     """Show an issue and its newest changes."""
 
-    async def work(tools: Tools) -> tuple[Issue, ActivityPage]:
+    async def work(tools: IssueTools) -> tuple[Issue, ActivityPage]:
         return await asyncio.gather(tools.reader.issue(issue), tools.reader.activity(issue, limit=20))
 
     found, told = _run(workspace, work)
@@ -314,7 +314,7 @@ def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> N
 def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: bool) -> None:
     """Drop an issue's new events before they are stored, and ignore it."""
 
-    async def work(tools: Tools) -> Issue:
+    async def work(tools: IssueTools) -> Issue:
         found = await tools.reader.issue(issue)
         async with ProjectStore(tools.settings) as store:
             return await set_discarded(store, tools.changes, found, not undo, by=by)

@@ -21,7 +21,7 @@ from schemas.settings import KafkaSettings, MigrateSettings
 T = TypeVar("T")
 
 
-class Created(msgspec.Struct, frozen=True):
+class CreatedProject(msgspec.Struct, frozen=True):
     """What `create` prints with `--json` (contract, section 1)."""
 
     id: str
@@ -29,7 +29,7 @@ class Created(msgspec.Struct, frozen=True):
     token: str
 
 
-async def create_project(settings: KafkaSettings, name: str, **options: Any) -> Created:
+async def create_project(settings: KafkaSettings, name: str, **options: Any) -> CreatedProject:
     """Create a project and return it with its token once every follower can know it.
 
     `options` are those of `project_edits.create`. Raises BadChange and ProjectsUnavailable.
@@ -37,7 +37,7 @@ async def create_project(settings: KafkaSettings, name: str, **options: Any) -> 
     project = project_edits.create(name, now_ms=_now_ms(), **options)
     async with ProjectStore(settings) as store:
         await store.write(project)
-    return Created(project.id, project.name, project.tokens[0].token)
+    return CreatedProject(project.id, project.name, project.tokens[0].token)
 
 
 def _now_ms() -> int:
@@ -186,7 +186,7 @@ def token() -> None:
 def add_token(workspace: Workspace, project: str, as_json: bool) -> None:
     """Give a project one more token and print it."""
     changed = _edited(workspace, project, lambda p: project_edits.add_token(p, _now_ms())[0])
-    made = Created(changed.id, changed.name, changed.tokens[-1].token)
+    made = CreatedProject(changed.id, changed.name, changed.tokens[-1].token)
     if as_json:
         print_json(made)
     else:

@@ -12,7 +12,7 @@ import msgspec
 from rich.box import SIMPLE
 from rich.table import Table
 
-from broker.consumer_lag import Lag, lags, readers
+from broker.consumer_lag import ConsumerLag, lags, readers
 from broker.errors import KafkaError
 from cli.console import clickhouse_failure, console, kafka_failure, need_kafka, print_json, settings_of
 from cli.workspace import Workspace
@@ -91,14 +91,16 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
     sys.exit(status(result, behind))
 
 
-def status(result: Reconciliation, behind: list[Lag]) -> int:
+def status(result: Reconciliation, behind: list[ConsumerLag]) -> int:
     """The command's exit status: what stands in a table twice is wrong also while the pipeline is behind."""
     if not result.differences:
         return 0
     return _UNSETTLED if behind and not result.differs(*TWICE.values()) else _DIFFERENT
 
 
-async def _drain(settings: MigrateSettings, groups: Mapping[str, list[Topic]], wait: float) -> list[Lag]:
+async def _drain(
+    settings: MigrateSettings, groups: Mapping[str, list[Topic]], wait: float
+) -> list[ConsumerLag]:
     until = time.monotonic() + wait
     while True:
         behind = await lags(settings, groups)
@@ -132,7 +134,7 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def _show(result: Reconciliation, behind: list[Lag], repaired: dict[str, int]) -> None:
+def _show(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str, int]) -> None:
     out = console()
     table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)
     table.add_column("project", overflow="fold", min_width=_PROJECT_WIDTH)

@@ -13,8 +13,8 @@ import click
 from cli.console import need_kafka, print_json, settings_of
 from cli.workspace import Workspace
 from edge.delivery.kafka_sink import KafkaSink
-from edge.delivery.replay import SetAside, listed, replay
-from edge.delivery.sink import Unavailable
+from edge.delivery.replay import QuarantinedSegment, listed, replay
+from edge.delivery.sink import SinkUnavailable
 from schemas.settings import EdgeSettings
 
 _WAIT_SECONDS = 30.0
@@ -52,7 +52,7 @@ def replay_(workspace: Workspace, wait: float, as_json: bool) -> None:
     """
     settings = settings_of(workspace, EdgeSettings)
     need_kafka(settings.kafka_bootstrap)
-    rows: list[SetAside] = []
+    rows: list[QuarantinedSegment] = []
     trouble = asyncio.run(_replay(settings, folder_of(workspace), wait, rows.append))
     if as_json:
         print_json({"segments": rows, "error": trouble})
@@ -67,14 +67,14 @@ def replay_(workspace: Workspace, wait: float, as_json: bool) -> None:
 
 
 async def _replay(
-    settings: EdgeSettings, root: Path, wait: float, report: Callable[[SetAside], None]
+    settings: EdgeSettings, root: Path, wait: float, report: Callable[[QuarantinedSegment], None]
 ) -> str | None:
     """What kept it from going on, or None."""
     sink = KafkaSink(settings, settings.edge_send_deadline_seconds)
     await sink.start()
     try:
         await replay(root, sink, wait, report)
-    except Unavailable as error:
+    except SinkUnavailable as error:
         return str(error)
     finally:
         await sink.stop()
@@ -86,7 +86,7 @@ def folder_of(workspace: Workspace) -> Path:
     return workspace.data_dir / "edge" / "spool"
 
 
-def line(row: SetAside) -> str:
+def line(row: QuarantinedSegment) -> str:
     """One row for people."""
     told = [f"{row.events} events in {row.bytes} bytes"]
     if row.error:

@@ -18,7 +18,7 @@ class Edits(Protocol):
         ...
 
 
-class Changes(Protocol):
+class IssueChanger(Protocol):
     """What `control.issue_changes.IssueChanges` does to an issue."""
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
@@ -27,7 +27,7 @@ class Changes(Protocol):
 
 
 async def set_discarded(
-    projects: Edits, changes: Changes, issue: Issue, wanted: bool, *, by: str, request: str = ""
+    projects: Edits, changes: IssueChanger, issue: Issue, wanted: bool, *, by: str, request: str = ""
 ) -> Issue:
     """Drop the issue's new events and ignore it for ever, or store them again and open it.
 

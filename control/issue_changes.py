@@ -28,7 +28,7 @@ from storage.reader.errors import ReadError
 from storage.reader.issue_records import issue_of, row_of
 from storage.reader.issue_rows import IssueRow
 from storage.reader.reader import Reader
-from storage.reader.versions import Shown
+from storage.reader.versions import IssueVersion
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class ChangeRefused(Exception):
     """The change contradicts the present state; the text says how."""
 
 
-class Asker(Protocol):
+class CommandSender(Protocol):
     """What sends commands: `Commands`."""
 
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
@@ -66,7 +66,7 @@ class IssueChanges:
     def __init__(
         self,
         reader: Reader,
-        commands: Commands | Asker,
+        commands: Commands | CommandSender,
         now_ms: Callable[[], int] | None = None,
         shown_seconds: float = SHOWN_SECONDS,
     ) -> None:
@@ -209,7 +209,9 @@ class IssueChanges:
                     await asyncio.sleep(_LOOK_SECONDS)
 
 
-def _shows(found: Mapping[str, Shown], versions: Mapping[str, int], parts: Mapping[str, str | None]) -> bool:
+def _shows(
+    found: Mapping[str, IssueVersion], versions: Mapping[str, int], parts: Mapping[str, str | None]
+) -> bool:
     """Whether what is read at present is not older than the versions, with every part where it belongs."""
     newest = all(issue in found and found[issue].version >= version for issue, version in versions.items())
     return newest and all(issue in found and found[issue].merged_into == to for issue, to in parts.items())

@@ -12,11 +12,11 @@ from dashboard.api.routes import OPERATIONS
 from dashboard.auth.auth import authenticate
 from dashboard.auth.session import Secrets, SignedOut, keeping_sessions
 from dashboard.auth.throttle import SignInThrottle
-from dashboard.dependencies import STATE, Parts, State, is_https
+from dashboard.dependencies import STATE, Dependencies, State, is_https
 from dashboard.http import health
 from dashboard.http.error_boundary import answer_errors
 from dashboard.http.headers import secure
-from dashboard.http.metrics import Metrics, counting
+from dashboard.http.metrics import DashboardMetrics, counting
 from dashboard.http.openapi import serve_document
 from dashboard.http.paths import OPENAPI
 from dashboard.http.proxies import parse_networks
@@ -24,8 +24,8 @@ from dashboard.http.server import Runner
 from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
 from dashboard.read_your_writes import forget_what_was
-from dashboard.response_cache import Shared
-from dashboard.trial_queue import Trials
+from dashboard.response_cache import ResponseCache
+from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
 
@@ -35,9 +35,9 @@ MAX_ADDRESS_BYTES: Final = 65_536
 """Longest request line: a query of 4,000 characters may take 12 bytes each when it is escaped."""
 
 
-def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
+def build_app(settings: DashboardSettings, parts: Dependencies) -> web.Application:
     """The dashboard as an application; it starts nothing but the watch over ClickHouse, and stops that by itself. Raises BadSetting."""
-    secrets, metrics = Secrets(settings), Metrics()
+    secrets, metrics = Secrets(settings), DashboardMetrics()
     app = web.Application(
         middlewares=[
             counting(metrics),
@@ -61,8 +61,8 @@ def build_app(settings: DashboardSettings, parts: Parts) -> web.Application:
         SignInThrottle(),
         parse_networks(settings.dashboard_trusted_proxies),
         SignedOut(),
-        Shared(settings.dashboard_share_seconds),
-        Trials(),
+        ResponseCache(settings.dashboard_share_seconds),
+        TrialQueue(),
     )
     app.cleanup_ctx.append(_watch)
     app.router.add_get("/healthz", health.healthz)

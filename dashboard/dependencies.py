@@ -11,16 +11,16 @@ from msgspec import Struct
 from dashboard.auth.session import Secrets, SignedOut
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.http.errors import unavailable
-from dashboard.http.metrics import Metrics
+from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
 from dashboard.ports import ChangePort, Projects, ReadPort
-from dashboard.response_cache import Shared
-from dashboard.trial_queue import Trials
+from dashboard.response_cache import ResponseCache
+from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
 
 
-class Parts(Struct, frozen=True):
+class Dependencies(Struct, frozen=True):
     """The outside world: the reader of ClickHouse, the projects on Kafka, the clock (Unix milliseconds), and what changes issues."""
 
     reader: ReadPort
@@ -33,16 +33,16 @@ class State(Struct, frozen=True):
     """What handlers share: settings, parts, and what lives in this process only."""
 
     settings: DashboardSettings
-    parts: Parts
+    parts: Dependencies
     secrets: Secrets
     templates: jinja2.Environment
     health: Health
-    metrics: Metrics
+    metrics: DashboardMetrics
     throttle: SignInThrottle
     trusted_proxies: Networks
     signed_out: SignedOut
-    shared: Shared
-    trials: Trials
+    shared: ResponseCache
+    trials: TrialQueue
 
 
 STATE: Final = web.AppKey("state", State)

@@ -15,7 +15,7 @@ from storage.reader.answers import (
     IssuePage,
     Keys,
     KeyWarning,
-    Outcomes,
+    OutcomeSeries,
     Releases,
     RuleSkipped,
     Sample,
@@ -204,7 +204,7 @@ class ReadPort(Protocol):
         start: int | None = None,
         end: int | None = None,
         interval: Interval | None = None,
-    ) -> Outcomes:
+    ) -> OutcomeSeries:
         """What became of what was sent."""
         ...
 

@@ -19,12 +19,12 @@ MAX_ENTRIES: Final = 1_000
 Make = Callable[[], Awaitable[Tagged]]
 
 
-class _Kept(Struct, frozen=True):
+class _CachedAnswer(Struct, frozen=True):
     answer: Tagged
     until: float
 
 
-class Shared:
+class ResponseCache:
     """Answers by what was asked and by whom; `seconds` is how long one is given to others. One event loop owns it."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Shared:
         self._clock = clock
         self._max_bytes = max_bytes
         self._max_entries = max_entries
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _CachedAnswer] = OrderedDict()
         self._bytes = 0
         self._coming: dict[Hashable, asyncio.Future[Tagged]] = {}
 
@@ -94,7 +94,7 @@ class Shared:
 
     def _keep(self, key: Hashable, answer: Tagged) -> None:
         self._drop(key)
-        self._kept[key] = _Kept(answer, self._clock() + self._seconds)
+        self._kept[key] = _CachedAnswer(answer, self._clock() + self._seconds)
         self._bytes += len(answer.body)
         while self._kept and (
             self._bytes > self._max_bytes or len(self._kept) > self._max_entries or self._is_stale()

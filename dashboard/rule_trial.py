@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from dashboard.dependencies import State
-from grouping.trial import Move, Past, Trial, moves
+from grouping.trial import Move, PastEvent, Trial, moves
 from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
 from schemas.times import iso
@@ -17,7 +17,7 @@ MAX_EXAMPLES: Final = 20
 Hex = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 
 
-class Asked(Struct, frozen=True):
+class TrialRequest(Struct, frozen=True):
     """Which past events: the newest `limit` of query and range (Unix ms)."""
 
     query: str = ""
@@ -92,13 +92,15 @@ class RuleTest(Struct, frozen=True, rename="camel"):
     warnings: list[KeyWarning] = []
 
 
-async def try_rules(state: State, project: Project, rules: list[GroupingRule], asked: Asked) -> RuleTest:
+async def try_rules(
+    state: State, project: Project, rules: list[GroupingRule], asked: TrialRequest
+) -> RuleTest:
     """The trial of rules that parse. Raises Refused while too many wait, and what the reader raises."""
     samples = await state.parts.reader.sample(
         project.number, asked.query, start=asked.start, end=asked.end, limit=asked.limit
     )
     events = [
-        Past(bytes(one.event), int(one.issue_id, 16), int(one.fingerprint, 16), one.sdk, one.received_ms)
+        PastEvent(bytes(one.event), int(one.issue_id, 16), int(one.fingerprint, 16), one.sdk, one.received_ms)
         for one in samples
     ]
     trial = await state.trials.run(rules, events, frozenset(int(one, 16) for one in project.discarded))

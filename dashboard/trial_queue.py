@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from dashboard.http.errors import unavailable
-from grouping.trial import Past, Trial, regroup
+from grouping.trial import PastEvent, Trial, regroup
 from schemas.projects import GroupingRule
 
 SECONDS: Final = 5.0
@@ -15,7 +15,7 @@ SECONDS: Final = 5.0
 MAX_WAITING: Final = 3
 
 
-class Trials:
+class TrialQueue:
     """Runs trials. `close` at the end."""
 
     def __init__(self, seconds: float = SECONDS, max_waiting: int = MAX_WAITING) -> None:
@@ -25,7 +25,7 @@ class Trials:
         self._asked = 0
 
     async def run(
-        self, rules: Sequence[GroupingRule], events: Sequence[Past], discarded: Collection[int]
+        self, rules: Sequence[GroupingRule], events: Sequence[PastEvent], discarded: Collection[int]
     ) -> Trial:
         """What the rules would do to the events. Raises Refused where too many wait already."""
         if self._asked > self._max_waiting:
@@ -43,7 +43,7 @@ class Trials:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _regroup(
-        self, rules: Sequence[GroupingRule], events: Sequence[Past], discarded: Collection[int]
+        self, rules: Sequence[GroupingRule], events: Sequence[PastEvent], discarded: Collection[int]
     ) -> Trial:
         until = time.monotonic() + self._seconds
         return regroup(rules, events, discarded, lambda: time.monotonic() < until)

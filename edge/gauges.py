@@ -5,11 +5,11 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from edge.delivery.accept import Delivery
+from edge.delivery.accept import ChunkDelivery
 from edge.delivery.chunker import Chunker
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.spool import Spool
-from edge.metrics import Metrics
+from edge.metrics import EdgeMetrics
 from schemas.topics import Topic
 
 _PAUSE_SECONDS: Final = 1.0
@@ -19,7 +19,7 @@ class Gauges:
     """Shows these parts of one process."""
 
     def __init__(
-        self, metrics: Metrics, chunker: Chunker, delivery: Delivery, sink: KafkaSink, spool: Spool
+        self, metrics: EdgeMetrics, chunker: Chunker, delivery: ChunkDelivery, sink: KafkaSink, spool: Spool
     ) -> None:
         self._metrics = metrics
         self._chunker = chunker

@@ -48,7 +48,7 @@ class Distinct:
         return value if value in self._seen else OTHER
 
 
-class Metrics:
+class EdgeMetrics:
     """The edge's metrics; made once a process."""
 
     def __init__(self) -> None:

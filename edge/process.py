@@ -14,28 +14,28 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from edge.delivery.accept import Delivery
+from edge.delivery.accept import ChunkDelivery
 from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
-from edge.delivery.outcomes import Outcomes
-from edge.delivery.produce import Intake
+from edge.delivery.outcomes import OutcomeReporter
+from edge.delivery.produce import EventPublisher
 from edge.delivery.readiness import delivery_part, outcomes_part
 from edge.delivery.spool import Spool
-from edge.delivery.worker_folder import Slot
+from edge.delivery.worker_folder import WorkerFolder
 from edge.gauges import Gauges
 from edge.http.app import build_app
 from edge.http.body import BodyReader, body_times
 from edge.http.endpoints import Ingest
-from edge.limits.body_budget import HeldBytes
-from edge.limits.local_window import SharedWindow
+from edge.limits.body_budget import BodyBudget
+from edge.limits.local_window import LocalWindow
 from edge.limits.rate_limit import RateLimiter
-from edge.limits.refusal_throttle import Pace
+from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.remote_window import RemoteWindow
-from edge.limits.scheduler import Turns
+from edge.limits.scheduler import FairScheduler
 from edge.memory import trim_forever
-from edge.metrics import Metrics
-from edge.project_snapshot import ProjectDirectory
+from edge.metrics import EdgeMetrics
+from edge.project_snapshot import ProjectSnapshot
 from schemas.health import Health, Part
 from schemas.settings import EdgeSettings
 from schemas.topics import Topic
@@ -51,7 +51,7 @@ _GC_THRESHOLDS: Final = (50_000, 20, 50)
 """A batch makes thousands of objects that live for a moment: with Python's own thresholds they are looked through some thirty times."""
 
 
-class Worker:
+class EdgeProcess:
     """The parts of one process. `start` needs a running loop."""
 
     def __init__(self, settings: EdgeSettings, listener: socket.socket) -> None:
@@ -65,7 +65,7 @@ class Worker:
     async def start(self) -> None:
         """Take a folder, connect, and listen."""
         settings = self._settings
-        self._slot = Slot(self._root / "spool")
+        self._slot = WorkerFolder(self._root / "spool")
         self._slot.adopt_orphans()
         self._spool = Spool(
             self._slot.directory,
@@ -73,23 +73,23 @@ class Worker:
             settings.spool_max_age_hours * 3600,
         )
         self._sink = KafkaSink(settings, settings.edge_send_deadline_seconds, self._fail)
-        self._delivery = Delivery(self._sink, self._spool)
+        self._delivery = ChunkDelivery(self._sink, self._spool)
         limits = ChunkLimits(settings.edge_chunk_events, settings.edge_chunk_bytes, settings.edge_linger_ms)
         self._chunker = Chunker(self._delivery.deliver, limits)
-        self._projects = ProjectDirectory(self._root / "projects.json")
-        self._outcomes = Outcomes(self._sink, self._slot.directory / "outcomes.json")
-        self._metrics = Metrics()
+        self._projects = ProjectSnapshot(self._root / "projects.json")
+        self._outcomes = OutcomeReporter(self._sink, self._slot.directory / "outcomes.json")
+        self._metrics = EdgeMetrics()
         self._limiter = self._rate_limiter()
-        self._turns = Turns()
+        self._turns = FairScheduler()
         ingest = Ingest(
             projects=self._projects,
             limiter=self._limiter,
-            intake=Intake(self._chunker, self._sink),
+            intake=EventPublisher(self._chunker, self._sink),
             metrics=self._metrics,
             outcomes=self._outcomes,
             bodies=BodyReader(body_times(settings)),
-            held=HeldBytes(settings.edge_body_bytes, settings.edge_token_body_bytes),
-            pace=Pace(),
+            held=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
+            pace=RefusalThrottle(),
             turns=self._turns,
         )
         self.health.set("accepting", True)
@@ -163,7 +163,7 @@ class Worker:
         signal.raise_signal(signal.SIGTERM)
 
     def _rate_limiter(self) -> RateLimiter:
-        local = SharedWindow(self._root / "rate-limit")
+        local = LocalWindow(self._root / "rate-limit")
         store = self._settings.rate_limit_store
         return RemoteWindow(store, local, self._settings.rate_limit_store_seconds) if store else local
 
@@ -196,7 +196,7 @@ async def serve(
         loop.add_signal_handler(number, stopping.set)
     if orphaned is not None:
         loop.add_reader(orphaned, stopping.set)
-    worker = Worker(settings, listener)
+    worker = EdgeProcess(settings, listener)
     await worker.start()
     # What was made so far stays for good: it needs no looking through at each collection.
     gc.collect()

@@ -28,7 +28,7 @@ _decode_snapshot: Final = msgspec.json.Decoder(list[Project]).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class ProjectDirectory:
+class ProjectSnapshot:
     """Tokens to projects, from the snapshot until the topic has been read to its end in this process."""
 
     def __init__(self, snapshot: Path) -> None:

@@ -24,7 +24,7 @@ from query.tree import Query
 from schemas.projects import GroupingRule
 
 
-class Outcome(NamedTuple):
+class RuleOutcome(NamedTuple):
     """What the rules decided about one event: `rule` names the one that set the fingerprint or dropped the event."""
 
     rule: str = ""
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     discard: bool = False
 
 
-UNTOUCHED = Outcome()
+UNTOUCHED = RuleOutcome()
 TOO_DEAR = "too many terms or patterns for an event of this size"
 
 Predicate = Callable[[EventView], bool]
@@ -87,7 +87,7 @@ class CompiledRules:
     def __bool__(self) -> bool:
         return bool(self._rules)
 
-    def apply(self, view: EventView, event: GroupingEvent | None = None) -> Outcome:
+    def apply(self, view: EventView, event: GroupingEvent | None = None) -> RuleOutcome:
         """The outcome for one event; `event` has its frames."""
         return outcome_of(self.ask(view, event).fitting, lambda: view)
 
@@ -136,7 +136,7 @@ def until_discard(fitting: Iterable[CompiledRule]) -> list[CompiledRule]:
     return found
 
 
-def outcome_of(fitting: tuple[CompiledRule, ...], view: Callable[[], EventView]) -> Outcome:
+def outcome_of(fitting: tuple[CompiledRule, ...], view: Callable[[], EventView]) -> RuleOutcome:
     """What rules that match do; `view` is asked for where a fingerprint takes values from the event."""
     decides, outcome = _outcome_of(fitting)
     return outcome if decides is None else outcome._replace(fingerprint=filled(decides.fingerprint, view))
@@ -144,7 +144,7 @@ def outcome_of(fitting: tuple[CompiledRule, ...], view: Callable[[], EventView])
 
 # Few of the ways in which rules can match come up, and each again and again.
 @lru_cache(maxsize=1024)
-def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None, Outcome]:
+def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None, RuleOutcome]:
     """The outcome, and the rule whose fingerprint is still to be filled with the event's values.
 
     The first that sets a fingerprint decides it; marks add up; a discard ends it.
@@ -153,14 +153,14 @@ def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None,
     marks: list[FrameMark] = []
     for rule in fitting:
         if rule.discard:
-            return None, Outcome(rule.name, (), (), discard=True)
+            return None, RuleOutcome(rule.name, (), (), discard=True)
         marks.extend(rule.marks)
         if rule.fingerprint and decides is None:
             decides = rule
     if decides is None:
-        return None, Outcome(marks=tuple(marks)) if marks else UNTOUCHED
+        return None, RuleOutcome(marks=tuple(marks)) if marks else UNTOUCHED
     fingerprint = tuple([element for element in decides.fingerprint if isinstance(element, str)])
-    outcome = Outcome(decides.name, fingerprint, tuple(marks))
+    outcome = RuleOutcome(decides.name, fingerprint, tuple(marks))
     return None if len(fingerprint) == len(decides.fingerprint) else decides, outcome
 
 

@@ -14,7 +14,7 @@ from schemas.projects import GroupingRule
 _SHOWN_CHARACTERS = 200
 
 
-class Past(NamedTuple):
+class PastEvent(NamedTuple):
     """An event as it was sent, and where it is now; `received_ms` is Unix ms."""
 
     event: bytes
@@ -27,7 +27,7 @@ class Past(NamedTuple):
 class Regrouped(NamedTuple):
     """A past event under the tried rules; `fitting` are the places of those that match it, `skipped` of those not asked."""
 
-    past: Past
+    past: PastEvent
     id: str
     type: str
     message: str
@@ -58,16 +58,16 @@ class Move(NamedTuple):
         return bool(self.one.fitting) or self.issue != self.one.past.issue
 
 
-class _Identified(GroupingEvent, gc=False, kw_only=True):
+class _IdentifiedEvent(GroupingEvent, gc=False, kw_only=True):
     id: str = ""
 
 
-_decode = msgspec.json.Decoder(_Identified).decode
+_decode = msgspec.json.Decoder(_IdentifiedEvent).decode
 
 
 def regroup(
     rules: Iterable[GroupingRule],
-    events: Sequence[Past],
+    events: Sequence[PastEvent],
     discarded: Collection[int] = (),
     in_time: Callable[[], bool] = lambda: True,
 ) -> Trial:
@@ -92,7 +92,7 @@ def regroup(
 
 
 def _regrouped(
-    past: Past, event: _Identified, view: EventView, answers: Answers, discarded: Collection[int]
+    past: PastEvent, event: _IdentifiedEvent, view: EventView, answers: Answers, discarded: Collection[int]
 ) -> Regrouped:
     found = grouped(event, outcome_of(answers.fitting, lambda: view))
     if found.hash in discarded:

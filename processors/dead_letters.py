@@ -20,7 +20,7 @@ _NOW: Final = 1 << 62
 """Later than all that is recalled."""
 
 
-class BadEvent(NamedTuple):
+class DeadEvent(NamedTuple):
     """A record, or one event of it as a chunk of its own, that is to be set aside."""
 
     offset: int
@@ -58,7 +58,7 @@ class DeadLetterLimit:
             )
 
 
-def letters(topic: str, partition: int, stage: str, bad: Iterable[BadEvent]) -> list[Message]:
+def letters(topic: str, partition: int, stage: str, bad: Iterable[DeadEvent]) -> list[Message]:
     """Records for the topic `dead-letters`: original key and bytes, the origin and the reason in headers."""
     at = iso(time.time_ns() // 1_000_000)
     return [

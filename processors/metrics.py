@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 
-class Metrics:
+class ProcessorsMetrics:
     """One worker's metrics. Names begin with `svc_processors_`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Source(NamedTuple):
+class SourceRecord(NamedTuple):
     """A record of a source topic as it was delivered."""
 
     offset: int
@@ -15,11 +15,11 @@ class Source(NamedTuple):
     headers: list[tuple[str, bytes]]
 
 
-class LogChanged(Exception):
+class LogRecreated(Exception):
     """A source record is not the one that was processed: its topic was recreated."""
 
 
-class Gap(Exception):
+class OffsetGap(Exception):
     """A record came whose predecessor has not been processed. The worker must stop without acknowledging."""
 
     def __init__(self, what: str, partition: int, expected: int, got: int) -> None:
@@ -42,26 +42,26 @@ def step(next_offset: int, offset: int) -> Step:
     return Step.REPEAT if offset < next_offset else Step.GAP
 
 
-def due(topic: str, partition: int, next_offset: int, sources: Sequence[Source]) -> list[Source]:
-    """The records that were not handled before. Raises Gap where one is missing."""
-    fresh: list[Source] = []
+def due(topic: str, partition: int, next_offset: int, sources: Sequence[SourceRecord]) -> list[SourceRecord]:
+    """The records that were not handled before. Raises OffsetGap where one is missing."""
+    fresh: list[SourceRecord] = []
     for source in sources:
         judged = step(next_offset + len(fresh), source.offset)
         if judged is Step.GAP:
-            raise Gap(topic, partition, next_offset + len(fresh), source.offset)
+            raise OffsetGap(topic, partition, next_offset + len(fresh), source.offset)
         if judged is Step.NEXT:
             fresh.append(source)
     return fresh
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """Offsets `first` to `last`, both included."""
 
     first: int
     last: int
 
 
-def first_hole(spans: Iterable[Span], start: int) -> int:
+def first_hole(spans: Iterable[OffsetRange], start: int) -> int:
     """The first offset from `start` on that no span covers. Spans may overlap."""
     due = start
     for first, last in sorted(spans):

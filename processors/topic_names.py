@@ -7,7 +7,7 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
 
-class Names(Struct, frozen=True):
+class TopicNames(Struct, frozen=True):
     """Names on the broker. `partitions` is the same for all but dead letters, which have one."""
 
     events: str
@@ -27,9 +27,9 @@ class Names(Struct, frozen=True):
         return (self.events, self.grouped, self.deltas, self.issues, self.seen)
 
 
-def names(settings: KafkaSettings, partitions: int) -> Names:
+def names(settings: KafkaSettings, partitions: int) -> TopicNames:
     """The names by these settings."""
-    return Names(
+    return TopicNames(
         events=name_of(settings, Topic.EVENTS),
         grouped=name_of(settings, Topic.GROUPED),
         grouped_events=name_of(settings, Topic.GROUPED_EVENTS),

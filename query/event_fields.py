@@ -41,19 +41,19 @@ class Packed(Struct, gc=False, frozen=True, eq=False):
     whole: bytes
 
 
-class _Frame(Struct, gc=False):
+class _FrameFields(Struct, gc=False):
     file: str
     function: str | None = None
 
 
-class _Error(Struct, gc=False):
+class _ErrorFields(Struct, gc=False):
     type: str
     message: str
     stack: Raw
-    cause: "_Error | None" = None
+    cause: "_ErrorFields | None" = None
 
 
-class Device(Struct, gc=False, frozen=True):
+class DeviceFields(Struct, gc=False, frozen=True):
     """What the columns need of `device`."""
 
     os: str
@@ -62,11 +62,11 @@ class Device(Struct, gc=False, frozen=True):
     locale: str | None = None
 
 
-class _User(Struct, gc=False):
+class _UserFields(Struct, gc=False):
     id: str | None = None
 
 
-class Extract(Struct, gc=False):
+class EventFields(Struct, gc=False):
     """The fields of an event that have columns of their own."""
 
     timestamp: datetime
@@ -75,12 +75,12 @@ class Extract(Struct, gc=False):
     release: str
     environment: str
     raw_device: Raw = msgspec.field(name="device")
-    error: _Error
-    user: _User | None = None
+    error: _ErrorFields
+    user: _UserFields | None = None
     tags: dict[str, str] | None = None
 
     @property
-    def device(self) -> Device:
+    def device(self) -> DeviceFields:
         """The device; equal ones are one object for a while."""
         return _device(bytes(self.raw_device))
 
@@ -94,20 +94,20 @@ class Extract(Struct, gc=False):
         return found if error.cause is None else _merged(found, error.cause)
 
 
-_decode: Final = msgspec.json.Decoder(Extract).decode
-_decode_device: Final = msgspec.json.Decoder(Device).decode
-_decode_frames: Final = msgspec.json.Decoder(list[_Frame]).decode
+_decode: Final = msgspec.json.Decoder(EventFields).decode
+_decode_device: Final = msgspec.json.Decoder(DeviceFields).decode
+_decode_frames: Final = msgspec.json.Decoder(list[_FrameFields]).decode
 _decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
 @lru_cache(_CACHED_DEVICES)
-def _device(device: bytes) -> Device:
+def _device(device: bytes) -> DeviceFields:
     try:
         return _decode_device(device)
     except msgspec.ValidationError:
         found = _dict(_decode_any(device))
-        return Device(*(_text(found.get(name)) for name in Device.__struct_fields__))
+        return DeviceFields(*(_text(found.get(name)) for name in DeviceFields.__struct_fields__))
 
 
 _known_stacks: Final[dict[int, tuple[bytes, Places]]] = {}
@@ -128,7 +128,7 @@ def _places(stack: bytes) -> Places:
     return places
 
 
-def _merged(outermost: Places, cause: _Error) -> Places:
+def _merged(outermost: Places, cause: _ErrorFields) -> Places:
     chain, error = [outermost], cause
     while True:
         chain.append(_places(bytes(error.stack)))
@@ -171,7 +171,7 @@ def _packed(names: Names) -> Packed:
     return Packed(len(encoded), array("i", map(len, encoded)).tobytes(), b"".join(encoded))
 
 
-def extract(event: bytes) -> Extract:
+def extract(event: bytes) -> EventFields:
     """The fields of an event's JSON. Raises Unreadable when it isn't a JSON object.
 
     An event that was accepted but isn't of the strict form (by looser rules of some project, or of an older edge) is kept:
@@ -183,7 +183,7 @@ def extract(event: bytes) -> Extract:
         return _loose(event)
 
 
-def _loose(event: bytes) -> Extract:
+def _loose(event: bytes) -> EventFields:
     try:
         found = _decode_any(event)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -191,7 +191,7 @@ def _loose(event: bytes) -> Extract:
     if not isinstance(found, dict):
         raise Unreadable("not a JSON object")
     user, tags = _dict(found.get("user")), _dict(found.get("tags"))
-    return Extract(
+    return EventFields(
         timestamp=_time(found.get("timestamp")),
         kind=_text(found.get("kind")),
         platform=_text(found.get("platform")),
@@ -199,27 +199,27 @@ def _loose(event: bytes) -> Extract:
         environment=_text(found.get("environment")),
         raw_device=Raw(_encode(found.get("device"))),
         error=_loose_error(found.get("error")),
-        user=_User(id=_text(user.get("id")) or None),
+        user=_UserFields(id=_text(user.get("id")) or None),
         tags={key: _text(value) for key, value in tags.items()},
     )
 
 
-def _loose_error(found: object) -> _Error:
+def _loose_error(found: object) -> _ErrorFields:
     errors: list[dict[str, Any]] = []
     while isinstance(found, dict) and len(errors) < MAX_PLACES:
         errors.append(found)
         found = found.get("cause")
-    outer: _Error | None = None
+    outer: _ErrorFields | None = None
     for one in reversed(errors):
-        outer = _Error(
+        outer = _ErrorFields(
             _text(one.get("type")), _text(one.get("message")), Raw(_encode(one.get("stack"))), outer
         )
-    return outer or _Error("", "", Raw(b"[]"))
+    return outer or _ErrorFields("", "", Raw(b"[]"))
 
 
-def _loose_frame(found: object) -> _Frame:
+def _loose_frame(found: object) -> _FrameFields:
     frame = _dict(found)
-    return _Frame(_text(frame.get("file")), _text(frame.get("function")) or None)
+    return _FrameFields(_text(frame.get("file")), _text(frame.get("function")) or None)
 
 
 def _time(found: object) -> datetime:

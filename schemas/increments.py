@@ -22,7 +22,7 @@ class Row(Struct, array_like=True, gc=False):
     events: int
 
 
-class Told(Struct, array_like=True, frozen=True, gc=False):
+class Description(Struct, array_like=True, frozen=True, gc=False):
     """How an event describes its issue: for people, and how its fingerprint came about."""
 
     error_type: str
@@ -37,7 +37,7 @@ class Increment(Struct, array_like=True, gc=False):
     """What one source record adds to one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
 
     `issue` is the one that the fingerprint opens in the project. `first_release` is that of the oldest event; `received_ms`,
-    `last_event` (16 bytes, base64 on the wire), `last_release` and `told` (a `Told`, encoded) are of the newest. `users` are distinct
+    `last_event` (16 bytes, base64 on the wire), `last_release` and `told` (a `Description`, encoded) are of the newest. `users` are distinct
     `schemas.ids.user_hash`es.
     """
 
@@ -74,7 +74,7 @@ class SourceIncrements(Struct, array_like=True, frozen=True):
 
 _encoder = msgspec.json.Encoder()
 encode_told = _encoder.encode
-decode_told = msgspec.json.Decoder(Told).decode
+decode_told = msgspec.json.Decoder(Description).decode
 encode_source = _encoder.encode
 decode_bundle = msgspec.json.Decoder(list[SourceIncrements]).decode
 

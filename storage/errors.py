@@ -7,23 +7,23 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, Error
 from msgspec import Struct
 
 
-class Kind(Enum):
+class FailureKind(Enum):
     """What to do about it."""
 
     WAIT = "wait"
     REFUSED = "refused"
 
 
-class Trouble(Struct, frozen=True):
+class ClickHouseFailure(Struct, frozen=True):
     """A failed statement: `reason` is a short stable word for metrics, `sentence` is for people."""
 
-    kind: Kind
+    kind: FailureKind
     reason: str
     sentence: str
 
 
 class NotNow(ClickHouseError):
-    """What was asked can't be done at the moment, for a reason that the server didn't give: `reason` as in `Trouble`."""
+    """What was asked can't be done at the moment, for a reason that the server didn't give: `reason` as in `ClickHouseFailure`."""
 
     reason = "notNow"
 
@@ -66,19 +66,19 @@ _REASONS: Final[dict[int, tuple[str, str]]] = {
 }
 
 
-def diagnose(error: ClickHouseError) -> Trouble:
+def diagnose(error: ClickHouseError) -> ClickHouseFailure:
     """What an error of the driver means.
 
     Only codes that speak of values are a refusal. Any other code, known or not, is waited for: nothing is set aside because a
     server is in a bad way.
     """
     if isinstance(error, NotNow):
-        return Trouble(Kind.WAIT, error.reason, str(error))
+        return ClickHouseFailure(FailureKind.WAIT, error.reason, str(error))
     code = error.code if isinstance(error, Error) else None
     text = " ".join(str(error).split())[:300]
     if code in _REFUSED:
-        return Trouble(Kind.REFUSED, "refused", text)
+        return ClickHouseFailure(FailureKind.REFUSED, "refused", text)
     if code is None:
-        return Trouble(Kind.WAIT, "away", f"ClickHouse doesn't answer: {text}")
+        return ClickHouseFailure(FailureKind.WAIT, "away", f"ClickHouse doesn't answer: {text}")
     reason, sentence = _REASONS.get(code, ("error", "ClickHouse can't take it"))
-    return Trouble(Kind.WAIT, reason, f"{sentence} ({text})")
+    return ClickHouseFailure(FailureKind.WAIT, reason, f"{sentence} ({text})")

@@ -36,7 +36,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AnswerDecision:
     """A fate; `wait` is how long, in seconds, nothing may be sent."""
 
     fate: Fate
@@ -96,18 +96,18 @@ class Patience:
         self._failures = 0
         self._throttles = 0
 
-    def after(self, answer: Answer) -> Verdict:
+    def after(self, answer: Answer) -> AnswerDecision:
         """The batch's fate after this answer."""
         if answer.status == 202:
-            return Verdict(Fate.DONE)
+            return AnswerDecision(Fate.DONE)
         if answer.status == 429:
             backoff = min(FIRST_WAIT * 2.0 ** min(self._throttles, 30), LONGEST_BACKOFF)
             self._throttles += 1
-            return Verdict(Fate.AGAIN, max(backoff, answer.wait))
+            return AnswerDecision(Fate.AGAIN, max(backoff, answer.wait))
         if answer.status and answer.status < 500:
-            return Verdict(Fate.REFUSED)
+            return AnswerDecision(Fate.REFUSED)
         if self._failures >= RETRIES:
-            return Verdict(Fate.GIVEN_UP, answer.wait)
+            return AnswerDecision(Fate.GIVEN_UP, answer.wait)
         backoff = FIRST_WAIT * 2.0**self._failures
         self._failures += 1
-        return Verdict(Fate.AGAIN, max(backoff, answer.wait))
+        return AnswerDecision(Fate.AGAIN, max(backoff, answer.wait))

@@ -15,7 +15,7 @@ _MOST_FIELDS: Final = 1_000
 """That are looked at: a mapping of the program's own may have no end."""
 
 
-class Crumb(NamedTuple):
+class Breadcrumb(NamedTuple):
     """A breadcrumb in the ring: bounded plain values, nothing of the program's own objects; never changed again."""
 
     ns: int
@@ -25,13 +25,13 @@ class Crumb(NamedTuple):
     data: dict[str, Any]
 
 
-def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Crumb:
+def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Breadcrumb:
     """The client's input (`message`, `type`, `level`, `data`, all optional; a text is a message) as a crumb.
 
     Fields beside these four become data. A type unknown here becomes `custom` and is kept in the data.
     """
     if isinstance(given, str):
-        return Crumb(ns, "custom", text_of(given), None, {})
+        return Breadcrumb(ns, "custom", text_of(given), None, {})
     message, level, kind = given.get("message"), given.get("level"), given.get("type")
     raw = given.get("data")
     data = (
@@ -44,7 +44,7 @@ def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Crumb:
     elif kind not in CLIENT_TYPES:
         data.setdefault("type", text_of(kind, 64))
         kind = "custom"
-    return Crumb(
+    return Breadcrumb(
         ns,
         kind,
         None if message is None else text_of(message),
@@ -53,7 +53,7 @@ def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Crumb:
     )
 
 
-def client_form(crumb: Crumb) -> dict[str, Any]:
+def client_form(crumb: Breadcrumb) -> dict[str, Any]:
     """What `get_breadcrumbs` shows: the client's type and words, the data as they will travel."""
     shown: dict[str, Any] = {"timestamp": iso(crumb.ns), "type": crumb.type, "data": wire_form(crumb)["data"]}
     if crumb.message is not None:
@@ -63,7 +63,7 @@ def client_form(crumb: Crumb) -> dict[str, Any]:
     return shown
 
 
-def wire_form(crumb: Crumb) -> dict[str, Any]:
+def wire_form(crumb: Breadcrumb) -> dict[str, Any]:
     """A breadcrumb of section 2.8: one of five types, `data` with that type's keys; `track` travels as `custom`."""
     data = _SHAPES[crumb.type](crumb)
     return {
@@ -73,7 +73,7 @@ def wire_form(crumb: Crumb) -> dict[str, Any]:
     }
 
 
-def _with_words(crumb: Crumb, message: str = "message") -> dict[str, Any]:
+def _with_words(crumb: Breadcrumb, message: str = "message") -> dict[str, Any]:
     """The data with the message and the level in them, wherever the data do not speak of these themselves."""
     data = dict(crumb.data)
     if crumb.message is not None:
@@ -105,30 +105,30 @@ def _integers(data: dict[str, Any], *keys: str) -> dict[str, Any]:
     return data
 
 
-def _nav(crumb: Crumb) -> dict[str, Any]:
+def _nav(crumb: Breadcrumb) -> dict[str, Any]:
     data = _texts(_with_words(crumb, "to"), "from", "to")
     return data | {key: scrub(data[key]) for key in ("from", "to") if key in data}
 
 
-def _net(crumb: Crumb) -> dict[str, Any]:
+def _net(crumb: Breadcrumb) -> dict[str, Any]:
     data = _texts(_integers(_with_words(crumb), "status", "durationMs"), "method", "url")
     return data | ({"url": scrub(data["url"])} if "url" in data else {})
 
 
-def _log(crumb: Crumb) -> dict[str, Any]:
+def _log(crumb: Breadcrumb) -> dict[str, Any]:
     data = _texts(_with_words(crumb), "level", "message")
     return {"level": "info", "message": "", **data}
 
 
-def _user(crumb: Crumb) -> dict[str, Any]:
+def _user(crumb: Breadcrumb) -> dict[str, Any]:
     return _texts(_with_words(crumb, "action"), "action", "target")
 
 
-def _track(crumb: Crumb) -> dict[str, Any]:
+def _track(crumb: Breadcrumb) -> dict[str, Any]:
     return _with_words(crumb, "track")
 
 
-_SHAPES: Final[dict[str, Callable[[Crumb], dict[str, Any]]]] = {
+_SHAPES: Final[dict[str, Callable[[Breadcrumb], dict[str, Any]]]] = {
     "nav": _nav,
     "net": _net,
     "log": _log,

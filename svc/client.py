@@ -21,7 +21,7 @@ from svc.options import Options
 from svc.plain import text_of
 from svc.raised import chain
 from svc.scope import OF_REQUEST, Ambient
-from svc.spool import Spool
+from svc.spool import EventSpool
 from svc.transport import Transport
 from svc.upload import Uploader
 
@@ -56,10 +56,10 @@ class Client:
         found = OF_REQUEST.get()
         return found[1] if found is not None and found[0] is self.process_scope else self.process_scope
 
-    def _open_spool(self) -> Spool | None:
+    def _open_spool(self) -> EventSpool | None:
         if self.options.queue_dir is None:
             return None
-        spool = Spool(str(self.options.queue_dir), int(self.options.queue_bytes))
+        spool = EventSpool(str(self.options.queue_dir), int(self.options.queue_bytes))
         if spool.open():
             return spool
         self._notices.once("queue_dir", "the queue directory cannot be used; events are kept in memory alone")

@@ -6,7 +6,7 @@ from typing import Any
 
 from svc.answers import Answer, Fate
 from svc.notices import Notices
-from svc.spool import Spool
+from svc.spool import EventSpool
 
 OnRejected = Callable[[list[dict[str, Any]]], None]
 
@@ -15,7 +15,7 @@ class Fates:
     """Ends the way of events. `counts` has sent, rejected, retries, and dropped by reason."""
 
     def __init__(
-        self, counts: Counter[str], notices: Notices, spool: Spool | None, on_rejected: OnRejected | None
+        self, counts: Counter[str], notices: Notices, spool: EventSpool | None, on_rejected: OnRejected | None
     ) -> None:
         self._counts = counts
         self._notices = notices

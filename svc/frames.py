@@ -20,7 +20,7 @@ _CACHE = 5_000
 _MET = 1_000
 
 
-class Place(NamedTuple):
+class FileFacts(NamedTuple):
     """What is the same for all frames of a file."""
 
     file: str
@@ -47,7 +47,7 @@ class Framer:
         self._exclude = (exclude,) if isinstance(exclude, str) else tuple(exclude)
         self._root = None if root is None else _folder(root)
         self._source = source
-        self._places: dict[tuple[str, str | None], Place] = {}
+        self._places: dict[tuple[str, str | None], FileFacts] = {}
         self._met: dict[tuple[Spot, str], dict[str, Any]] = {}
         self._roots: tuple[list[str], list[str]] = ([], [])
         self._own = _folder(str(Path(__file__).parent))
@@ -92,7 +92,7 @@ class Framer:
             frame["postContext"] = [shown(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
         return frame
 
-    def _place(self, filename: str, module: str | None) -> Place:
+    def _place(self, filename: str, module: str | None) -> FileFacts:
         key = (filename, module)
         place = self._places.get(key)
         if place is None:
@@ -101,15 +101,15 @@ class Framer:
             place = self._places[key] = self._locate(filename, module)
         return place
 
-    def _locate(self, filename: str, module: str | None) -> Place:
+    def _locate(self, filename: str, module: str | None) -> FileFacts:
         if filename.startswith("<"):
-            return Place(clip(filename), None, self._ruled(module, filename) or module == "__main__")
+            return FileFacts(clip(filename), None, self._ruled(module, filename) or module == "__main__")
         path = filename.replace("\\", "/")
         if not Path(filename).is_absolute():
-            return Place(clip(path), None, self._in_app(module, path, path))
+            return FileFacts(clip(path), None, self._in_app(module, path, path))
         file = self._relative(path)
         absolute = "~/" + path.removeprefix(self._home) if path.startswith(self._home) else path
-        return Place(clip(file), clip(absolute), self._in_app(module, file, path))
+        return FileFacts(clip(file), clip(absolute), self._in_app(module, file, path))
 
     def _relative(self, path: str) -> str:
         """The path below the project or below the nearest entry of `sys.path`, else the file's name alone."""

@@ -13,7 +13,7 @@ from svc.answers import Answer, Fate, Patience
 from svc.batches import has_room
 from svc.fates import Fates
 from svc.limits import BATCH_EVENTS, MAX_BODY_BYTES
-from svc.spool import Spool
+from svc.spool import EventSpool
 
 Make = Callable[[], bytes | None]
 """Develops an event into JSON; None where nothing is to be sent after all."""
@@ -57,7 +57,7 @@ class Pipeline:
         poster: Poster,
         fates: Fates,
         now: Callable[[], float],
-        spool: Spool | None,
+        spool: EventSpool | None,
         max_events: int,
         max_bytes: int,
         interval: float,

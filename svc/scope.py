@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from svc.breadcrumbs import Crumb
+from svc.breadcrumbs import Breadcrumb
 from svc.limits import BREADCRUMBS, TAG_KEY_CHARS, TAG_KEYS, TAG_VALUE_CHARS
 from svc.links import link_hashes
 from svc.notices import Notices
@@ -27,7 +27,7 @@ class Snapshot(NamedTuple):
 
     user: dict[str, Any] | None
     tags: dict[str, str]
-    crumbs: tuple[Crumb, ...]
+    crumbs: tuple[Breadcrumb, ...]
 
 
 class Ambient:
@@ -46,7 +46,7 @@ class Ambient:
         self._identity = identity
         self._user: dict[str, Any] | None = None
         self._tags: dict[str, str] = {}
-        self._crumbs: deque[Crumb] = deque(maxlen=capacity)
+        self._crumbs: deque[Breadcrumb] = deque(maxlen=capacity)
 
     def for_request(self) -> "Ambient":
         """A scope that begins with what is in this one; neither changes the other."""
@@ -103,7 +103,7 @@ class Ambient:
         """Take all tags away."""
         self._tags = {}
 
-    def add_crumb(self, crumb: Crumb) -> None:
+    def add_crumb(self, crumb: Breadcrumb) -> None:
         """Append to the ring; the oldest falls out when it is full."""
         with self._lock:
             self._crumbs.append(crumb)

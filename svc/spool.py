@@ -19,7 +19,7 @@ _ASIDE: Final = ".part"
 _STALE_SECONDS: Final = 3_600
 
 
-class Spool:
+class EventSpool:
     """A directory of events, each named by its id, of at most `max_bytes` together. Trouble with the disk is not raised."""
 
     def __init__(self, directory: str, max_bytes: int) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 from svc.fates import Fates, OnRejected
 from svc.notices import Notices
 from svc.pipeline import Make, Pipeline, Poster
-from svc.spool import Spool
+from svc.spool import EventSpool
 
 
 class Clock(Protocol):
@@ -41,7 +41,7 @@ class Transport:
         notices: Notices,
         *,
         clock: Clock | None = None,
-        spool: Spool | None = None,
+        spool: EventSpool | None = None,
         on_rejected: OnRejected | None = None,
         max_events: int = 1_000,
         max_bytes: int = 16 * 1_048_576,

@@ -25,7 +25,7 @@ from broker.client import name_of
 from cli.demo.sample_events import FILE, load_samples
 from cli.projects import create_project
 from cli.send.batches import batches, read_lines
-from cli.send.sender import Report, Sender
+from cli.send.sender import Sender, SendReport
 from local.ports import free_port
 from local.stack import Stack
 from local.supervisor import Supervisor
@@ -185,7 +185,7 @@ def _groups(stack: Stack) -> Groups:
     return Groups(processors, groups)
 
 
-async def _send(url: str, token: str, load: Load, events: int, going: asyncio.Task[None]) -> Report:
+async def _send(url: str, token: str, load: Load, events: int, going: asyncio.Task[None]) -> SendReport:
     """Send at least `events`, and on until the trouble is over: each death shall meet a backlog."""
     sender = Sender(url, token, sdk="chaos/1", retry_for=600)
     while sender.report.events < events or not going.done():

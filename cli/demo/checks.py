@@ -10,7 +10,7 @@ PAGE = 500
 
 
 @dataclass
-class Seen:
+class StoredEvents:
     """A project as the read API shows it: how many issues, what they count in all, and each stored event's id."""
 
     issues: int = 0
@@ -59,12 +59,12 @@ class ReadApi:
         async with self._session.get(f"{self._path}/issues") as response:
             return response.status == 200
 
-    async def counts(self) -> Seen:
+    async def counts(self) -> StoredEvents:
         """Issues and what they count, without the events."""
         issues = await self._pages("issues")
-        return Seen(len(issues), sum(issue["totalEvents"] for issue in issues))
+        return StoredEvents(len(issues), sum(issue["totalEvents"] for issue in issues))
 
-    async def all(self) -> Seen:
+    async def all(self) -> StoredEvents:
         """Everything."""
         seen = await self.counts()
         seen.ids.update(event["id"] for event in await self._pages("events"))

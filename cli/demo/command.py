@@ -16,12 +16,12 @@ import aiohttp
 import click
 from rich.console import Console
 
-from cli.demo.checks import ReadApi, Seen
+from cli.demo.checks import ReadApi, StoredEvents
 from cli.demo.sample_events import fresh, load_samples, renewed
-from cli.projects import Created, create_project
+from cli.projects import CreatedProject, create_project
 from cli.send.batches import batches
 from cli.send.command import bar
-from cli.send.sender import Report, Sender
+from cli.send.sender import Sender, SendReport
 from cli.up import start
 from cli.workspace import Workspace
 from control.project_store import ProjectsUnavailable
@@ -41,7 +41,7 @@ class DemoFailed(LocalError):
     """The demo saw something that must not be; the message says what."""
 
 
-async def make_project(stack: Stack) -> Created:
+async def make_project(stack: Stack) -> CreatedProject:
     """A new project with its token. Raises StartError."""
     try:
         return await create_project(load(MigrateSettings, stack.environ), PROJECT)
@@ -59,7 +59,7 @@ async def until(condition: Callable[[], Awaitable[bool]], what: str) -> float:
     return time.monotonic()
 
 
-async def edge_knows(stack: Stack, project: Created) -> bool:
+async def edge_knows(stack: Stack, project: CreatedProject) -> bool:
     """True once the edge, which follows the projects, takes the new token: an empty batch is answered 202."""
     headers = {"Authorization": f"Bearer {project.token}", "Svc-Sdk": SDK}
     async with (
@@ -77,7 +77,7 @@ def encode(events: list[dict[str, Any]]) -> list[bytes]:
 class Demo:
     """One run on a started stack: `sent` holds the ids of all events sent so far."""
 
-    def __init__(self, stack: Stack, project: Created, api: ReadApi, console: Console) -> None:
+    def __init__(self, stack: Stack, project: CreatedProject, api: ReadApi, console: Console) -> None:
         self._stack, self._project, self.api, self._console = stack, project, api, console
         self.sent: set[str] = set()
 
@@ -85,12 +85,12 @@ class Demo:
         """A line for people, also where nobody's terminal is."""
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
-    async def send(self, events: list[dict[str, Any]], title: str) -> Report:
+    async def send(self, events: list[dict[str, Any]], title: str) -> SendReport:
         """Send events with a progress bar. Raises DemoFailed unless all are accepted."""
         with bar(self._console) as progress:
             task = progress.add_task(title, total=len(events), said="")
 
-            def advance(report: Report) -> None:
+            def advance(report: SendReport) -> None:
                 progress.update(task, completed=report.accepted, said=f"{report.accepted:,} accepted")
 
             sender = Sender(self._stack.ingest_url, self._project.token, SDK, progress=advance)
@@ -100,9 +100,9 @@ class Demo:
         self.sent |= {event["id"] for event in events}
         return report
 
-    async def seen(self) -> tuple[Seen, float]:
+    async def seen(self) -> tuple[StoredEvents, float]:
         """What the read API shows once it counts everything sent, and when it did."""
-        seen = Seen()
+        seen = StoredEvents()
 
         async def there() -> bool:
             nonlocal seen
@@ -136,7 +136,7 @@ class Demo:
         )
 
 
-def curl_line(stack: Stack, project: Created, event: dict[str, Any]) -> str:
+def curl_line(stack: Stack, project: CreatedProject, event: dict[str, Any]) -> str:
     """A command for a shell that sends one whole valid event."""
     words = ["curl", "-i", f"{stack.ingest_url}/v1/events"]
     for header in (
@@ -153,7 +153,7 @@ def easily_quoted(samples: list[dict[str, Any]]) -> dict[str, Any]:
     return min(samples, key=lambda event: ("'" in json.dumps(event), len(json.dumps(event))))
 
 
-def farewell(demo: Demo, stack: Stack, project: Created, samples: list[dict[str, Any]]) -> None:
+def farewell(demo: Demo, stack: Stack, project: CreatedProject, samples: list[dict[str, Any]]) -> None:
     """What a person needs to go on."""
     event = renewed(easily_quoted(samples), datetime.now(UTC))
     demo.say(f"\nproject     {PROJECT} ({project.id})")

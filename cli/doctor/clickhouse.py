@@ -25,7 +25,7 @@ CODES = {
 }
 
 
-class Refused(Exception):
+class ServerRefused(Exception):
     """The server answered with an error: its code and its first line."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 def ask(url: str, sql: str) -> str:
-    """The answer of one statement as TSV. Raises Refused, BadSetting, or OSError where there is no server."""
+    """The answer of one statement as TSV. Raises ServerRefused, BadSetting, or OSError where there is no server."""
     address = parse_url(url)
     request = urllib.request.Request(  # noqa: S310 - the operator's own address
         f"{address.scheme}://{address.host}:{address.port}/",
@@ -53,7 +53,7 @@ def ask(url: str, sql: str) -> str:
         with error:
             code = error.headers.get("X-ClickHouse-Exception-Code", "")
             said = error.read(500).decode(errors="replace").splitlines() or [str(error)]
-        raise Refused(code, said[0]) from None
+        raise ServerRefused(code, said[0]) from None
 
 
 def _unreachable(name: str, variable: str, place: str, error: OSError) -> Finding:
@@ -120,7 +120,7 @@ def _look(name: str, variable: str, url: str, further: Callable[[], Iterator[Fin
             found += further()
     except BadSetting as error:
         return [Finding(name, False, str(error).replace(WRITER, variable), f"correct {variable}")]
-    except Refused as refused:
+    except ServerRefused as refused:
         said, mend = CODES.get(refused.code, (str(refused), "look at the server's log"))
         found.append(Finding(name, False, said, mend.format(variable=variable)))
     except ClickHouseError as error:

@@ -8,20 +8,20 @@ from types import MappingProxyType
 from broker.cluster import ClusterView, look
 from broker.diagnosis import addresses, why_refused
 from broker.errors import KafkaError
-from broker.rights import Needs, Process, lacking
-from broker.topics import Difference, FoundTopic, setting_differences, topic_settings
+from broker.rights import Process, RequiredRights, lacking
+from broker.topics import FoundTopic, TopicDifference, setting_differences, topic_settings
 from cli.doctor.checks import Finding
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, TopicSpec, topic_specs
 
 SECONDS = 15.0
 NAME = "kafka"
-NO_ONE: Mapping[Process, Needs] = MappingProxyType({})
+NO_ONE: Mapping[Process, RequiredRights] = MappingProxyType({})
 SAME_PARTITIONS = (Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN)
 """Topics whose partitions belong together."""
 
 
-def check_kafka(settings: KafkaSettings, needed: Mapping[Process, Needs] = NO_ONE) -> list[Finding]:
+def check_kafka(settings: KafkaSettings, needed: Mapping[Process, RequiredRights] = NO_ONE) -> list[Finding]:
     """Everything between us and our topics, and what these processes may do there; the first that keeps us out ends the list."""
     if not settings.kafka_bootstrap:
         mend = "start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP"
@@ -35,7 +35,7 @@ def check_kafka(settings: KafkaSettings, needed: Mapping[Process, Needs] = NO_ON
     return troubles
 
 
-def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, Needs]) -> list[Finding]:
+def _inside(settings: KafkaSettings, address: str, needed: Mapping[Process, RequiredRights]) -> list[Finding]:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     specs = topic_specs(settings.topic_prefix, settings.topic_overrides, 1, settings.topic_replication)
     groups = [group for need in needed.values() for group in need.groups]
@@ -106,7 +106,7 @@ def _found(name: str, view: ClusterView, configs: Mapping[str, dict[str, str]]) 
     return FoundTopic(topic.partitions, min(topic.replicas), configs.get(name))
 
 
-def _mend(wrong: Sequence[Difference], address: str) -> str:
+def _mend(wrong: Sequence[TopicDifference], address: str) -> str:
     asked: dict[str, list[str]] = {}
     for one in wrong:
         asked.setdefault(one.topic, []).append(one.setting)

@@ -21,7 +21,7 @@ from schemas.topics import Topic
 from storage.client import Client
 from storage.erase import project as of_project
 from storage.erase import user as of_user
-from storage.erase.issues import Description
+from storage.erase.issues import IssueDescription
 from storage.erase.project import ProjectReport
 from storage.erase.user import UnknownUser, UserReport
 
@@ -34,7 +34,7 @@ _LOGS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.GROUPED_EVENTS, Topic.ISSUE_D
 _LOGS_OF_PROJECTS: Final = (*_LOGS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
 
 
-class Refused(Exception):
+class EraseRefused(Exception):
     """Nothing was changed: there is no such project or user, or this is not the time for it."""
 
 
@@ -49,7 +49,7 @@ class Left(Struct, frozen=True):
     until: str
 
 
-class Tools(Struct, frozen=True):
+class EraseTools(Struct, frozen=True):
     """What a run works with; `groups` are the pipeline's readers, `wait` the seconds that they get, `by` who erases."""
 
     settings: KafkaSettings
@@ -60,8 +60,8 @@ class Tools(Struct, frozen=True):
     say: Callable[[str], None]
 
 
-def find(tools: Tools, wanted: str) -> tuple[int, Project | None]:
-    """A project by its id or name, and its record where it still has one. Raises Refused and ProjectsUnavailable."""
+def find(tools: EraseTools, wanted: str) -> tuple[int, Project | None]:
+    """A project by its id or name, and its record where it still has one. Raises EraseRefused and ProjectsUnavailable."""
 
     async def look() -> list[Project]:
         async with ProjectStore(tools.settings) as store:
@@ -74,16 +74,16 @@ def find(tools: Tools, wanted: str) -> tuple[int, Project | None]:
         found = (by_id or named)[0]
         return found.number, found
     if named:
-        raise Refused(f"{len(named)} projects are called {wanted}: name one by its id")
+        raise EraseRefused(f"{len(named)} projects are called {wanted}: name one by its id")
     if not (wanted.isascii() and wanted.isdecimal() and int(wanted) < 1 << 32):
-        raise Refused(f"there is no project {wanted}")
+        raise EraseRefused(f"there is no project {wanted}")
     return int(wanted), None
 
 
-def erase_user(tools: Tools, project: int, user: str, agree: Agree) -> UserReport:
-    """Erase a user's events from the tables. Raises Refused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError."""
+def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> UserReport:
+    """Erase a user's events from the tables. Raises EraseRefused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError."""
     if of_project.begun(tools.client, project):
-        raise Refused(
+        raise EraseRefused(
             f"project {project} is erased as a whole: `svc erase --project {project}` ends what is left of it"
         )
     try:
@@ -105,17 +105,17 @@ def erase_user(tools: Tools, project: int, user: str, agree: Agree) -> UserRepor
             tools.say,
         )
     except UnknownUser:
-        raise Refused(f"project {project} has no event of this user, and none was erased") from None
+        raise EraseRefused(f"project {project} has no event of this user, and none was erased") from None
 
 
-def erase_project(tools: Tools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
+def erase_project(tools: EraseTools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
     """Erase a project from the tables and from the topic `projects`.
 
     Raises as `erase_user`, and ProjectsUnavailable.
     """
     found = of_project.look(tools.client, project)
     if record is None and not found.rows and not of_project.begun(tools.client, project):
-        raise Refused(f"there is no project {project}")
+        raise EraseRefused(f"there is no project {project}")
     name = f"{record.name} ({project})" if record else str(project)
     if not agree(found, f"Erase project {name} with everything that belongs to it, for good?"):
         return found
@@ -154,14 +154,14 @@ def _only(groups: dict[str, list[Topic]], *wanted: Topic) -> dict[str, list[Topi
     return {group: topics for group, topics in chosen.items() if topics}
 
 
-def _redescribe(tools: Tools, project: int, erasure: str, issues: list[Description]) -> None:
+def _redescribe(tools: EraseTools, project: int, erasure: str, issues: list[IssueDescription]) -> None:
     changes = [
         (one.issue, RedactData(event=one.erased, newest=one.newest, message=one.message)) for one in issues
     ]
     _redact(tools, project, f"erase-{erasure}", changes)
 
 
-def _redact(tools: Tools, project: int, name: str, changes: list[tuple[str, RedactData]]) -> None:
+def _redact(tools: EraseTools, project: int, name: str, changes: list[tuple[str, RedactData]]) -> None:
     """Tell the processors; the same name again is the same change."""
     at = iso(time.time_ns() // 1_000_000)
     commands = [
@@ -180,7 +180,7 @@ def _redact(tools: Tools, project: int, name: str, changes: list[tuple[str, Reda
         asyncio.run(Commands(tools.settings, _SEND_SECONDS).send(commands))
 
 
-def _settle(tools: Tools, groups: dict[str, list[Topic]]) -> None:
+def _settle(tools: EraseTools, groups: dict[str, list[Topic]]) -> None:
     tools.say("waiting for what was accepted before")
     behind = asyncio.run(passed(tools.settings, groups, tools.wait))
     if behind is not None:

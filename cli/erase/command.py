@@ -21,11 +21,11 @@ from cli.console import (
     settings_of,
 )
 from cli.erase.beside_tables import (
+    EraseRefused,
+    EraseTools,
     Left,
     NotSettled,
-    Refused,
     Report,
-    Tools,
     erase_project,
     erase_user,
     find,
@@ -80,7 +80,7 @@ def erase(
     if not settings.clickhouse_url:
         _end("no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL", REFUSED)
     wanted = None if user is None else _user_id(user)
-    asker = Asker(dry_run=dry_run, yes=yes, as_json=as_json)
+    asker = EraseConsole(dry_run=dry_run, yes=yes, as_json=as_json)
     groups = readers(
         settings_of(workspace, ProcessorsSettings).processors_app,
         settings_of(workspace, WriterSettings).writer_group,
@@ -88,7 +88,7 @@ def erase(
     try:
         client = open_client(settings.clickhouse_url, send_receive_timeout=_ANSWER_SECONDS)
         try:
-            tools = Tools(settings, groups, client, wait, by, asker.say)
+            tools = EraseTools(settings, groups, client, wait, by, asker.say)
             number, record = find(tools, project)
             if wanted is None:
                 report: Report = erase_project(tools, number, record, asker.agree)
@@ -96,7 +96,7 @@ def erase(
                 report = erase_user(tools, number, wanted, asker.agree)
         finally:
             client.close()
-    except Refused as refusal:
+    except EraseRefused as refusal:
         _end(str(refusal), REFUSED)
     except NotSettled as error:
         _end(f"{error}; run it again", FAILED)
@@ -116,7 +116,7 @@ def erase(
         show(report, kept)
 
 
-class Asker(msgspec.Struct, frozen=True):
+class EraseConsole(msgspec.Struct, frozen=True):
     """Tells how far it is, and asks before anything is changed."""
 
     dry_run: bool

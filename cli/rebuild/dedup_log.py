@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from processors.grouper.compaction import BLOCK_IDS
-from processors.grouper.dedup_log import SeenEntry, SeenRecord, encode, entry_key, horizon_key
+from processors.grouper.dedup_log import DedupEntry, DedupRecord, encode, entry_key, horizon_key
 from processors.grouper.id_keys import KEY_BYTES, id_keys
 from processors.grouper.log_clock import DAY_MS
 from schemas.ids import event_partition
@@ -16,7 +16,7 @@ from schemas.ids import event_partition
 _TOGETHER = 10_000
 
 
-class Ids:
+class IdKeys:
     """Keys by partition of `events` and day of the log.
 
     `received` are the days of receipt, the newest first. As in the log, a day without events is not counted; and none of them is
@@ -73,7 +73,7 @@ def entries(
     first = last + 1 - len(found)
     yield horizon_key(partition), encode(first)
     for offset, (one, keys) in enumerate(found, first):
-        record = SeenRecord(offset, 0, [], keys)
+        record = DedupRecord(offset, 0, [], keys)
         # What is next is beyond the entry: nothing in it is to be forwarded again.
-        entry = SeenEntry(one * DAY_MS, last + 1, [record], merged=True)
+        entry = DedupEntry(one * DAY_MS, last + 1, [record], merged=True)
         yield entry_key(partition, offset, offset), encode(entry)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from broker.client import administering, committed_offsets, name_of, reading, writing
 from broker.consumer_lag import lags, readers
 from broker.types import Consumer, TopicPartition
-from cli.rebuild.dedup_log import Ids, entries
+from cli.rebuild.dedup_log import IdKeys, entries
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from grouping.fingerprint import culprit, fingerprint
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
@@ -27,7 +27,7 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import Client, open_client
 from storage.repair import rebuild_queries
-from storage.writer.manifest import Done, decode
+from storage.writer.manifest import NoBlock, decode
 
 Message = tuple[int, bytes, bytes]
 """Partition, key and value of a record."""
@@ -120,7 +120,7 @@ async def seen(need: Need) -> list[Message]:
         days = need.processors.dedupe_days
         # One more than the window has: the newest may be that of an edge whose clock was wrong.
         received = rebuild_queries.received_days(client, days + 2) or [0]
-        known = Ids(len(covered.events), received, days)
+        known = IdKeys(len(covered.events), received, days)
         known.add(rebuild_queries.ids(client, received[-1] * DAY_MS))
     finally:
         client.close()
@@ -169,7 +169,7 @@ async def _sources(need: Need, consumer: Consumer) -> dict[int, int]:
     for place in places:
         _, text = committed[place]
         state = decode(text)
-        seen = state.seen if isinstance(state, Done) else -1
+        seen = state.seen if isinstance(state, NoBlock) else -1
         if seen < 0 and ends[place]:
             seen = await _last_source(consumer, place, ends[place])
         found[place.partition] = seen

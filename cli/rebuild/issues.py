@@ -18,7 +18,7 @@ from schemas.ids import hex64, issue_id, user_hash
 from schemas.issues import IssueRecord, Status
 from schemas.life import MAX_COMMANDS, Ignored, Life
 from schemas.merges import Member
-from storage.repair.rebuild_queries import Change, Counted, Shown
+from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 
 _POSITION: Final = 24
 """Most characters of a source position in the id of an activity."""
@@ -44,7 +44,7 @@ class Covered(NamedTuple):
     deltas: Mapping[int, int]
 
 
-class _State(NamedTuple):
+class _IssueState(NamedTuple):
     status: Status
     regressed: bool
     assignee: str | None
@@ -62,7 +62,7 @@ class _Compared(NamedTuple):
     newer: bool
 
     @staticmethod
-    def of(stored: Counted, row: Shown | None, known: int) -> "_Compared":
+    def of(stored: StoredCounts, row: StoredIssue | None, known: int) -> "_Compared":
         """`known` are the events of the record without those of merged issues."""
         if row is None:
             return _Compared(older=False, newer=True)
@@ -74,15 +74,15 @@ class _Compared(NamedTuple):
 
 
 def rebuilt(
-    counts: Iterable[Counted],
-    rows: Iterable[Shown],
-    changes: Mapping[int, list[Change]],
+    counts: Iterable[StoredCounts],
+    rows: Iterable[StoredIssue],
+    changes: Mapping[int, list[StoredChange]],
     covered: Covered,
     sources: Sources,
 ) -> list[IssueRecord]:
     """The record of every fingerprint, those of merged issues included."""
     shown = {row.issue: row for row in rows}
-    stored: dict[int, Counted] = {}
+    stored: dict[int, StoredCounts] = {}
     for one in counts:
         stored[issue_id(one.project, one.fingerprint)] = one
     records = {
@@ -99,10 +99,10 @@ def rebuilt(
 
 def _record(
     issue: int,
-    stored: Counted | None,
-    row: Shown | None,
-    shown: Mapping[int, Shown],
-    changes: list[Change],
+    stored: StoredCounts | None,
+    row: StoredIssue | None,
+    shown: Mapping[int, StoredIssue],
+    changes: list[StoredChange],
     covered: Covered,
     sources: Sources,
 ) -> IssueRecord:
@@ -125,13 +125,13 @@ def _record(
     )
 
 
-def _of_members(row: Shown, shown: Mapping[int, Shown]) -> int:
+def _of_members(row: StoredIssue, shown: Mapping[int, StoredIssue]) -> int:
     """Events of a record that were counted by the issues merged into it."""
     members = [shown.get(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:]]
     return sum(member.events for member in members if member is not None)
 
 
-def _shown_alone(row: Shown, events: int) -> IssueRecord:
+def _shown_alone(row: StoredIssue, events: int) -> IssueRecord:
     """A stored row as a record: all there is of an issue whose events have expired."""
     return IssueRecord(
         id=hex64(row.issue),
@@ -159,7 +159,7 @@ def _shown_alone(row: Shown, events: int) -> IssueRecord:
 
 
 def _counted(
-    issue: int, stored: Counted, known: IssueRecord | None, compared: _Compared, sources: Sources
+    issue: int, stored: StoredCounts, known: IssueRecord | None, compared: _Compared, sources: Sources
 ) -> IssueRecord:
     """A record with the figures of the stored events, and those of older ones that `known` remembers."""
     record, older = known or _new(issue, stored), compared.older
@@ -185,7 +185,7 @@ def _counted(
     )
 
 
-def _new(issue: int, stored: Counted) -> IssueRecord:
+def _new(issue: int, stored: StoredCounts) -> IssueRecord:
     return IssueRecord(
         id=hex64(issue),
         project_id=str(stored.project),
@@ -198,7 +198,7 @@ def _new(issue: int, stored: Counted) -> IssueRecord:
     )
 
 
-def _described(record: IssueRecord, stored: Counted, sources: Sources) -> IssueRecord:
+def _described(record: IssueRecord, stored: StoredCounts, sources: Sources) -> IssueRecord:
     culprit, parts = sources.described(stored.project, stored.last_event)
     return replace(
         record,
@@ -223,19 +223,19 @@ def _sketch(issue: int, users: list[int], least: int) -> str:
     return sketch.text()
 
 
-def _of_row(row: Shown) -> _State:
+def _of_row(row: StoredIssue) -> _IssueState:
     until = msgspec.json.decode(row.ignore_until, type=dict[str, Any]) if row.ignore_until else None
-    return _State(row.status, row.regressed, row.assignee or None, row.resolved_in or None, until)  # type: ignore[arg-type]
+    return _IssueState(row.status, row.regressed, row.assignee or None, row.resolved_in or None, until)  # type: ignore[arg-type]
 
 
-def _state(changes: list[Change], row: Shown | None) -> _State:
+def _state(changes: list[StoredChange], row: StoredIssue | None) -> _IssueState:
     """The state that the changes led to, for a record that is older than they are."""
-    state = _State("open", False, None, None, None) if row is None else _of_row(row)
+    state = _IssueState("open", False, None, None, None) if row is None else _of_row(row)
     for change in changes:
         if change.kind == "assigned":
             state = state._replace(assignee=change.data.get("assignee"))
         elif change.kind in _STATES:
-            state = _State(
+            state = _IssueState(
                 _STATES[change.kind],  # type: ignore[arg-type]
                 change.kind == "regressed",
                 state.assignee,
@@ -245,7 +245,9 @@ def _state(changes: list[Change], row: Shown | None) -> _State:
     return state
 
 
-def _life(record: IssueRecord, changes: list[Change], sources: Sources, stored: Counted | None) -> Life:
+def _life(
+    record: IssueRecord, changes: list[StoredChange], sources: Sources, stored: StoredCounts | None
+) -> Life:
     """What tells later events from those before a fix or a rest, and which commands are known."""
     life = Life(commands=tuple(_commands(record.id, changes))[-MAX_COMMANDS:])
     made = [change for change in changes if change.kind == record.status]
@@ -268,14 +270,14 @@ def _life(record: IssueRecord, changes: list[Change], sources: Sources, stored: 
     return life
 
 
-def _commands(issue: str, changes: list[Change]) -> list[str]:
+def _commands(issue: str, changes: list[StoredChange]) -> list[str]:
     """Ids of commands by those of the activities that they led to: `issue-command-kind`."""
     named = [change.id.removeprefix(f"{issue}-").rpartition(f"-{change.kind}")[0] for change in changes]
     # What events brought about is called by their position.
     return list(dict.fromkeys(name for name in named if len(name) > _POSITION))
 
 
-def _join(records: dict[int, IssueRecord], issue: int, row: Shown, changes: list[Change]) -> None:
+def _join(records: dict[int, IssueRecord], issue: int, row: StoredIssue, changes: list[StoredChange]) -> None:
     """Tie the records of merged issues to that which they are a part of."""
     root = records[issue]
     members: dict[str, Member] = {}
@@ -297,7 +299,7 @@ def _join(records: dict[int, IssueRecord], issue: int, row: Shown, changes: list
     records[issue] = replace(root, life=replace(root.life, members=members, signals=answers))
 
 
-def _joined_by(issue: str, fingerprint: str, changes: list[Change]) -> str:
+def _joined_by(issue: str, fingerprint: str, changes: list[StoredChange]) -> str:
     """The command by which a fingerprint came: activities of merges are called `issue-command-merged-part`."""
     join = ""
     for change in changes:

@@ -13,7 +13,7 @@ HEAD, TAIL = b'{"events":[', b"]}"
 
 
 @dataclass(frozen=True)
-class Batch:
+class SendBatch:
     """Consecutive events: the index of the first among all that are sent, and each event's JSON."""
 
     first: int
@@ -47,19 +47,19 @@ def is_json(event: bytes) -> bool:
     return True
 
 
-def batches(events: Iterable[bytes]) -> Iterator[Batch]:
+def batches(events: Iterable[bytes]) -> Iterator[SendBatch]:
     """Fill batches in order; an event over the limit or no JSON travels alone, so that only it is refused."""
     first, filled, size = 0, list[bytes](), len(HEAD) + len(TAIL)
     for event in events:
         alone = not is_json(event)
         if filled and (alone or len(filled) == MAX_EVENTS or size + len(event) + 1 > MAX_BYTES):
-            yield Batch(first, tuple(filled))
+            yield SendBatch(first, tuple(filled))
             first, filled, size = first + len(filled), [], len(HEAD) + len(TAIL)
         if alone:
-            yield Batch(first, (event,))
+            yield SendBatch(first, (event,))
             first += 1
         else:
             filled.append(event)
             size += len(event) + 1
     if filled:
-        yield Batch(first, tuple(filled))
+        yield SendBatch(first, tuple(filled))

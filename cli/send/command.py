@@ -16,7 +16,7 @@ from rich.table import Table
 
 from cli.console import settings_of
 from cli.send.batches import batches, read_lines
-from cli.send.sender import Report, Sender
+from cli.send.sender import Sender, SendReport
 from cli.workspace import Workspace
 from schemas.settings import LibrarySettings
 
@@ -33,7 +33,7 @@ def bar(console: Console) -> Progress:
     return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
 
 
-def events_of(files: tuple[Path, ...], progress: Progress, report: Report) -> Iterator[bytes]:
+def events_of(files: tuple[Path, ...], progress: Progress, report: SendReport) -> Iterator[bytes]:
     """The events of all files in order, the bar moving along; what can't be read to its end is noted in the report."""
     task = progress.add_task("sending", total=sum(file.stat().st_size for file in files), said="")
 
@@ -47,7 +47,7 @@ def events_of(files: tuple[Path, ...], progress: Progress, report: Report) -> It
             report.unread.append(f"{file}: {error}")
 
 
-def as_json(report: Report) -> str:
+def as_json(report: SendReport) -> str:
     """The counts as one JSON object."""
     return json.dumps({key: value for key, value in asdict(report).items() if key != "last_posted"})
 
@@ -57,7 +57,7 @@ def sentences(details: list[dict[str, str]]) -> str:
     return "\n".join(f"{detail.get('field', '')}: {detail.get('message', '')}" for detail in details)
 
 
-def show(report: Report, console: Console) -> None:
+def show(report: SendReport, console: Console) -> None:
     """The counts and the first problems, for people."""
     rate = report.events / report.seconds if report.seconds else 0.0
     console.print(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cli.send.batches import Batch
+from cli.send.batches import SendBatch
 from svc.answers import Answer, Patience
 from svc.upload import Uploader
 
@@ -17,7 +17,7 @@ PROBLEMS = 10
 
 
 @dataclass
-class Report:
+class SendReport:
     """What became of the events. `refused` counts those whose whole batch was not taken."""
 
     events: int = 0
@@ -67,15 +67,15 @@ class Sender:
         sdk: str = "svc-send/0.1.0",
         rate: float | None = None,
         retry_for: float = 60.0,
-        progress: Callable[[Report], object] = lambda _: None,
+        progress: Callable[[SendReport], object] = lambda _: None,
     ) -> None:
         self._uploaders = [Uploader(url, token, sdk, timeout=60.0) for _ in range(IN_FLIGHT)]
         self._rate = rate
         self._retry_for = retry_for
         self._progress = progress
-        self.report = Report()
+        self.report = SendReport()
 
-    async def send(self, batches: Iterable[Batch]) -> Report:
+    async def send(self, batches: Iterable[SendBatch]) -> SendReport:
         """Send everything; the report grows meanwhile and is returned at the end. Raises nothing of the network's."""
         began = time.monotonic()
         shared = iter(batches)
@@ -85,7 +85,7 @@ class Sender:
         self.report.seconds += time.monotonic() - began
         return self.report
 
-    async def _work(self, uploader: Uploader, shared: Iterator[Batch], began: float) -> None:
+    async def _work(self, uploader: Uploader, shared: Iterator[SendBatch], began: float) -> None:
         try:
             for batch in shared:
                 self.report.batches += 1
@@ -97,7 +97,7 @@ class Sender:
         finally:
             uploader.close()
 
-    async def _deliver(self, uploader: Uploader, batch: Batch) -> None:
+    async def _deliver(self, uploader: Uploader, batch: SendBatch) -> None:
         give_up = time.monotonic() + self._retry_for
         throttle, attempt = Patience(), 0
         while True:
@@ -115,13 +115,13 @@ class Sender:
             attempt += 1
             await asyncio.sleep(pause)
 
-    def _count(self, batch: Batch, answer: Answer) -> None:
+    def _count(self, batch: SendBatch, answer: Answer) -> None:
         self.report.accepted += answer.accepted
         self.report.rejected += len(answer.errors)
         for error in answer.errors:
             self.report.add_problem(batch.first + error["index"], error["error"], error.get("details", []))
 
-    def _refuse(self, batch: Batch, answer: Answer) -> None:
+    def _refuse(self, batch: SendBatch, answer: Answer) -> None:
         self.report.refused += len(batch.events)
         try:
             body = json.loads(answer.why)

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from control.discard_rules import set_discarded
-from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
 from schemas.errors import WireError
@@ -18,13 +18,13 @@ class BulkUpdate(Update, frozen=True, rename="camel", omit_defaults=True, forbid
     issues: Hexes
 
 
-class Changed(Struct, frozen=True):
+class ChangedIssues(Struct, frozen=True):
     """Issues after a change, each once."""
 
     issues: list[Issue]
 
 
-class Done(Struct, frozen=True):
+class ChangeDone(Struct, frozen=True):
     """The change is made; it has no answer of its own."""
 
 
@@ -40,42 +40,42 @@ class SimilarQuery(Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=50, description="most issues")] = 10
 
 
-async def _update(call: Call[Nothing, Update]) -> Issue:
+async def _update(call: Call[NoInput, Update]) -> Issue:
     return await changes_of(call.state).update(call.issue(), call.body, by=call.by, key=call.key)
 
 
-async def _update_many(call: Call[Nothing, BulkUpdate]) -> Changed:
+async def _update_many(call: Call[NoInput, BulkUpdate]) -> ChangedIssues:
     project, body = call.project(), call.body
     update = Update(**{name: getattr(body, name) for name in Update.__struct_fields__})
     changes, key = changes_of(call.state), call.named(project.id)
     if key:
         # The project remembers the list as a whole: another one under the same key must change none of its issues.
         await call.edit(lambda unchanged: unchanged)
-    return Changed(await changes.update_many(project.number, body.issues, update, by=call.by, key=key))
+    return ChangedIssues(await changes.update_many(project.number, body.issues, update, by=call.by, key=key))
 
 
-async def _merge(call: Call[Nothing, MergeData]) -> Issue:
+async def _merge(call: Call[NoInput, MergeData]) -> Issue:
     return await changes_of(call.state).merge(call.issue(), call.body.issues, by=call.by, key=call.key)
 
 
-async def _unmerge(call: Call[Nothing, UnmergeData]) -> Issue:
+async def _unmerge(call: Call[NoInput, UnmergeData]) -> Issue:
     changes = changes_of(call.state)
     return await changes.unmerge(call.issue(), call.body.fingerprints, by=call.by, key=call.key)
 
 
-async def _comment(call: Call[Nothing, CommentData]) -> Done:
+async def _comment(call: Call[NoInput, CommentData]) -> ChangeDone:
     await changes_of(call.state).comment(call.issue(), call.body.text, by=call.by, key=call.key)
-    return Done()
+    return ChangeDone()
 
 
-async def _discard(call: Call[Nothing, DiscardData]) -> Issue:
+async def _discard(call: Call[NoInput, DiscardData]) -> Issue:
     issue = await call.reader.issue(call.issue())
     projects, changes = call.state.parts.projects, changes_of(call.state)
     request = call.named(issue.project_id)
     return await set_discarded(projects, changes, issue, call.body.discard, by=call.by, request=request)
 
 
-async def _similar(call: Call[SimilarQuery, Nothing]) -> SimilarIssues:
+async def _similar(call: Call[SimilarQuery, NoInput]) -> SimilarIssues:
     return await call.reader.similar(call.issue(), limit=call.query.limit)
 
 
@@ -94,7 +94,7 @@ OPERATIONS = (
         summary="The same change to many issues",
         handler=_update_many,
         body=BulkUpdate,
-        answer=Changed,
+        answer=ChangedIssues,
     ),
     Operation(
         method="POST",
@@ -119,7 +119,7 @@ OPERATIONS = (
         summary="Say something about an issue",
         handler=_comment,
         body=CommentData,
-        answer=Done,
+        answer=ChangeDone,
         status=201,
     ),
     Operation(

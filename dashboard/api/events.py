@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageSize, Query, Time, read_range
 from schemas.errors import WireError
 from storage.reader.answers import EventDetail, EventPage
@@ -18,7 +18,7 @@ class EventQuery(Struct, frozen=True):
     cursor: Cursor | None = None
 
 
-async def _of_issue(call: Call[EventQuery, Nothing]) -> EventPage:
+async def _of_issue(call: Call[EventQuery, NoInput]) -> EventPage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
         call.reader.issue_events(
@@ -32,7 +32,7 @@ async def _of_issue(call: Call[EventQuery, Nothing]) -> EventPage:
     )
 
 
-async def _of_project(call: Call[EventQuery, Nothing]) -> EventPage:
+async def _of_project(call: Call[EventQuery, NoInput]) -> EventPage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
         call.reader.project_events(
@@ -46,11 +46,11 @@ async def _of_project(call: Call[EventQuery, Nothing]) -> EventPage:
     )
 
 
-async def _one_of_issue(call: Call[Nothing, Nothing]) -> EventDetail:
+async def _one_of_issue(call: Call[NoInput, NoInput]) -> EventDetail:
     return await call.reader.issue_event(call.issue(), call.event())
 
 
-async def _one_of_project(call: Call[Nothing, Nothing]) -> EventDetail:
+async def _one_of_project(call: Call[NoInput, NoInput]) -> EventDetail:
     return await call.reader.project_event(call.project().number, call.event())
 
 

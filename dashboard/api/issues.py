@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 from msgspec import Struct
 
-from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
 from storage.reader.answers import ActivityPage, CountedIssue, IssuePage, Sort
 
@@ -29,7 +29,7 @@ class RangeQuery(Struct, frozen=True):
     end: Time | None = None
 
 
-async def _list(call: Call[IssueQuery, Nothing]) -> IssuePage:
+async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
         call.reader.issues(
@@ -44,7 +44,7 @@ async def _list(call: Call[IssueQuery, Nothing]) -> IssuePage:
     )
 
 
-async def _get(call: Call[RangeQuery, Nothing]) -> CountedIssue:
+async def _get(call: Call[RangeQuery, NoInput]) -> CountedIssue:
     range_ = read_range(call.query.start, call.query.end)
     found, warnings = await asyncio.gather(
         call.reader.issue(call.issue(), call.query.query, start=range_.start, end=range_.end), call.warnings()
@@ -52,7 +52,7 @@ async def _get(call: Call[RangeQuery, Nothing]) -> CountedIssue:
     return CountedIssue(**msgspec.structs.asdict(found), warnings=warnings)
 
 
-async def _activity(call: Call[PageQuery, Nothing]) -> ActivityPage:
+async def _activity(call: Call[PageQuery, NoInput]) -> ActivityPage:
     return await call.reader.activity(call.issue(), limit=call.query.limit, cursor=call.query.cursor)
 
 

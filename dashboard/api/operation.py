@@ -13,7 +13,7 @@ from dashboard import query_warnings
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
 from dashboard.http.conditional import Tagged, conditional_answer, tagged
-from dashboard.http.errors import Refused, not_found
+from dashboard.http.errors import HttpError, not_found
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue, read_project
 from dashboard.http.paths import API
 from dashboard.http.wire import json_answer
@@ -29,7 +29,7 @@ A = TypeVar("A", bound=Struct)
 KEY_HEADER: Final = "Idempotency-Key"
 
 
-class Nothing(Struct, frozen=True):
+class NoInput(Struct, frozen=True):
     """No parameters, or no body."""
 
 
@@ -67,7 +67,7 @@ class Call(Generic[Q, B]):
         return request_id(self.key, f"{self.by}/{scope}", *asked)
 
     def project(self) -> Project:
-        """The project that the path names. Raises Refused: it must exist, and projects must be known."""
+        """The project that the path names. Raises HttpError: it must exist, and projects must be known."""
         return find_project(self.state, self._request.match_info["project"])
 
     async def warnings(self) -> list[KeyWarning]:
@@ -85,7 +85,7 @@ class Call(Generic[Q, B]):
     async def edit(self, change: Callable[[Project], Project]) -> Project:
         """The path's project after a change that is made once under the request's key.
 
-        Raises Refused, ProjectsUnavailable, KeyReused and what `change` raises.
+        Raises HttpError, ProjectsUnavailable, KeyReused and what `change` raises.
         """
         project = self.project()
         request = self.named(project.id)
@@ -118,8 +118,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     path: str
     summary: str
     handler: Callable[[Call[Any, Any]], Awaitable[Any]]
-    query: type[Struct] = Nothing
-    body: type[Struct] = Nothing
+    query: type[Struct] = NoInput
+    body: type[Struct] = NoInput
     answer: type[Struct]
     status: int = 200
     errors: tuple[WireError, ...] = ()
@@ -133,11 +133,11 @@ class Operation(Struct, frozen=True, kw_only=True):
 
 
 def find_project(state: State, text: str) -> Project:
-    """The project of this id. Raises Refused."""
+    """The project of this id. Raises HttpError."""
     project = state.parts.projects.get(read_project(text))
     if project is None:
         if not state.parts.projects.loaded:
-            raise Refused(
+            raise HttpError(
                 WireError.UNAVAILABLE, headers={"Retry-After": "2"}, sentence="projects aren't loaded yet"
             )
         raise not_found("there is no such project")
@@ -156,7 +156,7 @@ def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> N
 
 def _reader(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
-        call = Call(request, decode_query(request, operation.query), Nothing())
+        call = Call(request, decode_query(request, operation.query), NoInput())
 
         async def make() -> Tagged:
             return tagged(await operation.handler(call))
@@ -175,7 +175,7 @@ def _reader(operation: Operation) -> Callable[[web.Request], Awaitable[web.Strea
 def _changer(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         query = decode_query(request, operation.query)
-        body = await decode_body(request, operation.body) if operation.body is not Nothing else Nothing()
+        body = await decode_body(request, operation.body) if operation.body is not NoInput else NoInput()
         answer = await operation.handler(Call(request, query, body))
         return json_answer(answer, operation.status)
 

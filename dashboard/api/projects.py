@@ -16,8 +16,8 @@ from control.project_edits import (
     revoke_token,
     update,
 )
-from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.http.errors import Refused, not_found
+from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.http.errors import HttpError, not_found
 from schemas.errors import WireError
 from schemas.projects import Project, Token
 
@@ -77,14 +77,14 @@ def _view_with(project: Project, token: Token) -> ProjectWithToken:
     return ProjectWithToken(**shown, token=token.token)
 
 
-async def _list(call: Call[Nothing, Nothing]) -> ProjectList:
+async def _list(call: Call[NoInput, NoInput]) -> ProjectList:
     projects = call.state.parts.projects
     if not projects.loaded:
-        raise Refused(WireError.UNAVAILABLE, headers={"Retry-After": "2"})
+        raise HttpError(WireError.UNAVAILABLE, headers={"Retry-After": "2"})
     return ProjectList([view(project) for project in projects.all()])
 
 
-async def _create(call: Call[Nothing, NewProject]) -> ProjectWithToken:
+async def _create(call: Call[NoInput, NewProject]) -> ProjectWithToken:
     parts, body = call.state.parts, call.body
     project = create(
         body.name,
@@ -98,15 +98,15 @@ async def _create(call: Call[Nothing, NewProject]) -> ProjectWithToken:
     return _view_with(written, written.tokens[0])
 
 
-async def _get(call: Call[Nothing, Nothing]) -> ProjectView:
+async def _get(call: Call[NoInput, NoInput]) -> ProjectView:
     return view(call.project())
 
 
-async def _update(call: Call[Nothing, ProjectChanges]) -> ProjectView:
+async def _update(call: Call[NoInput, ProjectChanges]) -> ProjectView:
     return view(await call.edit(lambda old: update(old, call.body)))
 
 
-async def _add_token(call: Call[Nothing, Nothing]) -> ProjectWithToken:
+async def _add_token(call: Call[NoInput, NoInput]) -> ProjectWithToken:
     parts, made_for = call.state.parts, call.named(call.project().id)
     made: list[Token] = []
 
@@ -119,7 +119,7 @@ async def _add_token(call: Call[Nothing, Nothing]) -> ProjectWithToken:
     return _view_with(_still_there(changed), made[-1])
 
 
-async def _revoke_token(call: Call[Nothing, Nothing]) -> ProjectView:
+async def _revoke_token(call: Call[NoInput, NoInput]) -> ProjectView:
     parts, project, token = call.state.parts, call.project(), call.path("token")
     if all(known.token != token for known in project.tokens):
         raise not_found("the project has no such token")

@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from dashboard.api.operation import Call, Operation
-from dashboard.api.rules import Rules, read_rules
+from dashboard.api.rules import RuleList, read_rules
 from dashboard.http.inputs import Query, Time, read_range
-from dashboard.rule_trial import MAX_EVENTS, Asked, RuleTest, try_rules
+from dashboard.rule_trial import MAX_EVENTS, RuleTest, TrialRequest, try_rules
 
 
 class SampleQuery(Struct, frozen=True):
@@ -19,9 +19,9 @@ class SampleQuery(Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="most events")] = MAX_EVENTS
 
 
-async def _test(call: Call[SampleQuery, Rules]) -> RuleTest:
+async def _test(call: Call[SampleQuery, RuleList]) -> RuleTest:
     rules, range_ = read_rules(call.body.rules), read_range(call.query.start, call.query.end)
-    asked = Asked(call.query.query, range_.start, range_.end, call.query.limit)
+    asked = TrialRequest(call.query.query, range_.start, range_.end, call.query.limit)
     return await call.warned(try_rules(call.state, call.project(), rules, asked))
 
 
@@ -32,7 +32,7 @@ OPERATIONS = (
         summary="Which past events rules would match, and into how many issues they would fall; changes nothing",
         handler=_test,
         query=SampleQuery,
-        body=Rules,
+        body=RuleList,
         answer=RuleTest,
         is_trial=True,
     ),

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from control.project_edits import set_rules
-from dashboard.api.operation import Call, Nothing, Operation
-from dashboard.http.errors import Refused
+from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.http.errors import HttpError
 from dashboard.ports import ReadPort
 from grouping.rule_checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
@@ -36,7 +36,7 @@ class RuleView(Struct, frozen=True, rename="camel", kw_only=True, forbid_unknown
     enabled: bool = True
 
 
-class Rules(Struct, frozen=True, forbid_unknown_fields=True):
+class RuleList(Struct, frozen=True, forbid_unknown_fields=True):
     """All rules of a project, in their order."""
 
     rules: list[RuleView]
@@ -68,7 +68,7 @@ class RuleStates(Struct, frozen=True):
     rules: list[RuleState]
 
 
-async def _get(call: Call[Nothing, Nothing]) -> RuleStates:
+async def _get(call: Call[NoInput, NoInput]) -> RuleStates:
     project = call.project()
     return _view(project.grouping_rules, await skips(call.reader, project.number))
 
@@ -87,7 +87,7 @@ async def skips(reader: ReadPort, project: int) -> Mapping[str, Skipped] | None:
 
 
 def read_rules(given: list[RuleView]) -> list[GroupingRule]:
-    """Rules as a project keeps them. Raises Refused, naming by its place every one that can't ever work or costs too much."""
+    """Rules as a project keeps them. Raises HttpError, naming by its place every one that can't ever work or costs too much."""
     rules = [
         GroupingRule(
             name=rule.name,
@@ -101,11 +101,11 @@ def read_rules(given: list[RuleView]) -> list[GroupingRule]:
         for rule in given
     ]
     if wrong := violations(rules):
-        raise Refused(WireError.VALIDATION_FAILED, wrong)
+        raise HttpError(WireError.VALIDATION_FAILED, wrong)
     return rules
 
 
-async def _put(call: Call[Nothing, Rules]) -> RuleStates:
+async def _put(call: Call[NoInput, RuleList]) -> RuleStates:
     rules = read_rules(call.body.rules)
     project = await call.edit(lambda old: set_rules(old, rules))
     return _view(project.grouping_rules, await skips(call.reader, project.number))
@@ -152,7 +152,7 @@ OPERATIONS = (
         path="/projects/{project}/grouping-rules",
         summary="Replace the grouping rules; events that come from now on are grouped by them",
         handler=_put,
-        body=Rules,
+        body=RuleList,
         answer=RuleStates,
     ),
 )

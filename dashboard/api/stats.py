@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import PageQuery, Query, Time, read_range
-from storage.reader.answers import Interval, Outcomes, Releases, Series
+from storage.reader.answers import Interval, OutcomeSeries, Releases, Series
 
 
 class StatsQuery(Struct, frozen=True):
@@ -24,7 +24,7 @@ class OutcomesQuery(Struct, frozen=True):
     interval: Interval | None = None
 
 
-async def _of_project(call: Call[StatsQuery, Nothing]) -> Series:
+async def _of_project(call: Call[StatsQuery, NoInput]) -> Series:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
         call.reader.project_stats(
@@ -33,7 +33,7 @@ async def _of_project(call: Call[StatsQuery, Nothing]) -> Series:
     )
 
 
-async def _of_issue(call: Call[StatsQuery, Nothing]) -> Series:
+async def _of_issue(call: Call[StatsQuery, NoInput]) -> Series:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
         call.reader.issue_stats(
@@ -42,11 +42,11 @@ async def _of_issue(call: Call[StatsQuery, Nothing]) -> Series:
     )
 
 
-async def _releases(call: Call[PageQuery, Nothing]) -> Releases:
+async def _releases(call: Call[PageQuery, NoInput]) -> Releases:
     return await call.reader.releases(call.project().number, limit=call.query.limit, cursor=call.query.cursor)
 
 
-async def _outcomes(call: Call[OutcomesQuery, Nothing]) -> Outcomes:
+async def _outcomes(call: Call[OutcomesQuery, NoInput]) -> OutcomeSeries:
     range_ = read_range(call.query.start, call.query.end)
     return await call.reader.outcomes(
         call.project().number, start=range_.start, end=range_.end, interval=call.query.interval
@@ -87,7 +87,7 @@ OPERATIONS = (
         summary="What became of what was sent, by outcome, SDK and reason",
         handler=_outcomes,
         query=OutcomesQuery,
-        answer=Outcomes,
+        answer=OutcomeSeries,
         polled=True,
     ),
 )

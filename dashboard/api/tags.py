@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from dashboard.api.issues import RangeQuery
-from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import read_key, read_range
 from storage.reader.answers import Keys, TagFacets, TagValues
 
@@ -18,25 +18,25 @@ class PrefixQuery(Struct, frozen=True):
     prefix: Prefix = ""
 
 
-async def _of_project(call: Call[RangeQuery, Nothing]) -> TagFacets:
+async def _of_project(call: Call[RangeQuery, NoInput]) -> TagFacets:
     range_ = read_range(call.query.start, call.query.end)
     return await call.warned(
         call.reader.project_tags(call.project().number, call.query.query, start=range_.start, end=range_.end)
     )
 
 
-async def _of_issue(call: Call[RangeQuery, Nothing]) -> TagFacets:
+async def _of_issue(call: Call[RangeQuery, NoInput]) -> TagFacets:
     range_ = read_range(call.query.start, call.query.end)
     return await call.warned(
         call.reader.issue_tags(call.issue(), call.query.query, start=range_.start, end=range_.end)
     )
 
 
-async def _values(call: Call[PrefixQuery, Nothing]) -> TagValues:
+async def _values(call: Call[PrefixQuery, NoInput]) -> TagValues:
     return await call.reader.tag_values(call.project().number, read_key(call.path("key")), call.query.prefix)
 
 
-async def _keys(call: Call[PrefixQuery, Nothing]) -> Keys:
+async def _keys(call: Call[PrefixQuery, NoInput]) -> Keys:
     return await call.reader.keys(call.project().number, call.query.prefix)
 
 

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from control import project_edits
 from control.project_edits import MAX_VIEW_NAME, MAX_VIEW_QUERY
-from dashboard.api.operation import Call, Nothing, Operation
+from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import read_view
 from dashboard.saved_views import add, change, remove
 from schemas.projects import SavedView
@@ -38,7 +38,7 @@ class NewView(Struct, frozen=True, forbid_unknown_fields=True):
     range: ViewRange = "14d"
 
 
-class ViewChanges(Struct, frozen=True, forbid_unknown_fields=True):
+class ViewUpdate(Struct, frozen=True, forbid_unknown_fields=True):
     """What is left out stays as it is."""
 
     name: ViewName | None = None
@@ -47,25 +47,25 @@ class ViewChanges(Struct, frozen=True, forbid_unknown_fields=True):
     range: ViewRange | None = None
 
 
-async def _list(call: Call[Nothing, Nothing]) -> Views:
+async def _list(call: Call[NoInput, NoInput]) -> Views:
     return Views(list(call.project().saved_views))
 
 
-async def _add(call: Call[Nothing, NewView]) -> SavedView:
+async def _add(call: Call[NoInput, NewView]) -> SavedView:
     project = call.project()
     return await add(call.state, project, _given(call.body), call.named(project.id))
 
 
-async def _change(call: Call[Nothing, ViewChanges]) -> SavedView:
+async def _change(call: Call[NoInput, ViewUpdate]) -> SavedView:
     project, view, body = call.project(), read_view(call.path("view")), call.body
     return await change(call.state, project, view, _given(body), call.named(project.id))
 
 
-def _given(body: NewView | ViewChanges) -> project_edits.ViewChanges:
+def _given(body: NewView | ViewUpdate) -> project_edits.ViewChanges:
     return project_edits.ViewChanges(body.name, body.query, body.sort, body.range)
 
 
-async def _remove(call: Call[Nothing, Nothing]) -> Views:
+async def _remove(call: Call[NoInput, NoInput]) -> Views:
     project, view = call.project(), read_view(call.path("view"))
     left = await remove(call.state, project, view, call.named(project.id))
     return Views(list(left.saved_views))
@@ -93,7 +93,7 @@ OPERATIONS = (
         path="/projects/{project}/views/{view}",
         summary="Rename a saved view, or let it ask something else",
         handler=_change,
-        body=ViewChanges,
+        body=ViewUpdate,
         answer=SavedView,
     ),
     Operation(

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from dashboard.auth.session import CSRF_FIELD, CSRF_HEADER, SignedIn, current, is_csrf
 from dashboard.dependencies import address_of, state_of
-from dashboard.http.errors import Refused, rate_limited
+from dashboard.http.errors import HttpError, rate_limited
 from dashboard.http.paths import API, SIGN_IN, is_for_programs, is_open
 from dashboard.http.proxies import throttled_as
 from dashboard.http.wire import redirect
@@ -41,7 +41,7 @@ IDENTITY: Final = web.RequestKey("identity", Identity)
 async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Let through what is open, or who is signed in; refuse changes that another site's page asks for."""
     if request.method not in _SAFE and is_foreign(request):
-        raise Refused(WireError.FORBIDDEN, sentence="this change was asked for by a page of another site")
+        raise HttpError(WireError.FORBIDDEN, sentence="this change was asked for by a page of another site")
     if is_open(request.path):
         return await handler(request)
     identity = await identify(request)
@@ -54,7 +54,7 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
 
 
 async def identify(request: web.Request) -> Identity | None:
-    """The cookie's session, else Basic on the API. Raises Refused when an address tries too many passwords."""
+    """The cookie's session, else Basic on the API. Raises HttpError when an address tries too many passwords."""
     state = state_of(request)
     signed = current(request, state.signed_out)
     if signed is not None:
@@ -69,7 +69,7 @@ async def identify(request: web.Request) -> Identity | None:
 
 
 async def check_password(request: web.Request, password: str) -> bool:
-    """Whether it is the admin password; a wrong one counts. Raises Refused when the address has to wait."""
+    """Whether it is the admin password; a wrong one counts. Raises HttpError when the address has to wait."""
     state, address = state_of(request), throttled_as(address_of(request))
     verdict = state.throttle.ask(address, time.monotonic())
     if verdict.delay_seconds and not verdict.wait_seconds:
@@ -110,18 +110,18 @@ async def _check_csrf(request: web.Request, signed: SignedIn) -> None:
     if not given and not is_for_programs(request.path):
         given = str((await form(request)).get(CSRF_FIELD, ""))
     if not is_csrf(signed, given):
-        raise Refused(
+        raise HttpError(
             WireError.FORBIDDEN,
             sentence=f"the form has expired, or the header {CSRF_HEADER} is missing: load the page again",
         )
 
 
 async def form(request: web.Request) -> dict[str, str]:
-    """The fields of a posted form. Raises Refused for a body that is none."""
+    """The fields of a posted form. Raises HttpError for a body that is none."""
     try:
         fields = await request.post()
     except (ValueError, LookupError):
-        raise Refused(WireError.VALIDATION_FAILED, sentence="the form can't be read") from None
+        raise HttpError(WireError.VALIDATION_FAILED, sentence="the form can't be read") from None
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
@@ -130,7 +130,7 @@ def _ask(request: web.Request) -> web.StreamResponse:
         # A browser's own dialog would cover the page when its script finds the session ended.
         by_script = request.headers.get("Sec-Fetch-Mode") in {"cors", "same-origin"}
         headers = {} if by_script else {"WWW-Authenticate": 'Basic realm="svc", charset="UTF-8"'}
-        raise Refused(WireError.UNAUTHORIZED, headers=headers)
+        raise HttpError(WireError.UNAUTHORIZED, headers=headers)
     place = request.path_qs if request.method in _SAFE else "/"
     return redirect(SIGN_IN if place == "/" else f"{SIGN_IN}?next={quote(place)}")
 

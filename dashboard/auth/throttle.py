@@ -22,7 +22,7 @@ ADDRESSES: Final = 10_000
 """Addresses remembered of each kind; beyond it the one that was added longest ago is forgotten."""
 
 
-class Verdict(NamedTuple):
+class ThrottleDecision(NamedTuple):
     """What an attempt has to bear: refused for so long, or answered only after a delay; both in seconds, 0 for neither."""
 
     wait_seconds: float = 0.0
@@ -39,15 +39,15 @@ class SignInThrottle:
         self._known: OrderedDict[str, float] = OrderedDict()
         self._all: deque[float] = deque(maxlen=MOST_OF_ALL)
 
-    def ask(self, address: str, now: float) -> Verdict:
+    def ask(self, address: str, now: float) -> ThrottleDecision:
         """Whether the address may try a password now."""
         failures = self._failures_of(address, now)
         if self._is_known(address, now):
-            return Verdict(wait_seconds=_wait(failures, MOST_KNOWN, now))
+            return ThrottleDecision(wait_seconds=_wait(failures, MOST_KNOWN, now))
         if not self._is_attacked(now):
-            return Verdict(wait_seconds=_wait(failures, MOST, now))
+            return ThrottleDecision(wait_seconds=_wait(failures, MOST, now))
         # Whoever has not failed is let in even now: an attack must not keep out those whom it imitates.
-        return Verdict(_wait(failures, 1, now), 0.0 if failures else self._delay_seconds)
+        return ThrottleDecision(_wait(failures, 1, now), 0.0 if failures else self._delay_seconds)
 
     def failed(self, address: str, password: str, now: float) -> None:
         """Count a wrong password."""

@@ -6,7 +6,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from dashboard.dependencies import state_of
-from dashboard.http.errors import Refused, refusal_of
+from dashboard.http.errors import HttpError, refusal_of
 from dashboard.http.paths import is_for_programs
 from dashboard.http.wire import error_answer
 from dashboard.pages.render import error_page
@@ -27,7 +27,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
             state_of(request).metrics.damaged_payloads.inc()
         if refused is None:
             log.exception("%s %s failed", request.method, request.path)
-            refused = Refused(WireError.INTERNAL)
+            refused = HttpError(WireError.INTERNAL)
     if is_for_programs(request.path):
         return error_answer(refused)
     return error_page(request, refused)

@@ -1,4 +1,4 @@
-"""What the dashboard refuses, and with what: every error of its own and of the parts below becomes one `Refused`."""
+"""What the dashboard refuses, and with what: every error of its own and of the parts below becomes one `HttpError`."""
 
 from aiohttp import web
 
@@ -13,7 +13,7 @@ from storage.reader.errors import BadQuery, DamagedPayload, NotFound, QueryTooEx
 RETRY_AFTER_SECONDS = 2
 
 
-class Refused(Exception):
+class HttpError(Exception):
     """An answer that is an error: which one, what is wrong in the request, and headers that go with it."""
 
     def __init__(
@@ -30,27 +30,27 @@ class Refused(Exception):
         self.sentence = sentence or error.sentence
 
 
-def not_found(sentence: str) -> Refused:
+def not_found(sentence: str) -> HttpError:
     """There is nothing of this name."""
-    return Refused(WireError.NOT_FOUND, sentence=sentence)
+    return HttpError(WireError.NOT_FOUND, sentence=sentence)
 
 
-def invalid(field: str, message: str) -> Refused:
+def invalid(field: str, message: str) -> HttpError:
     """One field of the request is wrong."""
-    return Refused(WireError.VALIDATION_FAILED, [Detail(field, message)])
+    return HttpError(WireError.VALIDATION_FAILED, [Detail(field, message)])
 
 
-def unavailable(sentence: str) -> Refused:
+def unavailable(sentence: str) -> HttpError:
     """A part below doesn't answer; the same request may work soon."""
-    return Refused(
+    return HttpError(
         WireError.UNAVAILABLE, headers={"Retry-After": str(RETRY_AFTER_SECONDS)}, sentence=sentence
     )
 
 
-def rate_limited(wait_seconds: float) -> Refused:
+def rate_limited(wait_seconds: float) -> HttpError:
     """Too many wrong passwords."""
     seconds = max(1, int(-(-wait_seconds // 1)))
-    return Refused(
+    return HttpError(
         WireError.RATE_LIMITED,
         headers={"Retry-After": str(seconds)},
         sentence=f"too many wrong passwords: try again in {seconds} s",
@@ -65,24 +65,26 @@ _BY_STATUS = {
 }
 
 
-def refusal_of(error: Exception) -> Refused | None:
+def refusal_of(error: Exception) -> HttpError | None:
     """The answer that a declared error means; None for a fault of our own."""
     refused = None
     match error:
-        case Refused():
+        case HttpError():
             refused = error
         case web.HTTPException():
             refused = _of_http(error)
         case BadChange():
-            refused = Refused(WireError.VALIDATION_FAILED, error.details)
+            refused = HttpError(WireError.VALIDATION_FAILED, error.details)
         case ProjectsUnavailable():
             refused = unavailable("projects can't be read or written at the moment: Kafka doesn't answer")
         case ChangesUnavailable():
             refused = unavailable("the change was not confirmed in time: processors or Kafka don't answer")
         case ChangeRefused():
-            refused = Refused(WireError.CONFLICT, sentence=str(error))
+            refused = HttpError(WireError.CONFLICT, sentence=str(error))
         case KeyReused():
-            refused = Refused(WireError.CONFLICT, [Detail("Idempotency-Key", "was used for another request")])
+            refused = HttpError(
+                WireError.CONFLICT, [Detail("Idempotency-Key", "was used for another request")]
+            )
         case BadQuery():
             refused = invalid(error.field, error.message)
         case QueryTooExpensive():
@@ -96,15 +98,15 @@ def refusal_of(error: Exception) -> Refused | None:
     return refused
 
 
-def _damaged(error: DamagedPayload) -> Refused:
+def _damaged(error: DamagedPayload) -> HttpError:
     """Its neighbours go with it: whoever walks through the events gets past the damaged one."""
     found = error.detail
     beside = {"previousEventId": found.previous_event_id, "nextEventId": found.next_event_id}
     details = [Detail(field, event) for field, event in beside.items() if event is not None]
-    return Refused(WireError.DAMAGED, details or None, sentence=str(error))
+    return HttpError(WireError.DAMAGED, details or None, sentence=str(error))
 
 
-def _of_http(error: web.HTTPException) -> Refused:
+def _of_http(error: web.HTTPException) -> HttpError:
     other = WireError.VALIDATION_FAILED if error.status < 500 else WireError.INTERNAL
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-    return Refused(_BY_STATUS.get(error.status, other), headers=headers)
+    return HttpError(_BY_STATUS.get(error.status, other), headers=headers)

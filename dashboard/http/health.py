@@ -9,7 +9,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from broker.waiting import pause
-from dashboard.dependencies import Parts, state_of
+from dashboard.dependencies import Dependencies, state_of
 from dashboard.http.wire import json_answer
 from schemas.health import Health, Part
 from storage.reader.errors import ReadError
@@ -41,7 +41,7 @@ async def metrics(request: web.Request) -> web.Response:
     return state_of(request).metrics.text()
 
 
-def watch_projects(health: Health, parts: Parts) -> None:
+def watch_projects(health: Health, parts: Dependencies) -> None:
     """The part `projects` works once the topic has been read.
 
     Its detail tells when no broker answers: pages can be read then, only changes are refused, so it must not take the dashboard down.
@@ -54,7 +54,7 @@ def watch_projects(health: Health, parts: Parts) -> None:
     health.probe("projects", projects)
 
 
-async def watch_clickhouse(health: Health, parts: Parts, stop: asyncio.Event) -> None:
+async def watch_clickhouse(health: Health, parts: Dependencies, stop: asyncio.Event) -> None:
     """Look after ClickHouse until `stop`: readiness is asked often, so it isn't asked there."""
     health.set("clickhouse", False, "it hasn't answered yet")
     while not stop.is_set():

@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from dashboard.http.errors import Refused, invalid, not_found
+from dashboard.http.errors import HttpError, invalid, not_found
 from dashboard.http.violations import detail_of
 from schemas.errors import WireError
 from schemas.ids import parse_hex64
@@ -34,16 +34,16 @@ class PageQuery(Struct, frozen=True):
     cursor: Cursor | None = None
 
 
-class Range(NamedTuple):
+class RangeInput(NamedTuple):
     """A time range: `start`, inclusive, to `end`, exclusive; Unix milliseconds; None where not asked for."""
 
     start: int | None
     end: int | None
 
 
-def read_range(start: str | None, end: str | None) -> Range:
-    """The asked range; what is left out is the reader's to choose (the last 14 days). Raises Refused."""
-    asked = Range(
+def read_range(start: str | None, end: str | None) -> RangeInput:
+    """The asked range; what is left out is the reader's to choose (the last 14 days). Raises HttpError."""
+    asked = RangeInput(
         None if start is None else read_time("start", start), None if end is None else read_time("end", end)
     )
     if asked.start is not None and asked.end is not None and asked.start >= asked.end:
@@ -52,7 +52,7 @@ def read_range(start: str | None, end: str | None) -> Range:
 
 
 def read_time(field: str, text: str) -> int:
-    """Unix milliseconds of an ISO 8601 time. Raises Refused."""
+    """Unix milliseconds of an ISO 8601 time. Raises HttpError."""
     try:
         # A plus sign that wasn't escaped arrives as a space.
         found = parse_iso(text.replace(" ", "+"))
@@ -78,11 +78,11 @@ def _convert(given: Any, kind: type[S]) -> S:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Refused(WireError.VALIDATION_FAILED, [detail_of(error, kind)]) from None
+        raise HttpError(WireError.VALIDATION_FAILED, [detail_of(error, kind)]) from None
 
 
 async def decode_body(request: web.Request, kind: type[S]) -> S:
-    """The JSON body as a struct. Raises Refused."""
+    """The JSON body as a struct. Raises HttpError."""
     if request.content_type != "application/json":
         raise invalid("Content-Type", "must be application/json")
     try:
@@ -91,7 +91,7 @@ async def decode_body(request: web.Request, kind: type[S]) -> S:
             raise invalid("body", "JSON is nested too deeply")
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise Refused(WireError.VALIDATION_FAILED, [detail_of(error, kind)]) from None
+        raise HttpError(WireError.VALIDATION_FAILED, [detail_of(error, kind)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise invalid("body", f"the body is not JSON: {error}") from None
 
@@ -102,28 +102,28 @@ def is_text(value: str) -> bool:
 
 
 def read_project(text: str) -> int:
-    """A project's id: decimal digits of 32 bits. Raises Refused."""
+    """A project's id: decimal digits of 32 bits. Raises HttpError."""
     if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) < 1 << 32:
         return int(text)
     raise not_found("there is no such project")
 
 
 def read_issue(text: str) -> str:
-    """An issue's id: sixteen hexadecimal digits. Raises Refused."""
+    """An issue's id: sixteen hexadecimal digits. Raises HttpError."""
     if parse_hex64(text) is None:
         raise not_found("there is no such issue")
     return text
 
 
 def read_view(text: str) -> str:
-    """A saved view's id: sixteen hexadecimal digits. Raises Refused."""
+    """A saved view's id: sixteen hexadecimal digits. Raises HttpError."""
     if parse_hex64(text) is None:
         raise not_found("there is no such view")
     return text
 
 
 def read_event(text: str) -> str:
-    """An event's id in lower case, or `latest` or `oldest`. Raises Refused."""
+    """An event's id in lower case, or `latest` or `oldest`. Raises HttpError."""
     if text in {"latest", "oldest"}:
         return text
     try:
@@ -135,7 +135,7 @@ def read_event(text: str) -> str:
 
 
 def read_key(text: str) -> str:
-    """A tag's key. Raises Refused."""
+    """A tag's key. Raises HttpError."""
     if not is_text(text) or not 1 <= len(text) <= Limit.TAG_KEY_LENGTH.maximum:
         raise not_found("there is no such tag")
     return text

@@ -10,7 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class Metrics:
+class DashboardMetrics:
     """Counters of one application, in a registry of their own: several applications fit in one process."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Metrics:
         )
 
 
-def counting(metrics: Metrics) -> Middleware:
+def counting(metrics: DashboardMetrics) -> Middleware:
     """A middleware that counts every answer. Routes are patterns, so their number is bounded."""
 
     @web.middleware

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from dashboard.api.operation import KEY_HEADER, Nothing, Operation
+from dashboard.api.operation import KEY_HEADER, NoInput, Operation
 from dashboard.http.paths import API
 from dashboard.http.wire import json_answer
 from schemas.errors import WireError
@@ -82,7 +82,7 @@ def _described(operation: Operation) -> Described:
         path_schemas=_PATH_SCHEMAS,
         query=operation.query,
         parameters=(_KEY,) if operation.takes_key else (),
-        body=None if operation.body is Nothing else operation.body,
+        body=None if operation.body is NoInput else operation.body,
         answer=operation.answer,
         status=operation.status,
         headers=_TAG if read else {},
@@ -97,7 +97,7 @@ def _errors(operation: Operation) -> list[WireError]:
         possible.append(WireError.NOT_FOUND)
     if operation.method != "GET":
         possible.append(WireError.FORBIDDEN)
-    if operation.body is not Nothing:
+    if operation.body is not NoInput:
         possible.append(WireError.PAYLOAD_TOO_LARGE)
     if operation.takes_key:
         possible.append(WireError.CONFLICT)

@@ -7,7 +7,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
-from dashboard.http.errors import Refused, invalid
+from dashboard.http.errors import HttpError, invalid
 from dashboard.http.headers import SECURITY
 from dashboard.http.wire import error_answer
 from schemas.errors import WireError
@@ -15,7 +15,7 @@ from schemas.errors import WireError
 log = logging.getLogger(__name__)
 
 
-class Connection(RequestHandler):
+class DashboardConnection(RequestHandler):
     """One connection."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class Connection(RequestHandler):
             refused = invalid("request", "malformed HTTP request")
         else:
             log.error("a fault of the server: %s", message, exc_info=exc)
-            refused = Refused(WireError.INTERNAL)
+            refused = HttpError(WireError.INTERNAL)
         response = error_answer(refused)
         response.headers.update(SECURITY | {"Cache-Control": "no-store"})
         response.force_close()
@@ -45,7 +45,7 @@ class Server(web.Server):
 
     def __call__(self) -> RequestHandler:
         """A protocol for a new connection."""
-        return Connection(self, loop=self._loop, **self._kwargs)
+        return DashboardConnection(self, loop=self._loop, **self._kwargs)
 
 
 class Runner(web.AppRunner):

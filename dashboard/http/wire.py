@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from dashboard.http.errors import Refused
+from dashboard.http.errors import HttpError
 from schemas.errors import ErrorBody
 
 _encoder = msgspec.json.Encoder()
@@ -23,7 +23,7 @@ def redirect(place: str) -> web.Response:
     return web.Response(status=303, headers={"Location": place})
 
 
-def error_answer(refused: Refused) -> web.Response:
+def error_answer(refused: HttpError) -> web.Response:
     """The error shape: `{"error": CODE, "details"?: [...]}`."""
     retry = refused.headers.get("Retry-After") if refused.error.status == 429 else None
     body = ErrorBody(

@@ -12,7 +12,7 @@ from dashboard.http.errors import not_found
 from dashboard.http.inputs import read_event, read_issue
 from dashboard.pages.render import page
 from dashboard.view.activity import describe
-from dashboard.view.event import EventPage, read
+from dashboard.view.event import EventSections, read
 from dashboard.view.filters import tag_query
 from dashboard.view.series import events_chart
 from storage.reader.answers import EventDetail
@@ -69,7 +69,7 @@ async def _event(state: State, issue: str, wanted: str) -> tuple[EventDetail | N
         return None, False
 
 
-def _read(detail: EventDetail) -> EventPage | None:
+def _read(detail: EventDetail) -> EventSections | None:
     """None where the payload's own retention has passed, or it can't be read."""
     if detail.event is None:
         return None

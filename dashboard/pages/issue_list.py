@@ -8,7 +8,7 @@ from dashboard import query_warnings
 from dashboard.api.operation import find_project
 from dashboard.dependencies import State, state_of
 from dashboard.pages import bulk
-from dashboard.pages.list_parameters import Asked, doubts_of, fault_of, read_asked
+from dashboard.pages.list_parameters import ListParameters, doubts_of, fault_of, read_asked
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
@@ -71,7 +71,7 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
-async def _issues(state: State, project: Project, asked: Asked) -> IssuePage:
+async def _issues(state: State, project: Project, asked: ListParameters) -> IssuePage:
     return await state.parts.reader.issues(
         project.number,
         asked.text,

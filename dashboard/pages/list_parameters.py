@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dashboard.http.errors import invalid
 from dashboard.http.inputs import is_text
-from dashboard.pages.spans import Span, read_span
+from dashboard.pages.spans import PageRange, read_span
 from dashboard.view.filters import field_query, renamed, state_of_query
 from query.errors import QueryError
 from query.parse import parse
@@ -18,13 +18,13 @@ from storage.reader.answers import KeyWarning, Sort
 SORTS: Final = get_args(Sort)
 
 
-class Asked(Struct, frozen=True):
+class ListParameters(Struct, frozen=True):
     """Query box, environment, state, range, order and page of a list."""
 
     query: str
     environment: str
     state: str
-    span: Span
+    span: PageRange
     sort: Sort
     cursor: str | None
 
@@ -69,7 +69,7 @@ class Doubt(Struct, frozen=True):
     nearest: list[tuple[str, str]]
 
 
-def doubts_of(asked: Asked, warnings: list[KeyWarning]) -> list[Doubt]:
+def doubts_of(asked: ListParameters, warnings: list[KeyWarning]) -> list[Doubt]:
     """The warnings of a list's query as its page tells them."""
     return [
         Doubt(
@@ -79,7 +79,7 @@ def doubts_of(asked: Asked, warnings: list[KeyWarning]) -> list[Doubt]:
     ]
 
 
-class Fault(Struct, frozen=True):
+class QueryFault(Struct, frozen=True):
     """Why a text is no query: in words, and the text before and from the place where it goes wrong."""
 
     words: str
@@ -87,24 +87,24 @@ class Fault(Struct, frozen=True):
     rest: str
 
 
-def fault_of(query: str) -> Fault | None:
+def fault_of(query: str) -> QueryFault | None:
     """What keeps a text from being a query."""
     try:
         parse(query)
     except QueryError as error:
         words = f"This can't be read as a query. Expected where it is marked: {error.expected}."
-        return Fault(words, query[: error.position], query[error.position :])
+        return QueryFault(words, query[: error.position], query[error.position :])
     return None
 
 
-def read_asked(request: web.Request, now_ms: int) -> Asked:
+def read_asked(request: web.Request, now_ms: int) -> ListParameters:
     """What the address asks for. Raises Refused for what can't be asked."""
     fields = dict(request.query)
     for name, value in fields.items():
         if not is_text(value):
             raise invalid(name, "must be text")
     sort, state = fields.get("sort", "lastSeen"), fields.get("state", "")
-    return Asked(
+    return ListParameters(
         query=fields.get("query", ""),
         environment=fields.get("environment", ""),
         state=state if state in STATES else "",

@@ -10,7 +10,7 @@ from msgspec import Struct
 from dashboard.api.operation import find_project
 from dashboard.dependencies import state_of
 from dashboard.pages.render import page
-from dashboard.pages.spans import LENGTHS, Span, read_span
+from dashboard.pages.spans import LENGTHS, PageRange, read_span
 from dashboard.view.series import outcomes_chart
 from schemas.times import iso
 from storage.reader.answers import Interval, OutcomeCount
@@ -69,14 +69,14 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
-def _interval(span: Span, now_ms: int) -> Interval:
+def _interval(span: PageRange, now_ms: int) -> Interval:
     length = (now_ms if span.end is None else span.end) - span.start
     if length <= 2 * _UNITS["hour"]:
         return "minute"
     return "hour" if length <= 3 * _UNITS["day"] else "day"
 
 
-def _times(span: Span, now_ms: int, unit: int) -> list[str]:
+def _times(span: PageRange, now_ms: int, unit: int) -> list[str]:
     end = now_ms + 1 if span.end is None else span.end
     return [iso(at) for at in range(span.start - span.start % unit, end, unit)][-400:]
 

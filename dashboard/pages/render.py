@@ -10,7 +10,7 @@ from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import state_of
-from dashboard.http.errors import Refused
+from dashboard.http.errors import HttpError
 from dashboard.view import charts, text, times
 
 TITLES = {
@@ -76,7 +76,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
     return web.Response(text=body, status=status, content_type="text/html")
 
 
-def error_page(request: web.Request, refused: Refused) -> web.Response:
+def error_page(request: web.Request, refused: HttpError) -> web.Response:
     """An error as a page: what happened in a sentence, and a way on. What can't be read may follow a change that was made."""
     status = refused.error.status
     is_passing = status == 503 and request.method == "GET"

@@ -11,11 +11,11 @@ from dashboard.api.operation import find_project
 from dashboard.api.rules import RuleView, Skipped, read_rules, skips
 from dashboard.auth.auth import form
 from dashboard.dependencies import state_of
-from dashboard.http.errors import Refused, not_found
+from dashboard.http.errors import HttpError, not_found
 from dashboard.http.wire import redirect
 from dashboard.pages.render import page
 from dashboard.pages.rule_form import RuleFields, read_fields, shown
-from dashboard.rule_trial import Asked, RuleTest, try_rules
+from dashboard.rule_trial import RuleTest, TrialRequest, try_rules
 from grouping import rule_checks
 from grouping.variables import KNOWN
 from schemas.errors import Detail
@@ -24,7 +24,7 @@ from schemas.projects import GroupingRule, Project
 BLANK: Final = 1
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class RulesPage(Struct, frozen=True, kw_only=True):
     """What the page says beside the rules."""
 
     wrong: list[Detail] = []
@@ -38,7 +38,7 @@ async def show(request: web.Request) -> web.Response:
     project = find_project(state_of(request), request.match_info["project"])
     wrong = rule_checks.violations(project.grouping_rules)
     skipped = await skips(state_of(request).parts.reader, project.number)
-    what = Shown(wrong=wrong, saved="saved" in request.query, skipped=skipped)
+    what = RulesPage(wrong=wrong, saved="saved" in request.query, skipped=skipped)
     return _page(request, project, shown(project.grouping_rules), what)
 
 
@@ -52,12 +52,12 @@ async def change(request: web.Request) -> web.Response:
         if fields.get("do") == "save":
             await _save(request, project, rules)
             return redirect(f"/projects/{project.id}/rules?saved=1")
-        tested = await try_rules(state, project, rules, Asked())
-    except Refused as error:
+        tested = await try_rules(state, project, rules, TrialRequest())
+    except HttpError as error:
         if not error.details:
             raise
-        return _page(request, project, written, Shown(wrong=error.details), status=400)
-    return _page(request, project, written, Shown(tested=tested))
+        return _page(request, project, written, RulesPage(wrong=error.details), status=400)
+    return _page(request, project, written, RulesPage(tested=tested))
 
 
 async def _save(request: web.Request, project: Project, rules: list[GroupingRule]) -> None:
@@ -79,7 +79,7 @@ def _rule(fields: RuleFields) -> RuleView:
 
 
 def _page(
-    request: web.Request, project: Project, rules: list[RuleFields], what: Shown, status: int = 200
+    request: web.Request, project: Project, rules: list[RuleFields], what: RulesPage, status: int = 200
 ) -> web.Response:
     return page(
         request,

@@ -5,7 +5,7 @@ from aiohttp import web
 from dashboard.auth.auth import check_password, form, identify
 from dashboard.auth.session import close_session, open_session
 from dashboard.dependencies import state_of
-from dashboard.http.errors import Refused
+from dashboard.http.errors import HttpError
 from dashboard.http.paths import SIGN_IN, safe_next
 from dashboard.http.wire import redirect
 from dashboard.pages.render import page, static
@@ -26,7 +26,7 @@ async def enter(request: web.Request) -> web.Response:
     place = safe_next(fields.get("next", "/"))
     try:
         right = await check_password(request, fields.get("password", ""))
-    except Refused as refused:
+    except HttpError as refused:
         if refused.error is not WireError.RATE_LIMITED:
             raise
         response = page(request, "sign_in.html", 429, next=place, wrong=refused.sentence)

@@ -19,7 +19,7 @@ LENGTHS: Final = {
 DEFAULT: Final = "14d"
 
 
-class Span(Struct, frozen=True):
+class PageRange(Struct, frozen=True):
     """A range as the reader takes it, and as links carry it (`parameters`)."""
 
     name: str
@@ -44,24 +44,24 @@ class Span(Struct, frozen=True):
         return "" if self.end is None else _field(self.end)
 
 
-def read_span(fields: "dict[str, str]", now_ms: int) -> Span:
+def read_span(fields: "dict[str, str]", now_ms: int) -> PageRange:
     """The range that a page's address names. Raises Refused for a time that is none."""
     start, end, name = (fields.get(key, "") for key in ("start", "end", "range"))
     if name in LENGTHS or not (start or end):
         name = name if name in LENGTHS else DEFAULT
         length, words = LENGTHS[name]
-        return Span(name, words, now_ms - length, None, {} if name == DEFAULT else {"range": name})
+        return PageRange(name, words, now_ms - length, None, {} if name == DEFAULT else {"range": name})
     until = _moment("end", end) if end else None
     since = _moment("start", start) if start else (until or now_ms) - LENGTHS[DEFAULT][0]
     if until is not None and since >= until:
         raise invalid("start", "must be before the end")
     given = {key: value for key, value in (("start", start), ("end", end)) if value}
     words = f"{_words(since)} to {_words(until) if until is not None else 'now'}"
-    return Span("", words, since, until, given)
+    return PageRange("", words, since, until, given)
 
 
 def span_fields(text: str) -> dict[str, str]:
-    """The fields of an address for a range as `Span.text` writes it. Raises Refused for another text."""
+    """The fields of an address for a range as `PageRange.text` writes it. Raises Refused for another text."""
     start, slash, end = text.partition("/")
     if text in LENGTHS:
         return {} if text == DEFAULT else {"range": text}

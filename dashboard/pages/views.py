@@ -10,18 +10,18 @@ from dashboard.auth.auth import form
 from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_view
 from dashboard.http.wire import redirect
-from dashboard.pages.list_parameters import Asked
+from dashboard.pages.list_parameters import ListParameters
 from dashboard.pages.spans import span_fields
 from dashboard.saved_views import add, change, remove
 from schemas.projects import Project, SavedView
 
 
-def text_to_save(asked: Asked) -> str:
+def text_to_save(asked: ListParameters) -> str:
     """What a view of this list would ask."""
     return asked.text if asked.environment or asked.state else asked.query.strip()
 
 
-def current_view(project: Project, asked: Asked) -> SavedView | None:
+def current_view(project: Project, asked: ListParameters) -> SavedView | None:
     """The view that the list shows."""
     wanted = (text_to_save(asked), asked.sort, asked.span.text)
     return next((view for view in project.saved_views if (view.query, view.sort, view.range) == wanted), None)

@@ -24,7 +24,7 @@ _WORDS = {
 }
 
 
-class Change(Struct, frozen=True):
+class ActivityLine(Struct, frozen=True):
     """A change: what, by whom, when, what was said, and the merged issue that was changed, where it wasn't this one."""
 
     words: str
@@ -34,14 +34,14 @@ class Change(Struct, frozen=True):
     part: str
 
 
-def describe(row: ActivityRow, issue: str) -> Change:
+def describe(row: ActivityRow, issue: str) -> ActivityLine:
     """A row of an issue's activity as people read it."""
     try:
         data: dict[str, Any] = mapping_of(msgspec.json.decode(row.data))
     except msgspec.DecodeError:
         data = {}
     part = row.issue_id if row.issue_id != issue else ""
-    return Change(_WORDS.get(row.kind, row.kind), row.by, row.at, _text(row.kind, data), part)
+    return ActivityLine(_WORDS.get(row.kind, row.kind), row.by, row.at, _text(row.kind, data), part)
 
 
 def _text(kind: str, data: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ TITLES: Final = {
 }
 
 
-class Crumb(Struct, frozen=True):
+class BreadcrumbLine(Struct, frozen=True):
     """A line: `tone` is `bad`, `warn` or empty; `before_ms` is how long before the event, None where unknown."""
 
     kind: str
@@ -43,17 +43,17 @@ class Crumb(Struct, frozen=True):
         return f"{sign}{ms / 1000:.1f} s" if ms < 600_000 else f"{sign}{distance(ms)}"
 
 
-def timeline(event: dict[str, Any]) -> list[Crumb]:
+def timeline(event: dict[str, Any]) -> list[BreadcrumbLine]:
     """The breadcrumbs in the order in which they were sent: oldest first."""
     at = _moment(event.get("timestamp"))
     return [_crumb(mapping_of(item), at) for item in items_of(event.get("breadcrumbs"))]
 
 
-def _crumb(item: dict[str, Any], at: int | None) -> Crumb:
+def _crumb(item: dict[str, Any], at: int | None) -> BreadcrumbLine:
     kind, data = text_of(item.get("type")), mapping_of(item.get("data"))
     text, detail, tone = _read(kind, data)
     moment = _moment(item.get("timestamp"))
-    return Crumb(
+    return BreadcrumbLine(
         kind=kind if kind in TITLES else "custom",
         title=TITLES.get(kind, kind or "Custom"),
         text=text,

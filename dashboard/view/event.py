@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dashboard.view.breadcrumbs import Crumb, timeline
+from dashboard.view.breadcrumbs import BreadcrumbLine, timeline
 from dashboard.view.raw_event import json_of, mapping_of, text_of
 from dashboard.view.stack import ErrorView, chain
 from dashboard.view.times import exact
@@ -18,13 +18,13 @@ _SHOWN: Final = frozenset(
 )  # fmt: skip
 
 
-class EventPage(Struct, frozen=True):
+class EventSections(Struct, frozen=True):
     """Sections of the page; facts are pairs of a word and a text, without those that are missing."""
 
     id: str
     timestamp: str
     errors: list[ErrorView]
-    crumbs: list[Crumb]
+    crumbs: list[BreadcrumbLine]
     tags: list[tuple[str, str]]
     about: list[tuple[str, str]]
     user: list[tuple[str, str]]
@@ -34,13 +34,13 @@ class EventPage(Struct, frozen=True):
     others: str
 
 
-def read(event: dict[str, Any], sdk: str, time: str = "") -> EventPage:
+def read(event: dict[str, Any], sdk: str, time: str = "") -> EventSections:
     """The sections of an event as it was sent; `time` is what counts as its time (contract, section 2, point 10)."""
     device, app, user = (mapping_of(event.get(key)) for key in ("device", "app", "user"))
     framework = mapping_of(app.get("framework"))
     system = " ".join(filter(None, (text_of(device.get("os")), text_of(device.get("osVersion")))))
     others = {key: value for key, value in event.items() if key not in _SHOWN}
-    return EventPage(
+    return EventSections(
         id=text_of(event.get("id")),
         timestamp=text_of(event.get("timestamp")),
         errors=chain(event.get("error")),

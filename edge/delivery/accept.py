@@ -5,14 +5,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from edge.delivery.chunker import EventTuple
-from edge.delivery.sink import Sink, TooLarge, Unavailable
+from edge.delivery.sink import RecordTooLarge, Sink, SinkUnavailable
 from edge.delivery.spool import Spool
 from schemas.chunks import encode_chunk
 from schemas.ids import partition_of, project_seed
 from schemas.topics import Topic
 
 
-class Delivery:
+class ChunkDelivery:
     """Writes chunks to the sink, or, where it takes none, to the spool."""
 
     def __init__(self, sink: Sink, spool: Spool) -> None:
@@ -29,7 +29,7 @@ class Delivery:
                     left = await send_chunk(self._sink, partition, events)
                 else:
                     left = await send_spread(self._sink, events)
-            except Unavailable:
+            except SinkUnavailable:
                 pass
         if left:
             # An event that is too large for the topic goes there too: the drain sets it aside.
@@ -38,7 +38,7 @@ class Delivery:
 
 
 async def send_spread(sink: Sink, events: Iterable[EventTuple]) -> list[EventTuple]:
-    """Send events, each to its partition; returns those that alone are too large for the topic. Raises Unavailable."""
+    """Send events, each to its partition; returns those that alone are too large for the topic. Raises SinkUnavailable."""
     spread: defaultdict[int, list[EventTuple]] = defaultdict(list)
     for event in events:
         event_id = event[1].hex()
@@ -53,11 +53,11 @@ async def send_spread(sink: Sink, events: Iterable[EventTuple]) -> list[EventTup
 async def send_chunk(sink: Sink, partition: int, events: list[EventTuple]) -> list[EventTuple]:
     """Send events as one record, or as several where the topic takes none so large; returns those that alone are too large.
 
-    Raises Unavailable; some of the events may have been written then.
+    Raises SinkUnavailable; some of the events may have been written then.
     """
     try:
         await sink.send(Topic.EVENTS, encode_chunk(events), partition)
-    except TooLarge:
+    except RecordTooLarge:
         if len(events) == 1:
             return events
         half = len(events) // 2

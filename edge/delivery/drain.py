@@ -12,8 +12,8 @@ import msgspec
 from edge.delivery import segments
 from edge.delivery.accept import send_spread
 from edge.delivery.chunker import EventTuple
-from edge.delivery.quarantine import Reason
-from edge.delivery.sink import Sink, Unavailable
+from edge.delivery.quarantine import QuarantineReason
+from edge.delivery.sink import Sink, SinkUnavailable
 from edge.delivery.spool import Spool
 from schemas.chunks import decode_chunk
 
@@ -42,11 +42,11 @@ class Opened(NamedTuple):
         return sum(map(len, self.chunks))
 
     @property
-    def reason(self) -> Reason | None:
+    def reason(self) -> QuarantineReason | None:
         """Why the segment is set aside even when all its events are safe; None where nothing else stands in it."""
         if self.damaged:
-            return Reason.DAMAGED
-        return Reason.UNFINISHED if self.unfinished else None
+            return QuarantineReason.DAMAGED
+        return QuarantineReason.UNFINISHED if self.unfinished else None
 
 
 async def drain_forever(spool: Spool, sink: Sink) -> None:
@@ -67,7 +67,7 @@ async def drain_forever(spool: Spool, sink: Sink) -> None:
             continue
         try:
             await _drain(segment, spool, sink)
-        except Unavailable as error:
+        except SinkUnavailable as error:
             log.debug("draining %s waits: %s", segment.name, error)
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -80,19 +80,19 @@ async def _drain(segment: Path, spool: Spool, sink: Sink) -> None:
         return await spool.remove(segment)
     except OSError as error:
         if error.errno in _PASSING:
-            raise Unavailable(str(error)) from error
+            raise SinkUnavailable(str(error)) from error
         log.exception("%s can't be read and is set aside", segment.name)
-        return await spool.keep(segment, Reason.DAMAGED)
+        return await spool.keep(segment, QuarantineReason.DAMAGED)
     too_large = await send_all(opened, sink)
     log.info("drained %d events of %s", opened.events - too_large, segment.name)
     reason = opened.reason
-    if too_large and reason is not Reason.DAMAGED:
-        reason = Reason.TOO_LARGE
+    if too_large and reason is not QuarantineReason.DAMAGED:
+        reason = QuarantineReason.TOO_LARGE
     if reason is None:
         return await spool.remove(segment)
     spool.too_large_events += too_large
     log.log(
-        logging.INFO if reason is Reason.UNFINISHED else logging.ERROR,
+        logging.INFO if reason is QuarantineReason.UNFINISHED else logging.ERROR,
         "%s is set aside: %d bytes are damaged, %d were never finished, %d events are too large for the topic; see `svc spool list`",
         segment.name,
         opened.damaged,
@@ -103,7 +103,7 @@ async def _drain(segment: Path, spool: Spool, sink: Sink) -> None:
 
 
 async def send_all(opened: Opened, sink: Sink) -> int:
-    """Send a segment's events in order; returns how many are too large for the topic. Raises Unavailable."""
+    """Send a segment's events in order; returns how many are too large for the topic. Raises SinkUnavailable."""
     too_large = 0
     for events in packs(opened.chunks):
         too_large += len(await send_spread(sink, events))

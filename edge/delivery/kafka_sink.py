@@ -20,8 +20,8 @@ from broker.client import name_of
 from broker.diagnosis import Unreachable, why_unreachable
 from broker.errors import KafkaError
 from broker.producer import RecordProducer
-from broker.send_errors import Kind, kind_of
-from edge.delivery.sink import TooLarge, Unavailable
+from broker.send_errors import SendErrorKind, kind_of
+from edge.delivery.sink import RecordTooLarge, SinkUnavailable
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER
 from schemas.settings import KafkaSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
@@ -47,7 +47,7 @@ class Failure(Struct, frozen=True):
 
     error: str
     detail: str
-    kind: Kind
+    kind: SendErrorKind
     since: float
 
 
@@ -105,20 +105,20 @@ class KafkaSink:
     async def send(
         self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
     ) -> None:
-        """Return when all in-sync replicas have the record. Raises Unavailable or TooLarge, whatever the cause."""
+        """Return when all in-sync replicas have the record. Raises SinkUnavailable or RecordTooLarge, whatever the cause."""
         producer = self._producer
         if producer is None:
-            raise Unavailable("Kafka is unavailable")
+            raise SinkUnavailable("Kafka is unavailable")
         if len(value) >= self._refused_bytes(topic):
-            raise TooLarge(f"{len(value)} bytes are known to be too many")
+            raise RecordTooLarge(f"{len(value)} bytes are known to be too many")
         try:
             await self._acknowledged(producer, topic, value, partition, key)
         except Exception as error:  # an accepted event goes to the spool, whatever a client of Kafka raises
-            if kind_of(error) is Kind.TOO_LARGE:
+            if kind_of(error) is SendErrorKind.TOO_LARGE:
                 self._learn_limit(producer, topic, len(value))
-                raise TooLarge(str(error)) from error
+                raise RecordTooLarge(str(error)) from error
             self._failed(producer, topic, error)
-            raise Unavailable(type(error).__name__) from error
+            raise SinkUnavailable(type(error).__name__) from error
         self._succeeded(topic)
 
     async def stop(self) -> None:
@@ -164,7 +164,7 @@ class KafkaSink:
             # One of those that were in flight when the producer was dropped: what counts is the first error.
             return
         self._note(topic, error)
-        if topic is not Topic.EVENTS and kind_of(error) is Kind.DENIED:
+        if topic is not Topic.EVENTS and kind_of(error) is SendErrorKind.DENIED:
             # Another topic's missing right must not hold up events.
             return
         self._fruitless += 1
@@ -180,7 +180,7 @@ class KafkaSink:
             return
         self.failures[topic] = Failure(name, detail, kind, before.since if before else self._now())
         if before is None or before.error != name:
-            level = logging.ERROR if kind is Kind.DENIED else logging.WARNING
+            level = logging.ERROR if kind is SendErrorKind.DENIED else logging.WARNING
             log.log(
                 level, "Kafka takes nothing for %s: what is accepted is spooled (%s)", topic.title, detail
             )
@@ -246,7 +246,7 @@ class KafkaSink:
         failure = self.failures.get(Topic.EVENTS)
         if reason is None or failure is None:
             return
-        kind = Kind.DENIED if reason.denied else failure.kind
+        kind = SendErrorKind.DENIED if reason.denied else failure.kind
         self.failures[Topic.EVENTS] = replace(failure, detail=f"{failure.error}: {reason}", kind=kind)
 
     async def _try_to_connect(self) -> bool:

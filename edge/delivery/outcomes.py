@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from edge.delivery.sink import Sink, Unavailable
+from edge.delivery.sink import Sink, SinkUnavailable
 from edge.metrics import Distinct
 from schemas.ids import uuid7
 from schemas.issues import Outcome, encode_json
@@ -33,7 +33,7 @@ _UNFIT: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _decode_saved: Final = msgspec.json.Decoder(list[Outcome]).decode
 
 
-class Outcomes:
+class OutcomeReporter:
     """Gathers counts by minute and sends them every few seconds; what can't be sent is kept, at the end in a file."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Outcomes:
                 if value is not None:
                     await self._sink.send(Topic.OUTCOMES, value, key=record.project_id.encode())
                 self._unsent.pop(0)
-        except Unavailable:
+        except SinkUnavailable:
             log.debug("%d outcome records wait", len(self._unsent))
 
     async def stop(self) -> None:

@@ -16,7 +16,7 @@ from schemas.payload import compress
 from schemas.projects import Project
 
 
-class Intake:
+class EventPublisher:
     """Takes admitted events and says when they are safe."""
 
     def __init__(self, chunker: Chunker, sink: Sink) -> None:

@@ -15,7 +15,7 @@ from edge.delivery import segments
 REPLAYED: Final = ".replayed"
 
 
-class Reason(Enum):
+class QuarantineReason(Enum):
     """Why a segment was set aside; the value is the end of its name. Where several hold, the first."""
 
     DAMAGED = "damaged"
@@ -42,12 +42,14 @@ def found_under(root: Path) -> Iterator[Path]:
         yield from found_in(directory)
 
 
-def reason_of(path: Path) -> Reason | None:
+def reason_of(path: Path) -> QuarantineReason | None:
     """Why a file was set aside; None for any other file."""
     name, _, reason = path.name.removesuffix(REPLAYED).partition(segments.SUFFIX + ".")
-    if not segments.is_name(name + segments.SUFFIX) or reason not in {each.value for each in Reason}:
+    if not segments.is_name(name + segments.SUFFIX) or reason not in {
+        each.value for each in QuarantineReason
+    }:
         return None
-    return Reason(reason)
+    return QuarantineReason(reason)
 
 
 def is_replayed(path: Path) -> bool:

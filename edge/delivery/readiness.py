@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from broker.send_errors import Kind
+from broker.send_errors import SendErrorKind
 from edge.delivery.kafka_sink import Failure
 from schemas.health import Part
 
@@ -22,9 +22,9 @@ def delivery_part(
     why = _why(failure)
     if spool_full:
         return Part(False, f"Kafka takes no events and the spool is full: {why}")
-    if failure.kind is Kind.DENIED and not has_delivered:
+    if failure.kind is SendErrorKind.DENIED and not has_delivered:
         return Part(False, f"Kafka denies access and has taken nothing yet from this process: {why}")
-    denied = "denies access" if failure.kind is Kind.DENIED else "takes no events"
+    denied = "denies access" if failure.kind is SendErrorKind.DENIED else "takes no events"
     return Part(True, f"Kafka {denied}: {why}; {spool_bytes} bytes in the spool")
 
 

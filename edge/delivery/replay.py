@@ -14,17 +14,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.send_errors import Kind
+from broker.send_errors import SendErrorKind
 from edge.delivery.drain import Opened, open_segment, send_all
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.quarantine import REPLAYED, found_under, is_replayed, reason_of, segment_name
 from edge.delivery.segments import created, sync_directory
-from edge.delivery.sink import Unavailable
+from edge.delivery.sink import SinkUnavailable
 from schemas.times import iso
 from schemas.topics import Topic
 
 
-class SetAside(Struct, rename="camel", frozen=True, kw_only=True):
+class QuarantinedSegment(Struct, rename="camel", frozen=True, kw_only=True):
     """A segment that was set aside. `unreadable` are bytes that hold no record, those of an unfinished write included.
 
     `error` says why it can't be read at all. `sent` and `too_large` are events; they are None where it wasn't replayed.
@@ -47,15 +47,17 @@ class SetAside(Struct, rename="camel", frozen=True, kw_only=True):
         return self.replayed or (self.sent is not None and not self.too_large)
 
 
-def listed(root: Path) -> list[SetAside]:
+def listed(root: Path) -> list[QuarantinedSegment]:
     """What was set aside under the folder of the workers' spools."""
     return [_described(path, _opened(path)) for path in found_under(root)]
 
 
-async def replay(root: Path, sink: KafkaSink, patience: float, report: Callable[[SetAside], None]) -> None:
+async def replay(
+    root: Path, sink: KafkaSink, patience: float, report: Callable[[QuarantinedSegment], None]
+) -> None:
     """Send each segment that was not replayed yet, and report what became of it; the sink is started.
 
-    Raises Unavailable where Kafka takes nothing for `patience` seconds, or denies access.
+    Raises SinkUnavailable where Kafka takes nothing for `patience` seconds, or denies access.
     """
     for path in found_under(root):
         if is_replayed(path):
@@ -72,15 +74,15 @@ async def replay(root: Path, sink: KafkaSink, patience: float, report: Callable[
 
 
 async def _sent(opened: Opened, sink: KafkaSink, patience: float) -> int:
-    """Send a segment until it is acknowledged; the number of its events that are too large. Raises Unavailable."""
+    """Send a segment until it is acknowledged; the number of its events that are too large. Raises SinkUnavailable."""
     while True:
         await _up(sink, patience)
         try:
             return await send_all(opened, sink)
-        except Unavailable:
+        except SinkUnavailable:
             failure = sink.failures.get(Topic.EVENTS)
-            if failure and (failure.kind is Kind.DENIED or sink.silent_seconds > patience):
-                raise Unavailable(failure.detail) from None
+            if failure and (failure.kind is SendErrorKind.DENIED or sink.silent_seconds > patience):
+                raise SinkUnavailable(failure.detail) from None
 
 
 async def _up(sink: KafkaSink, patience: float) -> None:
@@ -89,7 +91,7 @@ async def _up(sink: KafkaSink, patience: float) -> None:
             await sink.connected.wait()
     except TimeoutError:
         failure = sink.failures.get(Topic.EVENTS)
-        raise Unavailable(failure.detail if failure else "Kafka does not answer") from None
+        raise SinkUnavailable(failure.detail if failure else "Kafka does not answer") from None
 
 
 def _opened(path: Path) -> Opened | OSError:
@@ -99,10 +101,10 @@ def _opened(path: Path) -> Opened | OSError:
         return error
 
 
-def _described(path: Path, opened: Opened | OSError, **done: Any) -> SetAside:
+def _described(path: Path, opened: Opened | OSError, **done: Any) -> QuarantinedSegment:
     reason = reason_of(path)
     assert reason is not None
-    found = SetAside(
+    found = QuarantinedSegment(
         file=str(path),
         reason=reason.value,
         replayed=is_replayed(path),

@@ -25,7 +25,7 @@ _LENGTHS: Final = re.compile(rb"\0(?!\0\0\0)").finditer
 """Where such a length may stand: a search is far quicker than a look at every place, most of all in a hole of zeros."""
 
 
-class Contents(NamedTuple):
+class SegmentContents(NamedTuple):
     """What a segment gave: its sound records in their order, and the bytes that are none.
 
     `damaged` are bytes of records that were finished, so they may have been answered for. `unfinished` are bytes at the end that
@@ -49,12 +49,12 @@ def size_of(record: bytes) -> int:
     return _FRAME.size + len(record)
 
 
-def read(segment: Path) -> Contents:
+def read(segment: Path) -> SegmentContents:
     """All sound records of a segment. Raises OSError."""
     return parse(segment.read_bytes())
 
 
-def parse(data: bytes) -> Contents:
+def parse(data: bytes) -> SegmentContents:
     """All sound records of a segment's bytes."""
     found: list[bytes] = []
     damaged = place = 0
@@ -67,11 +67,11 @@ def parse(data: bytes) -> Contents:
         following = _next_sound(data, place)
         if following is None:
             if _was_finished(data, place):
-                return Contents(found, damaged + len(data) - place, 0)
-            return Contents(found, damaged, len(data) - place)
+                return SegmentContents(found, damaged + len(data) - place, 0)
+            return SegmentContents(found, damaged, len(data) - place)
         damaged += following - place
         place = following
-    return Contents(found, damaged, 0)
+    return SegmentContents(found, damaged, 0)
 
 
 def _record_at(data: bytes, place: int) -> bytes | None:

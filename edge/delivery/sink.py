@@ -5,11 +5,11 @@ from typing import Protocol
 from schemas.topics import Topic
 
 
-class Unavailable(Exception):
+class SinkUnavailable(Exception):
     """Not acknowledged. It may still have been written: whoever sends it again relies on ids being dropped downstream."""
 
 
-class TooLarge(Unavailable):
+class RecordTooLarge(SinkUnavailable):
     """Not written: the topic takes no record of this size. Sent again as it is, it is refused again."""
 
 
@@ -27,7 +27,7 @@ class Sink(Protocol):
     async def send(
         self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
     ) -> None:
-        """Return when all in-sync replicas have the record. Raises Unavailable or TooLarge, whatever the cause, and nothing else."""
+        """Return when all in-sync replicas have the record. Raises SinkUnavailable or RecordTooLarge, whatever the cause, and nothing else."""
 
     async def start(self) -> None:
         """Begin to connect; returns at once."""

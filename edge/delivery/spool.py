@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from edge.delivery import segments
-from edge.delivery.quarantine import Reason, set_aside_bytes
+from edge.delivery.quarantine import QuarantineReason, set_aside_bytes
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Spool:
         # One thread: writing, sealing and removing never overlap.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self.size = sum(self._sizes.values())
-        self.set_aside: Counter[Reason] = Counter()
+        self.set_aside: Counter[QuarantineReason] = Counter()
         self.too_large_events = 0
         self.set_aside_bytes = set_aside_bytes(directory)
         self._refusing = False
@@ -122,7 +122,7 @@ class Spool:
         """
         await self._forget(segment, segment.unlink)
 
-    async def keep(self, segment: Path, reason: Reason) -> None:
+    async def keep(self, segment: Path, reason: QuarantineReason) -> None:
         """Set a segment aside under another name, so that those behind it get their turn. That needs no room."""
         self.set_aside[reason] += 1
         kept = segment.with_name(segment.name + reason.suffix)

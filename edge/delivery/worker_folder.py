@@ -10,7 +10,7 @@ from edge.delivery import quarantine
 from edge.delivery.segments import adopt, found_in
 
 
-class Slot:
+class WorkerFolder:
     """A worker's folder under `root`; `number` is the lowest that no living process holds."""
 
     def __init__(self, root: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from edge.http.errors import Fault
+from edge.http.errors import RequestError
 from schemas.errors import BatchResponse, ErrorBody, RejectedEvent, WireError
 
 JSON: Final = "application/json"
@@ -35,7 +35,7 @@ def batch(accepted: int, rejected: list[RejectedEvent]) -> web.Response:
     return web.Response(status=202, body=body, headers=_JSON_HEADERS)
 
 
-def fault(found: Fault) -> web.Response:
+def fault(found: RequestError) -> web.Response:
     """The declared answer to a fault."""
     body = ErrorBody(found.error.code, found.details, None)
     headers = dict(_JSON_HEADERS)
@@ -49,7 +49,7 @@ def fault(found: Fault) -> web.Response:
 
 def wrong_method(allowed: str) -> web.Response:
     """405 with the methods that the path takes."""
-    response = fault(Fault(WireError.METHOD_NOT_ALLOWED, "method"))
+    response = fault(RequestError(WireError.METHOD_NOT_ALLOWED, "method"))
     response.headers["Allow"] = allowed
     return response
 

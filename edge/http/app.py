@@ -11,10 +11,10 @@ from aiohttp import web
 from edge.http import answers
 from edge.http.body import SlowBody
 from edge.http.endpoints import Ingest
-from edge.http.errors import Fault
+from edge.http.errors import RequestError
 from edge.http.openapi import document
 from edge.http.server import EdgeServer
-from edge.metrics import Metrics
+from edge.metrics import EdgeMetrics
 from schemas.errors import WireError
 from schemas.health import Health
 
@@ -28,13 +28,13 @@ OPENAPI_PATH: Final = "/v1/openapi.json"
 _UNKNOWN: Final = "unknown"
 
 
-class App:
+class EdgeApp:
     """Dispatches by path and method, counts and times, and turns every end into a declared answer.
 
     A handler of aiohttp's low-level server: the few fixed paths need no router, and without one a request costs a tenth less.
     """
 
-    def __init__(self, ingest: Ingest, health: Health, metrics: Metrics) -> None:
+    def __init__(self, ingest: Ingest, health: Health, metrics: EdgeMetrics) -> None:
         self._health = health
         self._metrics = metrics
         self._openapi = document()
@@ -63,22 +63,22 @@ class App:
         self, request: web.BaseRequest, routes: dict[str, Handler] | None
     ) -> web.StreamResponse:
         if routes is None:
-            return answers.fault(Fault(WireError.NOT_FOUND, "path"))
+            return answers.fault(RequestError(WireError.NOT_FOUND, "path"))
         handler = routes.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
             return answers.wrong_method(_allowed(routes))
         try:
             return await handler(request)
-        except Fault as fault:
+        except RequestError as fault:
             return answers.fault(fault)
         except SlowBody:
             # Nobody waits for an answer, or nobody should: to a client a closed connection says "try again".
             if request.transport is not None:
                 request.transport.abort()
-            return answers.fault(Fault(WireError.UNAVAILABLE, "slow body"))
+            return answers.fault(RequestError(WireError.UNAVAILABLE, "slow body"))
         except Exception:
             log.exception("a fault of the edge at %s", request.path)
-            return answers.fault(Fault(WireError.INTERNAL, "fault"))
+            return answers.fault(RequestError(WireError.INTERNAL, "fault"))
 
     def _resolve(self, request: web.BaseRequest) -> tuple[str, dict[str, Handler] | None]:
         # The target as sent is nearly always a path of ours; only others are worth decoding.
@@ -106,9 +106,9 @@ class App:
         return answers.document(self._metrics.page(), "text/plain; version=0.0.4; charset=utf-8")
 
 
-def build_app(ingest: Ingest, health: Health, metrics: Metrics) -> EdgeServer:
+def build_app(ingest: Ingest, health: Health, metrics: EdgeMetrics) -> EdgeServer:
     """The server that a runner of aiohttp serves (`web.ServerRunner`)."""
-    return EdgeServer(App(ingest, health, metrics).handle, metrics.malformed)
+    return EdgeServer(EdgeApp(ingest, health, metrics).handle, metrics.malformed)
 
 
 def _allowed(routes: dict[str, Handler]) -> str:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from edge.http.errors import Fault, unavailable
-from edge.project_snapshot import ProjectDirectory
+from edge.http.errors import RequestError, unavailable
+from edge.project_snapshot import ProjectSnapshot
 from schemas.errors import WireError
 from schemas.ids import TOKEN_PREFIX, decode_token
 from schemas.projects import Project
@@ -20,17 +20,17 @@ def bearer_token(header: str | None) -> str | None:
     return token if scheme.lower() == _SCHEME and token.startswith(TOKEN_PREFIX) else None
 
 
-def authenticate(header: str | None, projects: ProjectDirectory) -> tuple[str, Project]:
+def authenticate(header: str | None, projects: ProjectSnapshot) -> tuple[str, Project]:
     """The token and its project. Raises Fault: 401, or 503 while it can't be known (contract, section 2, point 1)."""
     token = bearer_token(header)
     if token is None:
-        raise Fault(WireError.UNAUTHORIZED, "malformed")
+        raise RequestError(WireError.UNAUTHORIZED, "malformed")
     project = projects.by_token(token)
     if project is not None:
         return token, project
     if decode_token(token) is None:
-        raise Fault(WireError.UNAUTHORIZED, "malformed")
+        raise RequestError(WireError.UNAUTHORIZED, "malformed")
     if not projects.current:
         # The token may be newer than the snapshot: trouble of our own is never a 4xx.
         raise unavailable("registry")
-    raise Fault(WireError.UNAUTHORIZED, "unknown")
+    raise RequestError(WireError.UNAUTHORIZED, "unknown")

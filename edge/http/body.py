@@ -9,8 +9,8 @@ from aiohttp.web_protocol import RequestPayloadError
 from isal import isal_zlib
 from msgspec import Struct
 
-from edge.http.errors import Fault
-from edge.limits.body_budget import Holding
+from edge.http.errors import RequestError
+from edge.limits.body_budget import BodyReservation
 from schemas.errors import Detail, WireError
 from schemas.limits import MAX_BODY_BYTES
 from schemas.settings import EdgeSettings
@@ -56,18 +56,18 @@ class BodyReader:
     def __init__(self, times: BodyTimes) -> None:
         self._times = times
 
-    async def receive(self, request: web.BaseRequest, gzip: bool, held: Holding) -> bytes:
+    async def receive(self, request: web.BaseRequest, gzip: bool, held: BodyReservation) -> bytes:
         """The body as it came. Raises Fault (413, 400 for bad chunks, 429 and 503 where memory is short) or SlowBody."""
         most = _MOST_GZIP_BYTES if gzip else MAX_BODY_BYTES
         length = request.content_length
         if length is not None and length > most:
-            raise Fault(WireError.PAYLOAD_TOO_LARGE, "length")
+            raise RequestError(WireError.PAYLOAD_TOO_LARGE, "length")
         data = await self._receive(request, most, held)
         if len(data) > most:
-            raise Fault(WireError.PAYLOAD_TOO_LARGE, "body")
+            raise RequestError(WireError.PAYLOAD_TOO_LARGE, "body")
         return data
 
-    async def _receive(self, request: web.BaseRequest, most: int, held: Holding) -> bytes:
+    async def _receive(self, request: web.BaseRequest, most: int, held: BodyReservation) -> bytes:
         content = request.content
         try:
             if content.is_eof():
@@ -83,9 +83,9 @@ class BodyReader:
             raise SlowBody from None
         except (RequestPayloadError, PayloadEncodingError) as error:
             details = [Detail("body", f"broken transfer: {error}")]
-            raise Fault(WireError.VALIDATION_FAILED, "body", details) from None
+            raise RequestError(WireError.VALIDATION_FAILED, "body", details) from None
 
-    async def _gather(self, content: StreamReader, most: int, held: Holding | None) -> bytes:
+    async def _gather(self, content: StreamReader, most: int, held: BodyReservation | None) -> bytes:
         """What comes until the end, or until it is more than `most`."""
         parts = []
         size = 0
@@ -104,7 +104,7 @@ def inflate(data: bytes) -> bytes:
     """A gzip body of one or more members, inflated to at most one byte past the limit. Raises Fault."""
     body = _inflate(data, MAX_BODY_BYTES)
     if body is None:
-        raise Fault(WireError.PAYLOAD_TOO_LARGE, "inflated")
+        raise RequestError(WireError.PAYLOAD_TOO_LARGE, "inflated")
     return body
 
 
@@ -144,5 +144,5 @@ async def _invite(request: web.BaseRequest) -> None:
         request.writer.output_size = 0
 
 
-def _bad_gzip(why: str) -> Fault:
-    return Fault(WireError.VALIDATION_FAILED, "gzip", [Detail("body", f"not valid gzip: {why}")])
+def _bad_gzip(why: str) -> RequestError:
+    return RequestError(WireError.VALIDATION_FAILED, "gzip", [Detail("body", f"not valid gzip: {why}")])

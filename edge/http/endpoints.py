@@ -6,21 +6,21 @@ from typing import Final
 from aiohttp import web
 from msgspec import Struct
 
-from edge.delivery.outcomes import Outcomes, Refusal
-from edge.delivery.produce import Intake
+from edge.delivery.outcomes import OutcomeReporter, Refusal
+from edge.delivery.produce import EventPublisher
 from edge.http import answers
 from edge.http.auth import authenticate
 from edge.http.body import BodyReader, SlowBody, inflate, inflate_small, is_small
-from edge.http.errors import Fault
-from edge.http.headers import Head, named_sdk, read_headers
-from edge.limits.body_budget import HeldBytes, Holding
+from edge.http.errors import RequestError
+from edge.http.headers import RequestHeaders, named_sdk, read_headers
+from edge.limits.body_budget import BodyBudget, BodyReservation
 from edge.limits.rate_limit import RateLimiter
-from edge.limits.refusal_throttle import Pace
-from edge.limits.scheduler import LARGE, SMALL, Turn, Turns
-from edge.metrics import Metrics
-from edge.project_snapshot import ProjectDirectory
+from edge.limits.refusal_throttle import RefusalThrottle
+from edge.limits.scheduler import LARGE, SMALL, FairScheduler, Turn
+from edge.metrics import EdgeMetrics
+from edge.project_snapshot import ProjectSnapshot
 from edge.validation.scheduling import admit_batch, admit_single
-from edge.validation.validate import LENIENT, STRICT, Refused, Rules
+from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules
 from schemas.errors import Detail, WireError
 from schemas.limits import Limit
 from schemas.projects import Project
@@ -36,15 +36,15 @@ _LIMIT_REASONS: Final = {limit.sentence: limit.title for limit in Limit}
 class Ingest(Struct, frozen=True):
     """The parts that an endpoint needs."""
 
-    projects: ProjectDirectory
+    projects: ProjectSnapshot
     limiter: RateLimiter
-    intake: Intake
-    metrics: Metrics
-    outcomes: Outcomes
+    intake: EventPublisher
+    metrics: EdgeMetrics
+    outcomes: OutcomeReporter
     bodies: BodyReader
-    held: HeldBytes
-    pace: Pace
-    turns: Turns
+    held: BodyBudget
+    pace: RefusalThrottle
+    turns: FairScheduler
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises Fault or SlowBody."""
@@ -57,11 +57,11 @@ class Ingest(Struct, frozen=True):
                     body = await self._decoded(body, head, turn)
                     try:
                         event = await admit_single(body, _rules(project, head.sdk), turn)
-                    except Refused as refused:
+                    except InvalidEvents as refused:
                         raise _invalid(refused) from None
                     chunks = self.intake.put(project, head.sdk, (event,))
                 await self.intake.safe(chunks)
-        except Fault as fault:
+        except RequestError as fault:
             self._count_refusal(project, request, fault)
             await self._slow_down(request, token, fault)
             raise
@@ -79,14 +79,14 @@ class Ingest(Struct, frozen=True):
                     body = await self._decoded(body, head, turn)
                     try:
                         events, rejected = await admit_batch(body, _rules(project, head.sdk), turn)
-                    except Refused as refused:
+                    except InvalidEvents as refused:
                         raise _invalid(refused) from None
                     accepted = len(events)
                     chunks = self.intake.put(project, head.sdk, events)
                 # What waits for Kafka shouldn't hold its text: the next body takes the place, which is still in the cache.
                 del body, events
                 await self.intake.safe(chunks)
-        except Fault as fault:
+        except RequestError as fault:
             self._count_refusal(project, request, fault)
             await self._slow_down(request, token, fault)
             raise
@@ -99,13 +99,13 @@ class Ingest(Struct, frozen=True):
     async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
         try:
             return authenticate(request.headers.get("Authorization"), self.projects)
-        except Fault as fault:
+        except RequestError as fault:
             outcome = "unauthorized" if fault.error is WireError.UNAUTHORIZED else "unavailable"
             self.metrics.count("", named_sdk(request.headers), outcome, fault.reason)
             await self._slow_down(request, "", fault)
             raise
 
-    async def _slow_down(self, request: web.BaseRequest, token: str, fault: Fault) -> None:
+    async def _slow_down(self, request: web.BaseRequest, token: str, fault: RequestError) -> None:
         """Let the answer wait where the sender is refused over and over; its body, which nobody reads, is not taken in meanwhile."""
         wait = self.pace.wait_seconds(token) if fault.error.status < 500 else 0.0
         if not wait or (transport := request.transport) is None or transport.is_closing():
@@ -115,20 +115,22 @@ class Ingest(Struct, frozen=True):
         if not transport.is_closing():
             transport.resume_reading()
 
-    async def _check(self, request: web.BaseRequest, token: str, project: Project) -> Head:
+    async def _check(self, request: web.BaseRequest, token: str, project: Project) -> RequestHeaders:
         wait_ms = await self.limiter.take(token, project.rate_limit_per_minute)
         if wait_ms:
-            raise Fault(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
+            raise RequestError(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
         return read_headers(request.headers)
 
-    async def _receive(self, request: web.BaseRequest, project: Project, head: Head, held: Holding) -> bytes:
+    async def _receive(
+        self, request: web.BaseRequest, project: Project, head: RequestHeaders, held: BodyReservation
+    ) -> bytes:
         try:
             return await self.bodies.receive(request, head.gzip, held)
         except SlowBody:
             self.metrics.count(project.id, head.sdk, "unavailable", "slow body")
             raise
 
-    async def _decoded(self, data: bytes, head: Head, turn: Turn) -> bytes:
+    async def _decoded(self, data: bytes, head: RequestHeaders, turn: Turn) -> bytes:
         """What isn't small waits for its turn as it came: inflated it would take eight times the memory, and up to a thousand."""
         body = None
         if is_small(data, head.gzip):
@@ -140,7 +142,7 @@ class Ingest(Struct, frozen=True):
         self.metrics.body_bytes.inc(len(body))
         return body
 
-    def _count_refusal(self, project: Project, request: web.BaseRequest, fault: Fault) -> None:
+    def _count_refusal(self, project: Project, request: web.BaseRequest, fault: RequestError) -> None:
         sdk = named_sdk(request.headers)
         outcome = _OUTCOMES.get(fault.error)
         if outcome is None:
@@ -153,12 +155,12 @@ class Ingest(Struct, frozen=True):
         self.outcomes.count(project, sdk, outcome, reason)
 
 
-def _rules(project: Project, sdk: str) -> Rules:
+def _rules(project: Project, sdk: str) -> ValidationRules:
     return LENIENT if project.lenient_sdks and project.is_lenient(sdk) else STRICT
 
 
-def _invalid(refused: Refused) -> Fault:
-    return Fault(WireError.VALIDATION_FAILED, _reason(refused.details), refused.details)
+def _invalid(refused: InvalidEvents) -> RequestError:
+    return RequestError(WireError.VALIDATION_FAILED, _reason(refused.details), refused.details)
 
 
 def _reason(details: list[Detail]) -> str:

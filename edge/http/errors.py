@@ -3,7 +3,7 @@
 from schemas.errors import Detail, WireError
 
 
-class Fault(Exception):
+class RequestError(Exception):
     """Ends a request. `reason` is for counting: one of a few words, never the sender's."""
 
     def __init__(
@@ -20,6 +20,6 @@ class Fault(Exception):
         self.retry_after_ms = retry_after_ms
 
 
-def unavailable(reason: str) -> Fault:
+def unavailable(reason: str) -> RequestError:
     """Trouble of our own (contract, section 2, points 1 and 9): the client may send the same again, soon."""
-    return Fault(WireError.UNAVAILABLE, reason, retry_after_ms=5000)
+    return RequestError(WireError.UNAVAILABLE, reason, retry_after_ms=5000)

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.http.errors import Fault
+from edge.http.errors import RequestError
 from schemas.errors import Detail, WireError
 
 LONGEST_SDK: Final = 200
@@ -16,14 +16,14 @@ _LONGEST_TYPE: Final = 200
 _SDK: Final = re.compile(r"[!-~]+/[!-.0-~]+").fullmatch
 
 
-class Head(Struct, frozen=True):
+class RequestHeaders(Struct, frozen=True):
     """What the headers say: who sends, and whether the body is gzip."""
 
     sdk: str
     gzip: bool
 
 
-def read_headers(headers: Mapping[str, str]) -> Head:
+def read_headers(headers: Mapping[str, str]) -> RequestHeaders:
     """Check the headers. Raises Fault with the name of each faulty one as its field (contract, section 2, point 4)."""
     content_type = headers.get("Content-Type")
     read = _read if content_type is None or len(content_type) <= _LONGEST_TYPE else _read.__wrapped__
@@ -40,7 +40,7 @@ def named_sdk(headers: Mapping[str, str]) -> str:
 
 # A fleet sends few combinations, and reading one costs as much as finding its route. Faults are raised, so never kept.
 @lru_cache(maxsize=1000)
-def _read(sdk: str | None, content_type: str | None, encoding: str | None) -> Head:
+def _read(sdk: str | None, content_type: str | None, encoding: str | None) -> RequestHeaders:
     details = []
     if sdk is None:
         details.append(Detail("Svc-Sdk", "required"))
@@ -56,5 +56,5 @@ def _read(sdk: str | None, content_type: str | None, encoding: str | None) -> He
     if coding not in {"gzip", "identity"}:
         details.append(Detail("Content-Encoding", "expected gzip or identity"))
     if details:
-        raise Fault(WireError.VALIDATION_FAILED, "headers", details)
-    return Head(sdk or "", coding == "gzip")
+        raise RequestError(WireError.VALIDATION_FAILED, "headers", details)
+    return RequestHeaders(sdk or "", coding == "gzip")

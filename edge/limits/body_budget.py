@@ -4,13 +4,13 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from edge.http.errors import Fault, unavailable
+from edge.http.errors import RequestError, unavailable
 from schemas.errors import WireError
 
 _RETRY_MS = 1000
 
 
-class HeldBytes:
+class BodyBudget:
     """`most` bytes altogether, `most_each` of one token."""
 
     def __init__(self, most: int, most_each: int) -> None:
@@ -19,14 +19,14 @@ class HeldBytes:
         self._by_token: Counter[str] = Counter()
         self.total = 0
 
-    def of(self, token: str) -> "Holding":
+    def of(self, token: str) -> "BodyReservation":
         """What one request of a token holds."""
-        return Holding(self, token)
+        return BodyReservation(self, token)
 
     def take(self, token: str, size: int) -> None:
         """Raises Fault: 429 where the token's share is used up, which is the sender's doing, 503 where all is."""
         if self._by_token[token] + size > self._most_each:
-            raise Fault(WireError.RATE_LIMITED, "unanswered bodies", retry_after_ms=_RETRY_MS)
+            raise RequestError(WireError.RATE_LIMITED, "unanswered bodies", retry_after_ms=_RETRY_MS)
         if self.total + size > self._most:
             raise unavailable("memory")
         self._by_token[token] += size
@@ -40,12 +40,12 @@ class HeldBytes:
             del self._by_token[token]
 
 
-class Holding:
+class BodyReservation:
     """Gives back at the end of `with` what was added."""
 
     __slots__ = ("_held", "_size", "_token")
 
-    def __init__(self, held: HeldBytes, token: str) -> None:
+    def __init__(self, held: BodyBudget, token: str) -> None:
         self._held = held
         self._token = token
         self._size = 0

@@ -65,7 +65,7 @@ class Usages:
         return now - (self._other_at if usage is self._last else self._last_at) < 1.0
 
 
-class Place(NamedTuple):
+class Waiter(NamedTuple):
     """Someone who waits, and how much."""
 
     usage: Usage
@@ -78,7 +78,7 @@ class FairQueue:
 
     def __init__(self, *, rests: bool = False) -> None:
         self._rests = rests
-        self._waiting: dict[Usage, deque[Place]] = {}
+        self._waiting: dict[Usage, deque[Waiter]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -86,10 +86,10 @@ class FairQueue:
     def join(self, usage: Usage, weight: int = 1) -> asyncio.Future[None]:
         """A place in the queue; the future ends when whoever calls `next` says so."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(usage, deque()).append(Place(usage, weight, turn))
+        self._waiting.setdefault(usage, deque()).append(Waiter(usage, weight, turn))
         return turn
 
-    def next(self) -> "Place | None":
+    def next(self) -> "Waiter | None":
         """Who is first, taken out of the queue: of equal use the one that has waited longer. Whoever went away is passed over."""
         now = time.perf_counter()
         while ready := [each for each in self._waiting if not self._rests or each.rests_until <= now]:

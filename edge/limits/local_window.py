@@ -54,7 +54,7 @@ class _Ring:
         self.place = place
 
 
-class SharedWindow:
+class LocalWindow:
     """Rings in `directory`, one a token and limit: a changed limit begins a new window. One thread uses an instance."""
 
     def __init__(self, directory: Path, now_us: Callable[[], int] = monotonic_us) -> None:

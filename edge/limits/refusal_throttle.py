@@ -14,7 +14,7 @@ _LONGEST_SECONDS: Final = 3.0
 _MOST_TOKENS: Final = 1000
 
 
-class Pace:
+class RefusalThrottle:
     """When the next refusal of each token is due."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

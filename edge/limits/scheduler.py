@@ -38,7 +38,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Turns:
+class FairScheduler:
     """So much a round, and one thread beside the loop for what is long and can't be interrupted."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Turn:
 
     __slots__ = ("_began", "_end", "_expected", "_opened", "_turns", "_usage", "_weight")
 
-    def __init__(self, turns: Turns, usage: Usage) -> None:
+    def __init__(self, turns: FairScheduler, usage: Usage) -> None:
         self._turns = turns
         self._usage = usage
         self._weight = 0

@@ -8,8 +8,8 @@ from edge.limits.scheduler import Turn
 from edge.validation.fast_path import cut, sound_ids
 from edge.validation.validate import (
     STRICT,
-    Refused,
-    Rules,
+    InvalidEvents,
+    ValidationRules,
     admit,
     checked_text,
     open_batch_slowly,
@@ -26,13 +26,15 @@ _AT_ONCE: Final = 20
 """Events between two looks at the clock, where all are sound."""
 
 
-async def admit_single(body: bytes, rules: Rules, turn: Turn) -> Admitted:
-    """The event that a body is. Raises Refused."""
+async def admit_single(body: bytes, rules: ValidationRules, turn: Turn) -> Admitted:
+    """The event that a body is. Raises InvalidEvents."""
     return await _admit(checked_text(body), rules, turn)
 
 
-async def admit_batch(body: bytes, rules: Rules, turn: Turn) -> tuple[list[Admitted], list[RejectedEvent]]:
-    """The events of a batch that are admitted, in their order, and the others. Raises Refused for a bad wrapper."""
+async def admit_batch(
+    body: bytes, rules: ValidationRules, turn: Turn
+) -> tuple[list[Admitted], list[RejectedEvent]]:
+    """The events of a batch that are admitted, in their order, and the others. Raises InvalidEvents for a bad wrapper."""
     if rules is STRICT:
         sound = await _admit_sound(body, turn)
         if sound is not None:
@@ -40,7 +42,9 @@ async def admit_batch(body: bytes, rules: Rules, turn: Turn) -> tuple[list[Admit
     return await admit_each(body, rules, turn)
 
 
-async def admit_each(body: bytes, rules: Rules, turn: Turn) -> tuple[list[Admitted], list[RejectedEvent]]:
+async def admit_each(
+    body: bytes, rules: ValidationRules, turn: Turn
+) -> tuple[list[Admitted], list[RejectedEvent]]:
     """The same by the way that any batch can take."""
     return await _admit_all(await _open_batch(checked_text(body), turn), rules, turn)
 
@@ -61,21 +65,21 @@ async def _admit_sound(body: bytes, turn: Turn) -> list[Admitted] | None:
 
 
 async def _admit_all(
-    events: list[Raw], rules: Rules, turn: Turn
+    events: list[Raw], rules: ValidationRules, turn: Turn
 ) -> tuple[list[Admitted], list[RejectedEvent]]:
     admitted: list[Admitted] = []
     rejected: list[RejectedEvent] = []
     for index, raw in enumerate(events):
         try:
             admitted.append(admit(raw, rules) if len(raw) < _LARGE_BYTES else await _admit(raw, rules, turn))
-        except Refused as refused:
+        except InvalidEvents as refused:
             rejected.append(RejectedEvent(index, WireError.VALIDATION_FAILED.code, refused.details))
         if turn.over:
             await turn.pause()
     return admitted, rejected
 
 
-async def _admit(event: bytes | Raw, rules: Rules, turn: Turn) -> Admitted:
+async def _admit(event: bytes | Raw, rules: ValidationRules, turn: Turn) -> Admitted:
     if len(event) < _LARGE_BYTES:
         return admit(event, rules)
     return await turn.elsewhere(admit, event, rules)

@@ -26,7 +26,7 @@ _LARGE_BYTES: Final = 65_536
 _TOO_DEEP: Final = "JSON is nested too deeply"
 
 
-class Refused(Exception):
+class InvalidEvents(Exception):
     """What was sent breaks the schema or a limit; `details` is for the sender."""
 
     def __init__(self, details: list[Detail]) -> None:
@@ -34,7 +34,7 @@ class Refused(Exception):
         self.details = details
 
 
-class Rules(Struct, frozen=True):
+class ValidationRules(Struct, frozen=True):
     """How strictly a project takes an SDK's events: the fast decoder and the full check, which agree."""
 
     decode: Callable[[bytes | Raw], Event]
@@ -42,8 +42,8 @@ class Rules(Struct, frozen=True):
     is_release: Callable[[str], bool]
 
 
-STRICT: Final = Rules(msgspec.json.Decoder(Event).decode, full_check.strict, is_release)
-LENIENT: Final = Rules(msgspec.json.Decoder(LenientEvent).decode, full_check.lenient, bool)
+STRICT: Final = ValidationRules(msgspec.json.Decoder(Event).decode, full_check.strict, is_release)
+LENIENT: Final = ValidationRules(msgspec.json.Decoder(LenientEvent).decode, full_check.lenient, bool)
 
 _encode: Final = msgspec.json.Encoder().encode
 _MOST: Final = Limit.EVENTS_PER_BATCH.maximum
@@ -63,13 +63,13 @@ _decode_batch: Final = msgspec.json.Decoder(_Batch).decode
 _decode_list: Final = outline.first_items(_MOST)
 
 
-def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
+def admit(event: bytes | Raw, rules: ValidationRules) -> tuple[str, bytes | Raw]:
     """The id in lower case and the bytes to forward: those that came, unless something in them is to be mended.
 
-    The whole body must be UTF-8 already (`checked_text`). Raises Refused.
+    The whole body must be UTF-8 already (`checked_text`). Raises InvalidEvents.
     """
     if len(event) > MAX_DEPTH and is_deep(bytes(event)):
-        raise Refused([Detail("body", _TOO_DEEP)])
+        raise InvalidEvents([Detail("body", _TOO_DEEP)])
     if len(event) >= _LARGE_BYTES and outline.is_crowded(text := bytes(event)):
         return _admit_outlined(text, rules)
     try:
@@ -85,17 +85,17 @@ def admit(event: bytes | Raw, rules: Rules) -> tuple[str, bytes | Raw]:
 
 
 def checked_text(body: bytes) -> bytes:
-    """The body, if it is UTF-8: a decoder that passes over unknown fields doesn't look. Raises Refused."""
+    """The body, if it is UTF-8: a decoder that passes over unknown fields doesn't look. Raises InvalidEvents."""
     if not body.isascii():
         try:
             body.decode()
         except UnicodeDecodeError as error:
-            raise Refused([Detail("body", f"not UTF-8 at byte {error.start}")]) from None
+            raise InvalidEvents([Detail("body", f"not UTF-8 at byte {error.start}")]) from None
     return body
 
 
 def open_batch(body: bytes) -> list[Raw]:
-    """The events of a batch, each still raw. Raises Refused for a bad wrapper (contract, section 2, point 2)."""
+    """The events of a batch, each still raw. Raises InvalidEvents for a bad wrapper (contract, section 2, point 2)."""
     events = split_batch(body)
     return open_batch_slowly(body) if events is None else events
 
@@ -110,17 +110,17 @@ def split_batch(body: bytes) -> list[Raw] | None:
 
 
 def open_batch_slowly(body: bytes) -> list[Raw]:
-    """The second half of `open_batch`: mends what may be mended, and says what is wrong. Raises Refused."""
+    """The second half of `open_batch`: mends what may be mended, and says what is wrong. Raises InvalidEvents."""
     mended = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
     events_text, aside = _open_wrapper(mended)
     if events_text is UNSET or bytes(events_text) == b"null":
-        raise Refused([Detail("events", "required")])
+        raise InvalidEvents([Detail("events", "required")])
     try:
         events = _decode_list(events_text)
     except msgspec.ValidationError:
-        raise Refused([Detail("events", "expected an array")]) from None
+        raise InvalidEvents([Detail("events", "expected an array")]) from None
     if len(events) > _MOST:
-        raise Refused([Detail("events", Limit.EVENTS_PER_BATCH.sentence)])
+        raise InvalidEvents([Detail("events", Limit.EVENTS_PER_BATCH.sentence)])
     return [Raw(aside.get(bytes(event), event)) for event in events] if aside else events
 
 
@@ -134,19 +134,19 @@ def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
             body, aside = depth.set_aside(body)
             return _decode_wrapper(body).events, aside
     except RecursionError:
-        raise Refused([Detail("body", _TOO_DEEP)]) from None
+        raise InvalidEvents([Detail("body", _TOO_DEEP)]) from None
     except MALFORMED as error:
         _refuse_json(body, error)
 
 
-def _admit_slowly(event: bytes, rules: Rules) -> tuple[str, bytes]:
+def _admit_slowly(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
     if len(event) >= _LARGE_BYTES:
         return _admit_outlined(event, rules)
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
     found = rules.violations(_parse(event))
     if found:
-        raise Refused(found)
+        raise InvalidEvents(found)
     try:
         decoded = rules.decode(event)
     except MALFORMED:
@@ -157,7 +157,7 @@ def _admit_slowly(event: bytes, rules: Rules) -> tuple[str, bytes]:
     return _in_lower_case(decoded.id, event)
 
 
-def _admit_outlined(event: bytes, rules: Rules) -> tuple[str, bytes]:
+def _admit_outlined(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
     """The slow way where reading the whole would keep every other thread waiting: what isn't looked at is not read."""
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
@@ -167,7 +167,7 @@ def _admit_outlined(event: bytes, rules: Rules) -> tuple[str, bytes]:
         _refuse_json(event, error)
     found = rules.violations(seen)
     if found:
-        raise Refused(found)
+        raise InvalidEvents(found)
     try:
         decoded = rules.decode(_encode(seen))
     except MALFORMED:
@@ -178,11 +178,11 @@ def _admit_outlined(event: bytes, rules: Rules) -> tuple[str, bytes]:
     return _in_lower_case(decoded.id, event)
 
 
-def _decode_mended(event: bytes, rules: Rules) -> Event:
+def _decode_mended(event: bytes, rules: ValidationRules) -> Event:
     try:
         return rules.decode(event)
     except MALFORMED as error:
-        raise Refused([Detail("event", str(error))]) from None
+        raise InvalidEvents([Detail("event", str(error))]) from None
 
 
 def _in_lower_case(event_id: str, event: bytes | Raw) -> tuple[str, bytes | Raw | Any]:
@@ -191,7 +191,7 @@ def _in_lower_case(event_id: str, event: bytes | Raw) -> tuple[str, bytes | Raw 
     return (lower, event) if lower == event_id else (lower, repair.with_id(event, event_id))
 
 
-def _has_forms(event: Event, rules: Rules) -> bool:
+def _has_forms(event: Event, rules: ValidationRules) -> bool:
     """Whether the texts that decoding takes in any form have theirs."""
     return rules.is_release(event.release) and timestamps.are_utc(
         timestamps.of_event(event.timestamp, event.breadcrumbs)
@@ -232,5 +232,5 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _refuse_json(text: bytes, error: Exception) -> NoReturn:
     if isinstance(error, msgspec.ValidationError) and not text.lstrip().startswith(b"{"):
-        raise Refused([Detail("body", "expected an object")]) from None
-    raise Refused([Detail("body", f"malformed JSON: {error}")]) from None
+        raise InvalidEvents([Detail("body", "expected an object")]) from None
+    raise InvalidEvents([Detail("body", f"malformed JSON: {error}")]) from None

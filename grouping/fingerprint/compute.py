@@ -11,7 +11,7 @@ from grouping.fingerprint.stacks import Placed
 from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS
 
 if TYPE_CHECKING:
-    from grouping.rules import CompiledRules, Outcome
+    from grouping.rules import CompiledRules, RuleOutcome
     from query.event_view import EventView
 
 
@@ -34,7 +34,7 @@ def fingerprint(
 
 def grouped(
     event: GroupingEvent,
-    outcome: "Outcome | None",
+    outcome: "RuleOutcome | None",
     *,
     version: str = CURRENT_VERSION,
     at: Placed | None = None,

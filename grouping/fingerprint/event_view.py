@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 
-class Frame(Struct, gc=False, rename="camel"):
+class GroupingFrame(Struct, gc=False, rename="camel"):
     """One frame of a stack, top first (protocol, section 2.7); `line` 0 or null means unknown."""
 
     function: str | None = None
@@ -20,22 +20,22 @@ class Frame(Struct, gc=False, rename="camel"):
     absolute_path: str | None = None
 
 
-class OwnFrame(Frame, gc=False, rename="camel"):
+class OwnFrame(GroupingFrame, gc=False, rename="camel"):
     """A frame that a project's rule calls its own: the app's, even where its file is a known library's."""
 
 
-class ErrorForm(Struct, gc=False):
+class GroupingError(Struct, gc=False):
     """An error and its chain of causes (protocol, section 2.6)."""
 
     type: str | None = None
     message: str | None = None
-    stack: list[Frame] | None = None
-    cause: "ErrorForm | None" = None
+    stack: list[GroupingFrame] | None = None
+    cause: "GroupingError | None" = None
 
 
 class GroupingEvent(Struct, gc=False):
     """The part of an event that decides its group. `fingerprint` is the client's list, elements of any JSON type."""
 
-    error: ErrorForm
+    error: GroupingError
     platform: str | None = None
     fingerprint: list[Any] | None = None

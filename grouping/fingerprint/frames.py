@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
-from grouping.fingerprint.event_view import Frame, OwnFrame
+from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
 
 # Longer names and paths tell no more; the bound keeps a hostile frame as cheap as an honest one.
 _CHARACTERS = 300
@@ -107,7 +107,7 @@ class Site(NamedTuple):
         return self.name or f"<anonymous> in {self.place}"
 
 
-def site_of(platform: str | None, frame: Frame) -> Site:
+def site_of(platform: str | None, frame: GroupingFrame) -> Site:
     """The cleaned frame."""
     site = _site(
         platform or "",
@@ -118,7 +118,7 @@ def site_of(platform: str | None, frame: Frame) -> Site:
     return site._replace(role=Role.APP) if frame.__class__ is OwnFrame else site
 
 
-def is_minified(frame: Frame) -> bool:
+def is_minified(frame: GroupingFrame) -> bool:
     """Whether a JavaScript frame points into a build rather than into source text."""
     return javascript.is_minified((frame.file or "")[:_CHARACTERS], frame.line or 0, frame.column or 0)
 

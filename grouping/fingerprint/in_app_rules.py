@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from grouping.fingerprint.event_view import ErrorForm, Frame, GroupingEvent, OwnFrame
+from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame, OwnFrame
 from grouping.globs import matcher, weight
 
 # As much of a name as grouping looks at.
@@ -49,13 +49,13 @@ def frame_characters(event: GroupingEvent) -> int:
         error = error.cause
 
 
-def _marked_error(error: ErrorForm, marks: Marks) -> ErrorForm:
+def _marked_error(error: GroupingError, marks: Marks) -> GroupingError:
     stack = None if error.stack is None else [_marked_frame(frame, marks) for frame in error.stack]
     cause = None if error.cause is None else _marked_error(error.cause, marks)
     return replace(error, stack=stack, cause=cause)
 
 
-def _marked_frame(frame: Frame, marks: Marks) -> Frame:
+def _marked_frame(frame: GroupingFrame, marks: Marks) -> GroupingFrame:
     in_app = _in_app(marks, (frame.function or "")[:_CHARACTERS], (frame.file or "")[:_CHARACTERS])
     if in_app is None:
         return frame

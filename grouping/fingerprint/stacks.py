@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from grouping.fingerprint import javascript
-from grouping.fingerprint.event_view import ErrorForm, Frame
+from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 from grouping.fingerprint.frames import Family, Role, Site, is_minified, site_of
 
 # An assertion says where a test noticed, not what is broken: the test is the place.
@@ -27,7 +27,7 @@ _NEAR_THE_TOP = 12
 _LOOKED_AT = 8
 
 
-class Place(NamedTuple):
+class ErrorSite(NamedTuple):
     """Where an error is: the deciding sites, topmost first, and whose code they are."""
 
     sites: tuple[Site, ...]
@@ -38,13 +38,13 @@ class Place(NamedTuple):
     """Where nothing decides: the first frames of the machinery, better than nothing."""
 
 
-Placed = tuple[int | None, list[Place]]
+Placed = tuple[int | None, list[ErrorSite]]
 """Which error of a chain decides, and the places that were looked at: what `places_of` answers."""
 
-NOWHERE = Place((), Role.SKIPPED, minified=False)
+NOWHERE = ErrorSite((), Role.SKIPPED, minified=False)
 
 
-def places_of(platform: str | None, chain: Sequence[ErrorForm]) -> Placed:
+def places_of(platform: str | None, chain: Sequence[GroupingError]) -> Placed:
     """Which error of a chain, outermost first, decides, and the places of those that had to be looked at for it.
 
     It is the deepest whose stack shows the app; else the deepest that shows a library, then the platform; None where no
@@ -68,7 +68,7 @@ def places_of(platform: str | None, chain: Sequence[ErrorForm]) -> Placed:
     return None, places
 
 
-def place_of(platform: str | None, error: ErrorForm, limit: int) -> Place:
+def place_of(platform: str | None, error: GroupingError, limit: int) -> ErrorSite:
     """The deciding sites of one error: the app's first, else a library's, else the platform's."""
     if not error.stack:
         return NOWHERE
@@ -77,18 +77,18 @@ def place_of(platform: str | None, error: ErrorForm, limit: int) -> Place:
     if _ASSERTION.search(kind):
         test = _test_sites(platform, stack)
         if test:
-            return Place(test, Role.APP, minified=False)
+            return ErrorSite(test, Role.APP, minified=False)
     app, first, minified = _looked_through(platform, stack, kind)
     if app:
-        return Place(_told(app, minified), Role.APP, minified)
+        return ErrorSite(_told(app, minified), Role.APP, minified)
     for role in (Role.LIBRARY, Role.PLATFORM):
         if role in first:
-            return Place((first[role],), role, minified=False)
-    return Place((), Role.SKIPPED, minified=False, helpers=(first[Role.SKIPPED],)) if first else NOWHERE
+            return ErrorSite((first[role],), role, minified=False)
+    return ErrorSite((), Role.SKIPPED, minified=False, helpers=(first[Role.SKIPPED],)) if first else NOWHERE
 
 
 def _looked_through(
-    platform: str | None, stack: Sequence[Frame], kind: str
+    platform: str | None, stack: Sequence[GroupingFrame], kind: str
 ) -> tuple[list[Site], dict[Role, Site], bool]:
     """The app's sites down to one that is enough, the first of each other role, and whether the app is a build."""
     app: list[Site] = []
@@ -130,7 +130,7 @@ def _told(app: list[Site], minified: bool) -> tuple[Site, ...]:
     return (app[0],)
 
 
-def _test_sites(platform: str | None, stack: list[Frame]) -> tuple[Site, ...]:
+def _test_sites(platform: str | None, stack: list[GroupingFrame]) -> tuple[Site, ...]:
     """The asserting frame, and the test: the last frame of the app above the runner's reflective call."""
     top: Site | None = None
     last: Site | None = None

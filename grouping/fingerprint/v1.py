@@ -1,11 +1,11 @@
 """Grouping mechanism v1: error type, engine-neutral fault and the first cleaned frames of the app; else the message."""
 
 from grouping.fingerprint import javascript
-from grouping.fingerprint.event_view import ErrorForm, GroupingEvent
+from grouping.fingerprint.event_view import GroupingError, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
 from grouping.fingerprint.javascript_errors import FAULT_TYPES, ONE_TYPE, fault, is_weak, says_it_all
 from grouping.fingerprint.messages import headline, template
-from grouping.fingerprint.stacks import Place, Placed, places_of
+from grouping.fingerprint.stacks import ErrorSite, Placed, places_of
 
 # The protocol's limit of the cause chain, plus the error itself.
 _CHAIN = 11
@@ -52,7 +52,7 @@ def culprit(event: GroupingEvent, at: Placed | None = None) -> str:
     return "" if index is None else places[index].sites[0].text
 
 
-def chain_of(error: ErrorForm) -> list[ErrorForm]:
+def chain_of(error: GroupingError) -> list[GroupingError]:
     """The error and its causes, outermost first."""
     chain = [error]
     while error.cause is not None and len(chain) < _CHAIN:
@@ -61,7 +61,9 @@ def chain_of(error: ErrorForm) -> list[ErrorForm]:
     return chain
 
 
-def _message_parts(platform: str | None, chain: list[ErrorForm], places: list[Place]) -> tuple[str, ...]:
+def _message_parts(
+    platform: str | None, chain: list[GroupingError], places: list[ErrorSite]
+) -> tuple[str, ...]:
     top, root = chain[0], chain[-1]
     known = fault(_message(root)) if platform == "javascript" else None
     parts = [f"type {_type(top)}"]
@@ -74,7 +76,7 @@ def _message_parts(platform: str | None, chain: list[ErrorForm], places: list[Pl
     return tuple(parts)
 
 
-def _outer_parts(error: ErrorForm, place: Place) -> list[str]:
+def _outer_parts(error: GroupingError, place: ErrorSite) -> list[str]:
     """Of the error that was thrown last: its type, and its place where that is a sure one."""
     parts = [f"type {_type(error)}"]
     if place.role is Role.APP and not place.minified and not place.sites[0].vague:
@@ -82,7 +84,7 @@ def _outer_parts(error: ErrorForm, place: Place) -> list[str]:
     return parts
 
 
-def _stack_parts(error: ErrorForm, place: Place) -> list[str]:
+def _stack_parts(error: GroupingError, place: ErrorSite) -> list[str]:
     site = place.sites[0]
     if site.family is Family.JAVASCRIPT:
         return _javascript_parts(error, place)
@@ -96,7 +98,7 @@ def _stack_parts(error: ErrorForm, place: Place) -> list[str]:
     return parts
 
 
-def _javascript_parts(error: ErrorForm, place: Place) -> list[str]:
+def _javascript_parts(error: GroupingError, place: ErrorSite) -> list[str]:
     message = _message(error)
     known = fault(message)
     kind = _type(error)
@@ -132,9 +134,9 @@ def _frame_parts(sites: tuple[Site, ...]) -> list[str]:
     return [f"frame {site.text}" for site in sites]
 
 
-def _type(error: ErrorForm) -> str:
+def _type(error: GroupingError) -> str:
     return (error.type or "")[:_TYPE_CHARACTERS]
 
 
-def _message(error: ErrorForm) -> str:
+def _message(error: GroupingError) -> str:
     return (error.message or "")[:_MESSAGE_CHARACTERS]

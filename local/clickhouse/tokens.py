@@ -12,27 +12,27 @@ DROPPED = "2"  # an entry that takes a token back; 1 adds one
 FIELDS = 3  # operation, part, token
 
 
-class Part(NamedTuple):
+class PartName(NamedTuple):
     """The blocks that a part covers: `partition_first_last_level`."""
 
     partition: str
     first: int
     last: int
 
-    def covers(self, other: "Part") -> bool:
+    def covers(self, other: "PartName") -> bool:
         """True when the other part's blocks are all in this one, as after a merge."""
         return self.partition == other.partition and self.first <= other.first and other.last <= self.last
 
 
-def parse_part(name: str) -> Part | None:
+def parse_part(name: str) -> PartName | None:
     """The part of a directory's name, or None for another directory (`detached`, `tmp_insert_...`)."""
     fields = name.split("_")
     if len(fields) not in {4, 5} or not all(field.isdigit() for field in fields[1:]):
         return None
-    return Part(fields[0], int(fields[1]), int(fields[2]))
+    return PartName(fields[0], int(fields[1]), int(fields[2]))
 
 
-def kept_lines(lines: Iterable[str], parts: list[Part]) -> list[str]:
+def kept_lines(lines: Iterable[str], parts: list[PartName]) -> list[str]:
     """The entries of a deduplication log that are whole and whose part is there, or that take a token back."""
 
     def stays(line: str) -> bool:

@@ -35,7 +35,7 @@ class BadCommand(Exception):
     """The command can't be understood; the text says why."""
 
 
-class Changes:
+class BatchChanges:
     """What follows from a take: folds that changed, activities, and records for `issue-deltas` by the issue they are for."""
 
     def __init__(self) -> None:

@@ -22,14 +22,14 @@ SYSTEM: Final = "system"
 MAX_OLDER: Final = 500
 
 
-class Changed(NamedTuple):
+class LifecycleChange(NamedTuple):
     """An issue after a change, and what is to be told about it."""
 
     record: IssueRecord
     activities: tuple[Activity, ...] = ()
 
 
-def update(record: IssueRecord, command: Command, data: UpdateData) -> Changed:
+def update(record: IssueRecord, command: Command, data: UpdateData) -> LifecycleChange:
     """What a command of kind `update` makes of an issue; the same state again is no change."""
     activities: list[Activity] = []
     changed, kind, told = _status(record, data)
@@ -38,7 +38,7 @@ def update(record: IssueRecord, command: Command, data: UpdateData) -> Changed:
     if data.assignee is not UNSET and data.assignee != changed.assignee:
         changed = replace(changed, assignee=data.assignee)
         activities.append(by_command(record, command, "assigned", {"assignee": data.assignee}))
-    return Changed(changed, tuple(activities))
+    return LifecycleChange(changed, tuple(activities))
 
 
 def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: dict[str, Any]) -> Activity:
@@ -54,13 +54,13 @@ def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: 
     )
 
 
-def judge(record: IssueRecord, news: News, origin: str = "") -> Changed:
+def judge(record: IssueRecord, news: News, origin: str = "") -> LifecycleChange:
     """What an increment makes of an issue's state. `origin` names the merged issue that it came to."""
     if record.status == "resolved":
         return _resolved(record, news, origin)
     if record.status == "ignored" and record.ignore_until is not None:
         return _ignored(record, news, origin)
-    return Changed(record)
+    return LifecycleChange(record)
 
 
 def regresses(fix: Fix | None, release: str) -> bool:
@@ -149,16 +149,16 @@ def opened(record: IssueRecord, *, regressed: bool) -> IssueRecord:
     )
 
 
-def _resolved(record: IssueRecord, news: News, origin: str) -> Changed:
+def _resolved(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
     for release in news.releases:
         if regresses(record.life.fix, release):
             told = {"release": release, "resolvedIn": record.resolved_in}
             activity = _by_event(record, news, origin, "regressed", told)
-            return Changed(opened(record, regressed=True), (activity,))
-    return Changed(record)
+            return LifecycleChange(opened(record, regressed=True), (activity,))
+    return LifecycleChange(record)
 
 
-def _ignored(record: IssueRecord, news: News, origin: str) -> Changed:
+def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
     until, since = record.ignore_until or {}, record.life.ignored or Ignored()
     if "time" in until:
         due = news.received_ms >= parse_iso(until["time"])
@@ -171,9 +171,9 @@ def _ignored(record: IssueRecord, news: News, origin: str) -> Changed:
         since = replace(since, users_sketch=users.text())
         due = users.count >= until["users"]
     if not due:
-        return Changed(replace(record, life=replace(record.life, ignored=since)))
+        return LifecycleChange(replace(record, life=replace(record.life, ignored=since)))
     activity = _by_event(record, news, origin, "reopened", {"ignoreUntil": until})
-    return Changed(opened(record, regressed=False), (activity,))
+    return LifecycleChange(opened(record, regressed=False), (activity,))
 
 
 def _by_event(

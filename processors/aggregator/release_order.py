@@ -17,7 +17,7 @@ _FINAL: Final = ((2, 0, ""),)
 """Sorts after every identifier of a pre-release."""
 
 
-class Release(NamedTuple):
+class ParsedRelease(NamedTuple):
     """A release taken apart. `rank` is None where the version is no version."""
 
     app: str
@@ -26,7 +26,7 @@ class Release(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def parse(release: str) -> Release:
+def parse(release: str) -> ParsedRelease:
     """The parts of a release.
 
     A version has one to four numbers, missing ones being 0: app stores ask for two, Windows for four; a pre-release
@@ -35,11 +35,11 @@ def parse(release: str) -> Release:
     app, version, build = split_release(release)
     found = _VERSION.fullmatch(version)
     if found is None:
-        return Release(app, None, build)
+        return ParsedRelease(app, None, build)
     numbers = [int(number) for number in found[1].split(".")]
     numbers += [0] * (_PARTS - len(numbers))
     marks = tuple(_identifier(text) for text in found[2].split(".")) if found[2] else _FINAL
-    return Release(app, (tuple(numbers), marks), build)
+    return ParsedRelease(app, (tuple(numbers), marks), build)
 
 
 def compare(one: str, other: str) -> int | None:

@@ -9,17 +9,17 @@ from collections.abc import Awaitable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from broker.batch_producer import Forwarder, Written
+from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
-from processors.aggregator.changes import BadCommand, Changes
+from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold, created
 from processors.aggregator.merges import RefusedChange
-from processors.dead_letters import LIMIT, PARTITION, BadEvent, DeadLetterLimit, letters
+from processors.dead_letters import LIMIT, PARTITION, DeadEvent, DeadLetterLimit, letters
 from processors.faust_app.tables import BatchTable
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
-from processors.metrics import Metrics
-from processors.positions import Gap, Source, due
-from processors.topic_names import Names
+from processors.metrics import ProcessorsMetrics
+from processors.positions import OffsetGap, SourceRecord, due
+from processors.topic_names import TopicNames
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle
 from schemas.issues import DeltaRecord, decode_delta, encode_json
@@ -52,16 +52,16 @@ class DeltasState:
         self.hot: dict[int, Fold] = {}
 
 
-class AggregatorWorker:
+class AggregatorStage:
     """Handles takes of `issue-deltas`. One at a time: the caller sees to that."""
 
     def __init__(
         self,
-        names: Names,
+        names: TopicNames,
         issues: BatchTable,
         seen: BatchTable,
-        forwarder: Forwarder,
-        metrics: Metrics,
+        forwarder: BatchProducer,
+        metrics: ProcessorsMetrics,
         *,
         bad_limit: int = LIMIT,
     ) -> None:
@@ -114,19 +114,19 @@ class AggregatorWorker:
         self._metrics.table_entries.labels("issues", str(partition)).set(len(part))
         return whole
 
-    async def take(self, by_partition: Mapping[int, Sequence[Source]]) -> None:
+    async def take(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
         """Handle records of several partitions. On return all that follows from them is safe.
 
-        Raises Gap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
+        Raises OffsetGap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
         """
         await asyncio.gather(*(self._share(self._states[p], s) for p, s in by_partition.items()))
 
-    async def _share(self, state: DeltasState, sources: Sequence[Source]) -> None:
+    async def _share(self, state: DeltasState, sources: Sequence[SourceRecord]) -> None:
         fresh = self._due(state, sources)
         if not fresh:
             return
-        changes = Changes()
-        bad: list[BadEvent] = []
+        changes = BatchChanges()
+        bad: list[DeadEvent] = []
         refused = 0
         for source in fresh:
             try:
@@ -135,7 +135,7 @@ class AggregatorWorker:
                 # A person's change that can't be made says nothing about the health of what is processed.
                 refused += isinstance(error, RefusedChange)
                 bad.append(
-                    BadEvent(source.offset, source.key, source.value, source.headers, str(error), None)
+                    DeadEvent(source.offset, source.key, source.value, source.headers, str(error), None)
                 )
             await asyncio.sleep(0)
         changes.finish()
@@ -145,17 +145,17 @@ class AggregatorWorker:
         self._metrics.records.labels(STAGE).inc(len(fresh))
         self._cool(state)
 
-    def _due(self, state: DeltasState, sources: Sequence[Source]) -> list[Source]:
+    def _due(self, state: DeltasState, sources: Sequence[SourceRecord]) -> list[SourceRecord]:
         try:
             fresh = due("issue-deltas", state.partition, state.next_offset, sources)
-        except Gap:
+        except OffsetGap:
             self._metrics.gaps.labels(STAGE).inc()
             raise
         self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
         state.next_offset += len(fresh)
         return fresh
 
-    def _apply(self, state: DeltasState, source: Source, changes: Changes) -> None:
+    def _apply(self, state: DeltasState, source: SourceRecord, changes: BatchChanges) -> None:
         if is_bundle(source.value):
             self._fold(state, decode_bundle(source.value), changes)
             return
@@ -172,7 +172,7 @@ class AggregatorWorker:
         else:
             raise BadCommand("neither increments nor a command nor a signal")
 
-    def _fold(self, state: DeltasState, bundle: Sequence[SourceIncrements], changes: Changes) -> None:
+    def _fold(self, state: DeltasState, bundle: Sequence[SourceIncrements], changes: BatchChanges) -> None:
         hot, dirty = state.hot, changes.dirty
         folded = repeated = 0
         for source in bundle:
@@ -201,10 +201,10 @@ class AggregatorWorker:
                 fold = state.hot[issue] = Fold.read(value)
         return fold
 
-    async def _publish(self, partition: int, changes: Changes, bad: list[BadEvent]) -> None:
+    async def _publish(self, partition: int, changes: BatchChanges, bad: list[DeadEvent]) -> None:
         """Before the states: once a state is written, its increments are repeats and nothing more would be published."""
         messages = [Message(a.issue.encode(), encode_json(a)) for a in changes.activities]
-        begun: list[Awaitable[Written]] = list(
+        begun: list[Awaitable[WrittenBatch]] = list(
             await self._forwarder.begin(self._names.activity, partition, messages)
         )
         for target, signals in self._by_target(changes.deltas).items():

@@ -8,15 +8,15 @@ from typing import Any, Final, Protocol, cast
 from faust.streams import Stream
 from faust.types import EventT, StreamT
 
-from processors.faust_app.fence import Gate
-from processors.metrics import Metrics
-from processors.positions import Source
+from processors.faust_app.fence import RebalanceFence
+from processors.metrics import ProcessorsMetrics
+from processors.positions import SourceRecord
 
 REST: Final = 4.0
 """How long an agent rests after a take, in multiples of the take's own time, so that the next one is worth more."""
 
 
-class Worker(Protocol):
+class Stage(Protocol):
     """What handles takes."""
 
     @property
@@ -24,7 +24,7 @@ class Worker(Protocol):
         """The partitions that are held."""
         ...
 
-    async def take(self, by_partition: Mapping[int, Sequence[Source]]) -> None:
+    async def take(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
         """Handle records; on return they are safe."""
         ...
 
@@ -38,9 +38,9 @@ class Agent:
     def __init__(
         self,
         stage: str,
-        worker: Worker,
-        gate: Gate,
-        metrics: Metrics,
+        worker: Stage,
+        gate: RebalanceFence,
+        metrics: ProcessorsMetrics,
         *,
         most: int,
         seconds: float,
@@ -82,12 +82,12 @@ class Agent:
             await asyncio.sleep(min(self._rest_seconds, REST * taken))
 
 
-def _by_partition(events: Sequence[EventT[Any]]) -> dict[int, list[Source]]:
-    found: dict[int, list[Source]] = {}
+def _by_partition(events: Sequence[EventT[Any]]) -> dict[int, list[SourceRecord]]:
+    found: dict[int, list[SourceRecord]] = {}
     for event in events:
         message = event.message
         found.setdefault(message.partition, []).append(
-            Source(
+            SourceRecord(
                 message.offset,
                 round((message.timestamp or 0.0) * 1000),
                 message.key,

@@ -9,18 +9,18 @@ from faust.types.transports import TransportT
 from mode import CrashingSupervisor
 from yarl import URL
 
-from broker.batch_producer import Forwarder
+from broker.batch_producer import BatchProducer
 from broker.client import client_options
-from processors.aggregator.stage import AggregatorWorker
+from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.agents import Agent
-from processors.faust_app.fence import Gate, Lease
+from processors.faust_app.fence import Lease, RebalanceFence
 from processors.faust_app.patches import QUIET, CalmTableManager, PlacedConsumer
 from processors.faust_app.recovery import Recovery
-from processors.grouper.fingerprinter import Grouper
+from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.stage import GrouperWorker
-from processors.metrics import Metrics
-from processors.topic_names import Names
+from processors.grouper.stage import GrouperStage
+from processors.metrics import ProcessorsMetrics
+from processors.topic_names import TopicNames
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
 from schemas.topics import MAX_RECORD_BYTES
@@ -37,7 +37,7 @@ class ProcessorsApp(faust.App):
     """The app with the cure built in (`processors.faust_app.patches`)."""
 
     logger = QUIET
-    gate: Gate
+    gate: RebalanceFence
     lease: Lease
     sources: Recovery
 
@@ -59,30 +59,34 @@ class Processors:
     """One worker: its app and what the app is made of."""
 
     def __init__(
-        self, settings: ProcessorsSettings, names: Names, projects: ProjectRegistry, metrics: Metrics
+        self,
+        settings: ProcessorsSettings,
+        names: TopicNames,
+        projects: ProjectRegistry,
+        metrics: ProcessorsMetrics,
     ) -> None:
         self.settings = settings
         self.names = names
         self.metrics = metrics
-        self.gate = Gate()
+        self.gate = RebalanceFence()
         self.lease = Lease(LEASE_SECONDS)
-        self.forwarder = Forwarder(settings, self.lease.check)
+        self.forwarder = BatchProducer(settings, self.lease.check)
         self.app = _app(settings, names)
         self.app.gate, self.app.lease = self.gate, self.lease
         seen = self._table("seen", names.seen, self._restore)
         issues = self._table("issues", names.issues, _nothing)
-        self.grouper = GrouperWorker(
+        self.grouper = GrouperStage(
             names,
             seen,
             self.forwarder,
-            Grouper(projects),
+            Fingerprinter(projects),
             GroupedTail(settings, names),
             metrics,
             days=settings.dedupe_days,
             each=settings.grouped_events,
             bad_limit=settings.processors_bad_limit,
         )
-        self.aggregator = AggregatorWorker(
+        self.aggregator = AggregatorStage(
             names, issues, seen, self.forwarder, metrics, bad_limit=settings.processors_bad_limit
         )
         self.recovery = Recovery(
@@ -149,7 +153,7 @@ async def _nothing(partitions: set[int]) -> None:
     """Both tables are read before either is restored, so one restoration does for both."""
 
 
-def _app(settings: ProcessorsSettings, names: Names) -> ProcessorsApp:
+def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
     folder = Path(settings.data_dir).resolve() / f"processors-{settings.processors_worker}"
     return ProcessorsApp(
         settings.processors_app,

@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from broker.batch_producer import Lost
+from broker.batch_producer import PartitionsLost
 
 
-class Gate:
+class RebalanceFence:
     """Closed while the group rebalances. Closing waits for the takes inside: so no two owners ever write at once."""
 
     def __init__(self) -> None:
@@ -52,7 +52,9 @@ class Lease:
         self._renewed = time.monotonic()
 
     def check(self) -> None:
-        """Raises Lost where the last answer is too long ago."""
+        """Raises PartitionsLost where the last answer is too long ago."""
         silent = 0.0 if self._renewed is None else time.monotonic() - self._renewed
         if silent > self._seconds:
-            raise Lost(f"no heartbeat for {silent:.1f} s: the partitions may belong to another worker")
+            raise PartitionsLost(
+                f"no heartbeat for {silent:.1f} s: the partitions may belong to another worker"
+            )

@@ -21,7 +21,7 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, T
 from faust.types import TP
 
 from broker.client import calm
-from processors.faust_app.fence import Gate, Lease
+from processors.faust_app.fence import Lease, RebalanceFence
 
 # The library names a class's logger for its module; these are Faust's own, and speak as it does.
 QUIET = logging.getLogger("faust")
@@ -48,7 +48,7 @@ class CalmRecovery(Recovery):
 
     def _open(self) -> None:
         # Nothing of this generation can have been delivered yet, and takes drop what is left of an earlier one.
-        gate: Gate | None = getattr(self.app, "gate", None)
+        gate: RebalanceFence | None = getattr(self.app, "gate", None)
         if gate is not None:
             gate.open = True
 

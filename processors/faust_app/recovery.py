@@ -9,11 +9,11 @@ from typing import Any
 
 from faust.types import TP
 
-from processors.aggregator.stage import AggregatorWorker
-from processors.faust_app.fence import Gate
-from processors.grouper.stage import GrouperWorker
-from processors.metrics import Metrics
-from processors.topic_names import Names
+from processors.aggregator.stage import AggregatorStage
+from processors.faust_app.fence import RebalanceFence
+from processors.grouper.stage import GrouperStage
+from processors.metrics import ProcessorsMetrics
+from processors.topic_names import TopicNames
 
 log = logging.getLogger(__name__)
 
@@ -27,11 +27,11 @@ class Recovery:
 
     def __init__(
         self,
-        names: Names,
-        grouper: GrouperWorker,
-        aggregator: AggregatorWorker,
-        gate: Gate,
-        metrics: Metrics,
+        names: TopicNames,
+        grouper: GrouperStage,
+        aggregator: AggregatorStage,
+        gate: RebalanceFence,
+        metrics: ProcessorsMetrics,
         read: Callable[[], int],
     ) -> None:
         self._names = names

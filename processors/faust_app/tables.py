@@ -13,7 +13,7 @@ from faust.stores.memory import Store
 from faust.types import TP, EventT
 from yarl import URL
 
-from broker.batch_producer import Forwarder
+from broker.batch_producer import BatchProducer
 from broker.message import Message
 from processors.faust_app.patches import QUIET
 
@@ -91,7 +91,7 @@ class BatchTable(Table[bytes, bytes]):
     logger = QUIET
 
     def __init__(
-        self, app: App, name: str, topic: str, partitions: int, forwarder: Forwarder, restore: Restore
+        self, app: App, name: str, topic: str, partitions: int, forwarder: BatchProducer, restore: Restore
     ) -> None:
         changelog = app.topic(
             topic, key_type=bytes, value_type=bytes, partitions=partitions, acks=False, internal=True

@@ -11,13 +11,13 @@ from prometheus_client import CollectorRegistry
 
 from broker.client import TopicFollower, follow_projects, writing
 from broker.errors import KafkaError
-from broker.log_end_offsets import Ends
+from broker.log_end_offsets import LogEndOffsets
 from broker.rights import needs
 from broker.startup import MissingRights, check_rights
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.watchdog import RECOVERY_SECONDS, SILENCE_SECONDS, STALL_SECONDS, Stalled, Watchdog
-from processors.metrics import Metrics
+from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
 from schemas.health import Health, Part
 from schemas.projects import ProjectRegistry
@@ -51,7 +51,7 @@ async def run(
         partitions = await until(stop, _partitions(settings))
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
-        processors = Processors(settings, names(settings, partitions), projects, Metrics(registry))
+        processors = Processors(settings, names(settings, partitions), projects, ProcessorsMetrics(registry))
         await _work(processors, stop, health)
     except MissingRights as error:
         raise WorkerFailed(str(error)) from None
@@ -83,7 +83,7 @@ async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> 
 async def _watch(processors: Processors, stop: asyncio.Event, health: Health) -> BaseException | None:
     """Keep health and metrics current; the failure that ended the app, or None at `stop`."""
     app, watchdog = processors.app, Watchdog()
-    ends = Ends(processors.settings, processors.held)
+    ends = LogEndOffsets(processors.settings, processors.held)
     asking = asyncio.create_task(ends.run())
     try:
         while not stop.is_set():
@@ -104,7 +104,7 @@ async def _watch(processors: Processors, stop: asyncio.Event, health: Health) ->
     return None
 
 
-def _look(processors: Processors, watchdog: Watchdog, ends: Ends) -> None:
+def _look(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> None:
     app, metrics = processors.app, processors.metrics
     if not processors.gate.open:
         offsets = dict(cast(TableManager, app.tables).recovery.active_offsets)

@@ -6,12 +6,12 @@ from zlib import crc32
 
 import msgspec
 
-from processors.grouper.dedup_log import SeenEntry, SeenRecord
+from processors.grouper.dedup_log import DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming
-from processors.grouper.fingerprinter import Grouper
-from processors.grouper.output import Emission
-from processors.grouper.replay_boundary import Past
-from processors.positions import LogChanged, Source
+from processors.grouper.fingerprinter import Fingerprinter
+from processors.grouper.output import BatchOutput
+from processors.grouper.replay_boundary import ReplayBoundary
+from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, decode_chunk
 
 ID_BYTES: Final = 16
@@ -34,8 +34,8 @@ class PartitionState:
         partition: int,
         dedupe: Dedupe,
         next_offset: int,
-        decided: dict[int, SeenRecord],
-        past: Past = Past(),  # noqa: B008 - it never changes
+        decided: dict[int, DedupRecord],
+        past: ReplayBoundary = ReplayBoundary(),  # noqa: B008 - it never changes
     ) -> None:
         self.partition = partition
         self.dedupe = dedupe
@@ -44,7 +44,7 @@ class PartitionState:
         self.past = past
 
 
-def read_chunk(source: Source) -> list[ChunkEvent]:
+def read_chunk(source: SourceRecord) -> list[ChunkEvent]:
     """The events of a record. Raises BadRecord."""
     form = dict(source.headers).get(FORMAT_HEADER)
     if form != EVENTS_FORMAT:
@@ -59,8 +59,10 @@ def read_chunk(source: Source) -> list[ChunkEvent]:
     return chunk
 
 
-def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, emission: Emission) -> None:
-    """Decide about consecutive records that are due and put all that follows from them into `emission`. Raises LogChanged."""
+def process(
+    state: PartitionState, sources: Sequence[SourceRecord], grouper: Fingerprinter, emission: BatchOutput
+) -> None:
+    """Decide about consecutive records that are due and put all that follows from them into `emission`. Raises LogRecreated."""
     chunks: list[list[ChunkEvent] | BadRecord] = []
     for source in sources:
         try:
@@ -68,9 +70,9 @@ def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, 
         except BadRecord as error:
             chunks.append(error)
     # What was forwarded before goes nowhere.
-    nowhere, past = Emission(state.partition), state.past
+    nowhere, past = BatchOutput(state.partition), state.past
     decisions = iter(state.dedupe.decide(list(_undecided(state, sources, chunks))))
-    fresh: list[tuple[Decision, SeenRecord]] = []
+    fresh: list[tuple[Decision, DedupRecord]] = []
     for source, chunk in zip(sources, chunks, strict=True):
         known = state.decided.pop(source.offset, None)
         decision = next(decisions) if known is None else None
@@ -79,7 +81,7 @@ def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, 
         unread = known is not None and not known.total and chunk
         if isinstance(chunk, BadRecord) or unread:
             out.bad_record(source, str(chunk) if isinstance(chunk, BadRecord) else NO_CHUNK)
-            record = SeenRecord(source.offset, 0, [], b"")
+            record = DedupRecord(source.offset, 0, [], b"")
         else:
             told = None if known else _told(state, source)
             record = out.record(source, chunk, known or _open(source, chunk, decision), grouper, told)
@@ -94,7 +96,7 @@ def process(state: PartitionState, sources: Sequence[Source], grouper: Grouper, 
 
 
 def _undecided(
-    state: PartitionState, sources: Sequence[Source], chunks: Sequence[list[ChunkEvent] | BadRecord]
+    state: PartitionState, sources: Sequence[SourceRecord], chunks: Sequence[list[ChunkEvent] | BadRecord]
 ) -> list[Incoming]:
     return [
         Incoming(source.offset, source.timestamp_ms, (), ())
@@ -105,24 +107,24 @@ def _undecided(
     ]
 
 
-def _told(state: PartitionState, source: Source) -> Mapping[int, int] | None:
-    """The fingerprints of what was forwarded of a record, if that is known. Raises LogChanged."""
+def _told(state: PartitionState, source: SourceRecord) -> Mapping[int, int] | None:
+    """The fingerprints of what was forwarded of a record, if that is known. Raises LogRecreated."""
     past = state.past
     if not past.since <= source.offset <= past.last:
         return None
     told = past.told.get(source.offset)
     if told is not None and told.crc != crc32(source.value):
-        raise LogChanged(f"events/{state.partition}/{source.offset} is not what stands in grouped")
+        raise LogRecreated(f"events/{state.partition}/{source.offset} is not what stands in grouped")
     return {} if told is None else told.values
 
 
-def _open(source: Source, chunk: list[ChunkEvent], decision: Decision | None) -> SeenRecord:
+def _open(source: SourceRecord, chunk: list[ChunkEvent], decision: Decision | None) -> DedupRecord:
     assert decision is not None
     new = None if len(decision.new) == len(chunk) else decision.new
-    return SeenRecord(source.offset, len(chunk), new, decision.keys)
+    return DedupRecord(source.offset, len(chunk), new, decision.keys)
 
 
-def _forget_dead(state: PartitionState, decision: Decision, record: SeenRecord) -> None:
+def _forget_dead(state: PartitionState, decision: Decision, record: DedupRecord) -> None:
     """An event that could not be processed may be put back later: its id must not count as seen."""
     dead = set(record.dead)
     if not dead:
@@ -133,14 +135,14 @@ def _forget_dead(state: PartitionState, decision: Decision, record: SeenRecord) 
 
 
 def _entries(
-    fresh: list[tuple[Decision, SeenRecord]], take: int, past: tuple[int, int] | None
-) -> list[SeenEntry]:
+    fresh: list[tuple[Decision, DedupRecord]], take: int, past: tuple[int, int] | None
+) -> list[DedupEntry]:
     """The records as entries, each of one day of the log; `take` is the first offset that was handled together with them."""
-    entries: list[SeenEntry] = []
+    entries: list[DedupEntry] = []
     day = -1
     for decision, record in fresh:
         if decision.clock.day != day:
             day = decision.clock.day
-            entries.append(SeenEntry(decision.watermark_ms, take, [], past=past, clock=decision.clock))
+            entries.append(DedupEntry(decision.watermark_ms, take, [], past=past, clock=decision.clock))
         entries[-1].records.append(record)
     return entries

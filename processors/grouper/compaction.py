@@ -7,7 +7,7 @@ forgotten are removed. Both only write what an overlapping or repeated write cou
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from processors.grouper.dedup_log import SeenEntry, SeenRecord, decode_entry, encode, entry_key, horizon_key
+from processors.grouper.dedup_log import DedupEntry, DedupRecord, decode_entry, encode, entry_key, horizon_key
 from processors.grouper.id_keys import KEY_BYTES
 
 MERGE_AT: Final = 256
@@ -26,10 +26,10 @@ class Known(NamedTuple):
     key: bytes
 
 
-class Entries:
+class LogCompaction:
     """Keys of one partition's entries, apart by whether they have been merged."""
 
-    def __init__(self, partition: int, entries: Mapping[bytes, SeenEntry]) -> None:
+    def __init__(self, partition: int, entries: Mapping[bytes, DedupEntry]) -> None:
         self._partition = partition
         self._small: list[Known] = []
         self._blocks: list[Known] = []
@@ -39,7 +39,7 @@ class Entries:
         self._small.sort()
         self._blocks.sort()
 
-    def add(self, entries: Iterable[SeenEntry]) -> None:
+    def add(self, entries: Iterable[DedupEntry]) -> None:
         """Entries that have just been recorded."""
         for entry in entries:
             key = entry_key(self._partition, entry.first, entry.last)
@@ -84,15 +84,15 @@ class Entries:
         self._blocks = [known for known in self._blocks if known.day >= oldest_day]
 
     def _merge(self, part: Mapping[bytes, bytes], group: list[Known]) -> tuple[Known, bytes]:
-        records: dict[int, SeenRecord] = {}
+        records: dict[int, DedupRecord] = {}
         entries = [decode_entry(part[known.key]) for known in group]
         for entry in entries:
             for r in entry.records:
-                records[r.offset] = SeenRecord(r.offset, r.total, r.new, r.keys, b"", r.dead)
+                records[r.offset] = DedupRecord(r.offset, r.total, r.new, r.keys, b"", r.dead)
         ordered = [records[offset] for offset in sorted(records)]
         watermark_ms = max(entry.watermark_ms for entry in entries)
         clock = max(entries, key=lambda entry: entry.last).clock
-        entry = SeenEntry(watermark_ms, ordered[0].offset, ordered, merged=True, clock=clock)
+        entry = DedupEntry(watermark_ms, ordered[0].offset, ordered, merged=True, clock=clock)
         key = entry_key(self._partition, entry.first, entry.last)
         return Known(entry.first, entry.last, entry.day, key), encode(entry)
 

@@ -13,7 +13,7 @@ _DELTAS: Final = b"deltas"
 _HORIZON: Final = b"horizon"
 
 
-class SeenRecord(Struct, array_like=True, frozen=True, gc=False):
+class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
     """Decisions about one record of `events`.
 
     `new` are the positions in its chunk whose ids it was the first to carry (None: all of `total`), `keys` their joined keys
@@ -39,19 +39,19 @@ class SeenRecord(Struct, array_like=True, frozen=True, gc=False):
         return bool(self.dead) or not (self.total or self.keys)
 
 
-class SeenEntry(Struct, array_like=True, frozen=True):
+class DedupEntry(Struct, array_like=True, frozen=True):
     """Consecutive records of one partition of `events`, decided together.
 
     `watermark_ms` is the greatest record timestamp so far, and `clock` the log's clock after them (None in entries of older
     versions, whose day is the watermark's); all of an entry lies in one of its days. `take` is the first offset that was handled together with these, in this entry or one before it, or the one after them
     once all of them is known to be forwarded. `merged` entries are
-    old: all that is in them has been forwarded. `past` is `since` and `last` of a `processors.grouper.replay_boundary.Past` in entries that are written
+    old: all that is in them has been forwarded. `past` is `since` and `last` of a `processors.grouper.replay_boundary.ReplayBoundary` in entries that are written
     again after the topic was emptied: records up to `last` were decided before.
     """
 
     watermark_ms: int
     take: int
-    records: list[SeenRecord]
+    records: list[DedupRecord]
     merged: bool = False
     past: tuple[int, int] | None = None
     clock: LogClock | None = None
@@ -106,6 +106,6 @@ def is_entry(key: bytes) -> bool:
 
 
 encode = msgspec.msgpack.Encoder().encode
-decode_entry = msgspec.msgpack.Decoder(SeenEntry).decode
+decode_entry = msgspec.msgpack.Decoder(DedupEntry).decode
 decode_position = msgspec.msgpack.Decoder(DeltasPosition).decode
 decode_horizon = msgspec.msgpack.Decoder(int).decode

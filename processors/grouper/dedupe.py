@@ -7,11 +7,11 @@ window behind, so an id is remembered for the window and up to a day longer, and
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from processors.grouper.dedup_log import SeenEntry, SeenRecord
+from processors.grouper.dedup_log import DedupEntry, DedupRecord
 from processors.grouper.id_index import IdIndex
 from processors.grouper.id_keys import KEY_BYTES, id_keys
 from processors.grouper.log_clock import LogClock, advanced, started
-from processors.positions import Span, first_hole
+from processors.positions import OffsetRange, first_hole
 
 
 class Incoming(NamedTuple):
@@ -87,7 +87,7 @@ class Dedupe:
         """Take back an id that `decide` has just added: its event could not be processed and may be sent again."""
         self._index.discard(key)
 
-    def restore(self, entries: Iterable[SeenEntry]) -> None:
+    def restore(self, entries: Iterable[DedupEntry]) -> None:
         """Take up what recorded entries say. Repeating an entry, or part of it, changes nothing."""
         entries = sorted(entries, key=lambda entry: (entry.day, entry.last))
         for entry in entries[-1:]:
@@ -134,13 +134,13 @@ class Resumption(NamedTuple):
     """
 
     next_offset: int | None
-    decided: dict[int, SeenRecord]
+    decided: dict[int, DedupRecord]
     forwarded: int = 0
     lost: bool = True
     past: tuple[int, int] | None = None
 
 
-def resumption(entries: Sequence[SeenEntry], start: int) -> Resumption:
+def resumption(entries: Sequence[DedupEntry], start: int) -> Resumption:
     """Judge recorded entries of one partition; `start` is the first offset that must still be covered by them.
 
     Takes are handled one after the other, so only the last one can be recorded without having been forwarded: it is
@@ -150,7 +150,7 @@ def resumption(entries: Sequence[SeenEntry], start: int) -> Resumption:
     if not entries:
         return Resumption(None, {})
     newest = max(entries, key=lambda entry: entry.last)
-    hole = first_hole((Span(entry.first, entry.last) for entry in entries), start)
+    hole = first_hole((OffsetRange(entry.first, entry.last) for entry in entries), start)
     next_offset = max(start, min(hole, newest.take))
     decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
     return Resumption(next_offset, decided, newest.take, hole <= newest.last, newest.past)

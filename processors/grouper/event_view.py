@@ -10,25 +10,25 @@ import msgspec
 from msgspec import Raw, Struct
 
 from grouping.fingerprint import GroupingEvent
-from grouping.fingerprint.event_view import ErrorForm
+from grouping.fingerprint.event_view import GroupingError
 
 ABSENT = Raw(b"null")
 
 
-class UserForm(Struct, gc=False):
+class UserOutline(Struct, gc=False):
     """The user, as far as counting needs."""
 
     id: str | None = None
 
 
-class EventForm(Struct, gc=False, kw_only=True):
+class EventOutline(Struct, gc=False, kw_only=True):
     """An accepted event. What the edge admits decodes here, from lenient projects too."""
 
     timestamp: datetime
     platform: str | None = None
     release: str = ""
     environment: str = ""
-    user: UserForm | None = None
+    user: UserOutline | None = None
     fingerprint: Raw = ABSENT
     error: Raw
 
@@ -42,7 +42,7 @@ class ErrorOutline(Struct, gc=False):
     cause: "ErrorOutline | None" = None
 
 
-def outline(event: EventForm) -> ErrorOutline:
+def outline(event: EventOutline) -> ErrorOutline:
     """The error but for its stacks. Raises msgspec.DecodeError."""
     return _decode_outline(event.error)
 
@@ -57,17 +57,17 @@ def stacks(error: ErrorOutline) -> tuple[tuple[str | None, bytes], ...]:
     return tuple(found)
 
 
-def without_stacks(event: EventForm, error: ErrorOutline) -> GroupingEvent:
+def without_stacks(event: EventOutline, error: ErrorOutline) -> GroupingEvent:
     """The part that decides the group where places are known. Raises msgspec.DecodeError."""
     return GroupingEvent(_without_stack(error), event.platform, _decode_elements(event.fingerprint))
 
 
-def _without_stack(error: ErrorOutline) -> ErrorForm:
+def _without_stack(error: ErrorOutline) -> GroupingError:
     cause = None if error.cause is None else _without_stack(error.cause)
-    return ErrorForm(error.type, error.message, None, cause)
+    return GroupingError(error.type, error.message, None, cause)
 
 
-def grouping_event(event: EventForm) -> GroupingEvent:
+def grouping_event(event: EventOutline) -> GroupingEvent:
     """The part that decides the group. Raises msgspec.DecodeError."""
     return GroupingEvent(_decode_error(event.error), event.platform, _decode_elements(event.fingerprint))
 
@@ -78,7 +78,7 @@ def id_text(raw: bytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-decode_event = msgspec.json.Decoder(EventForm).decode
+decode_event = msgspec.json.Decoder(EventOutline).decode
 _decode_outline = msgspec.json.Decoder(ErrorOutline).decode
-_decode_error = msgspec.json.Decoder(ErrorForm).decode
+_decode_error = msgspec.json.Decoder(GroupingError).decode
 _decode_elements = msgspec.json.Decoder(list[Any] | None).decode

@@ -17,25 +17,25 @@ from grouping.rules import (
     UNTOUCHED,
     Answers,
     CompiledRules,
-    Outcome,
+    RuleOutcome,
     ask,
     compile_rules,
     merged,
     outcome_of,
 )
 from processors.grouper.event_view import (
-    EventForm,
+    EventOutline,
     decode_event,
     grouping_event,
     outline,
     stacks,
     without_stacks,
 )
-from processors.grouper.lru_cache import Recent
+from processors.grouper.lru_cache import LruCache
 from processors.grouper.outcomes import MINUTE_MS, Skip
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
-from schemas.increments import Told, encode_told
+from schemas.increments import Description, encode_told
 from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry
 
@@ -64,7 +64,7 @@ class Found(Struct, frozen=True, gc=False):
     told: Raw
 
 
-class Grouper:
+class Fingerprinter:
     """Decodes and fingerprints events of all projects."""
 
     def __init__(self, projects: ProjectRegistry) -> None:
@@ -73,14 +73,16 @@ class Grouper:
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
-        self._known: Recent[tuple[str | None, bytes, bytes, Outcome], Found] = Recent(REMEMBERED_BYTES)
-        self._placed: Recent[tuple[str | None, tuple[tuple[str | None, bytes], ...], Marks], Placed] = Recent(
+        self._known: LruCache[tuple[str | None, bytes, bytes, RuleOutcome], Found] = LruCache(
             REMEMBERED_BYTES
         )
-        self._answers: Recent[tuple[CompiledRules, str | None, bytes], Answers] = Recent(REMEMBERED_BYTES)
+        self._placed: LruCache[tuple[str | None, tuple[tuple[str | None, bytes], ...], Marks], Placed] = (
+            LruCache(REMEMBERED_BYTES)
+        )
+        self._answers: LruCache[tuple[CompiledRules, str | None, bytes], Answers] = LruCache(REMEMBERED_BYTES)
         self._skipped: Counter[Skip] = Counter()
 
-    def group(self, carried: ChunkEvent) -> tuple[EventForm, Found]:
+    def group(self, carried: ChunkEvent) -> tuple[EventOutline, Found]:
         """The decoded event and its grouping.
 
         Raises BadPayload or msgspec.DecodeError for bytes that the edge never wrote.
@@ -108,7 +110,7 @@ class Grouper:
             self._skipped = Counter()
         return skipped
 
-    def _by_error(self, event: EventForm, outcome: Outcome) -> Found:
+    def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> Found:
         """But for what rules did nothing but these three decides."""
         key = (event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
         found = self._known.get(key)
@@ -118,7 +120,7 @@ class Grouper:
             self._known.put(key, found, len(key[1]) + len(key[2]) + ENTRY_BYTES)
         return found
 
-    def _by_stacks(self, event: EventForm, marks: Marks) -> tuple[GroupingEvent, Placed]:
+    def _by_stacks(self, event: EventOutline, marks: Marks) -> tuple[GroupingEvent, Placed]:
         """Messages differ from event to event where the stacks are the same: these need not be looked at again."""
         error = outline(event)
         key = (event.platform, stacks(error), marks)
@@ -130,7 +132,9 @@ class Grouper:
         self._placed.put(key, at, sum(len(stack) for _, stack in key[1]) + ENTRY_BYTES)
         return form, at
 
-    def _outcome(self, event: EventForm, rules: CompiledRules, body: bytes, carried: ChunkEvent) -> Outcome:
+    def _outcome(
+        self, event: EventOutline, rules: CompiledRules, body: bytes, carried: ChunkEvent
+    ) -> RuleOutcome:
         view = View(body, carried)
         if rules.weight * len(body) > MAX_STEPS:
             # Some of them may be too dear, which takes counting; of any other event they all can be asked.
@@ -144,7 +148,7 @@ class Grouper:
             self._skipped[carried.project, carried.received_ms // MINUTE_MS, kind, rule.name[:MAX_NAME]] += 1
         return outcome_of(answers.fitting, view)
 
-    def _of_error(self, event: EventForm, rules: CompiledRules, view: "View") -> Answers:
+    def _of_error(self, event: EventOutline, rules: CompiledRules, view: "View") -> Answers:
         """What the rules say that depend on nothing but the error and the platform."""
         if not rules.of_error:
             return NO_ANSWERS
@@ -192,7 +196,7 @@ class View:
 
 
 def _found(form: GroupingEvent, found: Fingerprint, at: Placed) -> Found:
-    told = Told(
+    told = Description(
         (form.error.type or "")[:MAX_NAME],
         (form.error.message or "")[:MAX_TEXT],
         culprit(form, at)[:MAX_NAME],

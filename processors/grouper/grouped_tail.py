@@ -5,8 +5,8 @@ from typing import Final
 
 from broker.client import reading, records_before
 from broker.types import Consumer, TopicPartition
-from processors.grouper.replay_boundary import Past, Told
-from processors.topic_names import Names
+from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
+from processors.topic_names import TopicNames
 from schemas.chunks import decode_grouped
 from schemas.settings import ProcessorsSettings
 
@@ -18,12 +18,12 @@ ANSWER_SECONDS: Final = 60.0
 class GroupedTail:
     """Reads the end of `grouped`."""
 
-    def __init__(self, settings: ProcessorsSettings, names: Names) -> None:
+    def __init__(self, settings: ProcessorsSettings, names: TopicNames) -> None:
         self._settings = settings
         self._topic = names.grouped
         self._reach = max(LEAST_REACH, 2 * settings.processors_take_chunks)
 
-    async def read(self, partition: int, known: tuple[int, int] | None = None) -> Past | None:
+    async def read(self, partition: int, known: tuple[int, int] | None = None) -> ReplayBoundary | None:
         """What it tells of a partition, or None where nothing stands there. Raises KafkaError and TimeoutError.
 
         `known` are `since` and `last` as an earlier process has found them.
@@ -33,11 +33,11 @@ class GroupedTail:
 
     async def _read(
         self, consumer: Consumer, place: TopicPartition, known: tuple[int, int] | None
-    ) -> Past | None:
+    ) -> ReplayBoundary | None:
         begin = (await consumer.beginning_offsets([place]))[place]
         end = (await consumer.end_offsets([place]))[place]
         if begin >= end:
-            return None if known is None else Past(known[1] + 1, known[1])
+            return None if known is None else ReplayBoundary(known[1] + 1, known[1])
         consumer.assign([place])
         many = self._reach
         while True:
@@ -45,12 +45,18 @@ class GroupedTail:
             many *= 2
             start = max(begin, end - many)
             records = await _between(consumer, place, start, end)
-            found = Past.known(*known, records) if known else Past.by(records, self._reach, whole=not begin)
+            found = (
+                ReplayBoundary.known(*known, records)
+                if known
+                else ReplayBoundary.by(records, self._reach, whole=not begin)
+            )
             if start == begin or min(record.offset for record in records) < found.since:
                 return found
 
 
-async def _between(consumer: Consumer, place: TopicPartition, start: int, end: int) -> list[Told]:
+async def _between(consumer: Consumer, place: TopicPartition, start: int, end: int) -> list[ForwardedRecord]:
     consumer.seek(place, start)
     records = [record async for record in records_before(consumer, {place: end})]
-    return [Told.of(decode_grouped(record.value)) for record in records if record.value is not None]
+    return [
+        ForwardedRecord.of(decode_grouped(record.value)) for record in records if record.value is not None
+    ]

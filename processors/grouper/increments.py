@@ -3,7 +3,7 @@
 from operator import attrgetter
 from typing import Final
 
-from processors.grouper.event_view import EventForm
+from processors.grouper.event_view import EventOutline
 from processors.grouper.fingerprinter import MAX_NAME, Found
 from processors.grouper.identity import issue_of
 from schemas.chunks import ChunkEvent
@@ -23,7 +23,7 @@ class Increments:
         self._users: set[tuple[int, int, int]] = set()
         self._rows: dict[tuple[int, int, str, str, str, int], Row] = {}
 
-    def add(self, carried: ChunkEvent, event: EventForm, found: Found, value: int) -> None:
+    def add(self, carried: ChunkEvent, event: EventOutline, found: Found, value: int) -> None:
         """Count an event under fingerprint `value` (that of `found`, unless another was recorded earlier)."""
         ms = event_time(to_ms(event.timestamp), carried.received_ms)
         project, release = carried.project, event.release[:MAX_NAME]
@@ -62,7 +62,7 @@ class Increments:
                 total.users.sort()
         return list(self._sums.values())
 
-    def _count(self, total: Increment, release: str, event: EventForm, hour: int) -> None:
+    def _count(self, total: Increment, release: str, event: EventOutline, hour: int) -> None:
         environment, platform = event.environment[:MAX_NAME], event.platform or ""
         key = (total.project, total.fingerprint, release, environment, platform, hour)
         row = self._rows.get(key)

@@ -6,7 +6,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """A mapping that forgets what has not been asked for lately; `most` bounds the weight of one of its two generations."""
 
     def __init__(self, most: int) -> None:

@@ -21,7 +21,7 @@ Skip = tuple[int, int, str, str]
 """A grouping rule that was not asked about events: project, minute of receipt, `tooDear` or `failed`, and the rule's name."""
 
 
-class Outcomes:
+class RecordOutcomes:
     """Outcomes of one record of `events`, by project, minute of receipt and SDK."""
 
     def __init__(self, partition: int, offset: int) -> None:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from broker.message import Message
-from processors.dead_letters import BadEvent
-from processors.grouper.dedup_log import SeenEntry, SeenRecord
-from processors.grouper.fingerprinter import Found, Grouper
+from processors.dead_letters import DeadEvent
+from processors.grouper.dedup_log import DedupEntry, DedupRecord
+from processors.grouper.fingerprinter import Fingerprinter, Found
 from processors.grouper.increments import Increments
-from processors.grouper.outcomes import DISCARDED, UNREADABLE, Outcomes, rules_skipped
-from processors.positions import LogChanged, Source
+from processors.grouper.outcomes import DISCARDED, UNREADABLE, RecordOutcomes, rules_skipped
+from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import (
     EVENTS_FORMAT,
     FORMAT_HEADER,
@@ -40,18 +40,18 @@ class GroupedEvent(NamedTuple):
     grouping: Grouping
 
 
-class Emission:
+class BatchOutput:
     """All that a take writes for one partition. `records` and `events` count what was read, `new` what was forwarded."""
 
     def __init__(self, partition: int, *, each: bool = False) -> None:
         self.partition = partition
-        self.entries: list[SeenEntry] = []
+        self.entries: list[DedupEntry] = []
         self.grouped: list[Message] = []
         self.increments: list[SourceIncrements] = []
         self.outcomes: dict[int, list[Outcome]] = {}
         # Apart from the outcomes: a writer that doesn't know them yet sets aside these records alone.
         self.rules_skipped: list[tuple[int, list[Outcome]]] = []
-        self.bad: list[BadEvent] = []
+        self.bad: list[DeadEvent] = []
         self.each: list[GroupedEvent] | None = [] if each else None
         self.records = 0
         self.events = 0
@@ -59,18 +59,18 @@ class Emission:
         self.duplicates = 0
         self.oldest_received_ms = 0
 
-    def bad_record(self, source: Source, reason: str) -> None:
+    def bad_record(self, source: SourceRecord, reason: str) -> None:
         """A record that is no chunk."""
-        self.bad.append(BadEvent(source.offset, source.key, source.value, source.headers, reason, None))
+        self.bad.append(DeadEvent(source.offset, source.key, source.value, source.headers, reason, None))
 
     def record(
         self,
-        source: Source,
+        source: SourceRecord,
         chunk: list[ChunkEvent],
-        record: SeenRecord,
-        grouper: Grouper,
+        record: DedupRecord,
+        grouper: Fingerprinter,
         told: Mapping[int, int] | None = None,
-    ) -> SeenRecord:
+    ) -> DedupRecord:
         """One chunk with its decisions; what is returned is `record` completed by the fingerprints found.
 
         `told` are the fingerprints of the events that are known to have been forwarded before, by position; no others were.
@@ -88,10 +88,10 @@ class _Record:
 
     def __init__(
         self,
-        emission: Emission,
-        source: Source,
+        emission: BatchOutput,
+        source: SourceRecord,
         chunk: list[ChunkEvent],
-        grouper: Grouper,
+        grouper: Fingerprinter,
         told: Mapping[int, int] | None,
     ) -> None:
         self.emission = emission
@@ -106,12 +106,12 @@ class _Record:
         self.increments = Increments()
         self.duplicates = 0
 
-    def run(self, record: SeenRecord) -> SeenRecord:
+    def run(self, record: DedupRecord) -> DedupRecord:
         """Emit, and return the record as it is to be remembered."""
         if record.total != len(self.chunk):
             where = f"events/{self.emission.partition}/{self.source.offset}"
-            raise LogChanged(f"{where}: {record.total} events were recorded, {len(self.chunk)} are there")
-        outcomes = Outcomes(self.emission.partition, self.source.offset)
+            raise LogRecreated(f"{where}: {record.total} events were recorded, {len(self.chunk)} are there")
+        outcomes = RecordOutcomes(self.emission.partition, self.source.offset)
         outcomes.accepted(self.chunk)
         positions = record.positions
         recorded = _unpack(record.fingerprints)
@@ -173,17 +173,17 @@ class _Record:
         value = encode_chunk([carried])
         headers = [(FORMAT_HEADER, EVENTS_FORMAT)]
         self.emission.bad.append(
-            BadEvent(self.source.offset, self.source.key, value, headers, reason, carried.project)
+            DeadEvent(self.source.offset, self.source.key, value, headers, reason, carried.project)
         )
 
-    def _count_duplicates(self, outcomes: Outcomes, first: Collection[int]) -> None:
+    def _count_duplicates(self, outcomes: RecordOutcomes, first: Collection[int]) -> None:
         """Events at other positions than those that carry an id for the first time."""
         for position, carried in enumerate(self.chunk):
             if position not in first:
                 outcomes.duplicate(carried)
                 self.duplicates += 1
 
-    def _finish(self, outcomes: Outcomes) -> None:
+    def _finish(self, outcomes: RecordOutcomes) -> None:
         emission, offset = self.emission, self.source.offset
         if self.kept:
             grouped = GroupedChunk(
@@ -212,11 +212,11 @@ def _unpack(fingerprints: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(fingerprints) // 8}Q", fingerprints)
 
 
-def _completed(record: SeenRecord, values: list[int], dead: list[int], repeated: list[int]) -> SeenRecord:
+def _completed(record: DedupRecord, values: list[int], dead: list[int], repeated: list[int]) -> DedupRecord:
     packed = struct.pack(f"<{len(values)}Q", *values)
     if not dead and not repeated:
-        return SeenRecord(record.offset, record.total, record.new, record.keys, packed)
+        return DedupRecord(record.offset, record.total, record.new, record.keys, packed)
     lost = {*dead, *repeated}
     kept = [(place, position) for place, position in enumerate(record.positions) if position not in lost]
     keys = b"".join(record.keys[place * 16 : place * 16 + 16] for place, _ in kept)
-    return SeenRecord(record.offset, record.total, [p for _, p in kept], keys, packed, dead)
+    return DedupRecord(record.offset, record.total, [p for _, p in kept], keys, packed, dead)

@@ -13,7 +13,7 @@ from zlib import crc32
 from schemas.chunks import GroupedChunk
 
 
-class Told(NamedTuple):
+class ForwardedRecord(NamedTuple):
     """A record of `grouped`: the fingerprint of each event in it by position in its source, whose value has this CRC-32."""
 
     offset: int
@@ -21,13 +21,15 @@ class Told(NamedTuple):
     crc: int
 
     @staticmethod
-    def of(grouped: GroupedChunk) -> "Told":
+    def of(grouped: GroupedChunk) -> "ForwardedRecord":
         """What a record tells."""
         values = [grouped.groupings[place].fingerprint for place in grouped.grouping_of]
-        return Told(grouped.offset, dict(zip(grouped.kept, values, strict=True)), crc32(grouped.chunk))
+        return ForwardedRecord(
+            grouped.offset, dict(zip(grouped.kept, values, strict=True)), crc32(grouped.chunk)
+        )
 
 
-class Past(NamedTuple):
+class ReplayBoundary(NamedTuple):
     """Records up to `last` were decided before, those before `since` forwarded too.
 
     `told` is what stands in `grouped` of the others, by source offset: no other events of them were forwarded.
@@ -35,18 +37,20 @@ class Past(NamedTuple):
 
     since: int = 0
     last: int = -1
-    told: Mapping[int, Told] = {}
+    told: Mapping[int, ForwardedRecord] = {}
 
     @staticmethod
-    def by(records: Sequence[Told], reach: int, *, whole: bool) -> "Past":
+    def by(records: Sequence[ForwardedRecord], reach: int, *, whole: bool) -> "ReplayBoundary":
         """What the last records of `grouped` tell; `whole` says that nothing before them has expired."""
         last = max(record.offset for record in records)
         # Before the first one that is left, what has no record may have had one.
         first = 0 if whole else min(record.offset for record in records)
-        return Past.known(max(first, last - reach + 1), last, records)
+        return ReplayBoundary.known(max(first, last - reach + 1), last, records)
 
     @staticmethod
-    def known(since: int, last: int, records: Sequence[Told]) -> "Past":
+    def known(since: int, last: int, records: Sequence[ForwardedRecord]) -> "ReplayBoundary":
         """The same with places that were found before. Of repeats the first counts, as for all readers."""
         last = max([last, *(record.offset for record in records)])
-        return Past(since, last, {one.offset: one for one in reversed(records) if one.offset >= since})
+        return ReplayBoundary(
+            since, last, {one.offset: one for one in reversed(records) if one.offset >= since}
+        )

@@ -12,15 +12,15 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from broker.batch_producer import Forwarder, Written
+from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
 from processors.dead_letters import LIMIT, PARTITION, WINDOW, DeadLetterLimit, TooManyBad, letters
 from processors.faust_app.tables import BatchTable
 from processors.grouper.batch import PartitionState, process
 from processors.grouper.bundles import bundles
-from processors.grouper.compaction import Entries
+from processors.grouper.compaction import LogCompaction
 from processors.grouper.dedup_log import (
-    SeenEntry,
+    DedupEntry,
     decode_entry,
     decode_horizon,
     encode,
@@ -30,13 +30,13 @@ from processors.grouper.dedup_log import (
 )
 from processors.grouper.dedupe import Dedupe, Resumption, resumption
 from processors.grouper.event_view import id_text
-from processors.grouper.fingerprinter import Grouper
+from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.output import Emission, GroupedEvent, source_place
-from processors.grouper.replay_boundary import Past
-from processors.metrics import Metrics
-from processors.positions import Gap, LogChanged, Source, due
-from processors.topic_names import Names
+from processors.grouper.output import BatchOutput, GroupedEvent, source_place
+from processors.grouper.replay_boundary import ReplayBoundary
+from processors.metrics import ProcessorsMetrics
+from processors.positions import LogRecreated, OffsetGap, SourceRecord, due
+from processors.topic_names import TopicNames
 from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, issue_id
 from schemas.issues import encode_json
@@ -46,17 +46,17 @@ from schemas.times import iso
 STAGE = "grouper"
 
 
-class GrouperWorker:
+class GrouperStage:
     """Handles takes of `events`. One at a time: the caller sees to that."""
 
     def __init__(
         self,
-        names: Names,
+        names: TopicNames,
         seen: BatchTable,
-        forwarder: Forwarder,
-        grouper: Grouper,
+        forwarder: BatchProducer,
+        grouper: Fingerprinter,
         grouped: GroupedTail,
-        metrics: Metrics,
+        metrics: ProcessorsMetrics,
         *,
         days: int,
         each: bool,
@@ -72,7 +72,7 @@ class GrouperWorker:
         self._each = each
         self._limit = DeadLetterLimit(limit=bad_limit)
         self._states: dict[int, PartitionState] = {}
-        self._entries: dict[int, Entries] = {}
+        self._entries: dict[int, LogCompaction] = {}
 
     @property
     def partitions(self) -> set[int]:
@@ -93,7 +93,7 @@ class GrouperWorker:
     async def restore(self, partition: int, log_start: int, log_end: int) -> int:
         """Take up a partition from its recovered table; returns how many ids it remembers.
 
-        Raises KafkaError, TimeoutError or Lost where what was forwarded before a loss of the table can't be found out, LogChanged
+        Raises KafkaError, TimeoutError or Lost where what was forwarded before a loss of the table can't be found out, LogRecreated
         where it was forwarded from another log.
         """
         part = self._seen.part(partition)
@@ -108,25 +108,25 @@ class GrouperWorker:
         next_offset = log_start if resumed.next_offset is None else resumed.next_offset
         past = await self._before(partition, resumed, next_offset)
         if past.last >= log_end:
-            raise LogChanged(f"events/{partition} ends at {log_end}, but {past.last} stands in grouped")
+            raise LogRecreated(f"events/{partition} ends at {log_end}, but {past.last} stands in grouped")
         self._states[partition] = PartitionState(partition, dedupe, next_offset, resumed.decided, past)
-        self._entries[partition] = Entries(partition, entries)
+        self._entries[partition] = LogCompaction(partition, entries)
         self._limit.recall(_latest(entries.values()))
         self._measure(partition)
         return len(dedupe)
 
-    async def _before(self, partition: int, resumed: Resumption, next_offset: int) -> Past:
+    async def _before(self, partition: int, resumed: Resumption, next_offset: int) -> ReplayBoundary:
         """What was forwarded before the table was lost, or while it is being built again after that."""
         known = resumed.past
         found = await self._grouped.read(partition, known) if resumed.lost or known else None
         if found is None or found.last < next_offset:
-            return Past(resumed.forwarded)
+            return ReplayBoundary(resumed.forwarded)
         return found._replace(since=max(found.since, resumed.forwarded))
 
-    async def take(self, by_partition: Mapping[int, Sequence[Source]]) -> None:
+    async def take(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
         """Handle records of several partitions. On return all that follows from them is safe.
 
-        Raises Gap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
+        Raises OffsetGap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
         """
         forwarded = [p for p in by_partition if not self._states[p].decided]
         try:
@@ -146,14 +146,14 @@ class GrouperWorker:
             await self._tidy(emission.partition)
             self._measure(emission.partition)
 
-    def _process(self, state: PartitionState, sources: Sequence[Source]) -> Emission:
+    def _process(self, state: PartitionState, sources: Sequence[SourceRecord]) -> BatchOutput:
         try:
             fresh = due("events", state.partition, state.next_offset, sources)
-        except Gap:
+        except OffsetGap:
             self._metrics.gaps.labels(STAGE).inc()
             raise
         self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
-        emission = Emission(state.partition, each=self._each)
+        emission = BatchOutput(state.partition, each=self._each)
         known = frozenset(state.decided)
         process(state, fresh, self._grouper, emission)
         again = len(known) - len(state.decided)
@@ -167,7 +167,7 @@ class GrouperWorker:
             self._metrics.rules_skipped.labels(str(project)).inc(sum(one.count for one in skipped))
         return emission
 
-    async def _record(self, emission: Emission) -> None:
+    async def _record(self, emission: BatchOutput) -> None:
         """Before anything is forwarded: whoever comes after a crash must know what was decided."""
         changes = [
             (entry_key(emission.partition, entry.first, entry.last), encode(entry))
@@ -176,7 +176,7 @@ class GrouperWorker:
         await self._seen.write(emission.partition, changes)
         self._entries[emission.partition].add(emission.entries)
 
-    async def _forward(self, emission: Emission) -> list[Awaitable[Written]]:
+    async def _forward(self, emission: BatchOutput) -> list[Awaitable[WrittenBatch]]:
         begin, names, partition = self._forwarder.begin, self._names, emission.partition
         begun = await begin(names.grouped, partition, emission.grouped)
         if emission.each:
@@ -190,7 +190,7 @@ class GrouperWorker:
             begun += await begin(names.dead_letters, PARTITION, bad)
         return begun
 
-    async def _forward_increments(self, emissions: Iterable[Emission]) -> list[Awaitable[Written]]:
+    async def _forward_increments(self, emissions: Iterable[BatchOutput]) -> list[Awaitable[WrittenBatch]]:
         begun = []
         sources = [source for emission in emissions for source in emission.increments]
         for target, values in bundles(sources, self._names.partitions).items():
@@ -198,7 +198,7 @@ class GrouperWorker:
             begun += await self._forwarder.begin(self._names.deltas, target, messages)
         return begun
 
-    def _note(self, emission: Emission) -> None:
+    def _note(self, emission: BatchOutput) -> None:
         """Count what is safe by now."""
         metrics = self._metrics
         metrics.records.labels(STAGE).inc(emission.records)
@@ -233,7 +233,7 @@ class GrouperWorker:
         self._metrics.table_entries.labels("seen", label).set(len(self._seen.part(partition)))
 
 
-def _latest(entries: Iterable[SeenEntry]) -> list[tuple[int, bool]]:
+def _latest(entries: Iterable[DedupEntry]) -> list[tuple[int, bool]]:
     """The last records of a partition, as the limit recalls them."""
     ordered = sorted(entries, key=lambda entry: entry.last, reverse=True)
     latest = ((entry.watermark_ms, r.is_bad) for entry in ordered for r in reversed(entry.records))

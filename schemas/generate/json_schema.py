@@ -19,7 +19,7 @@ from schemas.projects import Project
 FOLDER: Final = Path(__file__).parents[1] / "json"
 
 
-class GroupedEvent(msgspec.Struct, frozen=True, rename="camel"):
+class GroupedEventRecord(msgspec.Struct, frozen=True, rename="camel"):
     """One value of `grouped-events`: the stream for other teams."""
 
     project_id: str
@@ -33,7 +33,7 @@ class GroupedEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 SUBJECTS: Final[dict[str, Any]] = {
     "event": Event,
-    "grouped-events": GroupedEvent,
+    "grouped-events": GroupedEventRecord,
     "issue-deltas": DeltaRecord | list[SourceIncrements],
     "issues": IssueRecord,
     "issue-activity": Activity,

@@ -20,7 +20,7 @@ _GIB: Final = 1 << 30
 _VIEW: Final = re.compile(r"CREATE (?:OR REPLACE VIEW|VIEW IF NOT EXISTS) (analyst_\w+)\n")
 
 
-class Limit(Struct, frozen=True):
+class ProfileLimit(Struct, frozen=True):
     """A setting of the analysts' profile: its value, and the range in which a query may choose another (None: it may not)."""
 
     name: str
@@ -29,21 +29,21 @@ class Limit(Struct, frozen=True):
 
 
 LIMITS: Final = (
-    Limit("readonly", 2),
-    Limit("max_memory_usage", _GIB, (1, _GIB)),
-    Limit("max_memory_usage_for_user", 2 * _GIB),
+    ProfileLimit("readonly", 2),
+    ProfileLimit("max_memory_usage", _GIB, (1, _GIB)),
+    ProfileLimit("max_memory_usage_for_user", 2 * _GIB),
     # Grafana's client sends its own limit, by default 60 seconds, and five more.
-    Limit("max_execution_time", 30, (1, 90)),
-    Limit("max_threads", 2, (1, 2)),
-    Limit("max_concurrent_queries_for_user", 16),
-    Limit("max_rows_to_read", 2_000_000_000, (1, 2_000_000_000)),
-    Limit("max_result_rows", 1_000_000, (1, 1_000_000)),
-    Limit("max_result_bytes", _GIB, (1, _GIB)),
-    Limit("max_temporary_data_on_disk_size_for_user", 4 * _GIB),
-    Limit("max_bytes_before_external_group_by", _GIB // 2, (1, _GIB)),
-    Limit("max_bytes_before_external_sort", _GIB // 2, (1, _GIB)),
-    Limit("allow_ddl", 0),
-    Limit("log_queries", 1),
+    ProfileLimit("max_execution_time", 30, (1, 90)),
+    ProfileLimit("max_threads", 2, (1, 2)),
+    ProfileLimit("max_concurrent_queries_for_user", 16),
+    ProfileLimit("max_rows_to_read", 2_000_000_000, (1, 2_000_000_000)),
+    ProfileLimit("max_result_rows", 1_000_000, (1, 1_000_000)),
+    ProfileLimit("max_result_bytes", _GIB, (1, _GIB)),
+    ProfileLimit("max_temporary_data_on_disk_size_for_user", 4 * _GIB),
+    ProfileLimit("max_bytes_before_external_group_by", _GIB // 2, (1, _GIB)),
+    ProfileLimit("max_bytes_before_external_sort", _GIB // 2, (1, _GIB)),
+    ProfileLimit("allow_ddl", 0),
+    ProfileLimit("log_queries", 1),
 )
 FIXED: Final = (
     *(
@@ -131,7 +131,7 @@ def _own_database(database: str, home: str, analyst: Analyst) -> Iterator[str]:
     yield from (f"GRANT SELECT ON {_quoted(home)}.{view} TO {_quoted(analyst.name)}" for view in VIEWS)
 
 
-def _setting(limit: Limit) -> str:
+def _setting(limit: ProfileLimit) -> str:
     if limit.choice is None:
         return f"{limit.name} = {limit.value} CONST"
     least, most = limit.choice

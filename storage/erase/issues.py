@@ -44,7 +44,7 @@ _NEWEST: Final = """
     WHERE erased.at > left.at"""
 
 
-class Description(Struct, frozen=True):
+class IssueDescription(Struct, frozen=True):
     """An issue whose fingerprint's newest event is `erased`; what is left is described by `newest`, or by nothing. Ids are texts."""
 
     issue: str
@@ -53,11 +53,13 @@ class Description(Struct, frozen=True):
     message: str
 
 
-def descriptions(client: Client, scope: Scope) -> list[Description]:
+def descriptions(client: Client, scope: Scope) -> list[IssueDescription]:
     """How the issues of a listed scope's events are to be described without them. Raises ClickHouseError."""
     sql = _NEWEST.format(project=scope.project, size=MAX_TEXT, events=scope.events)
     return [
-        Description(hex64(issue_id(scope.project, int(fingerprint))), _text(erased), _text(newest), message)
+        IssueDescription(
+            hex64(issue_id(scope.project, int(fingerprint))), _text(erased), _text(newest), message
+        )
         for fingerprint, erased, newest, message in client.query(sql).result_rows
     ]
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from schemas.ids import hex64, user_hash
 from storage.client import Client, scalar
 from storage.erase import ledger
-from storage.erase.issues import Description, described, descriptions, redescribe
+from storage.erase.issues import IssueDescription, described, descriptions, redescribe
 from storage.erase.ledger import Erasure
 from storage.erase.purge import purge
 from storage.erase.scope import WANTED, Scope, bucket, listed, sought
@@ -58,7 +58,7 @@ _TAG_KEYS: Final = """
     WHERE erasure = {erasure:UUID} AND day >= {week:Date} AND day < {next:Date}"""
 
 Say = Callable[[str], None]
-Tell = Callable[[str, list[Description]], None]
+Tell = Callable[[str, list[IssueDescription]], None]
 
 
 class UnknownUser(Exception):

@@ -223,7 +223,7 @@ class OutcomeCount(Struct, frozen=True):
     count: int
 
 
-class Outcomes(Struct, frozen=True):
+class OutcomeSeries(Struct, frozen=True):
     """Counts by interval, outcome, SDK and reason, in this order."""
 
     outcomes: list[OutcomeCount]

@@ -4,7 +4,15 @@ from schemas.times import iso
 from storage.reader import outcomes as endings
 from storage.reader import releases as versions
 from storage.reader import series
-from storage.reader.answers import Interval, OutcomeCount, Outcomes, Release, Releases, RuleSkipped, Series
+from storage.reader.answers import (
+    Interval,
+    OutcomeCount,
+    OutcomeSeries,
+    Release,
+    Releases,
+    RuleSkipped,
+    Series,
+)
 from storage.reader.cursors import ReleaseCursor, read_cursor, write_cursor
 from storage.reader.identifiers import page_limit
 from storage.reader.session import Session
@@ -65,13 +73,13 @@ async def rules_skipped(session: Session, project: int) -> list[RuleSkipped]:
 
 async def outcomes(
     session: Session, project: int, start: int | None, end: int | None, interval: Interval | None
-) -> Outcomes:
+) -> OutcomeSeries:
     """What became of events and requests."""
     asked = session.question(project, "", start, end)
     if interval is not None:
         interval = series.chosen_interval(interval, asked.span, asked.now_ms)
     rows = await session.rows(endings.outcomes(asked, interval))
-    return Outcomes(
+    return OutcomeSeries(
         [
             OutcomeCount(
                 time=iso(bucket) if interval else None,

@@ -18,7 +18,7 @@ from storage.reader.cursors import ActivityCursor, IssueCursor, first_cursor, re
 from storage.reader.errors import BadQuery
 from storage.reader.execute import Rows
 from storage.reader.identifiers import page_limit
-from storage.reader.issue_rows import Counted, IssueRow, answer, fits, read_row
+from storage.reader.issue_rows import IssueRow, RangeCounts, answer, fits, read_row
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.session import Session
@@ -27,7 +27,7 @@ from storage.reader.trend import trend_counts
 SORTS = ("lastSeen", "firstSeen", "events", "users", "trend")
 
 Keyed = tuple[int, IssueRow]
-Page = tuple[list[Keyed], Mapping[int, Counted]]
+Page = tuple[list[Keyed], Mapping[int, RangeCounts]]
 
 
 async def issues(
@@ -147,20 +147,20 @@ async def _rows(session: Session, asked: Question, keys: Rows) -> list[Keyed]:
 
 async def _counted(
     session: Session, asked: Question, members: Mapping[int, Sequence[int]]
-) -> Mapping[int, Counted]:
+) -> Mapping[int, RangeCounts]:
     """What range and query count of each issue, given by its fingerprints."""
     return _read_figures(asked, await session.rows(figures.of_issues(asked, members)) if members else ())
 
 
-def _read_figures(asked: Question, rows: Sequence[Sequence[Any]]) -> Mapping[int, Counted]:
-    counted: dict[int, Counted] = defaultdict(
-        lambda: Counted(trend=tuple(trend_counts({}, asked.span, asked.now_ms)))
+def _read_figures(asked: Question, rows: Sequence[Sequence[Any]]) -> Mapping[int, RangeCounts]:
+    counted: dict[int, RangeCounts] = defaultdict(
+        lambda: RangeCounts(trend=tuple(trend_counts({}, asked.span, asked.now_ms)))
     )
     for issue, events, users, buckets in rows:
         trend: Counter[int] = Counter()
         for bucket, many in buckets:
             trend[bucket] += many
-        counted[issue] = Counted(events, users, tuple(trend_counts(trend, asked.span, asked.now_ms)))
+        counted[issue] = RangeCounts(events, users, tuple(trend_counts(trend, asked.span, asked.now_ms)))
     return counted
 
 

@@ -6,7 +6,7 @@ from schemas.issues import IssueRecord, encode_json
 from schemas.times import parse_iso
 from storage.reader.answers import Issue
 from storage.reader.counts import UNIT_MS
-from storage.reader.issue_rows import Counted, IssueRow, answer
+from storage.reader.issue_rows import IssueRow, RangeCounts, answer
 from storage.reader.ranges import HOUR_MS, asked_range, floor
 from storage.reader.trend import trend_counts, trend_unit
 
@@ -46,7 +46,7 @@ def issue_of(record: IssueRecord, now_ms: int) -> Issue:
     trend: Counter[int] = Counter()
     for hour, many in hours.items():
         trend[floor(hour, unit)] += many
-    counted = Counted(events, min(record.users, events), tuple(trend_counts(trend, span, now_ms)))
+    counted = RangeCounts(events, min(record.users, events), tuple(trend_counts(trend, span, now_ms)))
     return answer(row_of(record, now_ms), counted)
 
 

@@ -64,7 +64,7 @@ class IssueRow(Struct, frozen=True):
     merged_into: int
 
 
-class Counted(Struct, frozen=True):
+class RangeCounts(Struct, frozen=True):
     """What a range and query add to a row."""
 
     events: int = 0
@@ -91,7 +91,7 @@ def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
     return matches(of_issue, EventView(issue=issue), now_ms)
 
 
-def answer(row: IssueRow, counted: Counted) -> Issue:
+def answer(row: IssueRow, counted: RangeCounts) -> Issue:
     """The issue as the read API shows it.
 
     Life and range are counted apart, life by the processors and users by a sketch on either side: the totals are never less than

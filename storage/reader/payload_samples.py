@@ -33,7 +33,7 @@ _BOUNDS: Final = {
 }
 
 
-class Sample(Struct, frozen=True):
+class PayloadSample(Struct, frozen=True):
     """One event's JSON, the fingerprint of its issue, and the number of the dictionary that its frame names."""
 
     fingerprint: int
@@ -41,7 +41,7 @@ class Sample(Struct, frozen=True):
     dictionary: int
 
 
-def samples(client: Client, *, days: int, most: int) -> list[Sample]:
+def samples(client: Client, *, days: int, most: int) -> list[PayloadSample]:
     """At most `most` events of the last `days`, a few of each issue, of many issues of each project. Raises ClickHouseError."""
     issues = client.query(
         _ISSUES,
@@ -68,9 +68,9 @@ def samples(client: Client, *, days: int, most: int) -> list[Sample]:
     return [sample for fingerprint, frame in found if (sample := _sample(int(fingerprint), frame))]
 
 
-def _sample(fingerprint: int, frame: bytes) -> Sample | None:
+def _sample(fingerprint: int, frame: bytes) -> PayloadSample | None:
     try:
-        return Sample(fingerprint, decompress(frame), number_of(frame))
+        return PayloadSample(fingerprint, decompress(frame), number_of(frame))
     except BadPayload:
         return None
 

@@ -51,7 +51,7 @@ _TOGETHER: Final = 8
 _LIKE_SPECIAL: Final = re.compile(r"[\\%_]")
 
 
-class Scope(Struct, frozen=True):
+class SqlScope(Struct, frozen=True):
     """What a condition is compiled for: the project, the present in Unix ms, and where the values go."""
 
     project: int
@@ -84,7 +84,7 @@ def _all(items: Sequence[Query]) -> Query:
     return items[0] if len(items) == 1 else And(tuple(items)) if items else EVERYTHING
 
 
-def event_condition(query: Query, scope: Scope) -> str:
+def event_condition(query: Query, scope: SqlScope) -> str:
     """A condition over a row of `events`."""
     if about_issue(query):
         return _membership(query, scope)
@@ -101,7 +101,7 @@ def event_condition(query: Query, scope: Scope) -> str:
             return _leaf(query, scope)
 
 
-def issue_condition(query: Query, scope: Scope) -> str:
+def issue_condition(query: Query, scope: SqlScope) -> str:
     """A condition over a row of `issues`, for a query that is `about_issue` or EVERYTHING."""
     match query:
         case And(()):
@@ -122,7 +122,7 @@ def issue_condition(query: Query, scope: Scope) -> str:
             raise ValueError(f"{type(query).__name__} doesn't ask about an issue")
 
 
-def current_issues(scope: Scope) -> str:
+def current_issues(scope: SqlScope) -> str:
     """The rows of `issues` that are shown: the newest of each issue, without those merged into others."""
     project = scope.parameters.add(scope.project, "UInt32")
     return f"issues FINAL WHERE project_id = {project} AND deleted = 0 AND merged_into = 0"
@@ -135,7 +135,7 @@ def _grouped(items: tuple[Query, ...], kind: type[And] | type[Or]) -> Sequence[Q
     return [*rest, *([kind(about)] if len(about) > 1 else about)]
 
 
-def _all_hold(items: Sequence[Query], scope: Scope) -> str:
+def _all_hold(items: Sequence[Query], scope: SqlScope) -> str:
     """Many words that must all be absent are looked for together."""
     unwanted = [item.item for item in items if isinstance(item, Not) and _is_word(item.item)]
     if len(unwanted) < _TOGETHER:
@@ -144,7 +144,7 @@ def _all_hold(items: Sequence[Query], scope: Scope) -> str:
     return f"({' AND '.join([f'NOT {_one_holds(unwanted, scope)}', *(event_condition(item, scope) for item in rest)])})"
 
 
-def _one_holds(items: Sequence[Query], scope: Scope) -> str:
+def _one_holds(items: Sequence[Query], scope: SqlScope) -> str:
     """Many words of which one must be there are looked for together, and so are many tags."""
     words, tags = [item for item in items if _is_word(item)], [item for item in items if _is_pairs(item)]
     rest = list(items)
@@ -158,7 +158,7 @@ def _one_holds(items: Sequence[Query], scope: Scope) -> str:
     return f"({' OR '.join([*found, *(event_condition(item, scope) for item in rest)])})"
 
 
-def _joined(operator: str, items: Iterable[Query], scope: Scope) -> str:
+def _joined(operator: str, items: Iterable[Query], scope: SqlScope) -> str:
     return f"({operator.join(event_condition(item, scope) for item in items)})"
 
 
@@ -170,7 +170,7 @@ def _is_word(query: Query) -> bool:
     return folded != "" and all(variants(character) == character for character in folded)
 
 
-def _any_word(words: Iterable[Query], scope: Scope) -> str:
+def _any_word(words: Iterable[Query], scope: SqlScope) -> str:
     """One search for all of the words: it costs little more than that for one."""
     folded = [fold_pattern(word.pattern).parts[0] for word in words if isinstance(word, Text)]
     wanted = scope.parameters.add(list(dict.fromkeys(folded)), "Array(String)")
@@ -187,12 +187,12 @@ def _is_pairs(query: Query) -> bool:
     )
 
 
-def _any_pair(tags: Iterable[Query], scope: Scope) -> str:
+def _any_pair(tags: Iterable[Query], scope: SqlScope) -> str:
     pairs = [f"{tag.key}={value.parts[0]}" for tag in tags if isinstance(tag, Filter) for value in tag.values]
     return f"hasAny({PAIRS}, {scope.parameters.add(list(dict.fromkeys(pairs)), 'Array(String)')})"
 
 
-def _membership(query: Query, scope: Scope) -> str:
+def _membership(query: Query, scope: SqlScope) -> str:
     # An event whose issue isn't there yet is judged as the evaluator judges one without an issue.
     unknown = matches(query, EventView(), scope.now_ms)
     condition = issue_condition(Not(query) if unknown else query, scope)
@@ -200,7 +200,7 @@ def _membership(query: Query, scope: Scope) -> str:
     return f"(fingerprint {'NOT IN' if unknown else 'IN'} ({fitting}))"
 
 
-def _leaf(query: Query, scope: Scope) -> str:
+def _leaf(query: Query, scope: SqlScope) -> str:
     match query:
         case Text(pattern):
             return _text(fold_pattern(pattern), scope)
@@ -219,14 +219,14 @@ def _leaf(query: Query, scope: Scope) -> str:
             raise ValueError(f"{type(query).__name__} is no leaf over an event")
 
 
-def _text(folded: Pattern, scope: Scope) -> str:
+def _text(folded: Pattern, scope: SqlScope) -> str:
     if folded.parts == ("",):
         return "1"
     around = Pattern(("", *folded.parts, ""))
     return f"({_folded_like('message', around, scope)} OR {_folded_like('error_type', around, scope)})"
 
 
-def _field(key: str, pattern: Pattern, scope: Scope) -> str:
+def _field(key: str, pattern: Pattern, scope: SqlScope) -> str:
     if key in _ARRAYS:
         return _element(_ARRAYS[key], pattern, scope)
     column = _COLUMNS.get(key, key)
@@ -244,7 +244,7 @@ def _field(key: str, pattern: Pattern, scope: Scope) -> str:
     return f"({equal})"
 
 
-def _element(column: str, pattern: Pattern, scope: Scope) -> str:
+def _element(column: str, pattern: Pattern, scope: SqlScope) -> str:
     if not any(pattern.parts):
         return f"({'NOT ' if pattern.is_literal else ''}arrayExists(x -> x != '', {column}))"
     if pattern.is_literal:
@@ -252,7 +252,7 @@ def _element(column: str, pattern: Pattern, scope: Scope) -> str:
     return f"arrayExists(x -> x LIKE {_like(pattern, scope)}, {column})"
 
 
-def _tag(key: str, pattern: Pattern, scope: Scope) -> str:
+def _tag(key: str, pattern: Pattern, scope: SqlScope) -> str:
     name = scope.parameters.add(key, "String")
     if not pattern.is_literal:
         fits = f" AND tags[{name}] LIKE {_like(pattern, scope)}" if any(pattern.parts) else ""
@@ -265,12 +265,12 @@ def _tag(key: str, pattern: Pattern, scope: Scope) -> str:
     return pair
 
 
-def _like(pattern: Pattern, scope: Scope) -> str:
+def _like(pattern: Pattern, scope: SqlScope) -> str:
     escaped = (_LIKE_SPECIAL.sub(r"\\\g<0>", part) for part in pattern.parts)
     return scope.parameters.add("%".join(escaped), "String")
 
 
-def _folded_like(column: str, folded: Pattern, scope: Scope) -> str:
+def _folded_like(column: str, folded: Pattern, scope: SqlScope) -> str:
     """The column, whatever its case: `lower` of the database knows ASCII."""
     if all(variants(character) == character for part in folded.parts for character in part):
         return f"(lower({column}) LIKE {_like(folded, scope)})"
@@ -284,7 +284,7 @@ def _class(folded: str) -> str:
     return f"[{same}]" if len(same) > 1 else re.escape(same)
 
 
-def _state(state: str, scope: Scope) -> str:
+def _state(state: str, scope: SqlScope) -> str:
     if state == "regressed":
         return "regressed = 1"
     if state == "assigned":
@@ -292,6 +292,6 @@ def _state(state: str, scope: Scope) -> str:
     return f"{STATUS} = {scope.parameters.add(state, 'String')}"
 
 
-def _value(compare: Compare, scope: Scope) -> str:
+def _value(compare: Compare, scope: SqlScope) -> str:
     value = moment_ms(compare, scope.now_ms)
     return scope.parameters.add(value, "UInt64") if compare.key in COUNTS else scope.parameters.moment(value)

@@ -10,7 +10,7 @@ from query.tree import EVERYTHING, And, Filter, Has, Not, Or, Query
 from storage.reader.errors import BadQuery
 from storage.reader.parameters import Parameters, Sql
 from storage.reader.query_sql import (
-    Scope,
+    SqlScope,
     about_issue,
     current_issues,
     event_condition,
@@ -52,7 +52,7 @@ class Statement:
     def __init__(self, question: Question, parameters: Parameters) -> None:
         self.question = question
         self.parameters = parameters
-        self.scope = Scope(question.project, question.now_ms, parameters)
+        self.scope = SqlScope(question.project, question.now_ms, parameters)
 
     @property
     def project(self) -> str:

@@ -14,7 +14,7 @@ from storage.reader.answers import (
     IssuePage,
     Keys,
     KeyWarning,
-    Outcomes,
+    OutcomeSeries,
     Releases,
     RuleSkipped,
     Sample,
@@ -28,7 +28,7 @@ from storage.reader.execute import ClickHouseExecutor, Executor, Limits
 from storage.reader.issue_rows import IssueRow
 from storage.reader.parameters import Sql
 from storage.reader.session import Session
-from storage.reader.versions import Shown, shown
+from storage.reader.versions import IssueVersion, shown
 
 
 def _now_ms() -> int:
@@ -68,7 +68,7 @@ class Reader:
         """What is stored of an issue, or of the one that it was merged into. Raises NotFound."""
         return await self._session.issue(issue)
 
-    async def shown(self, project: int, issues: Sequence[str]) -> dict[str, Shown]:
+    async def shown(self, project: int, issues: Sequence[str]) -> dict[str, IssueVersion]:
         """By issue, which version of it is read at present; for those that are there."""
         return await shown(self._session, project, issues)
 
@@ -221,6 +221,6 @@ class Reader:
         start: int | None = None,
         end: int | None = None,
         interval: Interval | None = None,
-    ) -> Outcomes:
+    ) -> OutcomeSeries:
         """What became of events and requests, by outcome, SDK and reason."""
         return await count_calls.outcomes(self._session, project, start, end, interval)

@@ -10,18 +10,18 @@ from storage.reader.parameters import Parameters, Sql
 from storage.reader.session import Session
 
 
-class Shown(Struct, frozen=True):
+class IssueVersion(Struct, frozen=True):
     """The version of an issue's newest row, and the issue that it was merged into."""
 
     version: int
     merged_into: str | None
 
 
-async def shown(session: Session, project: int, issues: Sequence[str]) -> dict[str, Shown]:
+async def shown(session: Session, project: int, issues: Sequence[str]) -> dict[str, IssueVersion]:
     """By issue, what is read of it."""
     rows = await session.rows(_rows(project, [issue_number(issue) for issue in issues]))
     return {
-        hex64(issue): Shown(version, hex64(merged_into) if merged_into else None)
+        hex64(issue): IssueVersion(version, hex64(merged_into) if merged_into else None)
         for issue, version, merged_into in rows
     }
 

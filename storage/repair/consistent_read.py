@@ -33,7 +33,7 @@ _BLOCKS: Final = """
     )"""
 
 
-class NeverQuiet(NotNow):
+class NoConsistentRead(NotNow):
     """Inserts overlapped every reading for as long as it was tried."""
 
     reason = "neverQuiet"
@@ -48,7 +48,7 @@ def quietly(
 ) -> T:
     """What `read` returns when no insert into `tables`, or into `ingest`, overlapped it.
 
-    With a `pause` the writers hold their inserts back meanwhile, and after. Raises NeverQuiet after `seconds` and some readings.
+    With a `pause` the writers hold their inserts back meanwhile, and after. Raises NoConsistentRead after `seconds` and some readings.
     """
     asked = sorted(tables)
     limit, lasts, readings = time.monotonic() + seconds, _LEAST_SECONDS, 0
@@ -64,7 +64,7 @@ def quietly(
             readings += 1
             lasts = max(_LEAST_SECONDS, _TIMES * (time.monotonic() - began))
         if time.monotonic() > limit and (before is None or pause is None or readings >= _LEAST_READINGS):
-            raise NeverQuiet(f"inserts overlapped every reading for {seconds:.0f} s")
+            raise NoConsistentRead(f"inserts overlapped every reading for {seconds:.0f} s")
         time.sleep(_PAUSE_SECONDS)
 
 

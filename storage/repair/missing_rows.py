@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, scalar, started_at
 from storage.erase.erased import ERASED_AMONG
-from storage.errors import Kind, NotNow, diagnose
+from storage.errors import FailureKind, NotNow, diagnose
 from storage.repair.consistent_read import in_a_pause
 from storage.repair.repair_rollups import mend
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
@@ -144,7 +144,7 @@ def _insert(
         client.insert_arrow(table, rows.take(wanted), settings=settings)
     except ClickHouseError as error:
         trouble = diagnose(error)
-        if trouble.kind is not Kind.REFUSED:
+        if trouble.kind is not FailureKind.REFUSED:
             raise
         if len(wanted) == 1:
             return [(wanted[0], trouble.sentence)]

@@ -51,7 +51,7 @@ _IDS: Final = """
     WHERE received >= fromUnixTimestamp64Milli({since:Int64})"""
 
 
-class Counted(Struct, frozen=True):
+class StoredCounts(Struct, frozen=True):
     """The stored events of one fingerprint. Times are Unix ms; the seven fields from `last_event` are of the newest event."""
 
     project: int
@@ -75,7 +75,7 @@ class Counted(Struct, frozen=True):
     users: list[int]
 
 
-class Shown(Struct, frozen=True):
+class StoredIssue(Struct, frozen=True):
     """The last record of an issue that was stored, as the table `issues` has it."""
 
     project: int
@@ -105,7 +105,7 @@ class Shown(Struct, frozen=True):
     version: int
 
 
-class Change(Struct, frozen=True):
+class StoredChange(Struct, frozen=True):
     """One change of an issue, as the table `issue_activity` has it."""
 
     at_ms: int
@@ -114,7 +114,7 @@ class Change(Struct, frozen=True):
     data: dict[str, Any]
 
 
-def counted(client: Client) -> Iterator[Counted]:
+def counted(client: Client) -> Iterator[StoredCounts]:
     """The figures of each fingerprint, counted from its events; erased ones still count, also those of an erasure that has not ended. Raises ClickHouseError."""
     gone = {(project, fingerprint): n for project, fingerprint, n in client.query(_ERASED).result_rows}
     for project, events in client.query(_SIZES, settings=dict(BOUNDED)).result_rows:
@@ -126,7 +126,7 @@ def counted(client: Client) -> Iterator[Counted]:
                 yield replace(one, events=one.events + gone.get((project, one.fingerprint), 0))
 
 
-def _counted_row(project: int, fingerprint: int, *row: Any) -> Counted:
+def _counted_row(project: int, fingerprint: int, *row: Any) -> StoredCounts:
     (
         events,
         first_ms,
@@ -141,7 +141,7 @@ def _counted_row(project: int, fingerprint: int, *row: Any) -> Counted:
         users,
     ) = row
     last_event, last_release, error_type, message, platform, version, rule = newest
-    return Counted(
+    return StoredCounts(
         project=project,
         fingerprint=fingerprint,
         events=events,
@@ -164,20 +164,20 @@ def _counted_row(project: int, fingerprint: int, *row: Any) -> Counted:
     )
 
 
-def shown(client: Client) -> Iterator[Shown]:
+def shown(client: Client) -> Iterator[StoredIssue]:
     """The last stored record of each issue. Raises ClickHouseError."""
     for row in client.query(_SHOWN, settings=dict(BOUNDED)).result_rows:
         values = list(row)
         values[7] = bool(values[7])
         values[19] = values[19].to_bytes(16, "big")
-        yield Shown(*values)
+        yield StoredIssue(*values)
 
 
-def changes(client: Client) -> dict[int, list[Change]]:
+def changes(client: Client) -> dict[int, list[StoredChange]]:
     """What happened to each issue, comments left out, in the order of time. Raises ClickHouseError."""
-    found: dict[int, list[Change]] = {}
+    found: dict[int, list[StoredChange]] = {}
     for issue, at, identity, kind, data in client.query(_CHANGES, settings=dict(BOUNDED)).result_rows:
-        found.setdefault(issue, []).append(Change(at, identity, kind, json.loads(data or "{}")))
+        found.setdefault(issue, []).append(StoredChange(at, identity, kind, json.loads(data or "{}")))
     return found
 
 

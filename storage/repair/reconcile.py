@@ -9,7 +9,7 @@ from msgspec import Struct
 from schemas.times import OLDEST
 from storage.client import Client
 from storage.erase.erased import ERASED, projects
-from storage.repair.consistent_read import NeverQuiet, in_a_pause, quietly
+from storage.repair.consistent_read import NoConsistentRead, in_a_pause, quietly
 from storage.repair.duplicates import TABLES
 from storage.repair.retention_history import UNKNOWN, read_kept
 from storage.repair.rollups import ROLLUPS, difference
@@ -74,7 +74,7 @@ _UNGROUPED: Final = """
 Day = tuple[int, date]
 
 
-class Difference(Struct, frozen=True, rename="camel"):
+class FigureDifference(Struct, frozen=True, rename="camel"):
     """Two figures that should be equal; `day` is empty for those of a project's whole life."""
 
     project_id: str
@@ -105,7 +105,7 @@ class Reconciliation(Struct, frozen=True, rename="camel"):
     """Figures by project, and every difference; `quiet` is False when blocks were inserted all the while."""
 
     projects: list[ProjectFigures]
-    differences: list[Difference]
+    differences: list[FigureDifference]
     quiet: bool
 
     @property
@@ -164,11 +164,11 @@ class _Reading:
 
         try:
             return quietly(self._client, tables, read, self._quiet_seconds)
-        except NeverQuiet:
+        except NoConsistentRead:
             pass
         try:
             return in_a_pause(self._client, tables, read, self._pause_seconds)
-        except NeverQuiet:
+        except NoConsistentRead:
             self.quiet = False
             return read()
 
@@ -183,7 +183,7 @@ class _Reading:
         least = self._kept.get(project, UNKNOWN).least(came)
         return self._today - timedelta(days=least.payloads if payloads else least.events)
 
-    def endings(self) -> Iterator[Difference]:
+    def endings(self) -> Iterator[FigureDifference]:
         """Accepted = stored + duplicate + dead letters + erased, by day of receipt."""
         told, rows, gone = self._together(_EVENTS_AND_ERASED, _OUTCOMES, _STORED, _ERASED_BY_DAY)
         outcomes: dict[Day, dict[str, int]] = {}
@@ -204,15 +204,15 @@ class _Reading:
             expected = accepted - duplicates - dead - forgotten
             # Events of a day may be as much older as a client's clock is believed, and be dropped sooner.
             if day - OLDEST > self._oldest(project, day) and found != expected:
-                yield Difference(str(project), "stored", expected, found, str(day))
+                yield FigureDifference(str(project), "stored", expected, found, str(day))
 
-    def twice(self) -> Iterator[Difference]:
+    def twice(self) -> Iterator[FigureDifference]:
         """Ids that a table has more than once."""
         for table, what in TWICE.items():
             for project, surplus in self._rows(_TWICE.format(table=table)):
-                yield Difference(str(project), what, 0, int(surplus))
+                yield FigureDifference(str(project), what, 0, int(surplus))
 
-    def payloads(self) -> Iterator[Difference]:
+    def payloads(self) -> Iterator[FigureDifference]:
         """As many payloads as events, by day, as long as payloads are kept."""
         there, found = self._together(TABLES, _EVENTS, _PAYLOADS)
         events: dict[Day, int] = {(project, day): int(n) for project, day, n in there}
@@ -221,9 +221,9 @@ class _Reading:
             expected, stored = events.get((project, day), 0), payloads.get((project, day), 0)
             self._of(project).payloads += stored
             if day > self._oldest(project, day, payloads=True) and stored != expected:
-                yield Difference(str(project), "payloads", expected, stored, str(day))
+                yield FigureDifference(str(project), "payloads", expected, stored, str(day))
 
-    def rollups(self) -> Iterator[Difference]:
+    def rollups(self) -> Iterator[FigureDifference]:
         """Every key of every rollup, a week at a time."""
         tables = ["events", *(rollup.table for rollup in ROLLUPS)]
         weeks = sorted(date.fromisoformat(row[0]) for row in self._rows(_WEEKS, tables=tables))
@@ -239,11 +239,11 @@ class _Reading:
                 for project, day, expected, found, keys in self._together(("events", rollup.table), by_day)[
                     0
                 ]:
-                    yield Difference(
+                    yield FigureDifference(
                         str(project), rollup.table, int(expected), int(found), str(day), int(keys)
                     )
 
-    def issues(self) -> Iterator[Difference]:
+    def issues(self) -> Iterator[FigureDifference]:
         """What issues have counted, for life, against the events of their fingerprints, those that were erased among them."""
         counted_rows, ungrouped = self._together(_EVENTS_AND_ERASED, _ISSUES, _UNGROUPED)
         wrong: dict[int, list[int]] = {}
@@ -258,9 +258,9 @@ class _Reading:
                 found[place] += int(number)
         for project, (keys, counted, stored) in wrong.items():
             if keys:
-                yield Difference(str(project), "issues", stored, counted, keys=keys)
+                yield FigureDifference(str(project), "issues", stored, counted, keys=keys)
         for project, events in ungrouped:
-            yield Difference(str(project), "events without issue", 0, int(events))
+            yield FigureDifference(str(project), "events without issue", 0, int(events))
 
 
 def _week_of(column: str, monday: date) -> str:
@@ -268,6 +268,6 @@ def _week_of(column: str, monday: date) -> str:
     return f"toDate({column}) >= '{monday}' AND toDate({column}) < '{monday + timedelta(days=7)}'"
 
 
-def worst(differences: Iterable[Difference], limit: int) -> list[Difference]:
+def worst(differences: Iterable[FigureDifference], limit: int) -> list[FigureDifference]:
     """The differences that are farthest apart."""
     return sorted(differences, key=lambda d: -abs(d.expected - d.found))[:limit]

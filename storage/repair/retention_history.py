@@ -23,38 +23,40 @@ _MARGIN: Final = timedelta(days=1)
 """One writer has written down a change when another hasn't heard of it."""
 
 
-class Retention(Struct, frozen=True):
+class RetentionDays(Struct, frozen=True):
     """Days for which events and payloads are kept."""
 
     events: int
     payloads: int
 
 
-class Kept(Struct, frozen=True):
+class RetentionHistory(Struct, frozen=True):
     """A project's retention now, and what was seen of it on which days."""
 
     name: str
-    now: Retention
-    seen: tuple[tuple[date, Retention], ...] = ()
+    now: RetentionDays
+    seen: tuple[tuple[date, RetentionDays], ...] = ()
 
-    def least(self, came: date) -> Retention:
+    def least(self, came: date) -> RetentionDays:
         """The shortest retentions that may have held for what came on this day or later."""
         # What was seen last before that day held on, until the next was seen.
         since = max((day for day, _ in self.seen if day < came - _MARGIN), default=date.min)
         held = [self.now, *(retention for day, retention in self.seen if day >= since)]
-        return Retention(min(one.events for one in held), min(one.payloads for one in held))
+        return RetentionDays(min(one.events for one in held), min(one.payloads for one in held))
 
 
-UNKNOWN: Final = Kept("", Retention(DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS))
+UNKNOWN: Final = RetentionHistory("", RetentionDays(DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS))
 """A project that isn't known."""
 
 
-def read_kept(client: Client) -> dict[int, Kept]:
+def read_kept(client: Client) -> dict[int, RetentionHistory]:
     """What each project keeps and kept. Raises ClickHouseError."""
-    past: dict[int, list[tuple[date, Retention]]] = {}
+    past: dict[int, list[tuple[date, RetentionDays]]] = {}
     for project, day, events, payloads in client.query(_PAST).result_rows:
-        past.setdefault(int(project), []).append((day, Retention(events, payloads)))
+        past.setdefault(int(project), []).append((day, RetentionDays(events, payloads)))
     return {
-        int(project): Kept(name, Retention(events, payloads), tuple(past.get(int(project), ())))
+        int(project): RetentionHistory(
+            name, RetentionDays(events, payloads), tuple(past.get(int(project), ()))
+        )
         for project, name, events, payloads in client.query(_PRESENT).result_rows
     }

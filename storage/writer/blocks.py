@@ -11,7 +11,7 @@ from query.event_fields import Unreadable
 from schemas.chunks import ChunkEvent, GroupedChunk, Grouping, decode_chunk, decode_grouped
 from schemas.payload import BadPayload
 from storage.writer.event_rows import EventColumns
-from storage.writer.manifest import Plan, Range
+from storage.writer.manifest import BlockManifest, RecordRange
 
 REPLAYED_HEADER: Final = "replayed"
 """Marks a record that was put back from the dead letters: its source position is old and says nothing.
@@ -43,7 +43,7 @@ class Record(Protocol):
     def headers(self) -> Headers: ...  # noqa: D102
 
 
-class Refused(Struct, frozen=True):
+class RejectedRecord(Struct, frozen=True):
     """What can't be written: a whole record, or one event of it, which `value` then holds alone. `kind` is a stable word."""
 
     partition: int
@@ -71,7 +71,7 @@ class Block:
 
     def __init__(self, retention: Retention) -> None:
         self.columns = EventColumns()
-        self.refused: list[Refused] = []
+        self.refused: list[RejectedRecord] = []
         self.put_back: list[PutBack] = []
         self.by_id = False
         self.seen: dict[int, int] = {}
@@ -81,14 +81,14 @@ class Block:
         self._retention = retention
         self._replayed: set[tuple[int, bytes]] = set()
         self._records: list[tuple[int, Record]] = []
-        self._ranges: dict[int, Range] = {}
+        self._ranges: dict[int, RecordRange] = {}
 
     def __len__(self) -> int:
         return len(self.columns)
 
-    def plan(self, at_ms: int) -> Plan:
+    def plan(self, at_ms: int) -> BlockManifest:
         """The plan of what the block holds now."""
-        return Plan(ranges=tuple(sorted(self._ranges.values())), at_ms=at_ms)
+        return BlockManifest(ranges=tuple(sorted(self._ranges.values())), at_ms=at_ms)
 
     def feed(self, record: Record, seen: int, again: int = -1) -> int:
         """Take one record, given the last source position of its partition; returns the new one, kept in `seen` too.
@@ -100,7 +100,7 @@ class Block:
 
     def _feed(self, record: Record, seen: int, again: int) -> int:
         known = self._ranges.get(record.partition)
-        self._ranges[record.partition] = Range(
+        self._ranges[record.partition] = RecordRange(
             partition=record.partition,
             first=known.first if known else record.offset,
             last=record.offset,
@@ -116,7 +116,7 @@ class Block:
             reason = f"not a chunk of grouped events: {error}"
             value, headers = record.value or b"", _marked(record, WHOLE)
             self.refused.append(
-                Refused(record.partition, record.offset, "undecodable", reason, value, headers)
+                RejectedRecord(record.partition, record.offset, "undecodable", reason, value, headers)
             )
             return seen
         origin = next((value for name, value in record.headers if name == REPLAYED_HEADER), None)
@@ -152,7 +152,7 @@ class Block:
         self._replayed.add(key)
         return not known
 
-    def refusal(self, row: int, project: int, event_id: bytes, reason: str) -> Refused:
+    def refusal(self, row: int, project: int, event_id: bytes, reason: str) -> RejectedRecord:
         """What the server refused: the event of one of the rows."""
         _, record = self._records[bisect_right(self._records, row, key=itemgetter(0)) - 1]
         chunk = decode_grouped(record.value or b"")
@@ -166,8 +166,8 @@ class Block:
 
 def _alone(
     record: Record, chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping, kind: str, reason: str
-) -> Refused:
-    return Refused(
+) -> RejectedRecord:
+    return RejectedRecord(
         partition=record.partition,
         offset=record.offset,
         kind=kind,

@@ -15,7 +15,7 @@ from schemas.issues import Outcome, encode_json
 from schemas.settings import WriterSettings
 from schemas.times import iso
 from schemas.topics import Topic
-from storage.writer.blocks import PutBack, Refused
+from storage.writer.blocks import PutBack, RejectedRecord
 from storage.writer.metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _STAGE: Final = "writer"
 _MINUTE_MS: Final = 60_000
 
 
-class Letters:
+class DeadLetterWriter:
     """Sends dead letters; its producer is made when the first one is."""
 
     def __init__(self, settings: WriterSettings, metrics: WriterMetrics) -> None:
@@ -32,7 +32,7 @@ class Letters:
         self._metrics = metrics
         self._producer: Producer | None = None
 
-    async def send(self, topic: str, refused: list[Refused], put_back: Sequence[PutBack] = ()) -> None:
+    async def send(self, topic: str, refused: list[RejectedRecord], put_back: Sequence[PutBack] = ()) -> None:
         """Set aside records and events of a topic, and count those that came back; returns once the broker has them. Raises KafkaError.
 
         Sent again with the same block, they may be there twice; the outcomes are counted once.
@@ -75,7 +75,7 @@ class Letters:
             self._producer = producer
         return self._producer
 
-    def _letter(self, topic: str, one: Refused) -> DeadLetter:
+    def _letter(self, topic: str, one: RejectedRecord) -> DeadLetter:
         return DeadLetter(
             topic=topic,
             partition=one.partition,
@@ -87,7 +87,7 @@ class Letters:
         )
 
 
-def outcomes(refused: list[Refused]) -> list[Outcome]:
+def outcomes(refused: list[RejectedRecord]) -> list[Outcome]:
     """How many events of each record ended in the dead letters. The same for the same records, whenever it is asked."""
     counts = Counter(
         (

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from query.event_fields import Device, Packed, extract
+from query.event_fields import DeviceFields, Packed, extract
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import user_hash
 from schemas.payload import decompress
@@ -45,7 +45,7 @@ class EventColumns:
         self.size = 0
         self._fields: list[Any] = []
         self._few = {name: _Codes() for name in _FEW}
-        self._devices: dict[int, Device] = {}
+        self._devices: dict[int, DeviceFields] = {}
 
     def __len__(self) -> int:
         return len(self._fields) // _ROW
@@ -148,7 +148,7 @@ def encoded(codes: "np.ndarray[Any, Any]", values: Sequence[str]) -> pa.Dictiona
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))
 
 
-def _device_columns(devices: Sequence[Device], codes: "np.ndarray[Any, Any]") -> dict[str, pa.Array]:
+def _device_columns(devices: Sequence[DeviceFields], codes: "np.ndarray[Any, Any]") -> dict[str, pa.Array]:
     columns = {
         "os": [one.os for one in devices],
         "os_version": [one.osVersion for one in devices],

@@ -15,7 +15,7 @@ BUSY_ROWS: Final = 200
 """Rows of a block that tell of load. After the short wait that is a thousand rows a second, and two hundred keep it so."""
 
 
-class Last(Struct, frozen=True):
+class LastFlush(Struct, frozen=True):
     """The last block: seconds of its insert, its rows, and when it was done (a monotonic clock's seconds)."""
 
     seconds: float = 0.0
@@ -23,7 +23,7 @@ class Last(Struct, frozen=True):
     at: float = 0.0
 
 
-class Pace(Struct, frozen=True):
+class FlushPolicy(Struct, frozen=True):
     """The settings of the writer that decide, in rows, bytes and seconds."""
 
     block_rows: int
@@ -35,11 +35,11 @@ class Pace(Struct, frozen=True):
         """Whether the block must not grow any more."""
         return rows >= self.block_rows or size >= self.block_bytes
 
-    def recent(self, last: Last, now: float) -> Last:
+    def recent(self, last: LastFlush, now: float) -> LastFlush:
         """What a block that begins now should know of the last one: nothing, after a rest."""
-        return last if now - last.at < self.wait_seconds else Last()
+        return last if now - last.at < self.wait_seconds else LastFlush()
 
-    def remaining(self, rows: int, size: int, age: float, last: Last) -> float:
+    def remaining(self, rows: int, size: int, age: float, last: LastFlush) -> float:
         """Seconds until a block of that age is inserted; 0 when it is due."""
         if self.full(rows, size):
             return 0.0

@@ -13,10 +13,10 @@ from storage.client import Client, started_at
 from storage.repair.insert_pauses import any_since, in_force
 from storage.repair.missing_rows import complete, presence
 from storage.writer.blocks import Block
-from storage.writer.dead_letters import Letters
-from storage.writer.flush_policy import Last
+from storage.writer.dead_letters import DeadLetterWriter
+from storage.writer.flush_policy import LastFlush
 from storage.writer.inserter import Inserter, RefusedData
-from storage.writer.manifest import Plan
+from storage.writer.manifest import BlockManifest
 from storage.writer.metrics import WriterMetrics
 from storage.writer.tokens import forgotten
 
@@ -38,7 +38,7 @@ class Renewer:
 
     fresh_seconds: Final = 5.0
 
-    def __init__(self, plan: Plan, commit: Callable[[Plan], Awaitable[None]]) -> None:
+    def __init__(self, plan: BlockManifest, commit: Callable[[BlockManifest], Awaitable[None]]) -> None:
         self.plan = plan
         self._commit = commit
         self._at = time.monotonic()
@@ -84,11 +84,13 @@ class _Guard:
             left &= await self._inserter.run(in_force)
 
 
-class Delivery:
+class BlockInserter:
     """Delivers blocks one at a time; `last` is what the last one that was inserted took."""
 
-    def __init__(self, inserter: Inserter, letters: Letters, topic: str, metrics: WriterMetrics) -> None:
-        self.last = Last()
+    def __init__(
+        self, inserter: Inserter, letters: DeadLetterWriter, topic: str, metrics: WriterMetrics
+    ) -> None:
+        self.last = LastFlush()
         self._inserter = inserter
         self._letters = letters
         self._topic = topic
@@ -136,7 +138,7 @@ class Delivery:
             log.warning("a block of %d rows is refused: %s", rows.num_rows, refusal)
             await self._complete(block, rows, renew)
             return
-        self.last = Last(done.seconds, rows.num_rows, time.monotonic())
+        self.last = LastFlush(done.seconds, rows.num_rows, time.monotonic())
         planned = renew.plan.at_ms / 1000
         if (before or done.tries > 1) and await self._inserter.run(
             lambda client: _is_doubtful(client, planned)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from schemas.health import Health
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
-from storage.errors import Kind, Trouble, diagnose
+from storage.errors import ClickHouseFailure, FailureKind, diagnose
 from storage.writer.metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _PAUSES: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 class RefusedData(Exception):
     """ClickHouse doesn't take these values."""
 
-    def __init__(self, trouble: Trouble) -> None:
+    def __init__(self, trouble: ClickHouseFailure) -> None:
         super().__init__(trouble.sentence)
         self.trouble = trouble
 
@@ -96,9 +96,9 @@ class Inserter:
                 self._recovered(tries)
                 return result
 
-    async def _wait(self, trouble: Trouble, tries: int) -> None:
+    async def _wait(self, trouble: ClickHouseFailure, tries: int) -> None:
         self._metrics.failures.labels(self._part, trouble.reason).inc()
-        if trouble.kind is Kind.REFUSED:
+        if trouble.kind is FailureKind.REFUSED:
             raise RefusedData(trouble)
         self._metrics.waiting.labels(self._part).set(1)
         self._health.set(self._part, ok=False, detail=trouble.sentence)

@@ -13,16 +13,16 @@ from broker.waiting import until
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
-from storage.writer.dead_letters import Letters
-from storage.writer.flush_policy import Pace
+from storage.writer.dead_letters import DeadLetterWriter
+from storage.writer.flush_policy import FlushPolicy
 from storage.writer.housekeeping import sweep
-from storage.writer.insert_block import Delivery
+from storage.writer.insert_block import BlockInserter
 from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
 from storage.writer.projects import RegistryRetention, write_projects
-from storage.writer.records_stage import RecordsWriter
+from storage.writer.records_stage import RecordsStage
 from storage.writer.source import GroupedSource
-from storage.writer.stage import EventsWriter
+from storage.writer.stage import EventsStage
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     health.set("registry", ok=False, detail="reading the projects")
     health.set("retention", ok=False, detail="asking ClickHouse")
     registry = ProjectRegistry()
-    pace = Pace(
+    pace = FlushPolicy(
         block_rows=settings.writer_block_rows,
         block_bytes=_BLOCK_BYTES,
         quiet_seconds=settings.writer_quiet_seconds,
@@ -48,11 +48,11 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         Inserter(settings.clickhouse_url, part, health, metrics)
         for part in ("events", "issues", "projects", "retention")
     ]
-    letters = Letters(settings, metrics)
+    letters = DeadLetterWriter(settings, metrics)
     source = GroupedSource(settings)
-    delivery = Delivery(inserters[0], letters, source.topic, metrics)
-    events = EventsWriter(source, delivery, RegistryRetention(registry), pace, health, metrics)
-    records = RecordsWriter(settings, inserters[1], letters, pace, health, metrics)
+    delivery = BlockInserter(inserters[0], letters, source.topic, metrics)
+    events = EventsStage(source, delivery, RegistryRetention(registry), pace, health, metrics)
+    records = RecordsStage(settings, inserters[1], letters, pace, health, metrics)
     follower = follow_projects(settings, registry)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -18,9 +18,9 @@ from schemas.issues import decode_activity, decode_issue, decode_outcomes
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import Client
-from storage.writer.blocks import Refused
-from storage.writer.dead_letters import Letters
-from storage.writer.flush_policy import Last, Pace
+from storage.writer.blocks import RejectedRecord
+from storage.writer.dead_letters import DeadLetterWriter
+from storage.writer.flush_policy import FlushPolicy, LastFlush
 from storage.writer.inserter import Inserter, RefusedData
 from storage.writer.metrics import WriterMetrics
 from storage.writer.record_rows import (
@@ -47,7 +47,7 @@ _FORGET: Final = """
     FROM (SELECT * FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0)"""
 
 
-class Kind(Struct, frozen=True):
+class RecordTopic(Struct, frozen=True):
     """One topic, the table that it fills and how: `rows` gives the rows of a value, `distinct` leaves out older ones."""
 
     topic: Topic
@@ -62,14 +62,16 @@ def _newest_issues(rows: Iterable[Row]) -> list[Row]:
 
 
 KINDS: Final = (
-    Kind(Topic.ISSUES, "issues", ISSUES, lambda value: [issue_row(decode_issue(value))], _newest_issues),
-    Kind(
+    RecordTopic(
+        Topic.ISSUES, "issues", ISSUES, lambda value: [issue_row(decode_issue(value))], _newest_issues
+    ),
+    RecordTopic(
         Topic.ISSUE_ACTIVITY,
         "issue_activity",
         ISSUE_ACTIVITY,
         lambda value: [activity_row(decode_activity(value))],
     ),
-    Kind(
+    RecordTopic(
         Topic.OUTCOMES,
         "outcomes",
         OUTCOMES,
@@ -78,15 +80,15 @@ KINDS: Final = (
 )
 
 
-class RecordsWriter:
+class RecordsStage:
     """Reads the topics of `KINDS` as one member of a group of their own, inserts, then commits."""
 
     def __init__(
         self,
         settings: WriterSettings,
         inserter: Inserter,
-        letters: Letters,
-        pace: Pace,
+        letters: DeadLetterWriter,
+        pace: FlushPolicy,
         health: Health,
         metrics: WriterMetrics,
     ) -> None:
@@ -135,7 +137,7 @@ class RecordsWriter:
         )
 
     async def _write(self, consumer: Consumer) -> None:
-        last = Last()
+        last = LastFlush()
         while not self._stopping:
             got = await self._gather(consumer, last)
             if not got:
@@ -144,7 +146,7 @@ class RecordsWriter:
             for topic, records in _by_topic(got).items():
                 await self._insert(topic, records)
             ended = time.monotonic()
-            last = Last(ended - started, sum(map(len, got.values())), ended)
+            last = LastFlush(ended - started, sum(map(len, got.values())), ended)
             # A rebalance during the insert may have taken some away; what is committed then is refused.
             for place in got.keys() & consumer.assignment():
                 records = got[place]
@@ -152,7 +154,7 @@ class RecordsWriter:
                 self._metrics.lag.labels(place.topic, place.partition).set(behind)
             await commit(consumer, {place: records[-1].offset + 1 for place, records in got.items()})
 
-    async def _gather(self, consumer: Consumer, last: Last) -> dict[TopicPartition, list[Record]]:
+    async def _gather(self, consumer: Consumer, last: LastFlush) -> dict[TopicPartition, list[Record]]:
         got: dict[TopicPartition, list[Record]] = {}
         since = time.monotonic()
         while not self._stopping:
@@ -172,7 +174,7 @@ class RecordsWriter:
     async def _insert(self, topic: str, records: list[Record]) -> None:
         kind = self._kinds[topic]
         rows: list[tuple[Row, Record]] = []
-        refused: list[Refused] = []
+        refused: list[RejectedRecord] = []
         gone: list[int] = []
         for record in records:
             try:
@@ -190,8 +192,8 @@ class RecordsWriter:
         await self._letters.send(topic, refused)
 
     async def _insert_rows(
-        self, kind: Kind, rows: list[Row], origins: list[tuple[Row, Record]], token: str
-    ) -> list[Refused]:
+        self, kind: RecordTopic, rows: list[Row], origins: list[tuple[Row, Record]], token: str
+    ) -> list[RejectedRecord]:
         """Insert rows; those that are refused are found by halving."""
         try:
             await self._inserter.insert(kind.table, table(kind.schema, rows), token)
@@ -219,9 +221,9 @@ def _token(topic: str, records: list[Record]) -> str:
     return f"{topic}/" + ",".join(f"{p}:{o[0]}-{o[-1]}" for p, o in sorted(spans.items()))
 
 
-def _refused(record: Record, kind: str, reason: str) -> Refused:
+def _refused(record: Record, kind: str, reason: str) -> RejectedRecord:
     value, headers = record.value or b"", tuple(record.headers)
-    return Refused(record.partition, record.offset, kind, reason, value, headers)
+    return RejectedRecord(record.partition, record.offset, kind, reason, value, headers)
 
 
 def _forget(client: Client, issues: list[int]) -> None:

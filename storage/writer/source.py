@@ -12,7 +12,7 @@ from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
-from storage.writer.manifest import Done, Plan, decode, encode
+from storage.writer.manifest import BlockManifest, NoBlock, decode, encode
 
 Records = Mapping[int, list[Record]]
 _SESSION_MS: Final = 10_000
@@ -27,7 +27,7 @@ class Committed(Struct, frozen=True):
     """Where a partition stands: the next offset, and what was under way or done there."""
 
     offset: int
-    state: Plan | Done
+    state: BlockManifest | NoBlock
 
 
 class Listener(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
@@ -109,7 +109,7 @@ class GroupedSource:
         """Raises what ended the client's part in the group, if anything has: its own reads would say so, but nothing is read meanwhile."""
         self._consumer._coordinator.check_errors()
 
-    async def commit(self, states: Mapping[int, tuple[int, Plan | Done]]) -> None:
+    async def commit(self, states: Mapping[int, tuple[int, BlockManifest | NoBlock]]) -> None:
         """Commit offset and state of partitions.
 
         Raises CommitFailedError once the group has another owner for them, and CommitStalled where nobody answers.

@@ -11,10 +11,10 @@ from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from schemas.health import Health
 from schemas.payload import MissingDictionary
 from storage.writer.blocks import Block, Retention
-from storage.writer.flush_policy import Last, Pace
-from storage.writer.insert_block import Delivery, Renewer
+from storage.writer.flush_policy import FlushPolicy, LastFlush
+from storage.writer.insert_block import BlockInserter, Renewer
 from storage.writer.lag import show_lag
-from storage.writer.manifest import MAX_RANGES, Done, Plan
+from storage.writer.manifest import MAX_RANGES, BlockManifest, NoBlock
 from storage.writer.metrics import WriterMetrics
 from storage.writer.source import Committed, GroupedSource, Listener
 
@@ -30,19 +30,19 @@ _JOIN_SECONDS: Final = 60.0
 """Longer than a session and a rebalance together."""
 
 
-class Outdated(Exception):
+class StaleManifest(Exception):
     """The plan may no longer be ours: it must be read again from the group."""
 
 
-class EventsWriter:
+class EventsStage:
     """Writes the partitions that the group gives to this member, session by session: one from each rebalance to the next."""
 
     def __init__(
         self,
         source: GroupedSource,
-        delivery: Delivery,
+        delivery: BlockInserter,
         retention: Retention,
-        pace: Pace,
+        pace: FlushPolicy,
         health: Health,
         metrics: WriterMetrics,
     ) -> None:
@@ -127,7 +127,7 @@ class EventsWriter:
         if session.cancelled():
             return
         error = session.exception()
-        if isinstance(error, (CommitFailedError, IllegalStateError, Outdated)):
+        if isinstance(error, (CommitFailedError, IllegalStateError, StaleManifest)):
             log.info("the group has changed: reading its plans again")
         elif isinstance(error, (KafkaError, OSError)):
             await self._replace(str(error) or type(error).__name__)
@@ -170,7 +170,7 @@ class EventsWriter:
         self._health.set("grouped", ok=True)
         gathered = _Gathered(self._retention)
         flush: asyncio.Task[None] | None = None
-        last = Last()
+        last = LastFlush()
         try:
             while not self._stopping.is_set():
                 if flush is not None and flush.done():
@@ -214,10 +214,10 @@ class EventsWriter:
             await self._source.commit(ends)
             self._written |= {partition: offset for partition, (offset, _) in ends.items()}
 
-    def _committer(self, offsets: Mapping[int, int]) -> Callable[[Plan], Awaitable[None]]:
+    def _committer(self, offsets: Mapping[int, int]) -> Callable[[BlockManifest], Awaitable[None]]:
         """Commits a plan at the first records of a block."""
 
-        async def commit(plan: Plan) -> None:
+        async def commit(plan: BlockManifest) -> None:
             await self._source.commit({partition: (offset, plan) for partition, offset in offsets.items()})
 
         return commit
@@ -226,7 +226,7 @@ class EventsWriter:
         """Repeat the blocks that were under way, and read each partition on from where it stands."""
         partitions = set(self._assigned)
         committed = await self._source.committed(partitions)
-        for plan in {state.state for state in committed.values() if isinstance(state.state, Plan)}:
+        for plan in {state.state for state in committed.values() if isinstance(state.state, BlockManifest)}:
             block = await self._planned(plan)
             self._metrics.repeated_blocks.inc()
             log.info("repeating a planned block of %d rows", len(block), extra={"token": plan.token("")})
@@ -236,24 +236,24 @@ class EventsWriter:
             await self._source.commit({p: ends[p] for p in mine})
         committed = await self._source.committed(partitions)
         for partition, (begin, end) in (await self._source.bounds(partitions)).items():
-            at = committed.get(partition, Committed(begin, Done()))
+            at = committed.get(partition, Committed(begin, NoBlock()))
             state = at.state
-            if isinstance(state, Plan):
-                raise Outdated
+            if isinstance(state, BlockManifest):
+                raise StaleManifest
             if at.offset > end:
                 log.error(
                     "%s/%d ends before what was written: it was made anew", self._source.topic, partition
                 )
-                at, state = Committed(begin, Done()), Done()
-            if state == Done() and await self._delivery.has_rows():
+                at, state = Committed(begin, NoBlock()), NoBlock()
+            if state == NoBlock() and await self._delivery.has_rows():
                 # The group's offsets were reset, or expired: what stands in the topic may be stored already.
-                state = Done(again=end)
+                state = NoBlock(again=end)
                 log.info("%s/%d is read by ids up to %d", self._source.topic, partition, end)
             self._seen[partition], self._again[partition] = state.seen, state.again
             self._written[partition] = max(at.offset, begin)
             self._source.seek(partition, self._written[partition])
 
-    async def _planned(self, plan: Plan) -> Block:
+    async def _planned(self, plan: BlockManifest) -> Block:
         block = Block(self._retention)
         for span in plan.ranges:
             seen = span.seen
@@ -286,10 +286,10 @@ class _Gathered:
     def blocks(self) -> list[Block]:
         return list(self._blocks.values())
 
-    def full(self, pace: Pace) -> bool:
+    def full(self, pace: FlushPolicy) -> bool:
         return any(pace.full(len(block), block.columns.size) for block in self._blocks.values())
 
-    def remaining(self, pace: Pace, last: Last) -> float:
+    def remaining(self, pace: FlushPolicy, last: LastFlush) -> float:
         if not self._blocks:
             return pace.wait_seconds
         age = time.monotonic() - self._since

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from control.project_edits import create
 from dashboard.app import build_app, build_runner
-from dashboard.dependencies import Parts
+from dashboard.dependencies import Dependencies
 from schemas.settings import DashboardSettings
 from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import fill
@@ -24,13 +24,13 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _parts() -> Parts:
+def _parts() -> Dependencies:
     month_ago = now_ms() - 30 * 86_400_000
     full = msgspec.structs.replace(create("storefront-web", now_ms=month_ago), id=FULL)
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
     reader = MemoryReader(now_ms)
     fill(reader, int(FULL), now_ms())
-    return Parts(reader, MemoryProjects(full, empty), now_ms, MemoryChanges(reader))
+    return Dependencies(reader, MemoryProjects(full, empty), now_ms, MemoryChanges(reader))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from cli.__main__ import svc
 from cli.demo.sample_events import fresh, load_samples
-from cli.projects import Created
+from cli.projects import CreatedProject
 from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.stack import Stack
@@ -46,7 +46,7 @@ async def told(stack: Stack, *arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-async def post(stack: Stack, project: Created, events: list[dict[str, Any]]) -> None:
+async def post(stack: Stack, project: CreatedProject, events: list[dict[str, Any]]) -> None:
     report = await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(events)))
     assert report.clean, report.problems
 

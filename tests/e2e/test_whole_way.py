@@ -20,7 +20,7 @@ import pytest
 from bench.chaos.__main__ import prepare
 from cli.demo.checks import ReadApi
 from cli.demo.sample_events import fresh, load_samples
-from cli.projects import Created, create_project
+from cli.projects import CreatedProject, create_project
 from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.stack import Stack
@@ -53,7 +53,7 @@ async def running(
         yield stack, supervisor
 
 
-async def project_of(stack: Stack) -> Created:
+async def project_of(stack: Stack) -> CreatedProject:
     made = await create_project(load(MigrateSettings, stack.environ), "whole way")
     headers = {"Authorization": f"Bearer {made.token}", "Svc-Sdk": SDK}
 
@@ -224,7 +224,7 @@ ISSUES = {
 """Type and message of each program's issue, and the function in which the error arose."""
 
 
-async def run_program(stack: Stack, project: Created, folder: Path, name: str) -> None:
+async def run_program(stack: Stack, project: CreatedProject, folder: Path, name: str) -> None:
     script = folder / f"program_{name}.py"  # `asyncio.py` would hide the module
     begin = 'import svc\nsvc.init(release="shop@1.2.3+4", environment="e2e")\nsvc.set_tag("program", "%s")\n'
     script.write_text(begin % name + textwrap.dedent(PROGRAMS[name]))

@@ -26,7 +26,7 @@ from storage.reader.answers import (
     Keys,
     KeyWarning,
     OutcomeCount,
-    Outcomes,
+    OutcomeSeries,
     Point,
     Release,
     Releases,
@@ -319,7 +319,7 @@ class MemoryReader:
         start: int | None = None,
         end: int | None = None,
         interval: Interval | None = None,
-    ) -> Outcomes:
+    ) -> OutcomeSeries:
         """The counts that were put in, by time only where an interval is asked for."""
         span = self._span(start, end)
         sums: Counter[tuple[str | None, str, str, str]] = Counter()
@@ -330,7 +330,9 @@ class MemoryReader:
             if interval is not None and one.time is not None:
                 time = iso(floor(parse_iso(one.time), _UNITS[interval]))
             sums[time, one.outcome, one.sdk, one.reason] += one.count
-        return Outcomes([OutcomeCount(*key, n) for key, n in sorted(sums.items(), key=lambda i: str(i[0]))])
+        return OutcomeSeries(
+            [OutcomeCount(*key, n) for key, n in sorted(sums.items(), key=lambda i: str(i[0]))]
+        )
 
     async def project_of(self, issue: str) -> int:
         """The project of an issue."""

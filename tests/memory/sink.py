@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from edge.delivery.sink import Unavailable
+from edge.delivery.sink import SinkUnavailable
 from schemas.topics import Topic
 
 
@@ -26,9 +26,9 @@ class MemorySink:
     async def send(
         self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
     ) -> None:
-        """Keep the record. Raises Unavailable while `up` is False."""
+        """Keep the record. Raises SinkUnavailable while `up` is False."""
         if not self.up:
-            raise Unavailable("told to be away")
+            raise SinkUnavailable("told to be away")
         self.records.append(Sent(topic, value, partition, key))
 
     async def start(self) -> None:

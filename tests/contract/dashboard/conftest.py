@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from control.project_edits import create
 from dashboard.app import build_app
-from dashboard.dependencies import Parts
+from dashboard.dependencies import Dependencies
 from dashboard.ports import ReadPort
 from storage.client import open_client
 from storage.migrations.migrate import migrate
@@ -50,6 +50,6 @@ async def both(filled_url: str, history: History) -> AsyncIterator[Both]:
 
 async def _client(stack: AsyncExitStack, reader: ReadPort, history: History) -> Client:
     project = msgspec.structs.replace(create("shop", now_ms=NOW_MS), id=str(history.project))
-    app = build_app(SETTINGS, Parts(reader, MemoryProjects(project), lambda: NOW_MS))
+    app = build_app(SETTINGS, Dependencies(reader, MemoryProjects(project), lambda: NOW_MS))
     client: Client = await stack.enter_async_context(TestClient(TestServer(app)))
     return client

@@ -11,21 +11,21 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from edge.delivery.accept import Delivery
+from edge.delivery.accept import ChunkDelivery
 from edge.delivery.chunker import Chunker, ChunkLimits
-from edge.delivery.outcomes import Outcomes
-from edge.delivery.produce import Intake
+from edge.delivery.outcomes import OutcomeReporter
+from edge.delivery.produce import EventPublisher
 from edge.delivery.spool import Spool
-from edge.http.app import App
+from edge.http.app import EdgeApp
 from edge.http.body import BodyReader, BodyTimes
 from edge.http.endpoints import Ingest
 from edge.http.server import EdgeServer
-from edge.limits.body_budget import HeldBytes
-from edge.limits.local_window import SharedWindow
-from edge.limits.refusal_throttle import Pace
-from edge.limits.scheduler import Turns
-from edge.metrics import Metrics
-from edge.project_snapshot import ProjectDirectory
+from edge.limits.body_budget import BodyBudget
+from edge.limits.local_window import LocalWindow
+from edge.limits.refusal_throttle import RefusalThrottle
+from edge.limits.scheduler import FairScheduler
+from edge.metrics import EdgeMetrics
+from edge.project_snapshot import ProjectSnapshot
 from schemas.chunks import ChunkEvent, decode_chunk
 from schemas.health import Health
 from schemas.ids import new_token
@@ -45,23 +45,23 @@ class LiveEdge:
     def __init__(self, folder: Path, body_timeout: float = 30.0, spool_bytes: int = 1 << 20) -> None:
         self.sink = MemorySink()
         self.spool = Spool(folder, spool_bytes, 3600)
-        self.chunker = Chunker(Delivery(self.sink, self.spool).deliver, ChunkLimits(linger_ms=1))
-        self.projects = ProjectDirectory(folder / "projects.json")
-        self.metrics = Metrics()
-        self.outcomes = Outcomes(self.sink, folder / "outcomes.json", flush_seconds=0.05)
-        self.limiter = SharedWindow(folder / "rate-limit")
+        self.chunker = Chunker(ChunkDelivery(self.sink, self.spool).deliver, ChunkLimits(linger_ms=1))
+        self.projects = ProjectSnapshot(folder / "projects.json")
+        self.metrics = EdgeMetrics()
+        self.outcomes = OutcomeReporter(self.sink, folder / "outcomes.json", flush_seconds=0.05)
+        self.limiter = LocalWindow(folder / "rate-limit")
         self.health = Health()
         self.bodies = BodyReader(BodyTimes(body_timeout))
-        self.pace = Pace()
-        self.held = HeldBytes(256 << 20, 32 << 20)
-        self.app = App(self.ingest(Intake(self.chunker, self.sink)), self.health, self.metrics)
+        self.pace = RefusalThrottle()
+        self.held = BodyBudget(256 << 20, 32 << 20)
+        self.app = EdgeApp(self.ingest(EventPublisher(self.chunker, self.sink)), self.health, self.metrics)
         self.runner = web.ServerRunner(EdgeServer(self.handle, self.metrics.malformed), shutdown_timeout=1)
         self.project = self.add_project("1")
         self.lenient = self.add_project("2", lenient_sdks=("react-native/*",))
         self.port = 0
         self.session: aiohttp.ClientSession
 
-    def ingest(self, intake: Intake) -> Ingest:
+    def ingest(self, intake: EventPublisher) -> Ingest:
         return Ingest(
             projects=self.projects,
             limiter=self.limiter,
@@ -71,15 +71,15 @@ class LiveEdge:
             bodies=self.bodies,
             held=self.held,
             pace=self.pace,
-            turns=Turns(),
+            turns=FairScheduler(),
         )
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         return await self.app.handle(request)
 
-    def break_intake(self, intake: Intake) -> None:
+    def break_intake(self, intake: EventPublisher) -> None:
         """From now on events are handed to another intake."""
-        self.app = App(self.ingest(intake), self.health, self.metrics)
+        self.app = EdgeApp(self.ingest(intake), self.health, self.metrics)
 
     @property
     def url(self) -> str:

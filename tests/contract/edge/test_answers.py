@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge.delivery.chunker import EventTuple
-from edge.delivery.produce import Intake
+from edge.delivery.produce import EventPublisher
 from schemas.projects import Project
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event
@@ -46,7 +46,7 @@ async def test_request_refused_for_its_form_counts_as_a_request(edge: LiveEdge) 
     assert (await edge.post(encoded(), headers=edge.headers(project))).status == 429
 
 
-class BrokenIntake(Intake):
+class BrokenIntake(EventPublisher):
     """Fails in a way that nobody thought of."""
 
     def put(self, project: Project, sdk: str, events: Iterable[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ import pytest
 from broker import client
 from broker.client import follow_projects
 from edge.delivery.kafka_sink import KafkaSink
-from edge.project_snapshot import ProjectDirectory
+from edge.project_snapshot import ProjectSnapshot
 from local.ports import free_port
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings
@@ -88,7 +88,7 @@ async def test_fault_of_the_follower_ends_what_keeps_the_projects(
         raise ValueError("a bad address")
 
     monkeypatch.setattr("broker.client.TopicFollower.run", run)
-    directory = ProjectDirectory(tmp_path / "projects.json")
+    directory = ProjectSnapshot(tmp_path / "projects.json")
     async with asyncio.timeout(60):
         with pytest.raises(ExceptionGroup) as caught:
             await directory.run(BROKEN)

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.producer.sender import Sender
 
 from edge.delivery.kafka_sink import KafkaSink
-from edge.delivery.sink import Sink, Unavailable
+from edge.delivery.sink import Sink, SinkUnavailable
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 from tests.eventually import eventually
@@ -76,7 +76,7 @@ async def test_sink_that_is_away_refuses_at_once() -> None:
         await sink.start()
         assert not sink.up
         async with asyncio.timeout(1):
-            with pytest.raises(Unavailable):
+            with pytest.raises(SinkUnavailable):
                 await sink.send(Topic.EVENTS, b"x", 0)
         await sink.stop()
 
@@ -96,7 +96,7 @@ async def test_record_too_large_for_the_broker_does_not_open_the_circuit(
     sink = KafkaSink(KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix), 5.0)
     await sink.start()
     await eventually(lambda: sink.up)
-    with pytest.raises(Unavailable):
+    with pytest.raises(SinkUnavailable):
         await sink.send(Topic.EVENTS, b"x" * (5 << 20), 0)
     assert sink.up
     await sink.send(Topic.EVENTS, b"x", 0)

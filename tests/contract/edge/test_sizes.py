@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from edge.http.body import inflate
-from edge.http.errors import Fault
+from edge.http.errors import RequestError
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event
 
@@ -166,7 +166,7 @@ def test_bomb_of_a_gigabyte_adds_less_than_8_mb_of_memory() -> None:
 def test_members_that_add_up_to_a_bomb_stop_one_byte_past_the_limit() -> None:
     member = gzip.compress(bytes(600_000))
     tracemalloc.start()
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(RequestError) as caught:
         inflate(member * 60)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

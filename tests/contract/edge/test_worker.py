@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from edge.address import new_listener
-from edge.process import Worker
+from edge.process import EdgeProcess
 from local.ports import free_port
 from schemas.projects import Project
 from schemas.settings import EdgeSettings
 
 
 @pytest.fixture
-async def worker(tmp_path: Path) -> Worker:
+async def worker(tmp_path: Path) -> EdgeProcess:
     folder = tmp_path / "edge"
     folder.mkdir()
     project = Project(id="1", name="shop", created_at="2026-01-01T00:00:00.000Z")
@@ -22,7 +22,7 @@ async def worker(tmp_path: Path) -> Worker:
     settings = EdgeSettings(
         data_dir=str(tmp_path), kafka_bootstrap=f"127.0.0.1:{free_port()}", edge_drain_seconds=0.001
     )
-    made = Worker(settings, new_listener("127.0.0.1", 0, shared=True))
+    made = EdgeProcess(settings, new_listener("127.0.0.1", 0, shared=True))
     await made.start()
     return made
 
@@ -33,7 +33,7 @@ async def refuse() -> None:
 
 @pytest.mark.parametrize("part", ["_chunker", "_outcomes", "_sink", "_limiter"])
 async def test_stopping_goes_on_after_a_step_that_fails(
-    worker: Worker,
+    worker: EdgeProcess,
     part: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -49,7 +49,7 @@ async def test_stopping_goes_on_after_a_step_that_fails(
     assert "this part is broken" in caplog.text
     assert part == "_outcomes" or list((tmp_path / "edge" / "spool").glob("*/outcomes.json"))
     # The folder is free again: another worker may have it.
-    second = Worker(worker._settings, new_listener("127.0.0.1", 0, shared=True))
+    second = EdgeProcess(worker._settings, new_listener("127.0.0.1", 0, shared=True))
     await second.start()
     assert second._slot.number == worker._slot.number
     await second.stop()

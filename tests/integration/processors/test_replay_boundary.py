@@ -3,7 +3,7 @@
 from aiokafka import AIOKafkaProducer
 
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import Past, Told
+from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
 from processors.topic_names import names
 from schemas.chunks import GroupedChunk, Grouping, encode_grouped
 from schemas.settings import ProcessorsSettings, load
@@ -36,7 +36,7 @@ async def write(bootstrap: str, topic: str, values: list[bytes]) -> None:
 async def test_nothing_is_told_by_an_empty_topic(kafka_bootstrap: str, prefix: str) -> None:
     found = tail(kafka_bootstrap, prefix)
     assert await found.read(2) is None
-    assert await found.read(2, (5, 9)) == Past(10, 9)
+    assert await found.read(2, (5, 9)) == ReplayBoundary(10, 9)
 
 
 async def test_the_last_records_are_told_as_they_were_first(kafka_bootstrap: str, prefix: str) -> None:
@@ -49,7 +49,7 @@ async def test_the_last_records_are_told_as_they_were_first(kafka_bootstrap: str
     assert (found.since, found.last) == (1998 - REACH + 1, 1998)
     assert sorted(found.told) == list(range(1744, 2000, 2))
     assert {tuple(one.values.items()) for one in found.told.values()} == {((0, 7), (3, 7))}
-    assert found.told[1998] == Told.of(
+    assert found.told[1998] == ForwardedRecord.of(
         GroupedChunk(2, 1998, [0, 3], [0, 0], [Grouping(7, "", "", ())], b"1998")
     )
     known = await tail(kafka_bootstrap, prefix).read(2, (1900, 1950))

@@ -38,7 +38,7 @@ from schemas.times import iso
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from storage.writer.blocks import Block
-from storage.writer.manifest import Done, Plan, decode, encode
+from storage.writer.manifest import BlockManifest, NoBlock, decode, encode
 from tests.eventually import eventually
 
 PROJECTS = (7, 8)
@@ -168,7 +168,7 @@ class Default:
         return DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS
 
 
-async def planned(stage: Stage) -> tuple[Block, Plan]:
+async def planned(stage: Stage) -> tuple[Block, BlockManifest]:
     """What a writer leaves that is killed between the plan of a block of all there is and its insert."""
     places = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
     consumer = AIOKafkaConsumer(
@@ -303,7 +303,7 @@ async def drained(stage: Stage) -> bool:
     return all(
         place in found
         and max(found[place].offset, 0) == end
-        and isinstance(decode(found[place].metadata or ""), Done)
+        and isinstance(decode(found[place].metadata or ""), NoBlock)
         for place, end in ends.items()
     )
 

@@ -10,8 +10,8 @@ from bench.siege import bodies, memory, verdict
 from bench.siege.attack import Target, forms, is_under_way
 from bench.siege.honest import Window, window
 from edge.http.body import inflate
-from edge.http.errors import Fault
-from edge.validation.validate import STRICT, Refused, admit, checked_text
+from edge.http.errors import RequestError
+from edge.validation.validate import STRICT, InvalidEvents, admit, checked_text
 
 MEGABYTE = 1_048_576
 
@@ -54,7 +54,7 @@ def test_hostile_bodies_fit_and_are_decided(body: bytes) -> None:
     assert MEGABYTE // 2 < len(whole) <= MEGABYTE
     try:
         admit(checked_text(whole), STRICT)
-    except Refused as refused:
+    except InvalidEvents as refused:
         assert "body" not in {d.field for d in refused.details} or b"[" * 500_000 in whole  # noqa: PT017
 
 
@@ -63,7 +63,7 @@ def test_bombs_are_small_and_inflate_to_the_limit_or_past_it() -> None:
         assert len(body) < 70_000
         try:
             assert len(inflate(body)) > MEGABYTE - 100
-        except Fault as fault:
+        except RequestError as fault:
             assert fault.error.status == 413  # noqa: PT017
     assert gzip.decompress(bodies.bombs()[1]).startswith(b"{")
 

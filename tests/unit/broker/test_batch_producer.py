@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError
 
-from broker.batch_producer import Forwarder, Written
+from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
 from schemas.settings import KafkaSettings
 
@@ -33,21 +33,21 @@ def producer() -> Producer:
 
 
 @pytest.fixture
-def forwarder(producer: Producer) -> Forwarder:
-    made = Forwarder(KafkaSettings())
+def forwarder(producer: Producer) -> BatchProducer:
+    made = BatchProducer(KafkaSettings())
     made._producer = producer
     return made
 
 
-async def test_a_batch_tells_its_first_and_last_offset(producer: Producer, forwarder: Forwarder) -> None:
+async def test_a_batch_tells_its_first_and_last_offset(producer: Producer, forwarder: BatchProducer) -> None:
     [begun] = await forwarder.begin("t", 0, [Message(None, b"a"), Message(None, b"b")])
     producer.sent[0].set_result(SimpleNamespace(offset=7))
-    assert await begun == Written(7, 8)
+    assert await begun == WrittenBatch(7, 8)
 
 
 @pytest.mark.filterwarnings("error")
 async def test_batches_that_nobody_awaits_after_a_failure_say_nothing(
-    producer: Producer, forwarder: Forwarder, caplog: pytest.LogCaptureFixture
+    producer: Producer, forwarder: BatchProducer, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun = [*await forwarder.begin("t", 0, [Message(None, b"a")])]
     begun += await forwarder.begin("t", 1, [Message(None, b"b")])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.topics import Difference, FoundTopic, TopicsReport, differences, unknown, visible
+from broker.topics import FoundTopic, TopicDifference, TopicsReport, differences, unknown, visible
 from cli.migrate import closing
 from schemas.topics import TopicSpec, topic_specs
 
@@ -68,7 +68,7 @@ def test_a_setting_is_harmless_where_it_keeps_what_is_promised(
 ) -> None:
     spec = next(spec for spec in topic_specs("", {}, 4, 3) if spec.name == topic)
     (found,) = differences(spec, FoundTopic(spec.partitions, 3, {**spec.configs, setting: have}))
-    assert found == Difference(
+    assert found == TopicDifference(
         topic=topic,
         said=f"{topic} has {setting}={have}, asked is {spec.configs[setting]}",
         setting=f"{setting}={spec.configs[setting]}",
@@ -77,13 +77,13 @@ def test_a_setting_is_harmless_where_it_keeps_what_is_promised(
 
 
 def test_up_to_date_is_said_only_of_what_was_compared() -> None:
-    def said(differences: list[Difference] | None = None, unknown: list[str] | None = None) -> str:
+    def said(differences: list[TopicDifference] | None = None, unknown: list[str] | None = None) -> str:
         return closing(TopicsReport([], differences or [], unknown or []))
 
     assert said() == "nothing to do: topics and schema are up to date"
     assert "not every topic could be compared" in said(unknown=["the settings of svc.events"])
-    wrong = Difference("svc.events", "svc.events has 8 partitions, asked are 4")
-    harmless = Difference("svc.events", "svc.events has segment.ms=1, asked is 2", "segment.ms=2", True)
+    wrong = TopicDifference("svc.events", "svc.events has 8 partitions, asked are 4")
+    harmless = TopicDifference("svc.events", "svc.events has segment.ms=1, asked is 2", "segment.ms=2", True)
     assert "the differences above" in said([harmless, wrong])
     assert said([harmless]) == "nothing to do: topics and schema are up to date"
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cli.demo.checks import Seen
+from cli.demo.checks import StoredEvents
 from cli.demo.sample_events import SPREAD, fresh, load_samples
 from schemas.event import Event
 
@@ -43,17 +43,17 @@ def test_fresh_events_lie_in_the_last_days_and_take_their_breadcrumbs_along(
 
 
 def test_nothing_differs_when_each_event_is_there_once() -> None:
-    assert Seen(2, 3, Counter(["a", "b", "c"])).differences({"a", "b", "c"}) == []
+    assert StoredEvents(2, 3, Counter(["a", "b", "c"])).differences({"a", "b", "c"}) == []
 
 
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
-        (Seen(1, 2, Counter(["a"])), "1 events are not stored"),
-        (Seen(1, 2, Counter(["a", "b", "b"])), "1 events are stored twice"),
-        (Seen(1, 2, Counter(["a", "b", "z"])), "1 stored events were never sent"),
-        (Seen(1, 3, Counter(["a", "b"])), "the issues count 3 events instead of 2"),
+        (StoredEvents(1, 2, Counter(["a"])), "1 events are not stored"),
+        (StoredEvents(1, 2, Counter(["a", "b", "b"])), "1 events are stored twice"),
+        (StoredEvents(1, 2, Counter(["a", "b", "z"])), "1 stored events were never sent"),
+        (StoredEvents(1, 3, Counter(["a", "b"])), "the issues count 3 events instead of 2"),
     ],
 )
-def test_each_difference_is_said(seen: Seen, said: str) -> None:
+def test_each_difference_is_said(seen: StoredEvents, said: str) -> None:
     assert seen.differences({"a", "b"}) == [said]

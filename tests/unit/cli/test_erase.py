@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from cli.__main__ import svc
 from cli.erase.beside_tables import left
-from cli.erase.command import Asker, show
+from cli.erase.command import EraseConsole, show
 from schemas.settings import KafkaSettings
 from storage.erase.project import ProjectReport
 from storage.erase.sizes import TableReport
@@ -16,23 +16,23 @@ USER = UserReport(project_id="7", events=3, tables=[TableReport("events", 3, 3, 
 
 
 def test_a_dry_run_goes_no_further_and_asks_nothing() -> None:
-    assert not Asker(dry_run=True, yes=False, as_json=False).agree(USER, "Erase?")
+    assert not EraseConsole(dry_run=True, yes=False, as_json=False).agree(USER, "Erase?")
 
 
 def test_who_said_yes_is_not_asked() -> None:
-    assert Asker(dry_run=False, yes=True, as_json=True).agree(USER, "Erase?")
+    assert EraseConsole(dry_run=False, yes=True, as_json=True).agree(USER, "Erase?")
 
 
 def test_nobody_is_asked_where_all_is_gone_already() -> None:
     gone = UserReport(project_id="7", events=0, tables=[], before="2026-11-01T00:00:00+00:00")
-    assert Asker(dry_run=False, yes=False, as_json=False).agree(gone, "Erase?")
+    assert EraseConsole(dry_run=False, yes=False, as_json=False).agree(gone, "Erase?")
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("", 1)])
 def test_the_question_comes_after_what_would_be_erased(answer: str, status: int) -> None:
     @click.command()
     def ask() -> None:
-        Asker(dry_run=False, yes=False, as_json=False).agree(USER, "Erase 3 events?")
+        EraseConsole(dry_run=False, yes=False, as_json=False).agree(USER, "Erase 3 events?")
 
     result = CliRunner().invoke(ask, input=answer)
     assert result.exit_code == status
@@ -43,7 +43,7 @@ def test_the_question_comes_after_what_would_be_erased(answer: str, status: int)
 def test_json_leaves_standard_output_to_the_report() -> None:
     @click.command()
     def ask() -> None:
-        Asker(dry_run=False, yes=False, as_json=True).agree(USER, "Erase 3 events?")
+        EraseConsole(dry_run=False, yes=False, as_json=True).agree(USER, "Erase 3 events?")
 
     result = CliRunner().invoke(ask, input="y\n")
     assert "Erase" in result.stderr

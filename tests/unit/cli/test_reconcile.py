@@ -2,11 +2,11 @@
 
 import pytest
 
-from broker.consumer_lag import Lag
+from broker.consumer_lag import ConsumerLag
 from cli.reconcile import _show, status
-from storage.repair.reconcile import Difference, ProjectFigures, Reconciliation
+from storage.repair.reconcile import FigureDifference, ProjectFigures, Reconciliation
 
-LAG = Lag("writer", "grouped", 200)
+LAG = ConsumerLag("writer", "grouped", 200)
 FIGURES = ProjectFigures(
     "1537694265",
     "shop",
@@ -42,7 +42,7 @@ def test_the_table_names_each_project_also_on_a_narrow_terminal(
     ],
 )
 def test_the_exit_status_tells_what_is_wrong_from_what_may_be_under_way(
-    what: tuple[str, ...], behind: list[Lag], expected: int
+    what: tuple[str, ...], behind: list[ConsumerLag], expected: int
 ) -> None:
-    differences = [Difference("7", name, 1, 2) for name in what]
+    differences = [FigureDifference("7", name, 1, 2) for name in what]
     assert status(Reconciliation([], differences, quiet=True), behind) == expected

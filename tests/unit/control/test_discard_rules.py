@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from control.project_edits import create, discard, keep
-from processors.grouper.fingerprinter import Grouper
+from processors.grouper.fingerprinter import Fingerprinter
 from schemas.ids import hex64
 from schemas.projects import GroupingRule, ProjectRegistry, encode_project
 from tests.unit.processors.made import carried
@@ -13,7 +13,7 @@ def test_a_discarded_fingerprint_drops_its_events_until_it_is_kept_again() -> No
     project = replace(create("shop", now_ms=0), id="1")
     registry = ProjectRegistry()
     registry.apply(b"1", encode_project(project))
-    grouper = Grouper(registry)
+    grouper = Fingerprinter(registry)
     _, found = grouper.group(carried(1, kind=1))
     fingerprint = hex64(found.value)
     dropped = discard(discard(project, [fingerprint]), [fingerprint])
@@ -33,7 +33,7 @@ def test_a_rule_that_fails_is_counted_and_groups_nothing() -> None:
     project = replace(create("shop", now_ms=0), id="1")
     registry = ProjectRegistry()
     registry.apply(b"1", encode_project(project))
-    grouper = Grouper(registry)
+    grouper = Fingerprinter(registry)
     _, before = grouper.group(carried(1, kind=1))
     assert grouper.failed_rules == 0
     registry.apply(b"1", encode_project(replace(project, grouping_rules=rules)))

@@ -17,10 +17,10 @@ from storage.client import ClickHouseError
 from storage.reader.answers import Issue
 from storage.reader.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.issue_records import issue_of, row_of
-from storage.reader.issue_rows import Counted, IssueRow, answer
+from storage.reader.issue_rows import IssueRow, RangeCounts, answer
 from storage.reader.ranges import HOUR_MS
 from storage.reader.reader import Reader
-from storage.reader.versions import Shown
+from storage.reader.versions import IssueVersion
 
 NOW_MS = 1_760_000_000_000
 HOUR = NOW_MS // HOUR_MS
@@ -81,14 +81,14 @@ class ClickHouse:
     async def row(self, issue: str) -> IssueRow:
         return row_of(self._before[issue], NOW_MS)
 
-    async def shown(self, _project: int, issues: Sequence[str]) -> dict[str, Shown]:
+    async def shown(self, _project: int, issues: Sequence[str]) -> dict[str, IssueVersion]:
         if self._trouble is not None:
             raise self._trouble
         records = self._before if self._late else self._log.records
-        return {one: Shown(records[one].version, records[one].merged_into) for one in issues}
+        return {one: IssueVersion(records[one].version, records[one].merged_into) for one in issues}
 
     async def counted(self, _project: int, rows: Sequence[IssueRow]) -> list[Issue]:
-        return [answer(row, Counted(len(row.fingerprints), 1, (0,) * 14)) for row in rows]
+        return [answer(row, RangeCounts(len(row.fingerprints), 1, (0,) * 14)) for row in rows]
 
 
 def changes(reader: Any, log: Log, shown_seconds: float = 5.0) -> IssueChanges:
@@ -145,7 +145,7 @@ async def test_a_snooze_that_has_ended_reads_as_open_in_a_record_as_in_its_row()
 
 @pytest.mark.parametrize(("events", "users"), [(12, 5), (3, 3), (9, 9)])
 def test_the_totals_are_never_less_than_what_is_counted_of_them(events: int, users: int) -> None:
-    shown = answer(row_of(a_record(1), NOW_MS), Counted(events, users))
+    shown = answer(row_of(a_record(1), NOW_MS), RangeCounts(events, users))
     assert (shown.events, shown.users) == (events, users)
     assert shown.total_events >= shown.events
     assert shown.total_users >= shown.users

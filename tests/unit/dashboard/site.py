@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from control.project_edits import create
 from dashboard.app import build_app
-from dashboard.dependencies import Parts
+from dashboard.dependencies import Dependencies
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
 from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
@@ -56,6 +56,6 @@ async def running_site(reader: Any = None, settings: DashboardSettings = SETTING
     project = create("shop", now_ms=NOW)
     projects, events = MemoryProjects(project), reader or MemoryReader(lambda: NOW)
     changes = MemoryChanges(events)
-    app = build_app(settings, Parts(events, projects, lambda: NOW, changes))
+    app = build_app(settings, Dependencies(events, projects, lambda: NOW, changes))
     async with TestClient(TestServer(app)) as client:
         yield Site(client, projects, events, project, changes)

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from dashboard.app import build_app, build_runner
-from dashboard.dependencies import Parts
+from dashboard.dependencies import Dependencies
 from tests.memory import MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import SHOWCASE, fill
 from tests.unit.dashboard.site import NOW, SETTINGS, Site
@@ -74,7 +74,7 @@ async def test_lists_and_rule_tests_go_past_a_damaged_event(site: Site) -> None:
 )
 async def test_what_is_not_http_is_answered_in_the_one_error_shape(sent: bytes) -> None:
     runner = build_runner(
-        build_app(SETTINGS, Parts(MemoryReader(lambda: NOW), MemoryProjects(), lambda: NOW))
+        build_app(SETTINGS, Dependencies(MemoryReader(lambda: NOW), MemoryProjects(), lambda: NOW))
     )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

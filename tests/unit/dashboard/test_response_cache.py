@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dashboard.http.conditional import Tagged
-from dashboard.response_cache import Shared
+from dashboard.response_cache import ResponseCache
 
 
 class Counting:
@@ -32,7 +32,7 @@ class Clock:
 
 
 async def test_fifty_equal_calls_at_once_are_one_question() -> None:
-    shared, make = Shared(1), Counting()
+    shared, make = ResponseCache(1), Counting()
     answers = await asyncio.gather(*(shared.answer("list", make) for _ in range(50)))
     assert make.made == 1
     assert len({answer.etag for answer in answers}) == 1
@@ -40,7 +40,7 @@ async def test_fifty_equal_calls_at_once_are_one_question() -> None:
 
 async def test_an_answer_is_given_again_until_its_time_is_over() -> None:
     clock, make = Clock(), Counting()
-    shared = Shared(1, clock=clock)
+    shared = ResponseCache(1, clock=clock)
     await shared.answer("list", make)
     clock.now = 0.99
     await shared.answer("list", make)
@@ -51,19 +51,19 @@ async def test_an_answer_is_given_again_until_its_time_is_over() -> None:
 
 
 async def test_other_questions_get_other_answers() -> None:
-    shared, make = Shared(1), Counting()
+    shared, make = ResponseCache(1), Counting()
     assert (await shared.answer("a", make)).etag != (await shared.answer("b", make)).etag
 
 
 async def test_after_a_change_everything_is_asked_anew() -> None:
-    shared, make = Shared(60), Counting()
+    shared, make = ResponseCache(60), Counting()
     await shared.answer("list", make)
     shared.forget()
     assert (await shared.answer("list", make)).etag == 'W/"2"'
 
 
 async def test_an_answer_that_was_on_its_way_during_a_change_is_given_to_nobody_else() -> None:
-    shared, make = Shared(60), Counting()
+    shared, make = ResponseCache(60), Counting()
     make.go.clear()
     before = asyncio.create_task(shared.answer("list", make))
     await asyncio.sleep(0)
@@ -76,7 +76,7 @@ async def test_an_answer_that_was_on_its_way_during_a_change_is_given_to_nobody_
 
 
 async def test_who_goes_away_does_not_take_the_answer_from_the_others() -> None:
-    shared, make = Shared(60), Counting()
+    shared, make = ResponseCache(60), Counting()
     make.go.clear()
     first = asyncio.create_task(shared.answer("list", make))
     second = asyncio.create_task(shared.answer("list", make))
@@ -87,7 +87,7 @@ async def test_who_goes_away_does_not_take_the_answer_from_the_others() -> None:
 
 
 async def test_an_error_is_raised_for_all_who_wait_and_not_kept() -> None:
-    shared = Shared(60)
+    shared = ResponseCache(60)
     asked = 0
 
     async def fail() -> Tagged:
@@ -104,7 +104,7 @@ async def test_an_error_is_raised_for_all_who_wait_and_not_kept() -> None:
 
 
 async def test_what_is_kept_is_bounded_in_bytes_and_number() -> None:
-    shared, make = Shared(60, max_bytes=100, max_entries=3), Counting(size=40)
+    shared, make = ResponseCache(60, max_bytes=100, max_entries=3), Counting(size=40)
     for number in range(10):
         await shared.answer(number, make)
         assert shared.size <= 100
@@ -116,7 +116,7 @@ async def test_what_is_kept_is_bounded_in_bytes_and_number() -> None:
 
 async def test_what_is_stale_is_let_go() -> None:
     clock, make = Clock(), Counting(size=10)
-    shared = Shared(1, clock=clock)
+    shared = ResponseCache(1, clock=clock)
     await shared.answer("a", make)
     clock.now = 5
     await shared.answer("b", make)
@@ -124,13 +124,13 @@ async def test_what_is_stale_is_let_go() -> None:
 
 
 async def test_anew_asks_again_and_keeps_what_it_got() -> None:
-    shared, make = Shared(60), Counting()
+    shared, make = ResponseCache(60), Counting()
     await shared.answer("list", make)
     assert (await shared.answer("list", make, anew=True)).etag == 'W/"2"'
     assert (await shared.answer("list", make)).etag == 'W/"2"'
 
 
 async def test_without_time_nothing_is_shared() -> None:
-    shared, make = Shared(0), Counting()
+    shared, make = ResponseCache(0), Counting()
     await asyncio.gather(*(shared.answer("list", make) for _ in range(3)))
     assert (make.made, shared.size) == (3, 0)

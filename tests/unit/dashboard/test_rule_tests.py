@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from dashboard.http.errors import Refused
-from dashboard.trial_queue import Trials
+from dashboard.http.errors import HttpError
+from dashboard.trial_queue import TrialQueue
 from grouping import rules
 from grouping.fingerprint import GroupingEvent, fingerprint
-from grouping.trial import Past
+from grouping.trial import PastEvent
 from schemas.errors import WireError
 from schemas.projects import GroupingRule
 from tests.unit.dashboard.sample import SHOWCASE, fill, showcase
@@ -142,18 +142,18 @@ async def test_other_calls_are_answered_while_rules_are_tested(full: Site) -> No
 
 
 async def test_a_trial_stops_at_its_deadline_and_says_so() -> None:
-    trials = Trials(seconds=0)
-    trial = await trials.run([], [Past(b"{}", 1, 1, "", 0)], ())
+    trials = TrialQueue(seconds=0)
+    trial = await trials.run([], [PastEvent(b"{}", 1, 1, "", 0)], ())
     trials.close()
     assert (trial.events, trial.whole) == ([], False)
 
 
 async def test_too_many_trials_at_once_are_put_off() -> None:
-    trials = Trials(seconds=0.2, max_waiting=0)
+    trials = TrialQueue(seconds=0.2, max_waiting=0)
     rules = [GroupingRule("a", "type:*", ("x",))]
     found = await asyncio.gather(*(trials.run(rules, [], ()) for _ in range(3)), return_exceptions=True)
     trials.close()
-    refused = [one for one in found if isinstance(one, Refused)]
+    refused = [one for one in found if isinstance(one, HttpError)]
     assert [one.error for one in refused] == [WireError.UNAVAILABLE] * 2
 
 

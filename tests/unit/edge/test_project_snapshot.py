@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from edge.project_snapshot import ProjectDirectory
+from edge.project_snapshot import ProjectSnapshot
 from schemas.projects import Project, encode_project
 from tests.eventually import eventually
 
 
-def with_project(snapshot: Path) -> ProjectDirectory:
-    directory = ProjectDirectory(snapshot)
+def with_project(snapshot: Path) -> ProjectSnapshot:
+    directory = ProjectSnapshot(snapshot)
     project = Project(id="1", name="shop", created_at="2026-01-01T00:00:00.000Z")
     directory.apply(b"1", encode_project(project))
     return directory
 
 
 def shown(snapshot: Path) -> bool:
-    directory = ProjectDirectory(snapshot)
+    directory = ProjectSnapshot(snapshot)
     with suppress(FileNotFoundError):
         directory.load()
     return directory.known
@@ -65,6 +65,6 @@ def test_full_disk_leaves_no_half_of_a_snapshot(tmp_path: Path) -> None:
 
 def test_snapshot_that_can_not_be_read_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "p.json").mkdir()
-    directory = ProjectDirectory(tmp_path / "p.json")
+    directory = ProjectSnapshot(tmp_path / "p.json")
     directory.load()
     assert not directory.known

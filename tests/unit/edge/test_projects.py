@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from edge.http.auth import authenticate, bearer_token
-from edge.http.errors import Fault
-from edge.project_snapshot import ProjectDirectory
+from edge.http.errors import RequestError
+from edge.project_snapshot import ProjectSnapshot
 from schemas.errors import WireError
 from schemas.ids import new_token
 from schemas.projects import Project, Token, encode_project
@@ -19,19 +19,19 @@ def project(number: str = "1") -> Project:
     return Project(id=number, name="shop", created_at=MOMENT, tokens=(Token(new_token(), MOMENT),))
 
 
-def put(directory: ProjectDirectory, given: Project) -> str:
+def put(directory: ProjectSnapshot, given: Project) -> str:
     directory.apply(given.id.encode(), encode_project(given))
     return given.tokens[0].token
 
 
-def fault(token: str, directory: ProjectDirectory) -> WireError:
-    with pytest.raises(Fault) as caught:
+def fault(token: str, directory: ProjectSnapshot) -> WireError:
+    with pytest.raises(RequestError) as caught:
         authenticate(f"Bearer {token}", directory)
     return caught.value.error
 
 
 def test_nothing_is_known_until_the_topic_has_been_read(tmp_path: Path) -> None:
-    directory = ProjectDirectory(tmp_path / "p.json")
+    directory = ProjectSnapshot(tmp_path / "p.json")
     token = put(directory, project())
     assert not directory.health().ok
     assert fault(token, directory) is WireError.UNAVAILABLE
@@ -43,7 +43,7 @@ def test_nothing_is_known_until_the_topic_has_been_read(tmp_path: Path) -> None:
 
 def test_token_that_may_be_newer_than_what_is_known_is_not_unauthorized(tmp_path: Path) -> None:
     """Kafka has been away for a while: whoever made a token meanwhile must not have its events refused for good."""
-    directory = ProjectDirectory(tmp_path / "p.json")
+    directory = ProjectSnapshot(tmp_path / "p.json")
     directory.set_current()
     known, age = put(directory, project()), 0.0
     directory.age = lambda: age
@@ -60,16 +60,16 @@ def test_token_that_may_be_newer_than_what_is_known_is_not_unauthorized(tmp_path
 
 
 def test_malformed_token_is_unauthorized_whether_anything_is_known_or_not(tmp_path: Path) -> None:
-    directory = ProjectDirectory(tmp_path / "p.json")
+    directory = ProjectSnapshot(tmp_path / "p.json")
     assert fault("svc_pk_x", directory) is WireError.UNAUTHORIZED
 
 
 async def test_snapshot_serves_known_tokens_and_has_no_opinion_on_others(tmp_path: Path) -> None:
     path = tmp_path / "edge" / "p.json"
-    first = ProjectDirectory(path)
+    first = ProjectSnapshot(path)
     token = put(first, project())
     await asyncio.to_thread(first.save)
-    second = ProjectDirectory(path)
+    second = ProjectSnapshot(path)
     second.load()
     assert authenticate(f"Bearer {token}", second)[1].id == "1"
     assert fault(new_token(), second) is WireError.UNAVAILABLE
@@ -79,10 +79,10 @@ async def test_snapshot_serves_known_tokens_and_has_no_opinion_on_others(tmp_pat
 
 def test_project_that_was_removed_meanwhile_is_forgotten_with_the_snapshot(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
-    first = ProjectDirectory(path)
+    first = ProjectSnapshot(path)
     token = put(first, project())
     first.save()
-    second = ProjectDirectory(path)
+    second = ProjectSnapshot(path)
     second.load()
     put(second, project("2"))
     second.set_current()
@@ -90,7 +90,7 @@ def test_project_that_was_removed_meanwhile_is_forgotten_with_the_snapshot(tmp_p
 
 
 def test_revoked_token_and_removed_project_are_unauthorized(tmp_path: Path) -> None:
-    directory = ProjectDirectory(tmp_path / "p.json")
+    directory = ProjectSnapshot(tmp_path / "p.json")
     directory.set_current()
     token = put(directory, project())
     directory.apply(b"1", None)
@@ -100,7 +100,7 @@ def test_revoked_token_and_removed_project_are_unauthorized(tmp_path: Path) -> N
 def test_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(b'[{"id":')
-    directory = ProjectDirectory(path)
+    directory = ProjectSnapshot(path)
     directory.load()
     assert not directory.known
 

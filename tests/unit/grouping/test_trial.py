@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grouping.fingerprint import fingerprint
 from grouping.rules import compile_rules
-from grouping.trial import Move, Past, moves, regroup
+from grouping.trial import Move, PastEvent, moves, regroup
 from query.event_view import from_json
 from schemas.projects import GroupingRule
 from tests.unit.grouping.fingerprint.events import decode, event, frame
@@ -17,9 +17,9 @@ CART = event(error={"type": "CartError", "message": "no cart", "stack": [frame("
 PAY = event(error={"type": "PayError", "message": "no money", "stack": [frame("pay", "src/pay.js")]})
 
 
-def past(sent: dict[str, Any], issue: int = 1) -> Past:
+def past(sent: dict[str, Any], issue: int = 1) -> PastEvent:
     raw = json.dumps(sent).encode()
-    return Past(raw, issue, fingerprint(decode(raw)).hash, "js/1", 1_000)
+    return PastEvent(raw, issue, fingerprint(decode(raw)).hash, "js/1", 1_000)
 
 
 def rule(name: str, match: str, **set_: Any) -> GroupingRule:
@@ -60,8 +60,8 @@ def test_places_count_switched_off_rules_too() -> None:
 
 
 def test_unreadable_events_are_counted_and_passed_over() -> None:
-    broken = Past(b"{", 1, 1, "", 0)
-    trial = regroup([], [broken, past(CART), Past(b'"text"', 1, 1, "", 0)])
+    broken = PastEvent(b"{", 1, 1, "", 0)
+    trial = regroup([], [broken, past(CART), PastEvent(b'"text"', 1, 1, "", 0)])
     assert (trial.unreadable, len(trial.events)) == (2, 1)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from processors.positions import Source
+from processors.positions import SourceRecord
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
 from schemas.payload import compress
 from schemas.times import iso
@@ -37,6 +37,6 @@ def carried(number: int, *, project: int = 1, kind: int = 0, user: str = "", ms:
     return ChunkEvent(project, event_id(number, ms), ms, "test/1", compress(msgspec.json.encode(body)))
 
 
-def source(offset: int, events: Sequence[ChunkEvent], ms: int = START) -> Source:
+def source(offset: int, events: Sequence[ChunkEvent], ms: int = START) -> SourceRecord:
     """A record of `events`."""
-    return Source(offset, ms, None, encode_chunk(list(events)), HEADERS)
+    return SourceRecord(offset, ms, None, encode_chunk(list(events)), HEADERS)

@@ -1,11 +1,11 @@
 from prometheus_client import CollectorRegistry
 
-from processors.metrics import Metrics
+from processors.metrics import ProcessorsMetrics
 
 
 def test_what_waits_in_a_partition_that_went_away_is_told_by_its_new_owner() -> None:
     registry = CollectorRegistry()
-    metrics = Metrics(registry)
+    metrics = ProcessorsMetrics(registry)
     for topic in ("events", "issue-deltas"):
         for partition in ("1", "2"):
             metrics.lag.labels(topic, partition).set(7)

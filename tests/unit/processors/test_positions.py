@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.positions import Span, Step, first_hole, step
+from processors.positions import OffsetRange, Step, first_hole, step
 
 
 def test_the_offset_that_is_due_is_next() -> None:
@@ -20,7 +20,7 @@ def test_a_later_offset_is_a_gap() -> None:
 def test_the_first_hole_is_the_first_offset_that_no_span_covers(
     made: list[tuple[int, int]], start: int
 ) -> None:
-    spans = [Span(first, first + more) for first, more in made]
+    spans = [OffsetRange(first, first + more) for first, more in made]
     covered = {offset for span in spans for offset in range(span.first, span.last + 1)}
     hole = start
     while hole in covered:

@@ -1,8 +1,8 @@
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
-from storage.errors import Kind, diagnose
-from storage.repair.consistent_read import NeverQuiet
+from storage.errors import FailureKind, diagnose
+from storage.repair.consistent_read import NoConsistentRead
 
 
 @pytest.mark.parametrize(
@@ -18,14 +18,14 @@ from storage.repair.consistent_read import NeverQuiet
 )
 def test_trouble_of_the_server_is_waited_for_with_a_reason(code: int, reason: str) -> None:
     found = diagnose(DatabaseError("Code: x", code=code))
-    assert (found.kind, found.reason) == (Kind.WAIT, reason)
+    assert (found.kind, found.reason) == (FailureKind.WAIT, reason)
     assert found.sentence
 
 
 def test_a_server_that_is_away_is_waited_for() -> None:
     assert diagnose(OperationalError("connection refused")).reason == "away"
-    assert diagnose(NeverQuiet("inserts overlapped")).reason == "neverQuiet"
+    assert diagnose(NoConsistentRead("inserts overlapped")).reason == "neverQuiet"
 
 
 def test_values_that_are_not_taken_are_a_refusal() -> None:
-    assert diagnose(DatabaseError("constraint", code=469)).kind is Kind.REFUSED
+    assert diagnose(DatabaseError("constraint", code=469)).kind is FailureKind.REFUSED

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import WireError
-from svc.answers import Answer, Fate, Patience, Verdict, understand
+from svc.answers import Answer, AnswerDecision, Fate, Patience, understand
 
 
 def answer(status: int, body: Any = None, **headers: str) -> Answer:
@@ -19,8 +19,8 @@ def answer(status: int, body: Any = None, **headers: str) -> Answer:
 def test_202_ends_a_batch() -> None:
     got = answer(202, {"accepted": 3, "rejected": 0, "errors": []})
     assert (got.accepted, got.errors) == (3, ())
-    assert Patience().after(got) == Verdict(Fate.DONE)
-    assert Patience().after(answer(202, {})) == Verdict(Fate.DONE)
+    assert Patience().after(got) == AnswerDecision(Fate.DONE)
+    assert Patience().after(answer(202, {})) == AnswerDecision(Fate.DONE)
 
 
 def test_partial_202_names_the_rejected() -> None:
@@ -35,17 +35,17 @@ def test_partial_202_names_the_rejected() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413])
 def test_other_4xx_are_not_retried(status: int) -> None:
-    assert Patience().after(answer(status, {"error": "x"})) == Verdict(Fate.REFUSED)
+    assert Patience().after(answer(status, {"error": "x"})) == AnswerDecision(Fate.REFUSED)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 599, 0])
 def test_5xx_and_silence_are_retried_after_1_2_and_4_seconds_then_given_up(status: int) -> None:
     patience, got = Patience(), Answer(status)
     assert [patience.after(got) for _ in range(4)] == [
-        Verdict(Fate.AGAIN, 1.0),
-        Verdict(Fate.AGAIN, 2.0),
-        Verdict(Fate.AGAIN, 4.0),
-        Verdict(Fate.GIVEN_UP, 0.0),
+        AnswerDecision(Fate.AGAIN, 1.0),
+        AnswerDecision(Fate.AGAIN, 2.0),
+        AnswerDecision(Fate.AGAIN, 4.0),
+        AnswerDecision(Fate.GIVEN_UP, 0.0),
     ]
 
 
@@ -82,7 +82,7 @@ def test_429_is_retried_without_an_end_and_a_later_5xx_still_has_its_three() -> 
 )
 def test_answer_that_cannot_be_ours_counts_as_none(got: Answer) -> None:
     assert got.status == 0
-    assert Patience().after(got) == Verdict(Fate.AGAIN, 1.0)
+    assert Patience().after(got) == AnswerDecision(Fate.AGAIN, 1.0)
 
 
 @pytest.mark.parametrize("error", WireError)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import svc
-from svc.spool import Spool
+from svc.spool import EventSpool
 from tests.unit.svc.ingest import Ingest, Reply
 
 
@@ -13,8 +13,8 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def opened(directory: Path, max_bytes: int = 10_000) -> Spool:
-    spool = Spool(str(directory), max_bytes)
+def opened(directory: Path, max_bytes: int = 10_000) -> EventSpool:
+    spool = EventSpool(str(directory), max_bytes)
     assert spool.open()
     return spool
 
@@ -46,7 +46,7 @@ def test_torn_and_foreign_files_do_no_harm(tmp_path: Path) -> None:
 def test_what_is_no_regular_file_is_left_alone(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.json")
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
-    spool = Spool(str(tmp_path), 1_000)
+    spool = EventSpool(str(tmp_path), 1_000)
     assert spool.open()
     assert not spool.left()
 
@@ -75,7 +75,7 @@ def test_place_that_is_no_directory_is_said_and_survived(
     tmp_path: Path, start: Callable[..., Ingest]
 ) -> None:
     (tmp_path / "file").write_text("")
-    assert Spool(str(tmp_path / "file"), 100).open() is False
+    assert EventSpool(str(tmp_path / "file"), 100).open() is False
     ingest = start(queue_dir=str(tmp_path / "file"))
     svc.capture_exception(ValueError())
     assert svc.flush(10)

@@ -14,7 +14,7 @@ from storage.client import Client, open_client, scalar
 from storage.erase import ledger
 from storage.erase import user as erasing
 from storage.erase.erased import ERASED
-from storage.erase.issues import Description
+from storage.erase.issues import IssueDescription
 from storage.erase.user import TABLES, UnknownUser, erase_user, look
 from storage.repair.missing_rows import complete
 from storage.repair.repair_rollups import mend
@@ -254,7 +254,7 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
         HAVING countIf(user_id = {user:String}) > 0"""
     client.command(described, parameters={"user": USER, "project": PROJECT})
     before = client.query("SELECT issue_id, events, version FROM issues FINAL ORDER BY issue_id").result_rows
-    told: list[Description] = []
+    told: list[IssueDescription] = []
     last = "SELECT fingerprint, max((ts, id)).2 FROM events WHERE project_id = 8 AND user_id {} 'user-7' GROUP BY 1"
     erased, others_last = (
         {int(row[0]): int(row[1]) for row in client.query(last.format(sign)).result_rows}

@@ -16,7 +16,7 @@ from schemas.ids import user_hash
 from schemas.times import from_ms
 from storage.client import Client
 from storage.reader.parameters import Parameters
-from storage.reader.query_sql import Scope, about_issue, current_issues, event_condition, issue_condition
+from storage.reader.query_sql import SqlScope, about_issue, current_issues, event_condition, issue_condition
 from tests.unit.query.trees import NOW_MS, WORDS, issues, queries, views
 
 EXAMPLES = 125
@@ -104,7 +104,7 @@ def test_sql_and_evaluator_agree(database: Client, world: World) -> None:
     project = secrets.randbelow(1 << 31)
     known, events = placed(world)
     insert(database, project, known, events)
-    scope = Scope(project, NOW_MS, Parameters())
+    scope = SqlScope(project, NOW_MS, Parameters())
     of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
     found = answers(
         database, [(of_project, event_condition(query, scope)) for query in world[2]], scope.parameters
@@ -113,7 +113,7 @@ def test_sql_and_evaluator_agree(database: Client, world: World) -> None:
         assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
     about = [query for query in world[2] if about_issue(query)]
     if about:
-        scope = Scope(project, NOW_MS, Parameters())
+        scope = SqlScope(project, NOW_MS, Parameters())
         of_issues = f"issue_id FROM {current_issues(scope)}"
         found = answers(
             database, [(of_issues, issue_condition(query, scope)) for query in about], scope.parameters
@@ -158,7 +158,7 @@ def test_sql_and_evaluator_agree_on_every_special_word(database: Client, first: 
     insert(database, project, [], events)
     of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
     for word in WORDS[first : first + 14]:
-        scope = Scope(project, NOW_MS, Parameters())
+        scope = SqlScope(project, NOW_MS, Parameters())
         asked = list(dict.fromkeys(corner_queries(word)))
         found = answers(
             database, [(of_project, event_condition(query, scope)) for query in asked], scope.parameters
@@ -183,7 +183,7 @@ def test_sql_and_evaluator_agree_on_many_words_and_tags_at_once(database: Client
         Not(Filter("a", True, values)),
         Or((Filter("a", True, values[:1]), Filter(WORDS[first], True, (Pattern(("x",)),)))),
     ]
-    scope = Scope(project, NOW_MS, Parameters())
+    scope = SqlScope(project, NOW_MS, Parameters())
     of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
     found = answers(
         database, [(of_project, event_condition(query, scope)) for query in asked], scope.parameters

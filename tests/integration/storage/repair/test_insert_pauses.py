@@ -15,7 +15,7 @@ from schemas.chunks import Grouping
 from storage.client import Client, open_client, scalar
 from storage.erase.user import erase_user
 from storage.migrations.migrate import migrations
-from storage.repair.consistent_read import NeverQuiet, in_a_pause, quietly
+from storage.repair.consistent_read import NoConsistentRead, in_a_pause, quietly
 from storage.repair.insert_pauses import any_since, in_force, paused
 from storage.repair.missing_rows import complete
 from storage.repair.reconcile import compare
@@ -150,7 +150,7 @@ def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> No
         insert(client, block(3), f"t{next(readings)}")
         return scalar(client, "SELECT count() FROM events")  # type: ignore[no-any-return]
 
-    with pytest.raises(NeverQuiet):
+    with pytest.raises(NoConsistentRead):
         in_a_pause(client, ("events",), overlapped, 0)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.ids import issue_id
 from storage.client import Client, scalar
-from storage.repair.reconcile import Difference, compare
+from storage.repair.reconcile import FigureDifference, compare
 from storage.writer.retention import drop_expired
 
 PROJECT = 7
@@ -74,7 +74,7 @@ def raised(client: Client, request: pytest.FixtureRequest) -> Client:
     return client
 
 
-def differences(client: Client) -> list[Difference]:
+def differences(client: Client) -> list[FigureDifference]:
     return compare(client, TODAY).differences
 
 

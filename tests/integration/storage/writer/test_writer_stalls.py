@@ -8,14 +8,14 @@ from prometheus_client import CollectorRegistry
 
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
-from storage.writer.dead_letters import Letters
-from storage.writer.flush_policy import Pace
-from storage.writer.insert_block import Delivery
+from storage.writer.dead_letters import DeadLetterWriter
+from storage.writer.flush_policy import FlushPolicy
+from storage.writer.insert_block import BlockInserter
 from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
 from storage.writer.projects import RegistryRetention
 from storage.writer.source import GroupedSource, Listener
-from storage.writer.stage import EventsWriter
+from storage.writer.stage import EventsStage
 from tests.integration.storage.grouped import Stage, exactly, whole
 
 
@@ -62,11 +62,11 @@ class Failing(GroupedSource):
 
 async def _written(stage: Stage, source: Stalling | Failing) -> int:
     health, metrics = Health(), WriterMetrics(CollectorRegistry())
-    pace = Pace(block_rows=2_000, block_bytes=1 << 26, quiet_seconds=0.1, wait_seconds=0.3)
-    letters = Letters(stage.settings, metrics)
+    pace = FlushPolicy(block_rows=2_000, block_bytes=1 << 26, quiet_seconds=0.1, wait_seconds=0.3)
+    letters = DeadLetterWriter(stage.settings, metrics)
     inserter = Inserter(stage.settings.clickhouse_url, "events", health, metrics)
-    delivery = Delivery(inserter, letters, source.topic, metrics)
-    writer = EventsWriter(source, delivery, RegistryRetention(ProjectRegistry()), pace, health, metrics)
+    delivery = BlockInserter(inserter, letters, source.topic, metrics)
+    writer = EventsStage(source, delivery, RegistryRetention(ProjectRegistry()), pace, health, metrics)
     running = asyncio.create_task(writer.run())
     await stage.produce(12)
     found = await whole(stage)

@@ -1,7 +1,7 @@
 """What doctor makes of a cluster that it sees."""
 
 from broker.cluster import OPERATIONS, ClusterView, TopicView, operations
-from broker.rights import Needs, lacking
+from broker.rights import RequiredRights, lacking
 from cli.doctor.kafka import (
     partitions_finding,
     replication_finding,
@@ -117,7 +117,7 @@ def test_operations_are_read_from_the_bit_field() -> None:
 
 
 def test_each_missing_right_is_named_and_a_topic_that_is_not_there_is_not_judged() -> None:
-    need = Needs(reads=(Topic.EVENTS, Topic.SEEN), writes=(Topic.EVENTS,), groups=("workers",))
+    need = RequiredRights(reads=(Topic.EVENTS, Topic.SEEN), writes=(Topic.EVENTS,), groups=("workers",))
     missing = lacking(need, SETTINGS, {"svc.events": READ}, {"workers": frozenset({"Describe"})})
     assert missing == ["Write on topic svc.events", "Read on group workers"]
     assert not rights_finding("edge", missing).ok

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.rebuild.dedup_log import Ids, entries
-from processors.grouper.compaction import BLOCK_IDS, Entries
-from processors.grouper.dedup_log import SeenEntry, decode_entry, decode_horizon, horizon_key, is_entry
+from cli.rebuild.dedup_log import IdKeys, entries
+from processors.grouper.compaction import BLOCK_IDS, LogCompaction
+from processors.grouper.dedup_log import DedupEntry, decode_entry, decode_horizon, horizon_key, is_entry
 from processors.grouper.dedupe import Dedupe, Incoming, resumption
 from schemas.ids import event_partition
 from tests.unit.processors.made import DAY, START, event_id
@@ -14,7 +14,7 @@ PARTITIONS = 3
 DAYS = 7
 
 
-def taken_up(partition: int, made: dict[bytes, bytes]) -> tuple[Dedupe, int | None, dict[bytes, SeenEntry]]:
+def taken_up(partition: int, made: dict[bytes, bytes]) -> tuple[Dedupe, int | None, dict[bytes, DedupEntry]]:
     found = {key: decode_entry(value) for key, value in made.items() if is_entry(key)}
     dedupe = Dedupe(DAYS)
     dedupe.restore(found.values())
@@ -36,7 +36,7 @@ def test_each_stored_id_is_a_repeat_and_a_new_one_is_not(
     events: list[tuple[int, int, int]], last: int
 ) -> None:
     received = sorted({(START + ms) // DAY for _, _, ms in events}, reverse=True)
-    ids = Ids(PARTITIONS, received, DAYS)
+    ids = IdKeys(PARTITIONS, received, DAYS)
     rows = [(project, event_id(number), START + ms) for project, number, ms in events]
     ids.add(rows)
     newest = max((ms for _, _, ms in rows), default=START)
@@ -49,7 +49,7 @@ def test_each_stored_id_is_a_repeat_and_a_new_one_is_not(
         incoming = Incoming(last + 1, newest, [*(p for p, _ in mine), 1], [*(i for _, i in mine), new])
         [decision] = dedupe.decide([incoming])
         assert decision.new == [len(mine)]
-        assert not Entries(partition, found).due(dedupe.oldest_day)
+        assert not LogCompaction(partition, found).due(dedupe.oldest_day)
 
 
 def test_where_nothing_was_processed_nothing_is_written() -> None:
@@ -62,7 +62,7 @@ def test_without_stored_ids_reading_still_goes_on_after_the_last_record() -> Non
 
 
 def test_many_ids_make_blocks_of_bounded_size() -> None:
-    ids = Ids(1, [START // DAY], DAYS)
+    ids = IdKeys(1, [START // DAY], DAYS)
     ids.add((1, event_id(number), START) for number in range(2 * BLOCK_IDS + 5))
     made = dict(entries(0, 100, ids.blocks(0), START // DAY))
     sizes = [decode_entry(value).ids for key, value in made.items() if is_entry(key)]
@@ -74,7 +74,7 @@ def test_many_ids_make_blocks_of_bounded_size() -> None:
 @given(st.lists(st.integers(-3, 400), min_size=1, max_size=DAYS + 2, unique=True))
 def test_no_invented_time_of_receipt_makes_a_stored_id_new(days: list[int]) -> None:
     received = sorted((START // DAY + day for day in days), reverse=True)
-    ids = Ids(1, received, DAYS)
+    ids = IdKeys(1, received, DAYS)
     ids.add((1, event_id(day), day * DAY) for day in received)
     dedupe, due, _ = taken_up(0, dict(entries(0, 100, ids.blocks(0), received[0])))
     assert due == 101

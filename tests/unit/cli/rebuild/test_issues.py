@@ -12,7 +12,7 @@ from processors.aggregator.fold import Fold
 from processors.aggregator.users import Users
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, encode_json
-from storage.repair.rebuild_queries import Change, Counted, Shown
+from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 from tests.unit.processors.aggregator.test_fold import increment
 from tests.unit.processors.made import HOUR, START, event_id
 
@@ -21,8 +21,10 @@ COVERED = Covered({0: 7, 1: -1}, {0: 3, 1: 4})
 COMMAND = "0199ee65-f275-750f-87fc-3665cc81dda7"
 
 
-def counted(fingerprint: int = 2, events: int = 5, ms: int = START, users: tuple[int, ...] = ()) -> Counted:
-    return Counted(
+def counted(
+    fingerprint: int = 2, events: int = 5, ms: int = START, users: tuple[int, ...] = ()
+) -> StoredCounts:
+    return StoredCounts(
         project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms, last_ms=ms + 9, received_ms=ms + 9,
         first_release="a@1+1", last_event=event_id(events), last_release="a@2+1", error_type="E", message="stored",
         platform="ios", version="v1", rule="stack", releases={"a@1+1": events - 1, "a@2+1": 1}, environments={"prod": events},
@@ -30,7 +32,7 @@ def counted(fingerprint: int = 2, events: int = 5, ms: int = START, users: tuple
     )  # fmt: skip
 
 
-def shown(fingerprint: int = 2, *members: int, events: int = 5, ms: int = START, **more: Any) -> Shown:
+def shown(fingerprint: int = 2, *members: int, events: int = 5, ms: int = START, **more: Any) -> StoredIssue:
     given: dict[str, Any] = {
         "project": PROJECT, "issue": issue_id(PROJECT, fingerprint), "fingerprints": [fingerprint, *members],
         "error_type": "E", "message": "shown", "culprit": "f", "status": "open", "regressed": False, "first_ms": ms,
@@ -39,7 +41,7 @@ def shown(fingerprint: int = 2, *members: int, events: int = 5, ms: int = START,
         "last_event": event_id(events), "grouping_version": "v1", "grouping_rule": "stack", "grouping_parts": ["p"],
         "merged_into": 0, "version": 3,
     }  # fmt: skip
-    return Shown(**(given | more))
+    return StoredIssue(**(given | more))
 
 
 SOURCES = Sources(
@@ -49,7 +51,7 @@ SOURCES = Sources(
 )
 
 
-def one(counts: list[Counted], rows: list[Shown], *changes: Change) -> IssueRecord:
+def one(counts: list[StoredCounts], rows: list[StoredIssue], *changes: StoredChange) -> IssueRecord:
     issue = issue_id(PROJECT, 2)
     found = rebuilt(counts, rows, {issue: list(changes)}, COVERED, SOURCES)
     return next(record for record in found if record.id == hex64(issue))
@@ -99,11 +101,11 @@ def test_an_issue_whose_events_have_all_expired_stays_as_it_was() -> None:
 
 def test_the_state_is_that_of_the_row_unless_events_have_come_since() -> None:
     changes = [
-        Change(
+        StoredChange(
             START, f"{hex64(issue_id(PROJECT, 2))}-{COMMAND}-resolved", "resolved", {"resolvedIn": "a@1+1"}
         ),
-        Change(START + 1, "x-0-5-regressed", "regressed", {}),
-        Change(START + 2, "x-y-assigned", "assigned", {"assignee": "bob"}),
+        StoredChange(START + 1, "x-0-5-regressed", "regressed", {}),
+        StoredChange(START + 2, "x-y-assigned", "assigned", {"assignee": "bob"}),
     ]
     assert one([counted()], [shown(status="ignored")], *changes).status == "ignored"
     behind = one([counted(events=6)], [shown(events=5, status="ignored")], *changes)
@@ -115,13 +117,13 @@ def test_a_fix_knows_the_releases_before_it_and_a_rest_what_came_since() -> None
     fixed = one(
         [counted()],
         [shown(status="resolved", resolved_in="a@9+1")],
-        Change(START, "x", "resolved", {"resolvedIn": "a@9+1"}),
+        StoredChange(START, "x", "resolved", {"resolvedIn": "a@9+1"}),
     )
     assert fixed.life.fix is not None
     assert (fixed.life.fix.boundaries, fixed.life.fix.older) == (("a@9+1",), ("odd",))
     until = json.dumps({"users": 5})
     resting = one(
-        [counted()], [shown(status="ignored", ignore_until=until)], Change(START, "x", "ignored", {})
+        [counted()], [shown(status="ignored", ignore_until=until)], StoredChange(START, "x", "ignored", {})
     )
     assert resting.life.ignored is not None
     assert (resting.life.ignored.events, Users(resting.life.ignored.users_sketch).count) == (2, 2)
@@ -130,7 +132,9 @@ def test_a_fix_knows_the_releases_before_it_and_a_rest_what_came_since() -> None
 def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> None:
     whole, part = issue_id(PROJECT, 2), issue_id(PROJECT, 3)
     rows = [shown(2, 3, events=12), shown(3, events=7, merged_into=whole)]
-    merging = Change(START, f"{hex64(whole)}-{COMMAND}-merged-x", "merged", {"fingerprints": [hex64(3)]})
+    merging = StoredChange(
+        START, f"{hex64(whole)}-{COMMAND}-merged-x", "merged", {"fingerprints": [hex64(3)]}
+    )
     found = {
         record.id: record
         for record in rebuilt([counted(2, 5), counted(3, 7)], rows, {whole: [merging]}, COVERED, SOURCES)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from cli.send.batches import batches
 from cli.send.command import bar, events_of, show
-from cli.send.sender import Report, Sender, retry_pause
+from cli.send.sender import Sender, SendReport, retry_pause
 from svc.answers import Answer as LibraryAnswer
 from svc.answers import Patience
 
@@ -110,7 +110,7 @@ async def test_progress_ends_with_everything(endpoint: tuple[Endpoint, str]) -> 
     _, url = endpoint
     heard: list[int] = []
 
-    def progress(report: Report) -> None:
+    def progress(report: SendReport) -> None:
         heard.append(report.accepted)
 
     await Sender(url, "token", progress=progress).send(batches(events(150)))

@@ -12,10 +12,10 @@ from dashboard.auth.throttle import (
     MOST_OF_ALL,
     WINDOW_SECONDS,
     SignInThrottle,
-    Verdict,
+    ThrottleDecision,
 )
 
-FREE = Verdict()
+FREE = ThrottleDecision()
 
 
 def fail(throttle: SignInThrottle, address: str, times: int, now: float) -> None:
@@ -34,7 +34,7 @@ def test_an_address_at_its_limit_waits_until_the_first_failure_has_left_the_wind
     fail(throttle, "a", MOST - 1, 0)
     assert throttle.ask("a", 5) == FREE
     fail(throttle, "a", 1, 5)
-    assert throttle.ask("a", 10) == Verdict(wait_seconds=WINDOW_SECONDS - 10)
+    assert throttle.ask("a", 10) == ThrottleDecision(wait_seconds=WINDOW_SECONDS - 10)
     assert throttle.ask("b", 10) == FREE
     assert throttle.ask("a", WINDOW_SECONDS) == FREE
 
@@ -59,8 +59,8 @@ def test_an_attack_from_many_addresses_delays_those_who_have_not_failed_and_refu
     throttle = SignInThrottle()
     throttle.succeeded("known", 0)
     attack(throttle, 1)
-    assert throttle.ask("fresh", 2) == Verdict(delay_seconds=DELAY_SECONDS)
-    assert throttle.ask("bot7", 2) == Verdict(wait_seconds=WINDOW_SECONDS - 1)
+    assert throttle.ask("fresh", 2) == ThrottleDecision(delay_seconds=DELAY_SECONDS)
+    assert throttle.ask("bot7", 2) == ThrottleDecision(wait_seconds=WINDOW_SECONDS - 1)
     assert throttle.ask("known", 2) == FREE
     assert throttle.ask("fresh", WINDOW_SECONDS + 1) == FREE
 

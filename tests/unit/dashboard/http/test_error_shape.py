@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from control.project_store import ProjectsUnavailable
-from dashboard.api.operation import Nothing, Operation
+from dashboard.api.operation import NoInput, Operation
 from dashboard.api.routes import OPERATIONS
 from dashboard.http.paths import API
 from schemas.errors import WireError
@@ -165,7 +165,7 @@ async def test_range_that_ends_before_it_starts_is_400(site: Site, operation: Op
     await shape(answer, 400)
 
 
-@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.body is not Nothing], ids=names)
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.body is not NoInput], ids=names)
 @pytest.mark.parametrize(
     ("body", "kind"),
     [

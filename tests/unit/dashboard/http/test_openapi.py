@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from control.project_edits import create
 from dashboard.api.routes import OPERATIONS
 from dashboard.app import build_app, build_runner
-from dashboard.dependencies import Parts
+from dashboard.dependencies import Dependencies
 from dashboard.http.openapi import document
 from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import SHOWCASE, fill
@@ -45,7 +45,7 @@ def address() -> Iterator[str]:
     reader = MemoryReader(lambda: NOW)
     fill(reader, project.number, NOW)
     loop = asyncio.new_event_loop()
-    parts = Parts(reader, MemoryProjects(project), lambda: NOW, MemoryChanges(reader))
+    parts = Dependencies(reader, MemoryProjects(project), lambda: NOW, MemoryChanges(reader))
     runner = build_runner(build_app(SETTINGS, parts))
 
     async def start() -> str:

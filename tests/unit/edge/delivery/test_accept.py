@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from edge.delivery.accept import Delivery
+from edge.delivery.accept import ChunkDelivery
 from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import drain_forever, packs
-from edge.delivery.sink import Unavailable
+from edge.delivery.sink import SinkUnavailable
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
@@ -36,7 +36,7 @@ async def spool(tmp_path: Path) -> AsyncIterator[Spool]:
 async def test_chunk_goes_to_its_partition(spool: Spool) -> None:
     sink = MemorySink(4)
     given = events(3)
-    await Delivery(sink, spool).deliver(2, 4, given)
+    await ChunkDelivery(sink, spool).deliver(2, 4, given)
     (record,) = sink.records
     assert (record.topic, record.partition) == (Topic.EVENTS, 2)
     assert [event.id for event in decode_chunk(record.value)] == [event[1] for event in given]
@@ -46,7 +46,7 @@ async def test_chunk_goes_to_its_partition(spool: Spool) -> None:
 async def test_chunk_goes_to_the_spool_while_kafka_is_away(spool: Spool) -> None:
     sink = MemorySink(4)
     sink.up = False
-    delivery = Delivery(sink, spool)
+    delivery = ChunkDelivery(sink, spool)
     await delivery.deliver(2, 4, events(3))
     assert sink.records == []
     assert spool.size > 0
@@ -56,9 +56,9 @@ async def test_chunk_goes_to_the_spool_while_kafka_is_away(spool: Spool) -> None
 async def test_chunk_that_kafka_does_not_acknowledge_goes_to_the_spool(spool: Spool) -> None:
     class Refusing(MemorySink):
         async def send(self, *_: object, **__: object) -> None:
-            raise Unavailable("no acknowledgement")
+            raise SinkUnavailable("no acknowledgement")
 
-    await Delivery(Refusing(), spool).deliver(0, 4, events(1))
+    await ChunkDelivery(Refusing(), spool).deliver(0, 4, events(1))
     assert spool.size > 0
 
 
@@ -67,14 +67,14 @@ async def test_full_spool_is_said(tmp_path: Path) -> None:
     sink.up = False
     spool = Spool(tmp_path, 10, 3600)
     with pytest.raises(SpoolFull):
-        await Delivery(sink, spool).deliver(0, 4, events(1))
+        await ChunkDelivery(sink, spool).deliver(0, 4, events(1))
     await spool.stop()
 
 
 async def test_events_gathered_before_the_partitions_were_known_go_each_to_its_own(spool: Spool) -> None:
     sink = MemorySink(4)
     given = events(50)
-    await Delivery(sink, spool).deliver(0, 1, given)
+    await ChunkDelivery(sink, spool).deliver(0, 1, given)
     assert sorted(ids(sink)) == sorted(event[1] for event in given)
     for record in sink.records:
         assert {event_partition(7, event.id, 4) for event in decode_chunk(record.value)} == {record.partition}
@@ -83,7 +83,7 @@ async def test_events_gathered_before_the_partitions_were_known_go_each_to_its_o
 async def test_spool_drains_in_order_when_kafka_is_back(spool: Spool) -> None:
     sink = MemorySink(1)
     sink.up = False
-    delivery = Delivery(sink, spool)
+    delivery = ChunkDelivery(sink, spool)
     given = events(30)
     for event in given:
         await delivery.deliver(0, 1, [event])
@@ -105,12 +105,12 @@ async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: 
         ) -> None:
             self.left -= 1
             if self.left == 0:
-                raise Unavailable("again")
+                raise SinkUnavailable("again")
             await super().send(topic, value, partition, key)
 
     sink = Flaky(1)
     sink.up = False
-    delivery = Delivery(sink, spool)
+    delivery = ChunkDelivery(sink, spool)
     given = events(1000)
     for place in range(0, 1000, 100):
         await delivery.deliver(0, 1, given[place : place + 100])

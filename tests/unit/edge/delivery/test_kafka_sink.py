@@ -12,14 +12,14 @@ from aiokafka import errors
 
 from broker.diagnosis import Unreachable
 from broker.producer import RecordProducer
-from broker.send_errors import Kind, kind_of
-from edge.delivery.accept import Delivery, send_spread
+from broker.send_errors import SendErrorKind, kind_of
+from edge.delivery.accept import ChunkDelivery, send_spread
 from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import Failure, KafkaSink, pause_after
-from edge.delivery.quarantine import Reason, found_in
+from edge.delivery.quarantine import QuarantineReason, found_in
 from edge.delivery.readiness import delivery_part, outcomes_part
-from edge.delivery.sink import Unavailable
+from edge.delivery.sink import SinkUnavailable
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk
 from schemas.health import Part
@@ -130,17 +130,17 @@ async def test_event_is_safe_whatever_a_send_raises_and_delivery_goes_on_when_th
     spool = Spool(tmp_path, 1 << 20, 3600)
     given = event()
     async with sink_on(broker) as sink:
-        await Delivery(sink, spool).deliver(0, 4, [given])
+        await ChunkDelivery(sink, spool).deliver(0, 4, [given])
         assert spool.size > 0
         assert broker.records == []
-        if kind_of(error()) is not Kind.TOO_LARGE:
+        if kind_of(error()) is not SendErrorKind.TOO_LARGE:
             assert sink.failures[Topic.EVENTS].error == error.__name__
             assert sink.errors == {error.__name__: 1}
         del broker.errors[EVENTS]
         draining = asyncio.create_task(drain_forever(spool, sink))
         await eventually(lambda: spool.size == 0)
         draining.cancel()
-        if kind_of(error()) is not Kind.TOO_LARGE:
+        if kind_of(error()) is not SendErrorKind.TOO_LARGE:
             assert broker.ids() == [given[1]]
         assert sink.failures == {}
         await sink.send(Topic.EVENTS, b"x", 0)
@@ -154,7 +154,7 @@ async def test_full_spool_is_all_that_an_event_is_refused_for(tmp_path: Path, er
     spool = Spool(tmp_path, 1, 3600)
     async with sink_on(broker) as sink:
         with pytest.raises(SpoolFull):
-            await Delivery(sink, spool).deliver(0, 4, [event()])
+            await ChunkDelivery(sink, spool).deliver(0, 4, [event()])
     await spool.stop()
 
 
@@ -165,10 +165,10 @@ async def test_sends_in_flight_end_with_the_producer_and_the_first_error_is_told
         waiting = [asyncio.create_task(sink.send(Topic.EVENTS, b"x", 0)) for _ in range(3)]
         await asyncio.sleep(0)
         broker.errors[EVENTS] = errors.TopicAuthorizationFailedError(EVENTS)
-        with pytest.raises(Unavailable):
+        with pytest.raises(SinkUnavailable):
             await sink.send(Topic.EVENTS, b"x", 0)
         ended = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [type(each) for each in ended] == [Unavailable] * 3
+        assert [type(each) for each in ended] == [SinkUnavailable] * 3
         assert sink.failures[Topic.EVENTS].error == "TopicAuthorizationFailedError"
         assert sink.errors == {"TopicAuthorizationFailedError": 1}
         assert sink.drops == 1
@@ -178,7 +178,7 @@ async def test_topic_of_outcomes_without_the_right_to_write_holds_up_no_event() 
     broker = Broker()
     async with sink_on(broker) as sink:
         broker.errors["svc.outcomes"] = errors.TopicAuthorizationFailedError("svc.outcomes")
-        with pytest.raises(Unavailable):
+        with pytest.raises(SinkUnavailable):
             await sink.send(Topic.OUTCOMES, b"x")
         assert sink.up
         await sink.send(Topic.EVENTS, b"x", 0)
@@ -194,7 +194,7 @@ async def test_failure_to_connect_is_told_until_a_producer_has_started() -> None
     broker.start_error = errors.KafkaConnectionError("no broker")
     async with sink_on(broker) as sink:
         failure = sink.failures[Topic.EVENTS]
-        assert (failure.error, failure.kind) == ("KafkaConnectionError", Kind.UNAVAILABLE)
+        assert (failure.error, failure.kind) == ("KafkaConnectionError", SendErrorKind.UNAVAILABLE)
         broker.start_error = None
         await eventually(lambda: sink.up)
         assert sink.failures == {}
@@ -206,11 +206,11 @@ async def test_wrong_password_is_told_from_a_broker_that_is_away() -> None:
     broker.start_error = errors.KafkaConnectionError("Unable to bootstrap")
     refused = Unreachable("k:9092 refuses user 'edge'", "check the password", denied=True)
     async with sink_on(broker, explain=lambda _: refused) as sink:
-        await eventually(lambda: sink.failures[Topic.EVENTS].kind is Kind.DENIED)
+        await eventually(lambda: sink.failures[Topic.EVENTS].kind is SendErrorKind.DENIED)
         assert "refuses user 'edge'" in sink.failures[Topic.EVENTS].detail
         made = broker.made
         await eventually(lambda: broker.made > made)
-        assert sink.failures[Topic.EVENTS].kind is Kind.DENIED
+        assert sink.failures[Topic.EVENTS].kind is SendErrorKind.DENIED
 
 
 def test_producers_that_are_denied_everything_follow_each_other_ever_more_slowly() -> None:
@@ -229,7 +229,7 @@ async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_n
         async def sent() -> bool:
             try:
                 return await send_spread(sink, given) == []
-            except Unavailable:
+            except SinkUnavailable:
                 # A refused record costs the producer.
                 await eventually(lambda: sink.up)
                 return False
@@ -251,20 +251,22 @@ async def test_event_too_large_for_the_topic_is_set_aside_and_those_around_it_fl
     spool = Spool(tmp_path, 1 << 20, 3600)
     given = [event(), event(2000), event()]
     async with sink_on(broker) as sink:
-        delivery = Delivery(sink, spool)
+        delivery = ChunkDelivery(sink, spool)
         await delivery.deliver(0, 4, given)
         draining = asyncio.create_task(drain_forever(spool, sink))
         await eventually(lambda: not spool.filled.is_set())
         draining.cancel()
         assert set(broker.ids()) == {given[0][1], given[2][1]}
-        assert spool.set_aside[Reason.TOO_LARGE] == spool.too_large_events == 1
+        assert spool.set_aside[QuarantineReason.TOO_LARGE] == spool.too_large_events == 1
         assert spool.set_aside_bytes > 2000
         (kept,) = found_in(tmp_path)
         assert kept.name.endswith(".spool.too-large")
     await spool.stop()
 
 
-def part(failure: str | None = None, kind: Kind = Kind.UNAVAILABLE, **state: Any) -> tuple[bool, str]:
+def part(
+    failure: str | None = None, kind: SendErrorKind = SendErrorKind.UNAVAILABLE, **state: Any
+) -> tuple[bool, str]:
     given = {"tried": True, "has_delivered": True, "spool_full": False, "spool_bytes": 77} | state
     found = delivery_part(Failure(failure, failure, kind, 0.0) if failure else None, **given)
     return found.ok, found.detail
@@ -280,6 +282,6 @@ def test_readiness_says_why_nothing_is_delivered_and_since_when() -> None:
 def test_edge_is_ready_while_it_spools_unless_it_was_denied_access_from_the_beginning() -> None:
     assert part(tried=False)[0] is False
     assert part("x", has_delivered=False)[0] is True
-    assert part("x", Kind.DENIED)[0] is True
-    assert part("x", Kind.DENIED, has_delivered=False)[0] is False
+    assert part("x", SendErrorKind.DENIED)[0] is True
+    assert part("x", SendErrorKind.DENIED, has_delivered=False)[0] is False
     assert part("x", spool_full=True)[0] is False

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.delivery.outcomes import Outcomes
-from edge.metrics import Distinct, Metrics
+from edge.delivery.outcomes import OutcomeReporter
+from edge.metrics import Distinct, EdgeMetrics
 from schemas.issues import Outcome, decode_outcome
 from schemas.topics import Topic
 from tests.memory.sink import MemorySink
@@ -22,7 +22,7 @@ def test_label_keeps_the_first_values_and_calls_the_rest_other() -> None:
 
 
 def test_metrics_count_by_project_sdk_outcome_and_reason() -> None:
-    metrics = Metrics()
+    metrics = EdgeMetrics()
     metrics.count("1", "svc-js/1.0", "accepted", "", 5)
     metrics.count("1", "svc-js/2.0", "accepted", "", 2)
     metrics.count("1", "svc-js/2.0", "invalid", "schema")
@@ -33,14 +33,14 @@ def test_metrics_count_by_project_sdk_outcome_and_reason() -> None:
 
 
 def test_sdks_of_an_attacker_do_not_grow_the_metrics() -> None:
-    metrics = Metrics()
+    metrics = EdgeMetrics()
     for number in range(5000):
         metrics.count("1", f"sdk{number}/1", "accepted", "")
     assert metrics.page().count(b"svc_edge_events_total{") <= 101
 
 
 def test_strangers_do_not_use_up_the_names() -> None:
-    metrics = Metrics()
+    metrics = EdgeMetrics()
     for number in range(500):
         metrics.count("", f"stranger{number}/1", "unauthorized", "unknown")
     metrics.count("1", "svc-js/1.0", "accepted", "")
@@ -52,7 +52,7 @@ def test_strangers_do_not_use_up_the_names() -> None:
 
 
 def test_latency_is_counted_by_endpoint() -> None:
-    metrics = Metrics()
+    metrics = EdgeMetrics()
     metrics.answered("/v1/events", 202, 0.003)
     page = metrics.page().decode()
     assert 'svc_edge_request_seconds_bucket{endpoint="/v1/events",le="0.005"} 1.0' in page
@@ -61,7 +61,7 @@ def test_latency_is_counted_by_endpoint() -> None:
 
 async def test_outcomes_are_gathered_by_minute_sdk_outcome_and_reason(tmp_path: Path) -> None:
     sink, now = MemorySink(), 90.0
-    outcomes = Outcomes(sink, tmp_path / "saved", lambda: now)
+    outcomes = OutcomeReporter(sink, tmp_path / "saved", lambda: now)
     for _ in range(3):
         outcomes.count("1", "a/1", "invalid", "schema")
     outcomes.count("1", "a/1", "tooLarge", "body")
@@ -85,7 +85,7 @@ async def test_outcomes_are_gathered_by_minute_sdk_outcome_and_reason(tmp_path: 
 async def test_outcomes_wait_for_kafka_with_the_same_number(tmp_path: Path) -> None:
     sink = MemorySink()
     sink.up = False
-    outcomes = Outcomes(sink, tmp_path / "saved")
+    outcomes = OutcomeReporter(sink, tmp_path / "saved")
     outcomes.count("1", "a/1", "invalid", "schema")
     await outcomes.flush()
     sink.up = True
@@ -97,11 +97,11 @@ async def test_outcomes_wait_for_kafka_with_the_same_number(tmp_path: Path) -> N
 async def test_outcomes_that_could_not_be_sent_are_sent_by_the_next_process(tmp_path: Path) -> None:
     sink = MemorySink()
     sink.up = False
-    first = Outcomes(sink, tmp_path / "saved")
+    first = OutcomeReporter(sink, tmp_path / "saved")
     first.count("1", "a/1", "invalid", "schema")
     await first.stop()
     sink.up = True
-    second = Outcomes(sink, tmp_path / "saved")
+    second = OutcomeReporter(sink, tmp_path / "saved")
     second.load()
     await second.flush()
     assert len(sent(sink)) == 1
@@ -110,7 +110,7 @@ async def test_outcomes_that_could_not_be_sent_are_sent_by_the_next_process(tmp_
 
 async def test_record_that_cannot_be_written_costs_itself_alone(tmp_path: Path) -> None:
     sink = MemorySink()
-    outcomes = Outcomes(sink, tmp_path / "saved")
+    outcomes = OutcomeReporter(sink, tmp_path / "saved")
     for sdk in ("a/1", "\udcff/1", "b/1"):
         outcomes.count("1", sdk, "invalid", "schema")
     await outcomes.flush()
@@ -120,7 +120,7 @@ async def test_record_that_cannot_be_written_costs_itself_alone(tmp_path: Path) 
         outcomes.count("1", sdk, "invalid", "schema")
     await outcomes.stop()
     sink.up = True
-    second = Outcomes(sink, tmp_path / "saved")
+    second = OutcomeReporter(sink, tmp_path / "saved")
     second.load()
     await second.flush()
     assert [outcome.sdk for outcome in sent(sink)] == ["a/1", "b/1"] * 2
@@ -129,5 +129,5 @@ async def test_record_that_cannot_be_written_costs_itself_alone(tmp_path: Path) 
 @pytest.mark.parametrize("content", [b"\xff", b"[", b"[" * 5000, b'[{"sdk":"\xff"}]', b"{}"])
 async def test_damaged_file_of_counts_is_passed_over(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "saved").write_bytes(content)
-    Outcomes(MemorySink(), tmp_path / "saved").load()
+    OutcomeReporter(MemorySink(), tmp_path / "saved").load()
     assert not (tmp_path / "saved").exists()

@@ -8,8 +8,8 @@ from aiokafka.errors import TopicAuthorizationFailedError
 
 from edge.delivery import segments
 from edge.delivery.chunker import EventTuple
-from edge.delivery.replay import SetAside, listed, replay
-from edge.delivery.sink import Unavailable
+from edge.delivery.replay import QuarantinedSegment, listed, replay
+from edge.delivery.sink import SinkUnavailable
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.ids import event_partition
 from tests.unit.edge.delivery.test_kafka_sink import EVENTS, Broker, event, sink_on
@@ -24,8 +24,8 @@ def put(root: Path, ending: str, *chunks: list[EventTuple], tail: bytes = b"", n
     return path
 
 
-async def replayed(root: Path, broker: Broker, patience: float = 60.0) -> list[SetAside]:
-    found: list[SetAside] = []
+async def replayed(root: Path, broker: Broker, patience: float = 60.0) -> list[QuarantinedSegment]:
+    found: list[QuarantinedSegment] = []
     async with sink_on(broker) as sink:
         await replay(root, sink, patience, found.append)
     return found
@@ -98,7 +98,7 @@ async def test_missing_right_ends_the_replay_at_once_and_keeps_the_segment(tmp_p
     path = put(tmp_path, ".damaged", [event()])
     broker = Broker()
     broker.errors[EVENTS] = TopicAuthorizationFailedError(EVENTS)
-    with pytest.raises(Unavailable, match="TopicAuthorizationFailedError"):
+    with pytest.raises(SinkUnavailable, match="TopicAuthorizationFailedError"):
         await replayed(tmp_path, broker)
     assert path.exists()
 
@@ -107,7 +107,7 @@ async def test_kafka_that_does_not_answer_ends_the_replay_after_a_while(tmp_path
     put(tmp_path, ".damaged", [event()])
     broker = Broker()
     broker.start_error = ConnectionRefusedError("nobody")
-    with pytest.raises(Unavailable, match="ConnectionRefusedError"):
+    with pytest.raises(SinkUnavailable, match="ConnectionRefusedError"):
         await replayed(tmp_path, broker, patience=0.01)
 
 

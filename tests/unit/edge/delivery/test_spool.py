@@ -11,7 +11,7 @@ import pytest
 from edge.delivery import segments as files
 from edge.delivery.quarantine import set_aside_bytes
 from edge.delivery.spool import SEGMENT_BYTES, Spool, SpoolFull
-from edge.delivery.worker_folder import Slot
+from edge.delivery.worker_folder import WorkerFolder
 
 MB = 1 << 20
 
@@ -199,17 +199,17 @@ async def test_records_come_in_while_others_are_drained(tmp_path: Path) -> None:
 
 
 def test_each_worker_gets_a_folder_of_its_own_and_a_freed_one_is_reused(tmp_path: Path) -> None:
-    first, second = Slot(tmp_path), Slot(tmp_path)
+    first, second = WorkerFolder(tmp_path), WorkerFolder(tmp_path)
     assert (first.number, second.number) == (0, 1)
     first.release()
-    third = Slot(tmp_path)
+    third = WorkerFolder(tmp_path)
     assert third.number == 0
     second.release()
     third.release()
 
 
 async def test_orphans_are_adopted_behind_one_s_own_and_living_neighbours_left_alone(tmp_path: Path) -> None:
-    slots = [Slot(tmp_path) for _ in range(3)]
+    slots = [WorkerFolder(tmp_path) for _ in range(3)]
     for slot in slots:
         spool = Spool(slot.directory, MB, 3600)
         await spool.append(b"of %d" % slot.number)
@@ -232,7 +232,7 @@ def test_what_a_dead_worker_set_aside_is_told_by_its_heir(tmp_path: Path) -> Non
     (tmp_path / "7").mkdir()
     for name in names:
         (tmp_path / "7" / name).write_bytes(b"theirs")
-    heir = Slot(tmp_path)
+    heir = WorkerFolder(tmp_path)
     (heir.directory / names[0]).write_bytes(b"own")
     heir.adopt_orphans()
     assert (heir.directory / names[0]).read_bytes() == b"own"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge.limits.local_window import SharedWindow
+from edge.limits.local_window import LocalWindow
 from tests.file_limit import files_end_at, in_a_process
 
 SECOND = 1_000_000
@@ -36,7 +36,7 @@ def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, st
     clock = Clock()
     admitted: deque[int] = deque()
     with TemporaryDirectory() as folder:
-        window = SharedWindow(Path(folder), clock)
+        window = LocalWindow(Path(folder), clock)
         for step in steps:
             clock.us += step
             while admitted and clock.us - admitted[0] >= 60 * SECOND:
@@ -52,7 +52,7 @@ def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, st
 
 def test_refused_requests_do_not_count(tmp_path: Path) -> None:
     clock = Clock()
-    window = SharedWindow(tmp_path, clock)
+    window = LocalWindow(tmp_path, clock)
     assert [window.take_now("t", 2) for _ in range(2)] == [0, 0]
     clock.us += 30 * SECOND
     assert [window.take_now("t", 2) for _ in range(1000)] == [30_000] * 1000
@@ -62,7 +62,7 @@ def test_refused_requests_do_not_count(tmp_path: Path) -> None:
 
 def test_waiting_as_long_as_told_is_enough_and_a_millisecond_less_is_not(tmp_path: Path) -> None:
     clock = Clock()
-    window = SharedWindow(tmp_path, clock)
+    window = LocalWindow(tmp_path, clock)
     window.take_now("t", 1)
     clock.us += 123_456
     wait_ms = window.take_now("t", 1)
@@ -73,7 +73,7 @@ def test_waiting_as_long_as_told_is_enough_and_a_millisecond_less_is_not(tmp_pat
 
 
 def test_tokens_have_windows_of_their_own(tmp_path: Path) -> None:
-    window = SharedWindow(tmp_path)
+    window = LocalWindow(tmp_path)
     assert window.take_now("a", 1) == 0
     assert window.take_now("b", 1) == 0
     assert window.take_now("a", 1) > 0
@@ -81,22 +81,22 @@ def test_tokens_have_windows_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_limit_of_nothing_refuses_everything(tmp_path: Path, limit: int) -> None:
-    assert SharedWindow(tmp_path).take_now("t", limit) == 60_000
+    assert LocalWindow(tmp_path).take_now("t", limit) == 60_000
 
 
 def test_window_survives_its_process(tmp_path: Path) -> None:
     clock = Clock()
-    SharedWindow(tmp_path, clock).take_now("t", 1)
-    assert SharedWindow(tmp_path, clock).take_now("t", 1) > 0
+    LocalWindow(tmp_path, clock).take_now("t", 1)
+    assert LocalWindow(tmp_path, clock).take_now("t", 1) > 0
 
 
 def test_file_names_do_not_show_the_token(tmp_path: Path) -> None:
-    SharedWindow(tmp_path).take_now("svc_pk_secret", 1)
+    LocalWindow(tmp_path).take_now("svc_pk_secret", 1)
     assert not any("svc_pk" in path.name for path in tmp_path.rglob("*"))
 
 
 def take_many(folder: str, count: int) -> int:
-    window = SharedWindow(Path(folder))
+    window = LocalWindow(Path(folder))
     return sum(window.take_now("t", 1000) == 0 for _ in range(count))
 
 
@@ -113,14 +113,14 @@ def ring_of(directory: Path) -> Path:
 
 @pytest.mark.parametrize("limit", [1, 5000])
 def test_a_ring_has_its_room_on_the_disk_before_it_is_touched(tmp_path: Path, limit: int) -> None:
-    SharedWindow(tmp_path).take_now("t", limit)
+    LocalWindow(tmp_path).take_now("t", limit)
     found = ring_of(tmp_path).stat()
     assert found.st_size == 8 + 8 * limit
     assert found.st_blocks * 512 >= found.st_size
 
 
 def test_room_of_a_large_ring_is_taken_as_it_is_needed(tmp_path: Path) -> None:
-    window = SharedWindow(tmp_path)
+    window = LocalWindow(tmp_path)
     limit = 1_000_000
     for taken in range(20_000):
         assert window.take_now("t", limit) == 0
@@ -131,14 +131,14 @@ def test_room_of_a_large_ring_is_taken_as_it_is_needed(tmp_path: Path) -> None:
 
 def test_a_hole_of_an_old_ring_is_filled_and_its_window_stays(tmp_path: Path) -> None:
     clock = Clock()
-    SharedWindow(tmp_path, clock).take_now("t", 5000)
+    LocalWindow(tmp_path, clock).take_now("t", 5000)
     ring = ring_of(tmp_path)
     content = ring.read_bytes()
     ring.unlink()
     with ring.open("wb") as file:
         file.write(content[: mmap.PAGESIZE])
         file.truncate(len(content))
-    window = SharedWindow(tmp_path, clock)
+    window = LocalWindow(tmp_path, clock)
     assert [window.take_now("t", 5000) for _ in range(5000)].count(0) == 4999
     assert ring.stat().st_blocks * 512 >= len(content)
 
@@ -146,9 +146,9 @@ def test_a_hole_of_an_old_ring_is_filled_and_its_window_stays(tmp_path: Path) ->
 def take_on_a_full_disk(directory: str) -> tuple[int, int, int, int]:
     """Requests admitted of 30: while the disk refuses, within a window, after it, and of another process then."""
     clock = Clock()
-    window = SharedWindow(Path(directory), clock)
+    window = LocalWindow(Path(directory), clock)
 
-    def admitted(of: SharedWindow) -> int:
+    def admitted(of: LocalWindow) -> int:
         return [of.take_now("t", 20) for _ in range(30)].count(0)
 
     with files_end_at(100):
@@ -157,7 +157,7 @@ def take_on_a_full_disk(directory: str) -> tuple[int, int, int, int]:
     within = admitted(window)
     clock.us += SECOND
     after = admitted(window)
-    other = admitted(SharedWindow(Path(directory), clock))
+    other = admitted(LocalWindow(Path(directory), clock))
     asyncio.run(window.close())
     return refusing, within, after, other
 
@@ -169,7 +169,7 @@ def test_process_counts_for_itself_while_the_disk_has_no_room_and_with_the_other
 
 
 def test_ring_that_gets_no_more_room_goes_on_in_memory(tmp_path: Path) -> None:
-    window = SharedWindow(tmp_path, Clock())
+    window = LocalWindow(tmp_path, Clock())
     limit = 20_000
     assert window.take_now("t", limit) == 0
     ring_of(tmp_path).unlink()
@@ -181,10 +181,10 @@ async def test_folder_that_can_not_be_made_refuses_nobody(tmp_path: Path) -> Non
     folder = tmp_path / "rate-limit"
     folder.write_bytes(b"in the way")
     clock = Clock()
-    window = SharedWindow(folder, clock)
+    window = LocalWindow(folder, clock)
     assert [await window.take("t", 2) > 0 for _ in range(3)] == [False, False, True]
     folder.unlink()
     clock.us += 60 * SECOND
     assert [await window.take("t", 2) > 0 for _ in range(3)] == [False, False, True]
-    assert SharedWindow(folder, clock).take_now("t", 2) > 0
+    assert LocalWindow(folder, clock).take_now("t", 2) > 0
     await window.close()

@@ -1,11 +1,11 @@
 """Refusals at a pace: the first ones at once, a flood of them so many a second, each token for itself."""
 
-from edge.limits.refusal_throttle import Pace
+from edge.limits.refusal_throttle import RefusalThrottle
 
 
 def test_first_refusals_are_answered_at_once_and_later_ones_at_a_pace() -> None:
     now = [100.0]
-    pace = Pace(lambda: now[0])
+    pace = RefusalThrottle(lambda: now[0])
     assert [pace.wait_seconds("a") for _ in range(199)] == [0.0] * 199
     waits = [pace.wait_seconds("a") for _ in range(100)]
     assert waits == sorted(waits)
@@ -17,7 +17,7 @@ def test_first_refusals_are_answered_at_once_and_later_ones_at_a_pace() -> None:
 
 def test_nobody_waits_longer_than_the_most_and_the_flood_leaves_nothing_behind_it() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
+    pace = RefusalThrottle(lambda: now[0])
     waits = [pace.wait_seconds("") for _ in range(100_000)]
     assert max(waits) <= 3.0
     now[0] += 6
@@ -26,7 +26,7 @@ def test_nobody_waits_longer_than_the_most_and_the_flood_leaves_nothing_behind_i
 
 def test_tokens_that_are_refused_no_more_are_forgotten() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
+    pace = RefusalThrottle(lambda: now[0])
     for number in range(5000):
         now[0] += 1
         pace.wait_seconds(f"{number}")

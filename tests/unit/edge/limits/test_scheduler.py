@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from edge.limits.fair_queue import FairQueue, Usage, Usages
-from edge.limits.scheduler import A_ROUND, LARGE, MOST_OPEN, SMALL, Turns
+from edge.limits.scheduler import A_ROUND, LARGE, MOST_OPEN, SMALL, FairScheduler
 
 AT_ONCE = A_ROUND // LARGE
 
@@ -21,19 +21,19 @@ async def rounds(counter: list[int]) -> None:
         await asyncio.sleep(0)
 
 
-async def stretch(turns: Turns, token: str, weight: int = LARGE) -> None:
+async def stretch(turns: FairScheduler, token: str, weight: int = LARGE) -> None:
     with turns.turn(token) as turn:
         await turn.begin(weight)
 
 
-async def use_up_a_round(turns: Turns) -> None:
+async def use_up_a_round(turns: FairScheduler) -> None:
     for number in range(AT_ONCE):
         await stretch(turns, f"first {number}")
 
 
 @pytest.mark.parametrize("weight", [SMALL, LARGE])
 async def test_whoever_is_alone_does_not_wait(weight: int) -> None:
-    waiting = stretch(Turns(), "a", weight)
+    waiting = stretch(FairScheduler(), "a", weight)
     with pytest.raises(StopIteration):
         waiting.send(None)
 
@@ -42,7 +42,7 @@ async def test_whoever_is_alone_does_not_wait(weight: int) -> None:
 async def test_stretches_of_equals_come_in_the_order_of_asking_and_never_too_many_in_one_round(
     weight: int, most: int
 ) -> None:
-    turns, counter = Turns(), [0]
+    turns, counter = FairScheduler(), [0]
     seen: list[tuple[int, int]] = []
 
     async def one(number: int) -> None:
@@ -58,7 +58,7 @@ async def test_stretches_of_equals_come_in_the_order_of_asking_and_never_too_man
 
 
 async def test_token_that_has_used_less_goes_before_those_who_wait_longer() -> None:
-    turns = Turns()
+    turns = FairScheduler()
     seen: list[str] = []
 
     async def one(token: str) -> None:
@@ -77,7 +77,7 @@ async def test_token_that_has_used_less_goes_before_those_who_wait_longer() -> N
 
 
 async def test_many_requests_of_one_token_keep_another_waiting_for_two_rounds_at_most() -> None:
-    turns = Turns()
+    turns = FairScheduler()
     seen: list[str] = []
 
     async def one(token: str) -> None:
@@ -96,7 +96,7 @@ async def test_many_requests_of_one_token_keep_another_waiting_for_two_rounds_at
 
 
 async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_others_send() -> None:
-    turns = Turns()
+    turns = FairScheduler()
     now = time.perf_counter()
     usage = turns._usages.of("greedy", now)
     usage.add(10.0, now)
@@ -118,7 +118,7 @@ async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_other
 
 
 async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in_it() -> None:
-    turns = Turns()
+    turns = FairScheduler()
     now = time.perf_counter()
     turns._usages.of("greedy", now).add(10.0, now)
     turns._usages.of("other", now)
@@ -155,7 +155,7 @@ def test_tokens_that_are_no_longer_heard_of_are_forgotten() -> None:
 
 
 async def test_token_has_only_a_few_large_bodies_open() -> None:
-    turns = Turns()
+    turns = FairScheduler()
     finish = asyncio.Event()
     opened: list[str] = []
 
@@ -176,7 +176,7 @@ async def test_token_has_only_a_few_large_bodies_open() -> None:
 
 
 async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> None:
-    turns, done = Turns(), []
+    turns, done = FairScheduler(), []
     running = threading.Semaphore(1)
 
     def work(token: str) -> str:
@@ -198,7 +198,7 @@ async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> 
 
 
 async def test_work_that_fails_or_is_given_up_leaves_the_thread_to_the_next() -> None:
-    turns = Turns()
+    turns = FairScheduler()
 
     async def one(work: object) -> None:
         with turns.turn("a") as turn:
@@ -227,7 +227,7 @@ async def test_work_that_fails_or_is_given_up_leaves_the_thread_to_the_next() ->
 @pytest.mark.parametrize("hops", range(6))
 async def test_turn_of_one_who_went_away_is_passed_on(hops: int) -> None:
     """Whenever it goes: before its turn comes, when it has just been given, or after."""
-    turns = Turns()
+    turns = FairScheduler()
     await use_up_a_round(turns)
     leaving = asyncio.create_task(stretch(turns, "leaving"))
     staying = asyncio.create_task(stretch(turns, "staying"))
@@ -241,7 +241,7 @@ async def test_turn_of_one_who_went_away_is_passed_on(hops: int) -> None:
 
 
 async def test_turns_are_free_again_when_all_have_gone_away() -> None:
-    turns = Turns()
+    turns = FairScheduler()
     await use_up_a_round(turns)
     waiting = [asyncio.create_task(stretch(turns, "a")) for _ in range(3)]
     await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from edge.validation.fast_path import sound_ids
 from edge.validation.flat_event import BoundedEvent
-from edge.validation.validate import LENIENT, STRICT, Refused, Rules, admit
+from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, admit
 from schemas.limits import MAX_DEPTH
 from tests.edge_events import encoded, event
 
@@ -23,12 +23,14 @@ def with_depth(depth: int) -> bytes:
 @pytest.mark.parametrize(("depth", "refused"), DEPTHS)
 @pytest.mark.parametrize("rules", [STRICT, LENIENT])
 @pytest.mark.parametrize("crowd", [b"", b', "more": [' + b"1," * 40_000 + b"1]"])
-def test_an_event_is_taken_down_to_the_limit(depth: int, refused: bool, rules: Rules, crowd: bytes) -> None:
+def test_an_event_is_taken_down_to_the_limit(
+    depth: int, refused: bool, rules: ValidationRules, crowd: bytes
+) -> None:
     body = with_depth(depth)[:-1] + crowd + b"}"
     if not refused:
         assert admit(body, rules)[1] == body
         return
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidEvents) as caught:
         admit(body, rules)
     assert [(each.field, each.message) for each in caught.value.details] == [
         ("body", "JSON is nested too deeply")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.limits.scheduler import Turn, Turns
+from edge.limits.scheduler import FairScheduler, Turn
 from edge.validation.fast_path import are_lower_uuid7s, cut, sound_ids
 from edge.validation.scheduling import admit_batch, admit_each
-from edge.validation.validate import STRICT, Refused, open_batch
+from edge.validation.validate import STRICT, InvalidEvents, open_batch
 from schemas.event import UUID7_PATTERN
 from schemas.ids import uuid7
 from tests.edge_events import encoded, event
@@ -31,7 +31,7 @@ def unescaped(**fields: Any) -> bytes:
 
 
 def turn() -> Turn:
-    return Turns().turn("t")
+    return FairScheduler().turn("t")
 
 
 async def _verdicts(body: bytes) -> list[Verdict]:
@@ -39,7 +39,7 @@ async def _verdicts(body: bytes) -> list[Verdict]:
     for way in (admit_batch, admit_each):
         try:
             admitted, rejected = await way(body, STRICT, turn())
-        except Refused as refused:
+        except InvalidEvents as refused:
             found.append(([], refused.details))
         else:
             found.append(([(event_id, bytes(text)) for event_id, text in admitted], rejected))

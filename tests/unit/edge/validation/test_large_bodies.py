@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.limits.scheduler import Turn, Turns
+from edge.limits.scheduler import FairScheduler, Turn
 from edge.validation import validate as admission
 from edge.validation.outline import outline
 from edge.validation.scheduling import admit_batch, admit_single
-from edge.validation.validate import LENIENT, STRICT, Refused, Rules, admit
+from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, admit
 from tests.edge_events import encoded, event
 from tests.unit.edge.validation.test_validate import EVENTS, RULES, mutations
 
@@ -39,10 +39,10 @@ def peak_bytes(body: bytes) -> int:
         tracemalloc.stop()
 
 
-def verdict(body: bytes, rules: Rules) -> Any:
+def verdict(body: bytes, rules: ValidationRules) -> Any:
     try:
         event_id, text = admit(body, rules)
-    except Refused as refused:
+    except InvalidEvents as refused:
         return [(detail.field, detail.message) for detail in refused.details]
     return event_id, bytes(text)
 
@@ -83,7 +83,7 @@ def test_items_of_a_batch_past_the_limit_are_not_made(unit: bytes) -> None:
     body = filled(b'{"events":[', unit, b"]}")
     tracemalloc.start()
     try:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(InvalidEvents) as caught:
             admission.open_batch(body)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -120,13 +120,13 @@ def test_outline_of_what_is_no_json_is_refused(body: bytes) -> None:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutations() | st.sampled_from(EVENTS), st.sampled_from(RULES))
-def test_what_is_looked_at_gives_the_verdict_of_the_whole(body: bytes, rules: Rules) -> None:
+def test_what_is_looked_at_gives_the_verdict_of_the_whole(body: bytes, rules: ValidationRules) -> None:
     assert rules.violations(outline(body)) == rules.violations(json.loads(body))
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutations() | st.sampled_from(EVENTS), st.sampled_from(RULES))
-def test_crowded_and_other_events_are_admitted_alike(body: bytes, rules: Rules) -> None:
+def test_crowded_and_other_events_are_admitted_alike(body: bytes, rules: ValidationRules) -> None:
     extra = b',"extra":[' + b"[]," * 25_000 + b"[]]}"
     crowded, plain = body[:-1] + extra, verdict(body, rules)
     wanted = plain if isinstance(plain, list) else (plain[0], plain[1][:-1] + extra)
@@ -151,7 +151,7 @@ def test_causes_of_a_crowded_event_are_counted(depth: int) -> None:
 
 
 def turn() -> Turn:
-    return Turns().turn("t")
+    return FairScheduler().turn("t")
 
 
 async def turns_of_the_loop(work: Any) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from edge.validation.validate import LENIENT, STRICT, Refused, Rules, admit
+from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, admit
 from schemas.limits import Limit
 from tests.edge_events import event
 
@@ -209,8 +209,8 @@ def mutated(mutation: Mutation) -> bytes:
     return json.dumps(whole).encode()
 
 
-def refused(body: bytes, rules: Rules) -> list[tuple[str, str]]:
-    with pytest.raises(Refused) as caught:
+def refused(body: bytes, rules: ValidationRules) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidEvents) as caught:
         admit(body, rules)
     return [(detail.field, detail.message) for detail in caught.value.details]
 

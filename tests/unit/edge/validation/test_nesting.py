@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.validation import depth
-from edge.validation.validate import STRICT, Refused, admit, open_batch
+from edge.validation.validate import STRICT, InvalidEvents, admit, open_batch
 from schemas.limits import MAX_DEPTH
 from tests.edge_events import encoded
 
@@ -41,7 +41,7 @@ def test_deep_event_costs_itself_wherever_it_stands(
     given.insert(place, bomb)
     events = open_batch(opening + b" , ".join(given) + closing)
     assert [bytes(event) for event in events] == given
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidEvents) as caught:
         admit(events[place], STRICT)
     assert [detail.message for detail in caught.value.details] == ["JSON is nested too deeply"]
     assert all(admit(event, STRICT)[1] is event for event in events if bytes(event) == GOOD)
@@ -75,13 +75,13 @@ def test_several_deep_events_and_a_deep_field_beside_them() -> None:
     ],
 )
 def test_wrapper_that_is_not_sound_around_a_deep_value_is_refused(body: bytes) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidEvents) as caught:
         open_batch(body)
     assert [detail.field for detail in caught.value.details] == ["body"]
 
 
 def test_wrapper_that_is_deep_itself_is_no_list_of_events() -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(InvalidEvents) as caught:
         open_batch(b'{"events":{"a":' + nested(DEEP) + b"}}")
     assert [(each.field, each.message) for each in caught.value.details] == [("events", "expected an array")]
 

@@ -11,7 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edge.validation import validate as admission
-from edge.validation.validate import LENIENT, STRICT, Refused, Rules, admit, checked_text, open_batch
+from edge.validation.validate import (
+    LENIENT,
+    STRICT,
+    InvalidEvents,
+    ValidationRules,
+    admit,
+    checked_text,
+    open_batch,
+)
 from tests.edge_events import encoded, event
 
 SAMPLES = Path(__file__).parents[4] / "cli" / "demo" / "events.jsonl.gz"
@@ -74,11 +82,11 @@ def mutations(draw: st.DrawFn) -> bytes:
     return json.dumps(whole).encode()
 
 
-def verdict(body: bytes, rules: Rules) -> tuple[str, bytes] | list[str]:
+def verdict(body: bytes, rules: ValidationRules) -> tuple[str, bytes] | list[str]:
     """What became of it: id and bytes, or the fields."""
     try:
         event_id, forwarded = admit(checked_text(body), rules)
-    except Refused as refused:
+    except InvalidEvents as refused:
         return [detail.field for detail in refused.details]
     return event_id, bytes(forwarded)
 
@@ -87,7 +95,7 @@ def opens(body: bytes) -> bool:
     """Whether it is a batch."""
     try:
         open_batch(checked_text(body))
-    except Refused:
+    except InvalidEvents:
         return False
     return True
 
@@ -100,14 +108,14 @@ def test_every_sample_is_forwarded_as_it_came() -> None:
 
 
 @pytest.mark.parametrize("rules", RULES, ids=["strict", "lenient"])
-def test_slow_path_finds_nothing_in_the_samples(rules: Rules) -> None:
+def test_slow_path_finds_nothing_in_the_samples(rules: ValidationRules) -> None:
     for line in EVENTS[:300]:
         assert rules.violations(json.loads(line)) == []
 
 
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutations(), st.sampled_from(RULES))
-def test_both_paths_give_one_verdict(body: bytes, rules: Rules) -> None:
+def test_both_paths_give_one_verdict(body: bytes, rules: ValidationRules) -> None:
     """What the structs decode has no violation, and what has a violation they don't decode; the rest is mended."""
     slow = rules.violations(json.loads(body))
     try:

@@ -6,7 +6,7 @@ from time import process_time
 import pytest
 
 from grouping.fingerprint import GroupingEvent, fingerprint, frames, javascript_errors, messages
-from grouping.fingerprint.event_view import ErrorForm, Frame
+from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 
 HOSTILE = {
     "letters": "a",
@@ -39,14 +39,14 @@ PLACES = {"javascript": ".js", "android": ".java", "ios": ".swift"}
 def event(platform: str, text: str, salt: str, in_app: bool) -> GroupingEvent:
     """100 frames of each of 11 errors, each with a name of its own, and a long message."""
 
-    def error(depth: int) -> ErrorForm:
+    def error(depth: int) -> GroupingError:
         stack = [
-            Frame(
+            GroupingFrame(
                 f"{salt}{depth}{index}{text}", f"{salt}{depth}{index}{text}{PLACES[platform]}", 1, 1, in_app
             )
             for index in range(100)
         ]
-        return ErrorForm("Error", f"{salt}{text}{depth}", stack, error(depth + 1) if depth < 10 else None)
+        return GroupingError("Error", f"{salt}{text}{depth}", stack, error(depth + 1) if depth < 10 else None)
 
     return GroupingEvent(error(0), platform)
 
@@ -109,13 +109,15 @@ def test_five_megabytes_of_hostile_events_are_answered() -> None:
 
     left = 5_000_000
     while left > 0:
-        chain: ErrorForm | None = None
+        chain: GroupingError | None = None
         for _ in range(seed.randint(1, 11)):
             stack = [
-                Frame(text(900), text(900), seed.randint(-1, 9), seed.randint(-1, 9000), seed.random() < 0.3)
+                GroupingFrame(
+                    text(900), text(900), seed.randint(-1, 9), seed.randint(-1, 9000), seed.random() < 0.3
+                )
                 for _ in range(seed.randint(0, 100))
             ]
-            chain = ErrorForm(text(300), text(100_000), stack, chain)
+            chain = GroupingError(text(300), text(100_000), stack, chain)
             left -= sum(len(one.function or "") + len(one.file or "") for one in stack) + len(
                 chain.message or ""
             )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.fingerprint import GroupingEvent, culprit, fingerprint
-from grouping.fingerprint.event_view import ErrorForm, Frame
+from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 from grouping.fingerprint.frames import is_minified
 from tests.unit.grouping.fingerprint.events import SAMPLES, decode, grouped, samples
 
@@ -37,7 +37,7 @@ def errors_of(sent: dict[str, Any]) -> list[dict[str, Any]]:
 
 def built(frame: dict[str, Any]) -> bool:
     """Whether the frame is one of a build."""
-    return is_minified(msgspec.convert(frame, Frame))
+    return is_minified(msgspec.convert(frame, GroupingFrame))
 
 
 @settings(deadline=None)
@@ -154,7 +154,7 @@ hostile = st.text(st.characters(codec=None), max_size=200) | st.sampled_from(
     ]
 )
 hostile_frames = st.builds(
-    Frame,
+    GroupingFrame,
     function=st.none() | hostile,
     file=st.none() | hostile,
     line=st.none() | st.integers(),
@@ -164,13 +164,13 @@ hostile_frames = st.builds(
 )
 hostile_errors = st.recursive(
     st.builds(
-        ErrorForm,
+        GroupingError,
         type=st.none() | hostile,
         message=st.none() | hostile,
         stack=st.none() | st.lists(hostile_frames, max_size=6),
     ),
     lambda cause: st.builds(
-        ErrorForm,
+        GroupingError,
         type=hostile,
         message=st.none() | hostile,
         stack=st.none() | st.lists(hostile_frames, max_size=3),

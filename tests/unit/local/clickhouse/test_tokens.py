@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.clickhouse.tokens import Part, kept_lines, parse_part, prune_tokens
+from local.clickhouse.tokens import PartName, kept_lines, parse_part, prune_tokens
 
 
 def entry(part: str, token: str = "202601_1_2", operation: str = "1") -> str:
@@ -72,12 +72,12 @@ def test_names_of_other_directories_are_no_parts() -> None:
         "all_1_1",
     ]
     assert [parse_part(name) for name in names] == [None] * len(names)
-    assert parse_part("all_1_5_2_7") == Part("all", 1, 5)
+    assert parse_part("all_1_5_2_7") == PartName("all", 1, 5)
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.booleans()), max_size=30))
 def test_exactly_the_entries_without_a_part_go(blocks: list[tuple[int, bool]]) -> None:
-    present = [Part("all", number, number) for number, there in blocks if there]
+    present = [PartName("all", number, number) for number, there in blocks if there]
     lines = [entry(f"all_{number}_{number}_0") for number, _ in blocks]
     covered = {part.first for part in present}
     assert kept_lines(lines, present) == [entry(f"all_{n}_{n}_0") for n, _ in blocks if n in covered]

@@ -7,18 +7,18 @@ from typing import cast
 from msgspec import Raw
 from prometheus_client import CollectorRegistry
 
-from broker.batch_producer import Forwarder, Written
+from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
-from processors.aggregator.stage import AggregatorWorker
+from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.tables import BatchTable
 from processors.grouper.dedup_log import DeltasPosition, deltas_key, encode
 from processors.grouper.identity import issue_of
-from processors.metrics import Metrics
-from processors.positions import Source
-from processors.topic_names import Names
+from processors.metrics import ProcessorsMetrics
+from processors.positions import SourceRecord
+from processors.topic_names import TopicNames
 from schemas.dead_letters import from_headers
 from schemas.ids import hex64
-from schemas.increments import Increment, Row, SourceIncrements, Told, encode_bundle, encode_told
+from schemas.increments import Description, Increment, Row, SourceIncrements, encode_bundle, encode_told
 from schemas.issues import (
     Activity,
     Command,
@@ -32,7 +32,7 @@ from schemas.times import iso
 
 PROJECT = 1
 START = 1_790_000_000_000
-NAMES = Names(
+NAMES = TopicNames(
     events="events", grouped="grouped", grouped_events="each", deltas="deltas", issues="issues", activity="activity",
     outcomes="outcomes", dead_letters="dead", seen="seen", partitions=3,
 )  # fmt: skip
@@ -63,14 +63,14 @@ class Memory:
 
 
 class MemoryForwarder:
-    """What `Forwarder` does, in memory."""
+    """What `BatchProducer` does, in memory."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
     async def begin(
         self, topic: str, partition: int, messages: Iterable[Message]
-    ) -> list[Awaitable[Written]]:
+    ) -> list[Awaitable[WrittenBatch]]:
         """Append records."""
         messages = list(messages)
         if messages:
@@ -125,17 +125,17 @@ class World:
         self._ids = itertools.count()
         self._worker = self._started()
 
-    def _started(self, *, whole: bool = True, begins: int = 0) -> AggregatorWorker:
+    def _started(self, *, whole: bool = True, begins: int = 0) -> AggregatorStage:
         tables = {}
         for name in ("issues", "seen"):
             table = tables[name] = MemoryTable(self.memory, name)
             table.recover()
-        worker = AggregatorWorker(
+        worker = AggregatorStage(
             NAMES,
             cast(BatchTable, tables["issues"]),
             cast(BatchTable, tables["seen"]),
-            cast(Forwarder, MemoryForwarder(self.memory)),
-            Metrics(CollectorRegistry()),
+            cast(BatchProducer, MemoryForwarder(self.memory)),
+            ProcessorsMetrics(CollectorRegistry()),
         )
         for partition in range(NAMES.partitions):
             # What has expired of the log stays in its list; a broker would not deliver it.
@@ -170,7 +170,7 @@ class World:
             log = self.memory.topics.get(("deltas", partition), [])
             if due < len(log):
                 taken[partition] = [
-                    Source(due + n, START, m.key, m.value or b"", [])
+                    SourceRecord(due + n, START, m.key, m.value or b"", [])
                     for n, m in enumerate(log[due : due + most])
                 ]
         for partition, sources in taken.items():
@@ -228,7 +228,7 @@ def increment(
     fingerprint: int = 1, release: str = "app@1.0.0+1", events: int = 1, users: Iterable[int] = (), ms: int = START
 ) -> Increment:  # fmt: skip
     """An increment of a few events of one release."""
-    told = Told("E", "m", "f", "v1", "stack", ("p",))
+    told = Description("E", "m", "f", "v1", "stack", ("p",))
     return Increment(
         issue=issue_of(PROJECT, fingerprint), project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms,
         last_ms=ms, received_ms=ms, last_event=bytes(16), first_release=release, last_release=release,

@@ -2,12 +2,12 @@ import asyncio
 
 import pytest
 
-from broker.batch_producer import Lost
-from processors.faust_app.fence import Gate, Lease
+from broker.batch_producer import PartitionsLost
+from processors.faust_app.fence import Lease, RebalanceFence
 
 
 async def test_closing_waits_for_the_take_inside() -> None:
-    gate, order = Gate(), list[str]()
+    gate, order = RebalanceFence(), list[str]()
     gate.open = True
 
     async def take() -> None:
@@ -25,7 +25,7 @@ async def test_closing_waits_for_the_take_inside() -> None:
 
 
 async def test_a_take_that_does_not_end_is_reported() -> None:
-    gate = Gate()
+    gate = RebalanceFence()
     with gate.passing(), pytest.raises(TimeoutError):
         await gate.close(0.01)
 
@@ -37,7 +37,7 @@ def test_a_lease_that_was_never_given_is_not_checked() -> None:
 def test_a_lease_runs_out_without_heartbeats() -> None:
     lease = Lease(-1.0)
     lease.renew()
-    with pytest.raises(Lost):
+    with pytest.raises(PartitionsLost):
         lease.check()
 
 

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from processors.faust_app.app import Processors
 from processors.faust_app.patches import FETCH_WAIT_MS, PlacedConsumer
-from processors.metrics import Metrics
+from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings, load
@@ -51,7 +51,7 @@ def test_the_recovery_service_is_made_where_the_cure_replaces_it() -> None:
 
 
 async def test_a_fetch_that_finds_nothing_keeps_no_other_request_waiting_for_long() -> None:
-    registry = Metrics(CollectorRegistry())
+    registry = ProcessorsMetrics(CollectorRegistry())
     settings = load(ProcessorsSettings, {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
     app = Processors(settings, names(settings, 1), ProjectRegistry(), registry).app
     app.finalize()

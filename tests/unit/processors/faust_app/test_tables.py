@@ -7,7 +7,7 @@ import faust
 import pytest
 from faust.types import TP
 
-from broker.batch_producer import Forwarder
+from broker.batch_producer import BatchProducer
 from processors.faust_app.tables import BatchTable, PartitionStore
 
 TOPIC = "test.seen"
@@ -20,7 +20,7 @@ async def nothing(partitions: set[int]) -> None:
 @pytest.fixture
 def store(tmp_path: Any) -> PartitionStore:
     app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://", datadir=str(tmp_path))
-    return BatchTable(app, "seen", TOPIC, 4, cast(Forwarder, None), nothing)._new_store()
+    return BatchTable(app, "seen", TOPIC, 4, cast(BatchProducer, None), nothing)._new_store()
 
 
 def read(partition: int, offset: int, key: bytes, generation: int, topic: str = TOPIC) -> Any:

@@ -6,15 +6,15 @@ from typing import cast
 
 from prometheus_client import CollectorRegistry
 
-from broker.batch_producer import Forwarder
+from broker.batch_producer import BatchProducer
 from broker.message import Message
 from processors.faust_app.tables import BatchTable
-from processors.grouper.fingerprinter import Grouper
+from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import Past, Told
-from processors.grouper.stage import GrouperWorker
-from processors.metrics import Metrics
-from processors.positions import Source
+from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
+from processors.grouper.stage import GrouperStage
+from processors.metrics import ProcessorsMetrics
+from processors.positions import SourceRecord
 from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from schemas.increments import decode_bundle
@@ -44,13 +44,15 @@ class MemoryTail:
         self._memory = memory
         self._reach = reach
 
-    async def read(self, partition: int, known: tuple[int, int] | None = None) -> Past | None:
+    async def read(self, partition: int, known: tuple[int, int] | None = None) -> ReplayBoundary | None:
         """What `grouped` tells."""
         messages = self._memory.topics.get(("grouped", partition), [])
-        told = [Told.of(decode_grouped(message.value or b"")) for message in messages]
+        told = [ForwardedRecord.of(decode_grouped(message.value or b"")) for message in messages]
         if not told:
             return None
-        return Past.known(*known, told) if known else Past.by(told, self._reach, whole=True)
+        return (
+            ReplayBoundary.known(*known, told) if known else ReplayBoundary.by(told, self._reach, whole=True)
+        )
 
 
 class GrouperWorld:
@@ -58,7 +60,7 @@ class GrouperWorld:
 
     def __init__(self, *, each: bool = False) -> None:
         self.memory = Memory()
-        self.log: list[Source] = []
+        self.log: list[SourceRecord] = []
         self.begins = 0
         self.reach = 8
         self.projects = registry()
@@ -75,12 +77,12 @@ class GrouperWorld:
         self.memory.crash_in = None
         seen = MemoryTable(self.memory, "seen")
         seen.recover()
-        self.metrics = Metrics(CollectorRegistry())
-        self.worker = GrouperWorker(
+        self.metrics = ProcessorsMetrics(CollectorRegistry())
+        self.worker = GrouperStage(
             NAMES,
             cast(BatchTable, seen),
-            cast(Forwarder, MemoryForwarder(self.memory)),
-            Grouper(self.projects),
+            cast(BatchProducer, MemoryForwarder(self.memory)),
+            Fingerprinter(self.projects),
             cast(GroupedTail, MemoryTail(self.memory, self.reach)),
             self.metrics,
             days=7,

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processors.grouper.batch import PartitionState, process
-from processors.grouper.dedup_log import SeenEntry, decode_entry, encode
+from processors.grouper.dedup_log import DedupEntry, decode_entry, encode
 from processors.grouper.dedupe import Dedupe, resumption
-from processors.grouper.fingerprinter import Grouper
+from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.outcomes import rules_skipped
-from processors.grouper.output import Emission
-from processors.positions import Gap, Source, due
+from processors.grouper.output import BatchOutput
+from processors.positions import OffsetGap, SourceRecord, due
 from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
 from schemas.issues import encode_json
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
@@ -35,18 +35,20 @@ def fresh(next_offset: int = 0) -> PartitionState:
     return PartitionState(PARTITION, Dedupe(DAYS), next_offset, {})
 
 
-def run(state: PartitionState, sources: list[Source], grouper: Grouper | None = None) -> Emission:
-    emission = Emission(PARTITION, each=True)
+def run(
+    state: PartitionState, sources: list[SourceRecord], grouper: Fingerprinter | None = None
+) -> BatchOutput:
+    emission = BatchOutput(PARTITION, each=True)
     process(
         state,
         due("events", state.partition, state.next_offset, sources),
-        grouper or Grouper(registry()),
+        grouper or Fingerprinter(registry()),
         emission,
     )
     return emission
 
 
-def forwarded(emission: Emission) -> list[tuple[int, bytes]]:
+def forwarded(emission: BatchOutput) -> list[tuple[int, bytes]]:
     """Offset and id of each event in `grouped`."""
     found = []
     for message in emission.grouped:
@@ -56,7 +58,7 @@ def forwarded(emission: Emission) -> list[tuple[int, bytes]]:
     return found
 
 
-def output(emissions: list[Emission]) -> list[Any]:
+def output(emissions: list[BatchOutput]) -> list[Any]:
     """All that was emitted, but for entries, in order."""
     return [
         [message for e in emissions for message in e.grouped],
@@ -95,7 +97,7 @@ def test_a_repeated_record_is_dropped() -> None:
 
 
 def test_a_missing_record_is_a_gap() -> None:
-    with pytest.raises(Gap):
+    with pytest.raises(OffsetGap):
         run(fresh(), [source(0, [carried(1)]), source(2, [carried(2)])])
 
 
@@ -131,7 +133,7 @@ def test_an_event_that_was_set_aside_can_be_put_back() -> None:
 def test_a_record_that_is_no_chunk_is_set_aside_and_the_next_goes_on(
     value: bytes, headers: list[tuple[str, bytes]], reason: str
 ) -> None:
-    emission = run(fresh(), [Source(0, START, b"k", value, headers), source(1, [carried(1)])])
+    emission = run(fresh(), [SourceRecord(0, START, b"k", value, headers), source(1, [carried(1)])])
     assert reason in emission.bad[0].reason
     assert (emission.bad[0].key, emission.bad[0].value, emission.bad[0].headers) == (b"k", value, headers)
     assert forwarded(emission) == [(1, carried(1).id)]
@@ -139,7 +141,7 @@ def test_a_record_that_is_no_chunk_is_set_aside_and_the_next_goes_on(
 
 
 def test_an_event_that_a_rule_discards_goes_no_further_and_is_counted() -> None:
-    grouper = Grouper(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
+    grouper = Fingerprinter(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
     state = fresh()
     emission = run(state, [source(0, [carried(1, kind=7), carried(2)])], grouper)
     assert forwarded(emission) == [(0, carried(2).id)]
@@ -157,7 +159,7 @@ def test_a_record_forwarded_again_keeps_the_fingerprints_that_were_recorded() ->
     again = fresh()
     again.decided = {r.offset: r for entry in first.entries for r in entry.records}
     rule = GroupingRule(name="one", match="type:*", fingerprint=("all",))
-    second = run(again, sources, Grouper(registry(rule)))
+    second = run(again, sources, Fingerprinter(registry(rule)))
     one, other = (decode_grouped(e.grouped[0].value or b"") for e in (first, second))
     assert [g.fingerprint for g in one.groupings] == [g.fingerprint for g in other.groupings]
     assert [i.fingerprint for i in first.increments[0].increments] == [
@@ -167,7 +169,7 @@ def test_a_record_forwarded_again_keeps_the_fingerprints_that_were_recorded() ->
 
 
 def test_a_discard_that_was_recorded_stays_one() -> None:
-    grouper = Grouper(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
+    grouper = Fingerprinter(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
     sources = [source(0, [carried(1, kind=7), carried(2)])]
     first = run(fresh(), sources, grouper)
     again = fresh()
@@ -191,7 +193,7 @@ def test_a_successor_forwards_the_last_take_as_it_was_and_goes_on_alike(
 ) -> None:
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
     whole = output([run(fresh(), sources)])
-    state, entries, emissions = fresh(), list[SeenEntry](), list[Emission]()
+    state, entries, emissions = fresh(), list[DedupEntry](), list[BatchOutput]()
     for size in [*sizes, len(sources)][: crash + 1]:
         emission = run(state, sources[state.next_offset : state.next_offset + size])
         entries += [decode_entry(encode(entry)) for entry in emission.entries]
@@ -226,7 +228,7 @@ def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
     log: list[list[tuple[int, int]]], takes: list[tuple[int, bool]]
 ) -> None:
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
-    state, entries, sent = fresh(), list[SeenEntry](), list[Emission]()
+    state, entries, sent = fresh(), list[DedupEntry](), list[BatchOutput]()
     for size, crash in [*takes, (len(sources), False)]:
         emission = run(state, sources[state.next_offset : state.next_offset + size])
         entries += [decode_entry(encode(entry)) for entry in emission.entries]
@@ -253,7 +255,7 @@ def test_a_replay_from_any_earlier_position_gives_the_same_output(
 ) -> None:
     """Whether the decisions from there on are still recorded, or have to be made again from what was recorded before."""
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
-    state, entries = fresh(), list[SeenEntry]()
+    state, entries = fresh(), list[DedupEntry]()
     for size in [*sizes, len(sources)]:
         emission = run(state, sources[state.next_offset : state.next_offset + size])
         entries += [decode_entry(encode(entry)) for entry in emission.entries]
@@ -261,7 +263,7 @@ def test_a_replay_from_any_earlier_position_gives_the_same_output(
     records = [record for entry in entries for record in entry.records]
     kept = records if recorded else records[:back]
     again = fresh(back)
-    again.dedupe.restore([SeenEntry(START, 0, kept)] if kept else [])
+    again.dedupe.restore([DedupEntry(START, 0, kept)] if kept else [])
     again.decided = {record.offset: record for record in kept if record.offset >= back}
     before = run(fresh(), sources[:back])
     assert output([before, run(again, sources[back:])]) == output([run(fresh(), sources)])
@@ -280,7 +282,7 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
 ) -> None:
     monkeypatch.setattr("processors.grouper.fingerprinter.MAX_STEPS", 0)
     monkeypatch.setattr("grouping.rules.MAX_STEPS", 0)
-    rules = Grouper(registry(GroupingRule(name="dear", match="type:X", fingerprint=("x",))))
+    rules = Fingerprinter(registry(GroupingRule(name="dear", match="type:X", fingerprint=("x",))))
     sources = [source(0, [carried(1), carried(1), carried(2)]), source(1, [carried(3)])]
     emission = run(fresh(), sources, rules)
     assert [o.outcome for found in emission.outcomes.values() for o in found] == [

@@ -1,9 +1,9 @@
 """Entries stay few and young, and what they say stays the same."""
 
-from processors.grouper.compaction import MERGE_AT, Entries
+from processors.grouper.compaction import MERGE_AT, LogCompaction
 from processors.grouper.dedup_log import (
-    SeenEntry,
-    SeenRecord,
+    DedupEntry,
+    DedupRecord,
     decode_entry,
     decode_horizon,
     encode,
@@ -18,14 +18,14 @@ from tests.unit.processors.made import START, event_id
 DAYS = 7
 
 
-def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], Entries]:
+def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], LogCompaction]:
     """A table of entries of one event each, as a quiet service writes them; days of the log are those of the timestamps."""
-    dedupe, part, entries = Dedupe(DAYS), dict[bytes, bytes](), Entries(0, {})
+    dedupe, part, entries = Dedupe(DAYS), dict[bytes, bytes](), LogCompaction(0, {})
     for offset in range(count):
         ids = [event_id(offset)]
         [decision] = dedupe.decide([Incoming(offset, START + offset * each_ms, [1], ids)])
-        record = SeenRecord(offset, 1, None, decision.keys, b"12345678")
-        entry = SeenEntry(
+        record = DedupRecord(offset, 1, None, decision.keys, b"12345678")
+        entry = DedupEntry(
             decision.watermark_ms, offset, [record], clock=started(offset, decision.watermark_ms)
         )
         part[entry_key(0, offset, offset)] = encode(entry)
@@ -33,7 +33,7 @@ def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], Entries]:
     return part, entries
 
 
-def apply(part: dict[bytes, bytes], entries: Entries, oldest_day: int) -> None:
+def apply(part: dict[bytes, bytes], entries: LogCompaction, oldest_day: int) -> None:
     for changes in entries.tidy(part, oldest_day):
         for key, value in changes:
             if value is None:
@@ -42,7 +42,7 @@ def apply(part: dict[bytes, bytes], entries: Entries, oldest_day: int) -> None:
                 part[key] = value
 
 
-def known(part: dict[bytes, bytes]) -> list[SeenEntry]:
+def known(part: dict[bytes, bytes]) -> list[DedupEntry]:
     return [decode_entry(value) for key, value in part.items() if is_entry(key)]
 
 
@@ -110,7 +110,7 @@ def test_an_old_day_goes_and_is_no_hole() -> None:
 
 def test_a_table_that_was_read_back_is_tidied_alike() -> None:
     part, _ = log(MERGE_AT + 1)
-    entries = Entries(0, {key: decode_entry(value) for key, value in part.items()})
+    entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
     assert entries.due(0)
     apply(part, entries, 0)
     assert len(part) == 2
@@ -119,6 +119,6 @@ def test_a_table_that_was_read_back_is_tidied_alike() -> None:
 def test_a_hole_between_entries_stays_one() -> None:
     part, _ = log(MERGE_AT + 2)
     del part[entry_key(0, 100, 100)]
-    entries = Entries(0, {key: decode_entry(value) for key, value in part.items()})
+    entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
     apply(part, entries, 0)
     assert resumption(known(part), 0).next_offset == 100

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from processors.grouper.compaction import MERGE_AT
 from processors.grouper.dedup_log import decode_entry, is_entry
-from processors.grouper.replay_boundary import Past, Told
-from processors.positions import LogChanged
+from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
+from processors.positions import LogRecreated
 from schemas.chunks import ChunkEvent
 from tests.unit.processors.aggregator.world import Crash
 from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld, registry
@@ -111,28 +111,28 @@ async def test_another_log_under_the_same_name_is_not_taken_for_one_that_was_for
     world.lose()
     old, world.log = world.log, []
     world.send(*[[carried(n)] for n in range(100, 110)])
-    with pytest.raises(LogChanged, match="ends at 10, but 19 stands in grouped"):
+    with pytest.raises(LogRecreated, match="ends at 10, but 19 stands in grouped"):
         await world.start()
     world.send(*[[carried(n)] for n in range(110, 140)])
     await world.start()
-    with pytest.raises(LogChanged, match="is not what stands in grouped"):
+    with pytest.raises(LogRecreated, match="is not what stands in grouped"):
         await world.settle()
     assert len(old) == sum(world.stored().values())
 
 
-def told(*offsets: int) -> list[Told]:
-    return [Told(offset, {0: n}, 0) for n, offset in enumerate(offsets)]
+def told(*offsets: int) -> list[ForwardedRecord]:
+    return [ForwardedRecord(offset, {0: n}, 0) for n, offset in enumerate(offsets)]
 
 
 def test_the_first_of_repeats_counts() -> None:
-    found = Past.by(told(3, 5, 6, 5, 6), 3, whole=True)
+    found = ReplayBoundary.by(told(3, 5, 6, 5, 6), 3, whole=True)
     assert (found.since, found.last) == (4, 6)
     assert {offset: one.values for offset, one in found.told.items()} == {5: {0: 1}, 6: {0: 2}}
 
 
 def test_what_may_have_expired_is_not_taken_for_what_was_never_there() -> None:
-    assert Past.by(told(7, 8), 100, whole=False).since == 7
-    assert Past.by(told(7, 8), 100, whole=True).since == 0
+    assert ReplayBoundary.by(told(7, 8), 100, whole=False).since == 7
+    assert ReplayBoundary.by(told(7, 8), 100, whole=True).since == 0
 
 
 steps = st.lists(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.dedup_log import SeenEntry, SeenRecord, decode_entry, encode
+from processors.grouper.dedup_log import DedupEntry, DedupRecord, decode_entry, encode
 from processors.grouper.dedupe import Decision, Dedupe, Incoming, resumption
 from processors.grouper.log_clock import DAY_MS, DAY_RECORDS
 from tests.unit.processors.made import START, event_id
@@ -31,17 +31,17 @@ def incoming(made: list[tuple[int, list[tuple[int, int]]]]) -> list[Incoming]:
     ]
 
 
-def recorded(log: list[Incoming], decisions: list[Decision], sizes: list[int]) -> list[SeenEntry]:
+def recorded(log: list[Incoming], decisions: list[Decision], sizes: list[int]) -> list[DedupEntry]:
     """Entries as takes of these sizes would have recorded them: each of one day."""
-    entries: list[SeenEntry] = []
+    entries: list[DedupEntry] = []
     at = 0
     for size in [*sizes, len(log)]:
         day, take = -1, at
         for record, decision in zip(log[at : at + size], decisions[at : at + size], strict=True):
             if decision.clock.day != day:
                 day = decision.clock.day
-                entries.append(SeenEntry(decision.watermark_ms, take, [], clock=decision.clock))
-            seen = SeenRecord(record.offset, len(record.ids), decision.new, decision.keys)
+                entries.append(DedupEntry(decision.watermark_ms, take, [], clock=decision.clock))
+            seen = DedupRecord(record.offset, len(record.ids), decision.new, decision.keys)
             entries[-1].records.append(seen)
         at += size
     return [decode_entry(encode(entry)) for entry in entries if entry.records]
@@ -157,9 +157,9 @@ def test_the_machine_clock_is_not_asked(monkeypatch: pytest.MonkeyPatch, clock: 
     assert [one(dedupe, 1, START), one(dedupe, 1, START + DAY_MS, DAY_RECORDS)] == [True, False]
 
 
-def entry(first: int, last: int, take: int | None = None) -> SeenEntry:
-    made = [SeenRecord(offset, 0, [], b"") for offset in range(first, last + 1)]
-    return SeenEntry(START, first if take is None else take, made)
+def entry(first: int, last: int, take: int | None = None) -> DedupEntry:
+    made = [DedupRecord(offset, 0, [], b"") for offset in range(first, last + 1)]
+    return DedupEntry(START, first if take is None else take, made)
 
 
 def test_the_last_take_is_forwarded_again() -> None:

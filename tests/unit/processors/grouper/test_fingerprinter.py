@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from grouping.fingerprint import GroupingEvent, culprit, fingerprint
-from processors.grouper.fingerprinter import MAX_NAME, Grouper
-from processors.grouper.lru_cache import Recent
+from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter
+from processors.grouper.lru_cache import LruCache
 from schemas.chunks import ChunkEvent
 from schemas.increments import decode_told
 from schemas.payload import compress
@@ -27,7 +27,7 @@ mixes = st.lists(
 @given(mixes)
 def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> None:
     """Stacks, messages and platforms of different events, put together and repeated in any way."""
-    grouper = Grouper(ProjectRegistry())
+    grouper = Fingerprinter(ProjectRegistry())
     for number, (one, other, what) in enumerate(mix):
         event = dict(SAMPLES[one])
         if what == 1:
@@ -50,7 +50,7 @@ def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> No
 
 
 def test_what_was_asked_for_lately_is_kept_and_the_rest_forgotten() -> None:
-    recent: Recent[int, str] = Recent(160)
+    recent: LruCache[int, str] = LruCache(160)
     for number in range(100):
         recent.put(number, str(number), 10)
         assert recent.get(0) == "0"
@@ -60,6 +60,6 @@ def test_what_was_asked_for_lately_is_kept_and_the_rest_forgotten() -> None:
 
 
 def test_what_weighs_too_much_is_not_kept() -> None:
-    recent: Recent[int, str] = Recent(160)
+    recent: LruCache[int, str] = LruCache(160)
     recent.put(1, "heavy", 11)
     assert recent.get(1) is None

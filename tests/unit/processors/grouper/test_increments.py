@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.grouper.event_view import decode_event, grouping_event
-from processors.grouper.fingerprinter import MAX_TEXT, Grouper
+from processors.grouper.fingerprinter import MAX_TEXT, Fingerprinter
 from processors.grouper.increments import Increments
 from schemas.chunks import ChunkEvent
 from schemas.ids import user_hash
@@ -13,7 +13,7 @@ from schemas.payload import compress, decompress
 from schemas.projects import ProjectRegistry
 from tests.unit.processors.made import DAY, HOUR, START, carried, event_id
 
-grouper = Grouper(ProjectRegistry())
+grouper = Fingerprinter(ProjectRegistry())
 
 
 def counted(events: list[ChunkEvent]) -> list[Increment]:

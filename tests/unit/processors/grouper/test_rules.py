@@ -13,7 +13,7 @@ from grouping.cost import MAX_STEPS, characters
 from grouping.fingerprint import GroupingEvent, fingerprint
 from grouping.fingerprint.in_app_rules import frame_characters
 from grouping.rules import TOO_DEAR, compile_rules
-from processors.grouper.fingerprinter import Grouper
+from processors.grouper.fingerprinter import Fingerprinter
 from query.event_view import from_json
 from schemas.chunks import ChunkEvent
 from schemas.payload import compress, decompress
@@ -60,7 +60,7 @@ def deep_event(number: int, frames: int = 100) -> bytes:
 
 
 def before(event: bytes) -> Any:
-    return Grouper.group(grouper([]), carried(0, event))[1].grouping.parts
+    return Fingerprinter.group(grouper([]), carried(0, event))[1].grouping.parts
 
 
 def test_ten_thousand_patterns_saved_before_there_was_a_bound_hold_up_nobody() -> None:

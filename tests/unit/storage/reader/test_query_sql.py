@@ -7,14 +7,14 @@ from query.parse import parse
 from query.patterns import write_literal
 from query.tree import EVERYTHING, And, Query
 from storage.reader.parameters import Parameters
-from storage.reader.query_sql import Scope, about_issue, event_condition, issue_condition, split
+from storage.reader.query_sql import SqlScope, about_issue, event_condition, issue_condition, split
 from tests.unit.query.trees import NOW_MS, queries, views
 
 HOSTILE = "x'); DROP TABLE events; -- {p1:String} %s \\"
 
 
 def condition(typed: str) -> tuple[str, dict[str, object]]:
-    scope = Scope(7, NOW_MS, Parameters())
+    scope = SqlScope(7, NOW_MS, Parameters())
     return event_condition(parse(typed), scope), scope.parameters.values
 
 
@@ -64,7 +64,7 @@ def test_an_event_without_a_known_issue_is_judged_as_by_the_evaluator() -> None:
 
 
 def test_a_question_about_issues_alone_is_asked_of_their_columns() -> None:
-    scope = Scope(7, NOW_MS, Parameters())
+    scope = SqlScope(7, NOW_MS, Parameters())
     sql = issue_condition(parse("is:[open, assigned] -users:<3 lastSeen:>-1h"), scope)
     assert "assignee != ''" in sql
     assert "NOT (users < {p" in sql

@@ -3,10 +3,10 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.repair.retention_history import Kept, Retention
+from storage.repair.retention_history import RetentionDays, RetentionHistory
 
 TODAY = date(2026, 3, 1)
-SHORT, LONG = Retention(7, 7), Retention(90, 30)
+SHORT, LONG = RetentionDays(7, 7), RetentionDays(90, 30)
 
 
 def ago(days: int) -> date:
@@ -14,7 +14,9 @@ def ago(days: int) -> date:
 
 
 def test_what_came_before_a_retention_was_raised_is_kept_for_the_shorter_one() -> None:
-    raised = Kept("shop", LONG, ((ago(80), SHORT), (ago(50), SHORT), (ago(20), LONG), (ago(3), LONG)))
+    raised = RetentionHistory(
+        "shop", LONG, ((ago(80), SHORT), (ago(50), SHORT), (ago(20), LONG), (ago(3), LONG))
+    )
     assert raised.least(ago(60)) == SHORT
     # The last that was seen before holds until another is, and a day longer.
     assert raised.least(ago(30)) == raised.least(ago(20)) == raised.least(ago(19)) == SHORT
@@ -22,31 +24,33 @@ def test_what_came_before_a_retention_was_raised_is_kept_for_the_shorter_one() -
 
 
 def test_what_came_before_a_retention_was_lowered_may_be_written_after_it() -> None:
-    lowered = Kept("shop", SHORT, ((ago(80), LONG), (ago(20), SHORT)))
+    lowered = RetentionHistory("shop", SHORT, ((ago(80), LONG), (ago(20), SHORT)))
     assert lowered.least(ago(60)) == lowered.least(TODAY) == SHORT
 
 
 def test_events_and_payloads_are_judged_apart() -> None:
-    kept = Kept("shop", Retention(60, 60), ((ago(40), Retention(90, 10)), (ago(20), Retention(60, 60))))
-    assert kept.least(ago(30)) == Retention(60, 10)
-    assert kept.least(ago(5)) == Retention(60, 60)
+    kept = RetentionHistory(
+        "shop", RetentionDays(60, 60), ((ago(40), RetentionDays(90, 10)), (ago(20), RetentionDays(60, 60)))
+    )
+    assert kept.least(ago(30)) == RetentionDays(60, 10)
+    assert kept.least(ago(5)) == RetentionDays(60, 60)
 
 
 def test_without_a_past_it_is_todays_retention() -> None:
-    assert Kept("shop", LONG).least(ago(400)) == LONG
+    assert RetentionHistory("shop", LONG).least(ago(400)) == LONG
 
 
-RETENTIONS = st.builds(Retention, st.integers(1, 90), st.integers(1, 90))
+RETENTIONS = st.builds(RetentionDays, st.integers(1, 90), st.integers(1, 90))
 
 
 @given(st.dictionaries(st.integers(0, 9), RETENTIONS, min_size=1), st.integers(0, 12))
 def test_no_retention_that_held_on_the_day_or_later_is_shorter(
-    by_day: dict[int, Retention], came: int
+    by_day: dict[int, RetentionDays], came: int
 ) -> None:
     # One a day: the first was there before it was seen, each next one holds from its day on.
     ages = [min((day for day in by_day if day >= when), default=max(by_day)) for when in range(came + 1)]
     held = [by_day[age] for age in ages]
     seen = tuple((ago(day), retention) for day, retention in by_day.items())
-    least = Kept("", held[0], seen).least(ago(came))
+    least = RetentionHistory("", held[0], seen).least(ago(came))
     assert least.events <= min(one.events for one in held)
     assert least.payloads <= min(one.payloads for one in held)

@@ -17,7 +17,7 @@ from schemas.ids import uuid7
 from schemas.payload import compress
 from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers
 from storage.writer.dead_letters import returned
-from storage.writer.manifest import Range
+from storage.writer.manifest import RecordRange
 from tests.unit.query.test_event_fields import EVENT
 
 FRAME = compress(msgspec.json.encode(EVENT))
@@ -61,7 +61,7 @@ def test_a_record_sent_again_is_dropped_and_counted() -> None:
     value = chunk(5, [FRAME, FRAME])
     assert feed(block, [Record(0, value), Record(1, value)]) == 5
     assert (len(block), block.records, block.repeats) == (2, 2, 1)
-    assert block.plan(1).ranges == (Range(0, 0, 1, -1),)
+    assert block.plan(1).ranges == (RecordRange(0, 0, 1, -1),)
     assert block.seen == {0: 5}
 
 
@@ -97,7 +97,7 @@ def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
     old.feed(Record(4, chunk(1, [FRAME])), -1, again=5)
     new.feed(Record(5, chunk(2, [FRAME])), 1, again=5)
     assert (old.by_id, new.by_id) == (True, False)
-    assert old.plan(1).ranges == (Range(0, 4, 4, -1, 5),)
+    assert old.plan(1).ranges == (RecordRange(0, 4, 4, -1, 5),)
 
 
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
@@ -107,7 +107,7 @@ def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
         ("undecodable", b"\xc1"),
         ("undecodable", b""),
     ]
-    assert block.plan(1).ranges == (Range(0, 0, 1, 4),)
+    assert block.plan(1).ranges == (RecordRange(0, 0, 1, 4),)
 
 
 def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:

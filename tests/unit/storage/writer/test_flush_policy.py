@@ -1,28 +1,28 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.writer.flush_policy import BUSY_ROWS, Last, Pace
+from storage.writer.flush_policy import BUSY_ROWS, FlushPolicy, LastFlush
 
-PACE = Pace(block_rows=1000, block_bytes=10_000, quiet_seconds=0.2, wait_seconds=1.0)
+PACE = FlushPolicy(block_rows=1000, block_bytes=10_000, quiet_seconds=0.2, wait_seconds=1.0)
 
 
 def test_a_quiet_writer_waits_shortly_after_the_first_row() -> None:
-    assert PACE.remaining(1, 1, 0.0, Last(0.01, 1)) == 0.2
-    assert PACE.remaining(1, 1, 0.2, Last(0.01, 1)) == 0.0
+    assert PACE.remaining(1, 1, 0.0, LastFlush(0.01, 1)) == 0.2
+    assert PACE.remaining(1, 1, 0.2, LastFlush(0.01, 1)) == 0.0
 
 
 def test_slow_inserts_make_larger_blocks_up_to_the_longest_wait() -> None:
-    assert PACE.remaining(1, 1, 0.0, Last(0.2, 1)) == 0.2 * 3
-    assert PACE.remaining(1, 1, 0.0, Last(9.0, 1)) == 1.0
+    assert PACE.remaining(1, 1, 0.0, LastFlush(0.2, 1)) == 0.2 * 3
+    assert PACE.remaining(1, 1, 0.0, LastFlush(9.0, 1)) == 1.0
 
 
 def test_under_load_there_is_one_insert_in_the_longest_wait() -> None:
-    assert PACE.remaining(1, 1, 0.0, Last(0.01, BUSY_ROWS)) == 1.0
-    assert PACE.remaining(1, 1, 0.0, Last(0.01, BUSY_ROWS - 1)) == 0.2
+    assert PACE.remaining(1, 1, 0.0, LastFlush(0.01, BUSY_ROWS)) == 1.0
+    assert PACE.remaining(1, 1, 0.0, LastFlush(0.01, BUSY_ROWS - 1)) == 0.2
 
 
 def test_after_a_rest_the_load_before_it_is_forgotten() -> None:
-    busy = Last(0.5, BUSY_ROWS, at=100.0)
+    busy = LastFlush(0.5, BUSY_ROWS, at=100.0)
     assert PACE.recent(busy, 100.9) == busy
     assert PACE.remaining(1, 1, 0.0, PACE.recent(busy, 101.0)) == 0.2
 
@@ -31,10 +31,10 @@ def test_after_a_rest_the_load_before_it_is_forgotten() -> None:
     st.integers(0, 2000),
     st.integers(0, 20_000),
     st.floats(0, 5),
-    st.builds(Last, st.floats(0, 5), st.integers(0)),
+    st.builds(LastFlush, st.floats(0, 5), st.integers(0)),
 )
 def test_a_full_block_is_due_and_none_waits_longer_than_the_setting(
-    rows: int, size: int, age: float, last: Last
+    rows: int, size: int, age: float, last: LastFlush
 ) -> None:
     remaining = PACE.remaining(rows, size, age, last)
     assert 0 <= remaining <= max(0.0, 1.0 - age)

@@ -1,11 +1,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.writer.manifest import MAX_RANGES, Done, Plan, Range, decode, encode
+from storage.writer.manifest import MAX_RANGES, BlockManifest, NoBlock, RecordRange, decode, encode
 
 offsets = st.integers(0, 10**12)
 ranges = st.builds(
-    lambda partition, first, more, seen, again: Range(partition, first, first + more, seen, again),
+    lambda partition, first, more, seen, again: RecordRange(partition, first, first + more, seen, again),
     st.integers(0, 255),
     offsets,
     st.integers(0, 10**6),
@@ -13,37 +13,37 @@ ranges = st.builds(
     st.integers(-1, 10**12),
 )
 plans = st.builds(
-    lambda found, at, direct: Plan(tuple(sorted(found)), at, direct),
+    lambda found, at, direct: BlockManifest(tuple(sorted(found)), at, direct),
     st.lists(ranges, min_size=1, max_size=MAX_RANGES, unique_by=lambda r: r.partition),
     st.integers(0, 2**45),
     st.booleans(),
 )
 
 
-@given(st.one_of(plans, st.builds(Done, st.integers(-1, 2**60), st.integers(-1, 2**60))))
-def test_metadata_round_trips_and_fits_into_a_commit(state: Plan | Done) -> None:
+@given(st.one_of(plans, st.builds(NoBlock, st.integers(-1, 2**60), st.integers(-1, 2**60))))
+def test_metadata_round_trips_and_fits_into_a_commit(state: BlockManifest | NoBlock) -> None:
     assert decode(encode(state)) == state
     assert len(encode(state)) < 4096
 
 
 @given(st.text())
 def test_text_of_another_origin_says_that_nothing_is_known(text: str) -> None:
-    assert decode(f"x{text}") == Done()
-    assert isinstance(decode(text), Plan | Done)
+    assert decode(f"x{text}") == NoBlock()
+    assert isinstance(decode(text), BlockManifest | NoBlock)
 
 
 @given(plans, plans)
-def test_tokens_are_equal_only_for_equal_records(one: Plan, other: Plan) -> None:
-    def records(plan: Plan) -> list[tuple[int, int, int]]:
+def test_tokens_are_equal_only_for_equal_records(one: BlockManifest, other: BlockManifest) -> None:
+    def records(plan: BlockManifest) -> list[tuple[int, int, int]]:
         return [(r.partition, r.first, r.last) for r in plan.ranges]
 
     assert (one.token("grouped") == other.token("grouped")) == (records(one) == records(other))
 
 
 @given(plans)
-def test_what_may_be_stored_already_is_known_until_it_has_been_passed(plan: Plan) -> None:
+def test_what_may_be_stored_already_is_known_until_it_has_been_passed(plan: BlockManifest) -> None:
     ends = plan.ends({r.partition: 5 for r in plan.ranges})
     for span in plan.ranges:
         offset, done = ends[span.partition]
         assert offset == span.last + 1
-        assert done == Done(5, span.again if span.again > offset else -1)
+        assert done == NoBlock(5, span.again if span.again > offset else -1)
