@@ -6,11 +6,16 @@ from typing import Final
 from msgspec import Struct
 
 from storage.reader import figures, issue_list
+from storage.reader.count_calls import GetIssueStats, GetProjectStats, ListReleases
+from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
+from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.execute import Executor, Rows
+from storage.reader.issue_calls import GetIssue, ListIssues
 from storage.reader.issue_rows import read_row
 from storage.reader.parameters import Sql
 from storage.reader.reader import Reader
 from storage.reader.session import Session
+from storage.reader.tag_calls import CompleteTag, CountIssueTags, CountProjectTags
 
 DAY_MS: Final = 86_400_000
 Call = Callable[[], Awaitable[object]]
@@ -43,12 +48,12 @@ class Measured(Struct, frozen=True):
 
 async def calls(reader: Reader, session: Session, project: int, now_ms: int) -> list[Measured]:
     """The calls, those with a target first. The issue is the project's largest, the event one of its newest."""
-    page = await reader.issues(project, sort="events")
+    page = await reader.read(ListIssues(project, sort="events"))
     issue = page.issues[0].id
-    newest = await reader.issue_events(issue, limit=10)
+    newest = await reader.read(ListIssueEvents(issue, limit=10))
     event = newest.events[5].id
     word, part = _words(page.issues[20].message)
-    cursor = (await reader.issues(project)).next_cursor
+    cursor = (await reader.read(ListIssues(project))).next_cursor
     asked = session.question(project, "", None, None)
     rows = [
         read_row(columns)
@@ -58,37 +63,37 @@ async def calls(reader: Reader, session: Session, project: int, now_ms: int) -> 
     many = " ".join(f"-nothing{number}" for number in range(200))
     either = " OR ".join(f"nothing{number}" for number in range(200))
     return [
-        Measured("issues", lambda: reader.issues(project), (20, 25)),
+        Measured("issues", lambda: reader.read(ListIssues(project)), (20, 25)),
         Measured("figures and small series of 50 issues", lambda: session.rows(figures.of_issues(asked, {row.issue_id: row.fingerprints for row in rows})), (10, 10)),
-        Measured("series of the project", lambda: reader.project_stats(project), (10, 15)),
-        Measured("series of an issue", lambda: reader.issue_stats(issue), (10, 15)),
-        Measured("event by id, with its neighbours", lambda: reader.issue_event(issue, event), (20, 25)),
-        Measured("event of the project by id", lambda: reader.project_event(project, event), (20, 25)),
-        Measured("latest event, with its neighbours", lambda: reader.issue_event(issue, "latest"), (100, 120)),
-        Measured("issues, feature:f3 (1 of 40)", lambda: reader.issues(project, "feature:f3"), (120, 250)),
-        Measured("issues, session:77 (1 of 100,000)", lambda: reader.issues(project, "session:77"), (120, 250)),
-        Measured("issues, a word", lambda: reader.issues(project, word), (120, 200)),
-        Measured("issues, a part of a word", lambda: reader.issues(project, part), (200, 300)),
-        Measured("facets of an issue", lambda: reader.issue_tags(issue), (100, 120)),
-        Measured("issues by users", lambda: reader.issues(project, sort="users"), (300, 450)),
-        Measured("issues by events", lambda: reader.issues(project, sort="events")),
-        Measured("issues by trend", lambda: reader.issues(project, sort="trend")),
-        Measured("issues, exact range of 9 days", lambda: reader.issues(project, start=start, end=end)),
-        Measured("issues, second page", lambda: reader.issues(project, cursor=cursor)),
-        Measured("issues, is:open", lambda: reader.issues(project, "is:open")),
-        Measured("issues, environment:prod", lambda: reader.issues(project, "environment:prod")),
-        Measured("issues, feature:f3 OR is:resolved", lambda: reader.issues(project, "feature:f3 OR is:resolved")),
-        Measured("issues, 200 words", lambda: reader.issues(project, either)),
-        Measured("issues, without 200 words", lambda: reader.issues(project, many)),
-        Measured("issue", lambda: reader.issue(issue)),
-        Measured("events of an issue", lambda: reader.issue_events(issue)),
-        Measured("events of the project", lambda: reader.project_events(project)),
-        Measured("events of the project, feature:f3", lambda: reader.project_events(project, "feature:f3")),
-        Measured("facets of the project", lambda: reader.project_tags(project)),
-        Measured("facets of the project, environment:prod", lambda: reader.project_tags(project, "environment:prod")),
-        Measured("values of a tag", lambda: reader.tag_values(project, "feature", "f1")),
-        Measured("series of the project, feature:f3", lambda: reader.project_stats(project, "feature:f3")),
-        Measured("releases", lambda: reader.releases(project)),
+        Measured("series of the project", lambda: reader.read(GetProjectStats(project)), (10, 15)),
+        Measured("series of an issue", lambda: reader.read(GetIssueStats(issue)), (10, 15)),
+        Measured("event by id, with its neighbours", lambda: reader.read(GetIssueEvent(issue, event)), (20, 25)),
+        Measured("event of the project by id", lambda: reader.read(GetProjectEvent(project, event)), (20, 25)),
+        Measured("latest event, with its neighbours", lambda: reader.read(GetIssueEvent(issue, "latest")), (100, 120)),
+        Measured("issues, feature:f3 (1 of 40)", lambda: reader.read(ListIssues(project, "feature:f3")), (120, 250)),
+        Measured("issues, session:77 (1 of 100,000)", lambda: reader.read(ListIssues(project, "session:77")), (120, 250)),
+        Measured("issues, a word", lambda: reader.read(ListIssues(project, word)), (120, 200)),
+        Measured("issues, a part of a word", lambda: reader.read(ListIssues(project, part)), (200, 300)),
+        Measured("facets of an issue", lambda: reader.read(CountIssueTags(issue)), (100, 120)),
+        Measured("issues by users", lambda: reader.read(ListIssues(project, sort="users")), (300, 450)),
+        Measured("issues by events", lambda: reader.read(ListIssues(project, sort="events"))),
+        Measured("issues by trend", lambda: reader.read(ListIssues(project, sort="trend"))),
+        Measured("issues, exact range of 9 days", lambda: reader.read(ListIssues(project, start=start, end=end))),
+        Measured("issues, second page", lambda: reader.read(ListIssues(project, cursor=cursor))),
+        Measured("issues, is:open", lambda: reader.read(ListIssues(project, "is:open"))),
+        Measured("issues, environment:prod", lambda: reader.read(ListIssues(project, "environment:prod"))),
+        Measured("issues, feature:f3 OR is:resolved", lambda: reader.read(ListIssues(project, "feature:f3 OR is:resolved"))),
+        Measured("issues, 200 words", lambda: reader.read(ListIssues(project, either))),
+        Measured("issues, without 200 words", lambda: reader.read(ListIssues(project, many))),
+        Measured("issue", lambda: reader.read(GetIssue(issue))),
+        Measured("events of an issue", lambda: reader.read(ListIssueEvents(issue))),
+        Measured("events of the project", lambda: reader.read(ListProjectEvents(project))),
+        Measured("events of the project, feature:f3", lambda: reader.read(ListProjectEvents(project, "feature:f3"))),
+        Measured("facets of the project", lambda: reader.read(CountProjectTags(project))),
+        Measured("facets of the project, environment:prod", lambda: reader.read(CountProjectTags(project, "environment:prod"))),
+        Measured("values of a tag", lambda: reader.read(CompleteTag(project, "feature", "f1"))),
+        Measured("series of the project, feature:f3", lambda: reader.read(GetProjectStats(project, "feature:f3"))),
+        Measured("releases", lambda: reader.read(ListReleases(project))),
     ]  # fmt: skip
 
 

@@ -27,7 +27,10 @@ from schemas.idempotency import KeyReused
 from schemas.settings import MigrateSettings
 from storage.reader.answers import ActivityPage, Issue, KeyWarning
 from storage.reader.errors import ReadError, StorageUnavailable
+from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
 from storage.reader.reader import Reader
+from storage.reader.similar import ListSimilarIssues
+from storage.reader.tag_calls import FindUnknownKeys
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -161,8 +164,8 @@ def list_issues(workspace: Workspace, /, project: str, as_json: bool, **asked: A
 
     async def work(tools: IssueTools) -> tuple[list[Issue], list[KeyWarning]]:
         number = await _project(tools.settings, project)
-        found = (await tools.reader.issues(number, **asked)).issues
-        return found, await tools.reader.unknown_keys(number, tag_keys(parse(asked["query"])))
+        found = (await tools.reader.read(ListIssues(number, **asked))).issues
+        return found, await tools.reader.read(FindUnknownKeys(number, tag_keys(parse(asked["query"]))))
 
     found, warnings = _run(workspace, work)
     for one in warnings:
@@ -179,7 +182,9 @@ def show(workspace: Workspace, issue: str, as_json: bool) -> None:
     """Show an issue and its newest changes."""
 
     async def work(tools: IssueTools) -> tuple[Issue, ActivityPage]:
-        return await asyncio.gather(tools.reader.issue(issue), tools.reader.activity(issue, limit=20))
+        return await asyncio.gather(
+            tools.reader.read(GetIssue(issue)), tools.reader.read(ListActivity(issue, limit=20))
+        )
 
     found, told = _run(workspace, work)
     if as_json:
@@ -294,7 +299,7 @@ def comment(workspace: Workspace, /, issue: str, text: str, by: str, key: str) -
 @click.pass_obj
 def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> None:
     """List issues like ISSUE, with what they have in common."""
-    found = _run(workspace, lambda tools: tools.reader.similar(issue, limit=limit)).similar
+    found = _run(workspace, lambda tools: tools.reader.read(ListSimilarIssues(issue, limit=limit))).similar
     if as_json:
         print_json(found)
         return
@@ -315,7 +320,7 @@ def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: b
     """Drop an issue's new events before they are stored, and ignore it."""
 
     async def work(tools: IssueTools) -> Issue:
-        found = await tools.reader.issue(issue)
+        found = await tools.reader.read(GetIssue(issue))
         async with ProjectStore(tools.settings) as store:
             return await set_discarded(store, tools.changes, found, not undo, by=by)
 

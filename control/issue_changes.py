@@ -24,11 +24,13 @@ from schemas.issues import Command, IssueRecord
 from schemas.times import iso, parse_iso
 from storage.client import ClickHouseError
 from storage.reader.answers import Issue
+from storage.reader.count_calls import ListReleases
 from storage.reader.errors import ReadError
+from storage.reader.issue_calls import CountIssues, GetIssueRow, ListActivity
 from storage.reader.issue_records import issue_of, row_of
 from storage.reader.issue_rows import IssueRow
 from storage.reader.reader import Reader
-from storage.reader.versions import IssueVersion
+from storage.reader.versions import GetIssueVersions, IssueVersion
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +79,7 @@ class IssueChanges:
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Status, fix, rest and assignee of one issue."""
-        row = await self._reader.row(issue)
+        row = await self._reader.read(GetIssueRow(issue))
         (answer,) = await self._update(row.project_id, [row], update, by, key)
         return answer
 
@@ -92,11 +94,13 @@ class IssueChanges:
 
     async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
         """Say something about an issue."""
-        await self._apply([await self._reader.row(issue)], "comment", {"text": text}, by, key, text)
+        await self._apply(
+            [await self._reader.read(GetIssueRow(issue))], "comment", {"text": text}, by, key, text
+        )
 
     async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Make other issues a part of this one."""
-        row = await self._reader.row(issue)
+        row = await self._reader.read(GetIssueRow(issue))
         others = {hex64(found.issue_id): found for found in await self._rows(issues, row.project_id)}
         wanted = list(others)
         others.pop(hex64(row.issue_id), None)
@@ -114,7 +118,7 @@ class IssueChanges:
 
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Make fingerprints issues of their own again."""
-        row = await self._reader.row(issue)
+        row = await self._reader.read(GetIssueRow(issue))
         known = {hex64(number) for number in row.fingerprints[1:]}
         wrong = [fingerprint for fingerprint in fingerprints if fingerprint not in known]
         asked = sorted(fingerprints)
@@ -132,7 +136,9 @@ class IssueChanges:
         if not key:
             return False
         made = f"{issue}-{request_id(key, issue, 'unmerge', asked)}-unmerged"
-        return any(one.id == made for one in (await self._reader.activity(issue, limit=_RECENT)).activity)
+        return any(
+            one.id == made for one in (await self._reader.read(ListActivity(issue, limit=_RECENT))).activity
+        )
 
     async def _update(
         self, project: int, rows: Sequence[IssueRow], update: Update, by: str, key: str
@@ -153,7 +159,7 @@ class IssueChanges:
 
     async def _rows(self, issues: Sequence[str], project: int) -> list[IssueRow]:
         """What is stored of issues that must be of the project."""
-        rows = await _each(self._reader.row, issues)
+        rows = await _each(lambda issue: self._reader.read(GetIssueRow(issue)), issues)
         for issue, row in zip(issues, rows, strict=True):
             if row.project_id != project:
                 raise BadChange([Detail("issues", f"{issue} is not an issue of this project")])
@@ -161,7 +167,7 @@ class IssueChanges:
 
     async def _known(self, project: int) -> tuple[str, ...]:
         """The project's releases, in the order in which they were first seen; of very many the newest."""
-        releases = (await self._reader.releases(project, limit=MAX_KNOWN)).releases
+        releases = (await self._reader.read(ListReleases(project, limit=MAX_KNOWN))).releases
         ordered = sorted(releases, key=lambda one: (one.first_seen, one.release))
         return tuple(one.release[:MAX_RELEASE] for one in ordered)
 
@@ -191,7 +197,9 @@ class IssueChanges:
         try:
             await self._until_shown(project, records, parts)
             async with asyncio.timeout(self._shown_seconds / 3):
-                return await self._reader.counted(project, [row_of(record, now_ms) for record in records])
+                return await self._reader.read(
+                    CountIssues(project, [row_of(record, now_ms) for record in records])
+                )
         except (ReadError, ClickHouseError, TimeoutError) as error:
             log.warning("%d changes are made, and answered without ClickHouse: %r", len(records), error)
             return [issue_of(record, now_ms) for record in records]
@@ -204,7 +212,8 @@ class IssueChanges:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._shown_seconds):
                 while True:
-                    if _shows(await self._reader.shown(project, [*versions, *parts]), versions, parts):
+                    read = await self._reader.read(GetIssueVersions(project, [*versions, *parts]))
+                    if _shows(read, versions, parts):
                         return
                     await asyncio.sleep(_LOOK_SECONDS)
 

@@ -13,11 +13,12 @@ from dashboard.auth.throttle import SignInThrottle
 from dashboard.http.errors import unavailable
 from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
-from dashboard.ports import ChangePort, Projects, ReadPort
+from dashboard.ports import ChangePort, Projects
 from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
+from storage.reader.port import ReadPort
 
 
 class Dependencies(Struct, frozen=True):

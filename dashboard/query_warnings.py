@@ -10,6 +10,8 @@ from query.errors import QueryError
 from query.keys import tag_keys
 from query.parse import parse
 from storage.reader.answers import KeyWarning
+from storage.reader.issue_calls import FindProject
+from storage.reader.tag_calls import FindUnknownKeys
 
 
 class _Warnings(msgspec.Struct, frozen=True):
@@ -27,7 +29,7 @@ async def of_project(state: State, project: int, query: str) -> list[KeyWarning]
 async def of_issue(state: State, issue: str, query: str) -> list[KeyWarning]:
     """The same of a query over an issue."""
     keys = _tags(query)
-    return await _unknown(state, await state.parts.reader.project_of(issue), keys) if keys else []
+    return await _unknown(state, await state.parts.reader.read(FindProject(issue)), keys) if keys else []
 
 
 def _tags(query: str) -> list[str]:
@@ -39,7 +41,7 @@ def _tags(query: str) -> list[str]:
 
 async def _unknown(state: State, project: int, keys: Sequence[str]) -> list[KeyWarning]:
     async def make() -> Tagged:
-        return tagged(_Warnings(await state.parts.reader.unknown_keys(project, keys)))
+        return tagged(_Warnings(await state.parts.reader.read(FindUnknownKeys(project, keys))))
 
     answer = await state.shared.answer(("unknown keys", project, *keys), make)
     return msgspec.json.decode(answer.body, type=_Warnings).warnings

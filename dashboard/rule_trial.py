@@ -11,6 +11,7 @@ from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
 from schemas.times import iso
 from storage.reader.answers import KeyWarning
+from storage.reader.samples import FindIssues, SampleEvents
 
 MAX_EVENTS: Final = 2_000
 MAX_EXAMPLES: Final = 20
@@ -96,8 +97,8 @@ async def try_rules(
     state: State, project: Project, rules: list[GroupingRule], asked: TrialRequest
 ) -> RuleTest:
     """The trial of rules that parse. Raises Refused while too many wait, and what the reader raises."""
-    samples = await state.parts.reader.sample(
-        project.number, asked.query, start=asked.start, end=asked.end, limit=asked.limit
+    samples = await state.parts.reader.read(
+        SampleEvents(project.number, asked.query, start=asked.start, end=asked.end, limit=asked.limit)
     )
     events = [
         PastEvent(bytes(one.event), int(one.issue_id, 16), int(one.fingerprint, 16), one.sdk, one.received_ms)
@@ -105,7 +106,7 @@ async def try_rules(
     ]
     trial = await state.trials.run(rules, events, frozenset(int(one, 16) for one in project.discarded))
     new = sorted({one.found.hex for one in trial.events if one.found.hash != one.past.fingerprint})
-    known = await state.parts.reader.issues_by_fingerprint(project.number, new)
+    known = await state.parts.reader.read(FindIssues(project.number, new))
     return describe(
         project.number, rules, trial, {int(name, 16): int(issue, 16) for name, issue in known.items()}
     )

@@ -10,6 +10,8 @@ from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
 from schemas.errors import WireError
 from storage.reader.answers import Issue, SimilarIssues
+from storage.reader.issue_calls import GetIssue
+from storage.reader.similar import ListSimilarIssues
 
 
 class BulkUpdate(Update, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, kw_only=True):  # fmt: skip
@@ -69,14 +71,14 @@ async def _comment(call: Call[NoInput, CommentData]) -> ChangeDone:
 
 
 async def _discard(call: Call[NoInput, DiscardData]) -> Issue:
-    issue = await call.reader.issue(call.issue())
+    issue = await call.reader.read(GetIssue(call.issue()))
     projects, changes = call.state.parts.projects, changes_of(call.state)
     request = call.named(issue.project_id)
     return await set_discarded(projects, changes, issue, call.body.discard, by=call.by, request=request)
 
 
 async def _similar(call: Call[SimilarQuery, NoInput]) -> SimilarIssues:
-    return await call.reader.similar(call.issue(), limit=call.query.limit)
+    return await call.reader.read(ListSimilarIssues(call.issue(), limit=call.query.limit))
 
 
 OPERATIONS = (

@@ -6,6 +6,8 @@ from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageSize, Query, Time, read_range
 from schemas.errors import WireError
 from storage.reader.answers import EventDetail, EventPage
+from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
+from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 
 
 class EventQuery(Struct, frozen=True):
@@ -21,13 +23,15 @@ class EventQuery(Struct, frozen=True):
 async def _of_issue(call: Call[EventQuery, NoInput]) -> EventPage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
-        call.reader.issue_events(
-            call.issue(),
-            asked.query,
-            start=range_.start,
-            end=range_.end,
-            limit=asked.limit,
-            cursor=asked.cursor,
+        call.reader.read(
+            ListIssueEvents(
+                call.issue(),
+                asked.query,
+                start=range_.start,
+                end=range_.end,
+                limit=asked.limit,
+                cursor=asked.cursor,
+            )
         )
     )
 
@@ -35,23 +39,25 @@ async def _of_issue(call: Call[EventQuery, NoInput]) -> EventPage:
 async def _of_project(call: Call[EventQuery, NoInput]) -> EventPage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
-        call.reader.project_events(
-            call.project().number,
-            asked.query,
-            start=range_.start,
-            end=range_.end,
-            limit=asked.limit,
-            cursor=asked.cursor,
+        call.reader.read(
+            ListProjectEvents(
+                call.project().number,
+                asked.query,
+                start=range_.start,
+                end=range_.end,
+                limit=asked.limit,
+                cursor=asked.cursor,
+            )
         )
     )
 
 
 async def _one_of_issue(call: Call[NoInput, NoInput]) -> EventDetail:
-    return await call.reader.issue_event(call.issue(), call.event())
+    return await call.reader.read(GetIssueEvent(call.issue(), call.event()))
 
 
 async def _one_of_project(call: Call[NoInput, NoInput]) -> EventDetail:
-    return await call.reader.project_event(call.project().number, call.event())
+    return await call.reader.read(GetProjectEvent(call.project().number, call.event()))
 
 
 OPERATIONS = (

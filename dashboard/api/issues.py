@@ -8,6 +8,7 @@ from msgspec import Struct
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
 from storage.reader.answers import ActivityPage, CountedIssue, IssuePage, Sort
+from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
 
 
 class IssueQuery(Struct, frozen=True):
@@ -32,14 +33,16 @@ class RangeQuery(Struct, frozen=True):
 async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
-        call.reader.issues(
-            call.project().number,
-            asked.query,
-            start=range_.start,
-            end=range_.end,
-            sort=asked.sort,
-            limit=asked.limit,
-            cursor=asked.cursor,
+        call.reader.read(
+            ListIssues(
+                call.project().number,
+                asked.query,
+                start=range_.start,
+                end=range_.end,
+                sort=asked.sort,
+                limit=asked.limit,
+                cursor=asked.cursor,
+            )
         )
     )
 
@@ -47,13 +50,16 @@ async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
 async def _get(call: Call[RangeQuery, NoInput]) -> CountedIssue:
     range_ = read_range(call.query.start, call.query.end)
     found, warnings = await asyncio.gather(
-        call.reader.issue(call.issue(), call.query.query, start=range_.start, end=range_.end), call.warnings()
+        call.reader.read(GetIssue(call.issue(), call.query.query, start=range_.start, end=range_.end)),
+        call.warnings(),
     )
     return CountedIssue(**msgspec.structs.asdict(found), warnings=warnings)
 
 
 async def _activity(call: Call[PageQuery, NoInput]) -> ActivityPage:
-    return await call.reader.activity(call.issue(), limit=call.query.limit, cursor=call.query.cursor)
+    return await call.reader.read(
+        ListActivity(call.issue(), limit=call.query.limit, cursor=call.query.cursor)
+    )
 
 
 OPERATIONS = (

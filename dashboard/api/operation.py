@@ -17,11 +17,11 @@ from dashboard.http.errors import HttpError, not_found
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue, read_project
 from dashboard.http.paths import API
 from dashboard.http.wire import json_answer
-from dashboard.ports import ReadPort
 from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from storage.reader.answers import KeyWarning
+from storage.reader.port import ReadPort
 
 Q = TypeVar("Q")
 B = TypeVar("B")

@@ -10,11 +10,12 @@ from msgspec import Struct
 from control.project_edits import set_rules
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.errors import HttpError
-from dashboard.ports import ReadPort
 from grouping.rule_checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
+from storage.reader.count_calls import ListSkippedRules
 from storage.reader.errors import ReadError
+from storage.reader.port import ReadPort
 
 READ_SECONDS: Final = 3.0
 """Rules are shown and saved without what ClickHouse doesn't tell in this time."""
@@ -77,7 +78,7 @@ async def skips(reader: ReadPort, project: int) -> Mapping[str, Skipped] | None:
     """The events on which rules were skipped, by the rule's name; None where that can't be read: rules can be edited all the same."""
     try:
         async with asyncio.timeout(READ_SECONDS):
-            found = await reader.rules_skipped(project)
+            found = await reader.read(ListSkippedRules(project))
     except (ReadError, TimeoutError):
         return None
     kinds: dict[str, dict[str, int]] = {}

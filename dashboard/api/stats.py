@@ -5,6 +5,7 @@ from msgspec import Struct
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import PageQuery, Query, Time, read_range
 from storage.reader.answers import Interval, OutcomeSeries, Releases, Series
+from storage.reader.count_calls import CountOutcomes, GetIssueStats, GetProjectStats, ListReleases
 
 
 class StatsQuery(Struct, frozen=True):
@@ -27,8 +28,14 @@ class OutcomesQuery(Struct, frozen=True):
 async def _of_project(call: Call[StatsQuery, NoInput]) -> Series:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
-        call.reader.project_stats(
-            call.project().number, asked.query, interval=asked.interval, start=range_.start, end=range_.end
+        call.reader.read(
+            GetProjectStats(
+                call.project().number,
+                asked.query,
+                interval=asked.interval,
+                start=range_.start,
+                end=range_.end,
+            )
         )
     )
 
@@ -36,20 +43,24 @@ async def _of_project(call: Call[StatsQuery, NoInput]) -> Series:
 async def _of_issue(call: Call[StatsQuery, NoInput]) -> Series:
     asked, range_ = call.query, read_range(call.query.start, call.query.end)
     return await call.warned(
-        call.reader.issue_stats(
-            call.issue(), asked.query, interval=asked.interval, start=range_.start, end=range_.end
+        call.reader.read(
+            GetIssueStats(
+                call.issue(), asked.query, interval=asked.interval, start=range_.start, end=range_.end
+            )
         )
     )
 
 
 async def _releases(call: Call[PageQuery, NoInput]) -> Releases:
-    return await call.reader.releases(call.project().number, limit=call.query.limit, cursor=call.query.cursor)
+    return await call.reader.read(
+        ListReleases(call.project().number, limit=call.query.limit, cursor=call.query.cursor)
+    )
 
 
 async def _outcomes(call: Call[OutcomesQuery, NoInput]) -> OutcomeSeries:
     range_ = read_range(call.query.start, call.query.end)
-    return await call.reader.outcomes(
-        call.project().number, start=range_.start, end=range_.end, interval=call.query.interval
+    return await call.reader.read(
+        CountOutcomes(call.project().number, start=range_.start, end=range_.end, interval=call.query.interval)
     )
 
 

@@ -8,6 +8,7 @@ from dashboard.api.issues import RangeQuery
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import read_key, read_range
 from storage.reader.answers import Keys, TagFacets, TagValues
+from storage.reader.tag_calls import CompleteKey, CompleteTag, CountIssueTags, CountProjectTags
 
 Prefix = Annotated[str, Meta(max_length=200, description="what the answers begin with")]
 
@@ -21,23 +22,27 @@ class PrefixQuery(Struct, frozen=True):
 async def _of_project(call: Call[RangeQuery, NoInput]) -> TagFacets:
     range_ = read_range(call.query.start, call.query.end)
     return await call.warned(
-        call.reader.project_tags(call.project().number, call.query.query, start=range_.start, end=range_.end)
+        call.reader.read(
+            CountProjectTags(call.project().number, call.query.query, start=range_.start, end=range_.end)
+        )
     )
 
 
 async def _of_issue(call: Call[RangeQuery, NoInput]) -> TagFacets:
     range_ = read_range(call.query.start, call.query.end)
     return await call.warned(
-        call.reader.issue_tags(call.issue(), call.query.query, start=range_.start, end=range_.end)
+        call.reader.read(CountIssueTags(call.issue(), call.query.query, start=range_.start, end=range_.end))
     )
 
 
 async def _values(call: Call[PrefixQuery, NoInput]) -> TagValues:
-    return await call.reader.tag_values(call.project().number, read_key(call.path("key")), call.query.prefix)
+    return await call.reader.read(
+        CompleteTag(call.project().number, read_key(call.path("key")), call.query.prefix)
+    )
 
 
 async def _keys(call: Call[PrefixQuery, NoInput]) -> Keys:
-    return await call.reader.keys(call.project().number, call.query.prefix)
+    return await call.reader.read(CompleteKey(call.project().number, call.query.prefix))
 
 
 OPERATIONS = (

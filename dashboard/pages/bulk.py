@@ -14,6 +14,7 @@ from dashboard.http.wire import redirect
 from schemas.changes import MAX_ASSIGNEE, MAX_ISSUES, Update, is_issue
 from schemas.projects import Project
 from storage.reader.answers import Issue
+from storage.reader.issue_calls import GetIssue
 
 KEPT: Final = frozenset({"query", "environment", "state", "sort", "range", "start", "end", "cursor"})
 """What of the list's address is kept for going back to it."""
@@ -75,7 +76,7 @@ async def _merge(state: State, project: Project, issues: list[str], by: str) -> 
 
     async def look(issue: str) -> Issue:
         async with turns:
-            return await state.parts.reader.issue(issue)
+            return await state.parts.reader.read(GetIssue(issue))
 
     found = await asyncio.gather(*map(look, issues))
     if any(issue.project_id != project.id for issue in found):

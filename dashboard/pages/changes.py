@@ -13,6 +13,7 @@ from dashboard.http.inputs import read_issue
 from dashboard.http.wire import redirect
 from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
 from schemas.times import iso
+from storage.reader.issue_calls import GetIssue
 
 HOUR_MS: Final = 3_600_000
 Fields = dict[str, str]
@@ -83,7 +84,7 @@ async def _unmerge(request: web.Request, issue: str, fields: Fields) -> None:
 
 async def _discard(request: web.Request, issue: str, fields: Fields) -> None:
     parts = state_of(request).parts
-    shown = await parts.reader.issue(issue)
+    shown = await parts.reader.read(GetIssue(issue))
     wanted = fields.get("discard") == "yes"
     changes = changes_of(state_of(request))
     await set_discarded(parts.projects, changes, shown, wanted, by=request[IDENTITY].name)

@@ -13,6 +13,8 @@ from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
 from storage.reader.answers import EventPage, KeyWarning
 from storage.reader.errors import BadQuery, QueryTooExpensive
+from storage.reader.event_calls import ListIssueEvents
+from storage.reader.issue_calls import GetIssue
 
 PAGE = 50
 
@@ -25,13 +27,15 @@ async def show(request: web.Request) -> web.Response:
     reader, span = state.parts.reader, asked.span
     found, fault = EventPage([], None), fault_of(asked.query)
     wrong = fault.words if fault is not None else ""
-    issue = await reader.issue(issue_id)
+    issue = await reader.read(GetIssue(issue_id))
     warnings: list[KeyWarning] = []
     try:
         if not wrong:
             found, warnings = await asyncio.gather(
-                reader.issue_events(
-                    issue_id, asked.query, start=span.start, end=span.end, limit=PAGE, cursor=asked.cursor
+                reader.read(
+                    ListIssueEvents(
+                        issue_id, asked.query, start=span.start, end=span.end, limit=PAGE, cursor=asked.cursor
+                    )
                 ),
                 query_warnings.of_project(state, int(issue.project_id), asked.query),
             )

@@ -16,7 +16,12 @@ from dashboard.view.event import EventSections, read
 from dashboard.view.filters import tag_query
 from dashboard.view.series import events_chart
 from storage.reader.answers import EventDetail
+from storage.reader.count_calls import GetIssueStats
 from storage.reader.errors import DamagedPayload, NotFound
+from storage.reader.event_detail import GetIssueEvent
+from storage.reader.issue_calls import GetIssue, ListActivity
+from storage.reader.similar import ListSimilarIssues
+from storage.reader.tag_calls import CountIssueTags
 
 LISTED_CHANGES = 20
 LISTED_SIMILAR = 5
@@ -29,12 +34,12 @@ async def show(request: web.Request) -> web.Response:
     wanted = read_event(request.match_info.get("event", "latest"))
     reader = state.parts.reader
     issue, (detail, is_damaged), facets, series, changes, similar = await asyncio.gather(
-        reader.issue(issue_id),
+        reader.read(GetIssue(issue_id)),
         _event(state, issue_id, wanted),
-        reader.issue_tags(issue_id),
-        reader.issue_stats(issue_id),
-        reader.activity(issue_id, limit=LISTED_CHANGES),
-        reader.similar(issue_id, limit=LISTED_SIMILAR),
+        reader.read(CountIssueTags(issue_id)),
+        reader.read(GetIssueStats(issue_id)),
+        reader.read(ListActivity(issue_id, limit=LISTED_CHANGES)),
+        reader.read(ListSimilarIssues(issue_id, limit=LISTED_SIMILAR)),
     )
     project = find_project(state, issue.project_id)
     return page(
@@ -59,7 +64,7 @@ async def show(request: web.Request) -> web.Response:
 async def _event(state: State, issue: str, wanted: str) -> tuple[EventDetail | None, bool]:
     """The event, None where the issue's events are past their retention; and whether its content is damaged."""
     try:
-        return await state.parts.reader.issue_event(issue, wanted), False
+        return await state.parts.reader.read(GetIssueEvent(issue, wanted)), False
     except DamagedPayload as error:
         state.metrics.damaged_payloads.inc()
         return error.detail, True

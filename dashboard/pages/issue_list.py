@@ -17,7 +17,11 @@ from dashboard.view.filters import TABS
 from dashboard.view.series import events_chart
 from schemas.projects import Project
 from storage.reader.answers import IssuePage, KeyWarning
+from storage.reader.count_calls import GetProjectStats
 from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive
+from storage.reader.event_detail import GetProjectEvent
+from storage.reader.issue_calls import ListIssues
+from storage.reader.tag_calls import CompleteField
 
 PAGE = 25
 
@@ -35,8 +39,8 @@ async def show(request: web.Request) -> web.Response:
         try:
             found, series, warnings = await asyncio.gather(
                 _issues(state, project, asked),
-                state.parts.reader.project_stats(
-                    project.number, asked.text, start=asked.span.start, end=asked.span.end
+                state.parts.reader.read(
+                    GetProjectStats(project.number, asked.text, start=asked.span.start, end=asked.span.end)
                 ),
                 query_warnings.of_project(state, project.number, asked.query),
             )
@@ -47,7 +51,7 @@ async def show(request: web.Request) -> web.Response:
         return page(
             request, "onboarding.html", project=project, active="issues", **first_steps(request, project)
         )
-    environments = await state.parts.reader.field_values(project.number, "environment")
+    environments = await state.parts.reader.read(CompleteField(project.number, "environment"))
     return page(
         request,
         "issue_list.html",
@@ -72,20 +76,22 @@ async def show(request: web.Request) -> web.Response:
 
 
 async def _issues(state: State, project: Project, asked: ListParameters) -> IssuePage:
-    return await state.parts.reader.issues(
-        project.number,
-        asked.text,
-        start=asked.span.start,
-        end=asked.span.end,
-        sort=asked.sort,
-        limit=PAGE,
-        cursor=asked.cursor,
+    return await state.parts.reader.read(
+        ListIssues(
+            project.number,
+            asked.text,
+            start=asked.span.start,
+            end=asked.span.end,
+            sort=asked.sort,
+            limit=PAGE,
+            cursor=asked.cursor,
+        )
     )
 
 
 async def _is_empty(state: State, project: Project) -> bool:
     try:
-        await state.parts.reader.project_event(project.number, "latest")
+        await state.parts.reader.read(GetProjectEvent(project.number, "latest"))
     except NotFound:
         return True
     return False

@@ -14,6 +14,7 @@ from dashboard.pages.spans import LENGTHS, PageRange, read_span
 from dashboard.view.series import outcomes_chart
 from schemas.times import iso
 from storage.reader.answers import Interval, OutcomeCount
+from storage.reader.count_calls import CountOutcomes
 
 ORDER: Final = {
     "accepted": "Accepted",
@@ -50,8 +51,8 @@ async def show(request: web.Request) -> web.Response:
     span = read_span(dict(request.query), now_ms)
     interval = _interval(span, now_ms)
     whole, timed = await asyncio.gather(
-        reader.outcomes(project.number, start=span.start, end=span.end),
-        reader.outcomes(project.number, start=span.start, end=span.end, interval=interval),
+        reader.read(CountOutcomes(project.number, start=span.start, end=span.end)),
+        reader.read(CountOutcomes(project.number, start=span.start, end=span.end, interval=interval)),
     )
     times = _times(span, now_ms, _UNITS[interval])
     return page(

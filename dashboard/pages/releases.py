@@ -9,6 +9,7 @@ from dashboard.dependencies import state_of
 from dashboard.http.inputs import PageQuery, decode_query
 from dashboard.pages.render import page
 from dashboard.view.filters import field_query
+from storage.reader.count_calls import ListReleases
 
 
 async def show(request: web.Request) -> web.Response:
@@ -16,7 +17,9 @@ async def show(request: web.Request) -> web.Response:
     state = state_of(request)
     project = find_project(state, request.match_info["project"])
     asked = decode_query(request, PageQuery)
-    found = await state.parts.reader.releases(project.number, limit=asked.limit, cursor=asked.cursor)
+    found = await state.parts.reader.read(
+        ListReleases(project.number, limit=asked.limit, cursor=asked.cursor)
+    )
     next_page = {"limit": asked.limit, "cursor": found.next_cursor}
     return page(
         request,

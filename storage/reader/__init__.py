@@ -1,1 +1,1 @@
-"""The reading half of storage: one method of `storage.reader.reader.Reader` answers each read call (contract, section 4)."""
+"""The reading half of storage: a struct for each read call (contract, section 4), and `reader.Reader`, which answers them."""

@@ -1,5 +1,7 @@
 """Calls that count: series, releases, outcomes."""
 
+from collections.abc import Sequence
+
 from schemas.times import iso
 from storage.reader import outcomes as endings
 from storage.reader import releases as versions
@@ -15,79 +17,110 @@ from storage.reader.answers import (
 )
 from storage.reader.cursors import ReleaseCursor, read_cursor, write_cursor
 from storage.reader.identifiers import page_limit
+from storage.reader.port import IssueCall, ProjectCall, ReadCall
+from storage.reader.question import Question
 from storage.reader.session import Session
 
 
-async def issue_stats(
-    session: Session, issue: str, query: str, interval: Interval | None, start: int | None, end: int | None
+class GetIssueStats(IssueCall[Series], frozen=True):
+    """Events and users of an issue by interval, without gaps."""
+
+    interval: Interval | None = None
+
+    async def answer(self, session: Session) -> Series:
+        """The series; without `interval` it fits the range."""
+        place = await session.place(self.issue)
+        question = self.question(session, place.project_id)
+        return await _series(session, question, place.fingerprints, self.interval)
+
+
+class GetProjectStats(ProjectCall[Series], frozen=True):
+    """Events and users of a project by interval, without gaps."""
+
+    interval: Interval | None = None
+
+    async def answer(self, session: Session) -> Series:
+        """The series; without `interval` it fits the range."""
+        return await _series(session, self.question(session), None, self.interval)
+
+
+async def _series(
+    session: Session, question: Question, fingerprints: Sequence[int] | None, interval: Interval | None
 ) -> Series:
-    """Events and users of an issue by interval."""
-    place = await session.place(issue)
-    asked = session.question(place.project_id, query, start, end)
-    chosen = series.chosen_interval(interval, asked.span, asked.now_ms)
-    rows = await session.rows(series.counts(asked, place.fingerprints, chosen))
-    return series.filled(rows, asked.span, chosen, asked.now_ms)
+    chosen = series.chosen_interval(interval, question.span, question.now_ms)
+    rows = await session.rows(series.counts(question, fingerprints, chosen))
+    return series.filled(rows, question.span, chosen, question.now_ms)
 
 
-async def project_stats(
-    session: Session, project: int, query: str, interval: Interval | None, start: int | None, end: int | None
-) -> Series:
-    """Events and users of a project by interval."""
-    asked = session.question(project, query, start, end)
-    chosen = series.chosen_interval(interval, asked.span, asked.now_ms)
-    rows = await session.rows(series.counts(asked, None, chosen))
-    return series.filled(rows, asked.span, chosen, asked.now_ms)
-
-
-async def releases(session: Session, project: int, limit: int, cursor: str | None) -> Releases:
+class ListReleases(ReadCall[Releases], frozen=True):
     """A page of a project's releases, the newest first."""
-    page_limit(limit)
-    last = read_cursor(cursor, ReleaseCursor)
-    found = await session.rows(versions.page(session.question_ever(project, "", None, None), limit, last))
-    rows, more = found[:limit], len(found) > limit
-    return Releases(
-        releases=[
-            Release(
-                release=release,
-                first_seen=iso(since),
-                last_seen=iso(until),
-                events=int(events),
-                new_issues=int(new),
-                regressions=int(regressions),
-            )
-            for release, since, until, events, new, regressions in rows
-        ],
-        next_cursor=write_cursor(ReleaseCursor(int(rows[-1][1]), rows[-1][0])) if more else None,
-    )
+
+    project: int
+    limit: int = 50
+    cursor: str | None = None
+
+    async def answer(self, session: Session) -> Releases:
+        """The page."""
+        page_limit(self.limit)
+        last = read_cursor(self.cursor, ReleaseCursor)
+        question = session.question_ever(self.project, "", None, None)
+        found = await session.rows(versions.page(question, self.limit, last))
+        rows, more = found[: self.limit], len(found) > self.limit
+        return Releases(
+            releases=[
+                Release(
+                    release=release,
+                    first_seen=iso(since),
+                    last_seen=iso(until),
+                    events=int(events),
+                    new_issues=int(new),
+                    regressions=int(regressions),
+                )
+                for release, since, until, events, new, regressions in rows
+            ],
+            next_cursor=write_cursor(ReleaseCursor(int(rows[-1][1]), rows[-1][0])) if more else None,
+        )
 
 
-async def rules_skipped(session: Session, project: int) -> list[RuleSkipped]:
+class ListSkippedRules(ReadCall[list[RuleSkipped]], frozen=True):
     """The grouping rules that were skipped on events of the last 14 days."""
-    rows = await session.rows(endings.rules_skipped(session.question(project, "", None, None)))
-    return [
-        RuleSkipped(name, kind, int(count))
-        for reason, count in rows
-        for kind, _, name in [reason.partition("/")]
-    ]
 
+    project: int
 
-async def outcomes(
-    session: Session, project: int, start: int | None, end: int | None, interval: Interval | None
-) -> OutcomeSeries:
-    """What became of events and requests."""
-    asked = session.question(project, "", start, end)
-    if interval is not None:
-        interval = series.chosen_interval(interval, asked.span, asked.now_ms)
-    rows = await session.rows(endings.outcomes(asked, interval))
-    return OutcomeSeries(
-        [
-            OutcomeCount(
-                time=iso(bucket) if interval else None,
-                outcome=outcome,
-                sdk=sdk,
-                reason=reason,
-                count=int(count),
-            )
-            for bucket, outcome, sdk, reason, count in rows
+    async def answer(self, session: Session) -> list[RuleSkipped]:
+        """The rules, each with the kind of its skipping and how often."""
+        rows = await session.rows(endings.rules_skipped(session.question(self.project, "", None, None)))
+        return [
+            RuleSkipped(name, kind, int(count))
+            for reason, count in rows
+            for kind, _, name in [reason.partition("/")]
         ]
-    )
+
+
+class CountOutcomes(ReadCall[OutcomeSeries], frozen=True):
+    """What became of events and requests, by outcome, SDK and reason; with `interval` also by time."""
+
+    project: int
+    start: int | None = None
+    end: int | None = None
+    interval: Interval | None = None
+
+    async def answer(self, session: Session) -> OutcomeSeries:
+        """The counts."""
+        question = session.question(self.project, "", self.start, self.end)
+        interval = self.interval
+        if interval is not None:
+            interval = series.chosen_interval(interval, question.span, question.now_ms)
+        rows = await session.rows(endings.outcomes(question, interval))
+        return OutcomeSeries(
+            [
+                OutcomeCount(
+                    time=iso(bucket) if interval else None,
+                    outcome=outcome,
+                    sdk=sdk,
+                    reason=reason,
+                    count=int(count),
+                )
+                for bucket, outcome, sdk, reason, count in rows
+            ]
+        )

@@ -11,38 +11,34 @@ from storage.reader.event_rows import StoredEvent, answer, read_event
 from storage.reader.execute import Rows
 from storage.reader.identifiers import page_limit
 from storage.reader.issue_lookup import IssuePlace, issues_of
+from storage.reader.port import IssueCall, ProjectCall
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.session import Session
 
 
-async def issue_events(
-    session: Session,
-    issue: str,
-    query: str,
-    start: int | None,
-    end: int | None,
-    limit: int,
-    cursor: str | None,
-) -> EventPage:
-    """A page of an issue's events, newest first."""
-    place = await session.place(issue)
-    asked = session.question_ever(place.project_id, query, start, end)
-    return await _page(session, asked, place, limit, cursor)
+class ListIssueEvents(IssueCall[EventPage], frozen=True):
+    """A page of an issue's events, newest first; without a range, of all that are kept."""
+
+    limit: int = 50
+    cursor: str | None = None
+
+    async def answer(self, session: Session) -> EventPage:
+        """The page."""
+        place = await session.place(self.issue)
+        question = self.question_ever(session, place.project_id)
+        return await _page(session, question, place, self.limit, self.cursor)
 
 
-async def project_events(
-    session: Session,
-    project: int,
-    query: str,
-    start: int | None,
-    end: int | None,
-    limit: int,
-    cursor: str | None,
-) -> EventPage:
+class ListProjectEvents(ProjectCall[EventPage], frozen=True):
     """A page of a project's events, newest first."""
-    asked = session.question(project, query, start, end)
-    return await _page(session, asked, None, limit, cursor)
+
+    limit: int = 50
+    cursor: str | None = None
+
+    async def answer(self, session: Session) -> EventPage:
+        """The page."""
+        return await _page(session, self.question(session), None, self.limit, self.cursor)
 
 
 async def _page(

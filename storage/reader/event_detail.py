@@ -16,6 +16,7 @@ from storage.reader.execute import Rows
 from storage.reader.identifiers import event_number, event_text, issue_number
 from storage.reader.issue_lookup import IssuePlace, issue_by_id, issues_of
 from storage.reader.payloads import readable
+from storage.reader.port import ReadCall
 from storage.reader.question import Question
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
 from storage.reader.session import Session
@@ -39,38 +40,52 @@ class _Home(Struct, frozen=True):
     reach: int = HOUR_MS
 
 
-async def issue_event(session: Session, issue: str, event: str) -> EventDetail:
+class GetIssueEvent(ReadCall[EventDetail], frozen=True):
     """An event of an issue by its id, or `latest`, or `oldest`."""
-    if event in _OUTERMOST:
-        place = await session.place(issue)
-        asked = session.question_ever(place.project_id, "", None, None)
-        stored = await _outermost(session, asked, place, _OUTERMOST[event])
-        return await _shown(session, asked, stored, _home(place), None)
-    number = event_number(event)
-    project = session.known_project(issue_number(issue))
-    if project is None:
-        place = await session.place(issue)
-        asked = session.question_ever(place.project_id, "", None, None)
-        payload = await _payload(session, asked, number)
-    else:
-        # Project and id are enough to look for the payload, beside the question about the issue.
-        asked = session.question_ever(project, "", None, None)
-        place, payload = await asyncio.gather(session.place(issue), _payload(session, asked, number))
-    return await _by_id(session, asked, number, payload, _home(place))
+
+    issue: str
+    event: str
+
+    async def answer(self, session: Session) -> EventDetail:
+        """The event with its issue and its neighbours."""
+        if self.event in _OUTERMOST:
+            place = await session.place(self.issue)
+            asked = session.question_ever(place.project_id, "", None, None)
+            stored = await _outermost(session, asked, place, _OUTERMOST[self.event])
+            return await _shown(session, asked, stored, _home(place), None)
+        number = event_number(self.event)
+        project = session.known_project(issue_number(self.issue))
+        if project is None:
+            place = await session.place(self.issue)
+            asked = session.question_ever(place.project_id, "", None, None)
+            payload = await _payload(session, asked, number)
+        else:
+            # Project and id are enough to look for the payload, beside the question about the issue.
+            asked = session.question_ever(project, "", None, None)
+            place, payload = await asyncio.gather(session.place(self.issue), _payload(session, asked, number))
+        return await _by_id(session, asked, number, payload, _home(place))
 
 
-async def project_event(session: Session, project: int, event: str) -> EventDetail:
+class GetProjectEvent(ReadCall[EventDetail], frozen=True):
     """An event of a project by its id, or `latest`, or `oldest`."""
-    asked = session.question_ever(project, "", None, None)
-    payload: Rows | None = None
-    if event in _OUTERMOST:
-        rows = await session.rows(event_lookup.outermost(asked, None, newest=_OUTERMOST[event]))
-    else:
-        number = event_number(event)
-        payload = await _payload(session, asked, number)
-        rows = await session.rows(event_lookup.event_by_id(asked, number, payload[0][0] if payload else None))
-    stored = _first(rows)
-    return await _shown(session, asked, stored, await _home_of(session, asked, stored.fingerprint), payload)
+
+    project: int
+    event: str
+
+    async def answer(self, session: Session) -> EventDetail:
+        """The event with its issue and its neighbours."""
+        asked = session.question_ever(self.project, "", None, None)
+        payload: Rows | None = None
+        if self.event in _OUTERMOST:
+            rows = await session.rows(event_lookup.outermost(asked, None, newest=_OUTERMOST[self.event]))
+        else:
+            number = event_number(self.event)
+            payload = await _payload(session, asked, number)
+            time = payload[0][0] if payload else None
+            rows = await session.rows(event_lookup.event_by_id(asked, number, time))
+        stored = _first(rows)
+        home = await _home_of(session, asked, stored.fingerprint)
+        return await _shown(session, asked, stored, home, payload)
 
 
 async def _by_id(session: Session, asked: Question, number: int, payload: Rows, home: _Home) -> EventDetail:

@@ -19,6 +19,7 @@ from storage.reader.errors import BadQuery
 from storage.reader.execute import Rows
 from storage.reader.identifiers import page_limit
 from storage.reader.issue_rows import IssueRow, RangeCounts, answer, fits, read_row
+from storage.reader.port import IssueCall, ProjectCall, ReadCall
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.session import Session
@@ -30,72 +31,108 @@ Keyed = tuple[int, IssueRow]
 Page = tuple[list[Keyed], Mapping[int, RangeCounts]]
 
 
-async def issues(
-    session: Session,
-    project: int,
-    query: str,
-    start: int | None,
-    end: int | None,
-    sort: Sort,
-    limit: int,
-    cursor: str | None,
-) -> IssuePage:
+class ListIssues(ProjectCall[IssuePage], frozen=True):
     """A page of the issues that have an event in range and query."""
-    page_limit(limit)
-    if sort not in SORTS:
-        raise BadQuery("sort", f"one of {', '.join(SORTS)}")
-    asked = session.question(project, query, start, end)
-    last = read_cursor(cursor, IssueCursor)
-    if last is not None:
-        if last.sort != sort:
-            raise BadQuery("cursor", "a nextCursor of the same list")
-        # Later pages are cut from the same range as the first, whatever the time is now.
-        asked = replace(asked, span=Range(last.start, last.end), now_ms=last.now_ms)
-    found, counted = await _page(session, asked, sort, limit, last)
-    shown = found[:limit]
-    return IssuePage(
-        # An issue can be known a moment before the block with its first events is.
-        issues=[answer(row, counted[row.issue_id]) for _, row in shown if counted[row.issue_id].events],
-        next_cursor=write_cursor(_cursor(asked, sort, shown, last)) if len(found) > limit else None,
-    )
 
+    sort: Sort = "lastSeen"
+    limit: int = 50
+    cursor: str | None = None
 
-async def issue(session: Session, issue_id: str, query: str, start: int | None, end: int | None) -> Issue:
-    """One issue, counted in range and query: nothing where it isn't what the query asks of issues."""
-    row = await session.issue(issue_id)
-    asked = session.question(row.project_id, query, start, end)
-    wanted = fits(row, asked.of_issue, asked.now_ms)
-    counted = await _counted(session, asked, {row.issue_id: row.fingerprints} if wanted else {})
-    return answer(row, counted[row.issue_id])
-
-
-async def counted(session: Session, project: int, rows: Sequence[IssueRow]) -> list[Issue]:
-    """Issues of a project whose rows are known, counted in the last 14 days."""
-    asked = session.question(project, "", None, None)
-    found = await _counted(session, asked, {row.issue_id: row.fingerprints for row in rows})
-    return [answer(row, found[row.issue_id]) for row in rows]
-
-
-async def activity(session: Session, issue_id: str, limit: int, cursor: str | None) -> ActivityPage:
-    """A page of the changes of an issue and of those merged into it, newest first."""
-    page_limit(limit)
-    last = read_cursor(cursor, ActivityCursor)
-    place = await session.place(issue_id)
-    asked = session.question_ever(place.project_id, "", None, None)
-    # Each fingerprint has opened an issue, whose changes stay its own: merging rewrites nothing.
-    parts = {place.issue_id, *(opened_by(place.project_id, one) for one in place.fingerprints)}
-    found = await session.rows(changes.page(asked, sorted(parts), limit, last))
-    shown = [
-        ActivityRow(
-            id=change, kind=kind, by=by, at=iso(at), data=Raw(data.encode() or b"{}"), issue_id=hex64(of)
+    async def answer(self, session: Session) -> IssuePage:
+        """The page."""
+        page_limit(self.limit)
+        if self.sort not in SORTS:
+            raise BadQuery("sort", f"one of {', '.join(SORTS)}")
+        question = self.question(session)
+        last = read_cursor(self.cursor, IssueCursor)
+        if last is not None:
+            if last.sort != self.sort:
+                raise BadQuery("cursor", "a nextCursor of the same list")
+            # Later pages are cut from the same range as the first, whatever the time is now.
+            question = replace(question, span=Range(last.start, last.end), now_ms=last.now_ms)
+        rows, counts = await _page(session, question, self.sort, self.limit, last)
+        page = rows[: self.limit]
+        return IssuePage(
+            # An issue can be known a moment before the block with its first events is.
+            issues=[answer(row, counts[row.issue_id]) for _, row in page if counts[row.issue_id].events],
+            next_cursor=(
+                write_cursor(_cursor(question, self.sort, page, last)) if len(rows) > self.limit else None
+            ),
         )
-        for change, kind, by, at, data, of in found[:limit]
-    ]
-    next_cursor = None
-    if len(found) > limit:
-        change, _, _, at, *_ = found[limit - 1]
-        next_cursor = write_cursor(ActivityCursor(int(at), change))
-    return ActivityPage(activity=shown, next_cursor=next_cursor)
+
+
+class GetIssue(IssueCall[Issue], frozen=True):
+    """One issue, counted in range and query. Of a merged one: the issue that has its events now."""
+
+    async def answer(self, session: Session) -> Issue:
+        """The issue; counts are 0 where it isn't what the query asks of issues."""
+        row = await session.issue(self.issue)
+        question = self.question(session, row.project_id)
+        wanted = fits(row, question.of_issue, question.now_ms)
+        counts = await _counted(session, question, {row.issue_id: row.fingerprints} if wanted else {})
+        return answer(row, counts[row.issue_id])
+
+
+class GetIssueRow(ReadCall[IssueRow], frozen=True):
+    """What is stored of an issue, or of the one that it was merged into."""
+
+    issue: str
+
+    async def answer(self, session: Session) -> IssueRow:
+        """The row."""
+        return await session.issue(self.issue)
+
+
+class FindProject(ReadCall[int], frozen=True):
+    """The project of an issue."""
+
+    issue: str
+
+    async def answer(self, session: Session) -> int:
+        """The project's number."""
+        return (await session.place(self.issue)).project_id
+
+
+class CountIssues(ReadCall[list[Issue]], frozen=True):
+    """Issues of a project whose rows are known, counted in the last 14 days."""
+
+    project: int
+    rows: Sequence[IssueRow]
+
+    async def answer(self, session: Session) -> list[Issue]:
+        """The issues in the order of their rows."""
+        question = session.question(self.project, "", None, None)
+        counts = await _counted(session, question, {row.issue_id: row.fingerprints for row in self.rows})
+        return [answer(row, counts[row.issue_id]) for row in self.rows]
+
+
+class ListActivity(ReadCall[ActivityPage], frozen=True):
+    """A page of the changes of an issue and of those merged into it, newest first."""
+
+    issue: str
+    limit: int = 50
+    cursor: str | None = None
+
+    async def answer(self, session: Session) -> ActivityPage:
+        """The page."""
+        page_limit(self.limit)
+        last = read_cursor(self.cursor, ActivityCursor)
+        place = await session.place(self.issue)
+        question = session.question_ever(place.project_id, "", None, None)
+        # Each fingerprint has opened an issue, whose changes stay its own: merging rewrites nothing.
+        parts = {place.issue_id, *(opened_by(place.project_id, one) for one in place.fingerprints)}
+        rows = await session.rows(changes.page(question, sorted(parts), self.limit, last))
+        page = [
+            ActivityRow(
+                id=change, kind=kind, by=by, at=iso(at), data=Raw(data.encode() or b"{}"), issue_id=hex64(of)
+            )
+            for change, kind, by, at, data, of in rows[: self.limit]
+        ]
+        next_cursor = None
+        if len(rows) > self.limit:
+            change, _, _, at, *_ = rows[self.limit - 1]
+            next_cursor = write_cursor(ActivityCursor(int(at), change))
+        return ActivityPage(activity=page, next_cursor=next_cursor)
 
 
 async def _page(session: Session, asked: Question, sort: Sort, limit: int, last: IssueCursor | None) -> Page:

@@ -9,6 +9,7 @@ from schemas.times import iso
 from storage.reader.answers import Similar, SimilarIssues
 from storage.reader.issue_rows import COLUMNS, IssueRow, read_row
 from storage.reader.parameters import Sql
+from storage.reader.port import ReadCall
 from storage.reader.question import Question
 from storage.reader.session import Session
 
@@ -17,24 +18,31 @@ _LEAST: Final = 0.1
 """Share in common below which issues are not similar."""
 
 
-async def similar(session: Session, issue: str, limit: int) -> SimilarIssues:
+class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
     """The issues of the same project that share most of an issue's parts, rare parts weighing more than common ones."""
-    place = await session.place(issue)
-    parts = list(dict.fromkeys(place.grouping_parts))
-    if not parts:
-        return SimilarIssues(similar=[])
-    asked = session.question_ever(place.project_id, "", None, None)
-    ((total, _),) = await session.rows(_known(asked))
-    counted: dict[str, int] = dict(await session.rows(_frequency(asked, parts)))
-    weights = {part: weight(total, counted.get(part, 1)) for part in parts}
-    found = await session.rows(_candidates(asked, place.issue_id, weights, min(limit, MAX_SIMILAR)))
-    return SimilarIssues(
-        similar=[
-            _answer(read_row(columns), parts, others, share)
-            for share, others, *columns in found
-            if share >= _LEAST
-        ]
-    )
+
+    issue: str
+    limit: int = 10
+
+    async def answer(self, session: Session) -> SimilarIssues:
+        """The issues, the most similar first."""
+        place = await session.place(self.issue)
+        parts = list(dict.fromkeys(place.grouping_parts))
+        if not parts:
+            return SimilarIssues(similar=[])
+        asked = session.question_ever(place.project_id, "", None, None)
+        ((total, _),) = await session.rows(_known(asked))
+        counted: dict[str, int] = dict(await session.rows(_frequency(asked, parts)))
+        weights = {part: weight(total, counted.get(part, 1)) for part in parts}
+        limit = min(self.limit, MAX_SIMILAR)
+        found = await session.rows(_candidates(asked, place.issue_id, weights, limit))
+        return SimilarIssues(
+            similar=[
+                _answer(read_row(columns), parts, others, share)
+                for share, others, *columns in found
+                if share >= _LEAST
+            ]
+        )
 
 
 def weight(issues: int, having: int) -> float:

@@ -9,58 +9,85 @@ from storage.reader import completion, facets
 from storage.reader.answers import Keys, KeyWarning, TagFacets, TagValue, TagValues
 from storage.reader.execute import Rows
 from storage.reader.parameters import Sql
+from storage.reader.port import IssueCall, ProjectCall, ReadCall
 from storage.reader.question import Question
 from storage.reader.session import Session
 
 
-async def issue_tags(
-    session: Session, issue: str, query: str, start: int | None, end: int | None
-) -> TagFacets:
-    """The most frequent values of each tag among an issue's events."""
-    place = await session.place(issue)
-    asked = session.question_ever(place.project_id, query, start, end)
-    return await _facets(session, asked, place.fingerprints)
+class CountIssueTags(IssueCall[TagFacets], frozen=True):
+    """The most frequent values of each tag among an issue's events; without a range, of all that are kept."""
+
+    async def answer(self, session: Session) -> TagFacets:
+        """The facets."""
+        place = await session.place(self.issue)
+        return await _facets(session, self.question_ever(session, place.project_id), place.fingerprints)
 
 
-async def project_tags(
-    session: Session, project: int, query: str, start: int | None, end: int | None
-) -> TagFacets:
-    """The most frequent values of each tag among a project's events."""
-    return await _facets(session, session.question(project, query, start, end), None)
+class CountProjectTags(ProjectCall[TagFacets], frozen=True):
+    """The most frequent values of each tag among a project's events; without a query by whole days."""
+
+    async def answer(self, session: Session) -> TagFacets:
+        """The facets."""
+        return await _facets(session, self.question(session), None)
 
 
-async def tag_values(session: Session, project: int, key: str, prefix: str) -> TagValues:
-    """Values of a tag that begin with the prefix."""
-    return await _values(
-        session, completion.tag_values(session.question(project, "", None, None), key, prefix)
-    )
+class CompleteTag(ReadCall[TagValues], frozen=True):
+    """Values of a tag that begin with the prefix, of the last 14 days."""
+
+    project: int
+    key: str
+    prefix: str = ""
+
+    async def answer(self, session: Session) -> TagValues:
+        """The values, the most frequent first."""
+        question = session.question(self.project, "", None, None)
+        return await _values(session, completion.tag_values(question, self.key, self.prefix))
 
 
-async def field_values(session: Session, project: int, field: str, prefix: str) -> TagValues:
-    """Values of a field of the query language that begin with the prefix."""
-    return await _values(
-        session, completion.field_values(session.question(project, "", None, None), field, prefix)
-    )
+class CompleteField(ReadCall[TagValues], frozen=True):
+    """Values of a field of the query language that begin with the prefix, of the last 14 days."""
+
+    project: int
+    field: str
+    prefix: str = ""
+
+    async def answer(self, session: Session) -> TagValues:
+        """The values, the most frequent first."""
+        question = session.question(self.project, "", None, None)
+        return await _values(session, completion.field_values(question, self.field, self.prefix))
 
 
-async def keys(session: Session, project: int, prefix: str) -> Keys:
-    """Keys that begin with the prefix: the language's own, then tags as a query names them."""
-    rows = await session.rows(completion.tag_keys(session.question(project, "", None, None), prefix))
-    return Keys([*completion.known_keys(prefix), *(completion.as_key(key) for key, _ in rows)])
+class CompleteKey(ReadCall[Keys], frozen=True):
+    """Keys that begin with the prefix: the language's own, then tags of the last 14 days as a query names them."""
+
+    project: int
+    prefix: str = ""
+
+    async def answer(self, session: Session) -> Keys:
+        """The keys."""
+        question = session.question(self.project, "", None, None)
+        rows = await session.rows(completion.tag_keys(question, self.prefix))
+        return Keys([*completion.known_keys(self.prefix), *(completion.as_key(key) for key, _ in rows)])
 
 
-async def unknown_keys(session: Session, project: int, keys: Sequence[str]) -> list[KeyWarning]:
+class FindUnknownKeys(ReadCall[list[KeyWarning]], frozen=True):
     """Which of these tags no event of the project has, each with the known keys that are most like it."""
-    if not keys:
-        return []
-    ever = session.question_ever(project, "", None, None)
-    used = {key for (key,) in await session.rows(completion.used_keys(ever, keys))}
-    unknown = [key for key in keys if key not in used]
-    if not unknown:
-        return []
-    lately = session.question(project, "", None, None)
-    tags = [key for key, _ in await session.rows(completion.tag_keys(lately, "", completion.MANY))]
-    return [KeyWarning(key, nearest(key, [*KEYS, *tags])) for key in unknown]
+
+    project: int
+    keys: Sequence[str]
+
+    async def answer(self, session: Session) -> list[KeyWarning]:
+        """A warning for each unknown key."""
+        if not self.keys:
+            return []
+        ever = session.question_ever(self.project, "", None, None)
+        used = {key for (key,) in await session.rows(completion.used_keys(ever, self.keys))}
+        unknown = [key for key in self.keys if key not in used]
+        if not unknown:
+            return []
+        recent = session.question(self.project, "", None, None)
+        tags = [key for key, _ in await session.rows(completion.tag_keys(recent, "", completion.MANY))]
+        return [KeyWarning(key, nearest(key, [*KEYS, *tags])) for key in unknown]
 
 
 async def _facets(session: Session, asked: Question, fingerprints: Sequence[int] | None) -> TagFacets:

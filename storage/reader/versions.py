@@ -7,6 +7,7 @@ from msgspec import Struct
 from schemas.ids import hex64
 from storage.reader.identifiers import issue_number
 from storage.reader.parameters import Parameters, Sql
+from storage.reader.port import ReadCall
 from storage.reader.session import Session
 
 
@@ -17,13 +18,19 @@ class IssueVersion(Struct, frozen=True):
     merged_into: str | None
 
 
-async def shown(session: Session, project: int, issues: Sequence[str]) -> dict[str, IssueVersion]:
-    """By issue, what is read of it."""
-    rows = await session.rows(_rows(project, [issue_number(issue) for issue in issues]))
-    return {
-        hex64(issue): IssueVersion(version, hex64(merged_into) if merged_into else None)
-        for issue, version, merged_into in rows
-    }
+class GetIssueVersions(ReadCall[dict[str, IssueVersion]], frozen=True):
+    """By issue, which version of it is read at present; for those that are there."""
+
+    project: int
+    issues: Sequence[str]
+
+    async def answer(self, session: Session) -> dict[str, IssueVersion]:
+        """The versions by issue."""
+        rows = await session.rows(_rows(self.project, [issue_number(issue) for issue in self.issues]))
+        return {
+            hex64(issue): IssueVersion(version, hex64(merged_into) if merged_into else None)
+            for issue, version, merged_into in rows
+        }
 
 
 def _rows(project: int, issues: Sequence[int]) -> Sql:

@@ -11,6 +11,7 @@ from schemas.changes import Update, violations
 from schemas.idempotency import is_repeat, request_id
 from schemas.times import iso
 from storage.reader.answers import ActivityRow, Issue
+from storage.reader.issue_calls import GetIssue
 from tests.memory.reader import MemoryReader
 
 
@@ -34,11 +35,11 @@ class MemoryChanges:
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Status and whether it is assigned; told as activity."""
-        shown = await self._reader.issue(issue)
+        shown = await self._reader.read(GetIssue(issue))
         if wrong := violations(update):
             raise BadChange(wrong)
         if self._is_repeat(Asked("update", issue, update, by, key)):
-            return await self._reader.issue(issue)
+            return await self._reader.read(GetIssue(issue))
         state = self._reader.states[issue]
         if update.wanted is not None and update.wanted != state.status:
             state = msgspec.structs.replace(state, status=update.wanted, regressed=False)
@@ -48,32 +49,32 @@ class MemoryChanges:
             state = msgspec.structs.replace(state, assignee=update.assignee or "")
             self._tell(shown, "assigned", by, {"assignee": update.assignee})
         self._reader.states[issue] = state
-        return await self._reader.issue(issue)
+        return await self._reader.read(GetIssue(issue))
 
     async def update_many(
         self, project: int, issues: Sequence[str], update: Update, *, by: str, key: str = ""
     ) -> list[Issue]:
         """The same to each."""
         for issue in issues:
-            if (await self._reader.issue(issue)).project_id != str(project):
+            if (await self._reader.read(GetIssue(issue))).project_id != str(project):
                 raise BadChange([])
         return [await self.update(issue, update, by=by, key=key) for issue in issues]
 
     async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
         """Told as activity."""
-        shown = await self._reader.issue(issue)
+        shown = await self._reader.read(GetIssue(issue))
         if not self._is_repeat(Asked("comment", issue, text, by, key)):
             self._tell(shown, "commented", by, {"text": text})
 
     async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Only written down."""
         self._is_repeat(Asked("merge", issue, tuple(issues), by, key))
-        return await self._reader.issue(issue)
+        return await self._reader.read(GetIssue(issue))
 
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Only written down."""
         self._is_repeat(Asked("unmerge", issue, tuple(fingerprints), by, key))
-        return await self._reader.issue(issue)
+        return await self._reader.read(GetIssue(issue))
 
     def _is_repeat(self, asked: Asked) -> bool:
         """Whether it is made already; else write it down. Raises KeyReused."""

@@ -2,7 +2,9 @@
 
 from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import singledispatchmethod
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -34,24 +36,45 @@ from storage.reader.answers import (
     Sample,
     Series,
     SimilarIssues,
-    Sort,
     TagFacets,
     TagValues,
 )
+from storage.reader.count_calls import (
+    CountOutcomes,
+    GetIssueStats,
+    GetProjectStats,
+    ListReleases,
+    ListSkippedRules,
+)
 from storage.reader.cursors import EventCursor, IssueCursor, ReleaseCursor, read_cursor, write_cursor
 from storage.reader.errors import BadQuery, DamagedPayload, NotFound
+from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
+from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
+from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListIssues
+from storage.reader.port import ReadCall
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
+from storage.reader.samples import FindIssues, SampleEvents
 from storage.reader.session import ALWAYS
+from storage.reader.similar import ListSimilarIssues
+from storage.reader.tag_calls import (
+    CompleteField,
+    CompleteKey,
+    CompleteTag,
+    CountIssueTags,
+    CountProjectTags,
+    FindUnknownKeys,
+)
 from storage.reader.trend import trend_counts, trend_unit, trend_window
 from tests.memory.paging import issue_page
 from tests.memory.shapes import facets, find, merged_by, rank, similar, values, within
 from tests.memory.stored import StoredEvent, issue_answer, issue_view, own_parts, parts_of, store, users_of
 
+A = TypeVar("A")
 _UNITS: dict[str, int] = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}
 
 
 class MemoryReader:
-    """As `storage.reader.Reader`; filled by `add` and the lists beside it."""
+    """As `storage.reader.reader.Reader`; filled by `add` and the lists beside it."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms
@@ -61,6 +84,8 @@ class MemoryReader:
         self.rules_skipped_of: dict[int, list[RuleSkipped]] = defaultdict(list)
         self.outcome_counts: dict[int, list[OutcomeCount]] = defaultdict(list)
         self.damaged: set[str] = set()
+        self.failing: dict[type[ReadCall[Any]], Exception] = {}
+        self.calls: Counter[type[ReadCall[Any]]] = Counter()
 
     def add(
         self,
@@ -87,52 +112,55 @@ class MemoryReader:
         )
         insort(self._events, event, key=lambda known: known.order)
 
+    async def read(self, call: ReadCall[A]) -> A:
+        """The answer of a call, from what `add` was given. Raises what `failing` has for calls of its type."""
+        self.calls[type(call)] += 1
+        if error := self.failing.get(type(call)):
+            raise error
+        return cast(A, await self._answered(call))
+
+    @singledispatchmethod
+    async def _answered(self, call: ReadCall[Any]) -> Any:
+        raise NotImplementedError(type(call).__name__)
+
     async def ping(self) -> None:
         """Always there."""
 
-    async def issues(
-        self,
-        project: int,
-        query: str = "",
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        sort: Sort = "lastSeen",
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> IssuePage:
+    @_answered.register
+    async def _issues(self, call: ListIssues) -> IssuePage:
         """Issues with matching events, the greatest first."""
-        after = read_cursor(cursor, IssueCursor)
-        span = self._span(start, end)
+        after = read_cursor(call.cursor, IssueCursor)
+        span = self._span(call.start, call.end)
         found: dict[int, list[StoredEvent]] = defaultdict(list)
-        for event in self._matching(self._of_project(project), query, span):
+        for event in self._matching(self._of_project(call.project), call.query, span):
             found[event.issue].append(event)
-        answers = [self._answer(query, events, span) for events in found.values()]
+        answers = [self._answer(call.query, events, span) for events in found.values()]
         ranked = sorted(
-            ((rank(issue, sort), issue) for issue in answers), key=lambda pair: pair[0], reverse=True
+            ((rank(issue, call.sort), issue) for issue in answers), key=lambda pair: pair[0], reverse=True
         )
-        return issue_page(ranked, sort, limit, after, span, self.now_ms())
+        return issue_page(ranked, call.sort, call.limit, after, span, self.now_ms())
 
-    async def issue(
-        self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
-    ) -> Issue:
+    @_answered.register
+    async def _issue(self, call: GetIssue) -> Issue:
         """One issue, also when nothing of it lies in the range."""
-        span = self._span(start, end)
-        counted = self._matching(self._of_issue(issue), query, span)
-        return self._answer(query, counted, span, self._of_issue(issue))
+        span = self._span(call.start, call.end)
+        counted = self._matching(self._of_issue(call.issue), call.query, span)
+        return self._answer(call.query, counted, span, self._of_issue(call.issue))
 
-    async def activity(self, issue: str, *, limit: int = 50, cursor: str | None = None) -> ActivityPage:
+    @_answered.register
+    async def _activity(self, call: ListActivity) -> ActivityPage:
         """The changes that were put in, of its parts too; the fake has one page."""
-        events = self._of_issue(issue)
-        read_cursor(cursor, EventCursor)
+        events = self._of_issue(call.issue)
+        read_cursor(call.cursor, EventCursor)
         parts = parts_of(events)
         told = [change for part in sorted(parts) for change in self.changes[part]]
-        return ActivityPage(sorted(told, key=lambda one: (one.at, one.id), reverse=True)[:limit], None)
+        return ActivityPage(sorted(told, key=lambda one: (one.at, one.id), reverse=True)[: call.limit], None)
 
-    async def similar(self, issue: str, *, limit: int = 10) -> SimilarIssues:
+    @_answered.register
+    async def _similar(self, call: ListSimilarIssues) -> SimilarIssues:
         """Issues with equal parts; here every part weighs the same."""
-        own = self._of_issue(issue)[-1]
-        parts = own_parts(self._of_issue(issue))
+        own = self._of_issue(call.issue)[-1]
+        parts = own_parts(self._of_issue(call.issue))
         found = []
         for other in {event.issue for event in self._of_project(own.project)} - {own.issue}:
             events = self._of_issue(hex64(other))
@@ -141,42 +169,34 @@ class MemoryReader:
             if shared:
                 share = len(shared) / len({*parts, *others})
                 found.append(similar(self._answer("", [], self._span(None, None), events), share, shared))
-        return SimilarIssues(sorted(found, key=lambda one: (-one.share, one.id))[:limit])
+        return SimilarIssues(sorted(found, key=lambda one: (-one.share, one.id))[: call.limit])
 
-    async def issue_events(
-        self,
-        issue: str,
-        query: str = "",
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> EventPage:
+    @_answered.register
+    async def _issue_events(self, call: ListIssueEvents) -> EventPage:
         """Events of an issue, newest first; without a range, of all that there are."""
-        span = self._span(ALWAYS.start if start is None else start, end)
-        return self._page(self._of_issue(issue), query, span, limit, cursor)
+        span = self._span(ALWAYS.start if call.start is None else call.start, call.end)
+        return self._page(self._of_issue(call.issue), call.query, span, call.limit, call.cursor)
 
-    async def project_events(
-        self,
-        project: int,
-        query: str = "",
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> EventPage:
+    @_answered.register
+    async def _project_events(self, call: ListProjectEvents) -> EventPage:
         """Events of a project, newest first."""
-        return self._page(self._of_project(project), query, self._span(start, end), limit, cursor)
+        return self._page(
+            self._of_project(call.project),
+            call.query,
+            self._span(call.start, call.end),
+            call.limit,
+            call.cursor,
+        )
 
-    async def issue_event(self, issue: str, event: str) -> EventDetail:
+    @_answered.register
+    async def _issue_event(self, call: GetIssueEvent) -> EventDetail:
         """An event of an issue."""
-        return self._whole(find(self._of_issue(issue), event, self._events))
+        return self._whole(find(self._of_issue(call.issue), call.event, self._events))
 
-    async def project_event(self, project: int, event: str) -> EventDetail:
+    @_answered.register
+    async def _project_event(self, call: GetProjectEvent) -> EventDetail:
         """An event of a project."""
-        return self._whole(find(self._of_project(project), event, self._events))
+        return self._whole(find(self._of_project(call.project), call.event, self._events))
 
     def _whole(self, detail: EventDetail) -> EventDetail:
         detail = msgspec.structs.replace(
@@ -186,17 +206,10 @@ class MemoryReader:
             raise DamagedPayload(msgspec.structs.replace(detail, event=None))
         return detail
 
-    async def sample(
-        self,
-        project: int,
-        query: str = "",
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        limit: int = 500,
-    ) -> list[Sample]:
+    @_answered.register
+    async def _sample(self, call: SampleEvents) -> list[Sample]:
         """The newest events, whole."""
-        found = self._matching(self._of_project(project), query, self._span(start, end))
+        found = self._matching(self._of_project(call.project), call.query, self._span(call.start, call.end))
         return [
             Sample(
                 event=msgspec.Raw(event.payload),
@@ -205,77 +218,76 @@ class MemoryReader:
                 sdk=event.view.sdk,
                 received_ms=event.received_ms,
             )
-            for event in found[::-1][:limit]
+            for event in found[::-1][: call.limit]
             if event.id not in self.damaged
         ]
 
-    async def issues_by_fingerprint(self, project: int, fingerprints: Sequence[str]) -> dict[str, str]:
+    @_answered.register
+    async def _issues_by_fingerprint(self, call: FindIssues) -> dict[str, str]:
         """The issues that fingerprints belong to."""
-        known = {hex64(event.fingerprint): hex64(event.issue) for event in self._of_project(project)}
-        return {one: known[one] for one in fingerprints if one in known}
+        known = {hex64(event.fingerprint): hex64(event.issue) for event in self._of_project(call.project)}
+        return {one: known[one] for one in call.fingerprints if one in known}
 
-    async def issue_tags(
-        self, issue: str, query: str = "", *, start: int | None = None, end: int | None = None
-    ) -> TagFacets:
+    @_answered.register
+    async def _issue_tags(self, call: CountIssueTags) -> TagFacets:
         """Tags of an issue; without a range, of all its events."""
-        span = self._span(ALWAYS.start if start is None else start, end)
-        found = self._matching(self._of_issue(issue), query, span)
+        span = self._span(ALWAYS.start if call.start is None else call.start, call.end)
+        found = self._matching(self._of_issue(call.issue), call.query, span)
         return facets(found, len(found))
 
-    async def project_tags(
-        self, project: int, query: str = "", *, start: int | None = None, end: int | None = None
-    ) -> TagFacets:
+    @_answered.register
+    async def _project_tags(self, call: CountProjectTags) -> TagFacets:
         """Tags of a project."""
-        found = self._matching(self._of_project(project), query, self._span(start, end))
+        found = self._matching(self._of_project(call.project), call.query, self._span(call.start, call.end))
         # Without a query the real one reads a rollup, which is no sample of events.
-        return facets(found, len(found) if query else 0)
+        return facets(found, len(found) if call.query else 0)
 
-    async def tag_values(self, project: int, key: str, prefix: str = "") -> TagValues:
+    @_answered.register
+    async def _tag_values(self, call: CompleteTag) -> TagValues:
         """Values of a tag."""
-        return values([e.view.tags[key] for e in self._of_project(project) if key in e.view.tags], prefix)
+        return values(
+            [e.view.tags[call.key] for e in self._of_project(call.project) if call.key in e.view.tags],
+            call.prefix,
+        )
 
-    async def field_values(self, project: int, field: str, prefix: str = "") -> TagValues:
+    @_answered.register
+    async def _field_values(self, call: CompleteField) -> TagValues:
         """Values of a field."""
-        return values([v for e in self._of_project(project) for v in e.view.values(field)], prefix)
+        return values(
+            [v for e in self._of_project(call.project) for v in e.view.values(call.field)], call.prefix
+        )
 
-    async def keys(self, project: int, prefix: str = "") -> Keys:
+    @_answered.register
+    async def _keys(self, call: CompleteKey) -> Keys:
         """Fields, then tags, the most frequent first."""
-        tags = Counter(key for event in self._of_project(project) for key in event.view.tags)
+        tags = Counter(key for event in self._of_project(call.project) for key in event.view.tags)
         names = [*FIELDS, *ISSUE_FIELDS, *(key for key, _ in tags.most_common())]
-        return Keys([name for name in dict.fromkeys(names) if name.startswith(prefix)])
+        return Keys([name for name in dict.fromkeys(names) if name.startswith(call.prefix)])
 
-    async def unknown_keys(self, project: int, keys: Sequence[str]) -> list[KeyWarning]:
+    @_answered.register
+    async def _unknown_keys(self, call: FindUnknownKeys) -> list[KeyWarning]:
         """Keys that are no tag's."""
-        tags = {key for event in self._of_project(project) for key in event.view.tags}
-        return [KeyWarning(key, nearest(key, [*KEYS, *sorted(tags)])) for key in keys if key not in tags]
+        tags = {key for event in self._of_project(call.project) for key in event.view.tags}
+        return [KeyWarning(key, nearest(key, [*KEYS, *sorted(tags)])) for key in call.keys if key not in tags]
 
-    async def issue_stats(
-        self,
-        issue: str,
-        query: str = "",
-        *,
-        interval: Interval | None = None,
-        start: int | None = None,
-        end: int | None = None,
-    ) -> Series:
+    @_answered.register
+    async def _issue_stats(self, call: GetIssueStats) -> Series:
         """An issue over time."""
-        return self._series(self._of_issue(issue), query, interval, self._span(start, end))
+        return self._series(
+            self._of_issue(call.issue), call.query, call.interval, self._span(call.start, call.end)
+        )
 
-    async def project_stats(
-        self,
-        project: int,
-        query: str = "",
-        *,
-        interval: Interval | None = None,
-        start: int | None = None,
-        end: int | None = None,
-    ) -> Series:
+    @_answered.register
+    async def _project_stats(self, call: GetProjectStats) -> Series:
         """A project over time."""
-        return self._series(self._of_project(project), query, interval, self._span(start, end))
+        return self._series(
+            self._of_project(call.project), call.query, call.interval, self._span(call.start, call.end)
+        )
 
-    async def releases(self, project: int, *, limit: int = 50, cursor: str | None = None) -> Releases:
+    @_answered.register
+    async def _releases(self, call: ListReleases) -> Releases:
         """Releases, the newest first."""
-        events = self._of_project(project)
+        events = self._of_project(call.project)
         found: dict[str, list[StoredEvent]] = defaultdict(list)
         firsts: dict[int, str] = {}
         for event in events:
@@ -298,45 +310,41 @@ class MemoryReader:
             )
             for name, seen in found.items()
         ]
-        last = read_cursor(cursor, ReleaseCursor)
+        last = read_cursor(call.cursor, ReleaseCursor)
         places = {name: (-seen[0].time, name) for name, seen in found.items()}
         rows = sorted(
             (row for row in rows if last is None or places[row.release] > (-last.time, last.release)),
             key=lambda row: places[row.release],
         )
-        page = rows[:limit]
-        end = page[-1].release if len(rows) > limit else None
+        page = rows[: call.limit]
+        end = page[-1].release if len(rows) > call.limit else None
         return Releases(page, write_cursor(ReleaseCursor(found[end][0].time, end)) if end else None)
 
-    async def rules_skipped(self, project: int) -> list[RuleSkipped]:
+    @_answered.register
+    async def _rules_skipped(self, call: ListSkippedRules) -> list[RuleSkipped]:
         """What was put in."""
-        return self.rules_skipped_of[project]
+        return self.rules_skipped_of[call.project]
 
-    async def outcomes(
-        self,
-        project: int,
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        interval: Interval | None = None,
-    ) -> OutcomeSeries:
+    @_answered.register
+    async def _outcomes(self, call: CountOutcomes) -> OutcomeSeries:
         """The counts that were put in, by time only where an interval is asked for."""
-        span = self._span(start, end)
+        span = self._span(call.start, call.end)
         sums: Counter[tuple[str | None, str, str, str]] = Counter()
-        for one in self.outcome_counts[project]:
+        for one in self.outcome_counts[call.project]:
             if one.time is not None and not within(parse_iso(one.time), span):
                 continue
             time = None
-            if interval is not None and one.time is not None:
-                time = iso(floor(parse_iso(one.time), _UNITS[interval]))
+            if call.interval is not None and one.time is not None:
+                time = iso(floor(parse_iso(one.time), _UNITS[call.interval]))
             sums[time, one.outcome, one.sdk, one.reason] += one.count
         return OutcomeSeries(
             [OutcomeCount(*key, n) for key, n in sorted(sums.items(), key=lambda i: str(i[0]))]
         )
 
-    async def project_of(self, issue: str) -> int:
+    @_answered.register
+    async def _project_of(self, call: FindProject) -> int:
         """The project of an issue."""
-        return self._of_issue(issue)[0].project
+        return self._of_issue(call.issue)[0].project
 
     def _span(self, start: int | None, end: int | None) -> Range:
         return asked_range(start, end, self.now_ms())

@@ -10,10 +10,10 @@ from aiohttp.test_utils import TestClient, TestServer
 from control.project_edits import create
 from dashboard.app import build_app
 from dashboard.dependencies import Dependencies
-from dashboard.ports import ReadPort
 from storage.client import open_client
 from storage.migrations.migrate import migrate
 from storage.reader.execute import ClickHouseExecutor, Limits
+from storage.reader.port import ReadPort
 from storage.reader.reader import Reader
 from tests.contract.dashboard.both import Both, Client
 from tests.contract.dashboard.worlds import NOW_MS, History, fill_clickhouse, fill_memory

@@ -3,9 +3,9 @@
 import pytest
 
 from schemas.ids import hex64
-from storage.reader import samples
 from storage.reader.execute import ClickHouseExecutor, Limits
 from storage.reader.reader import Reader
+from storage.reader.samples import SampleEvents
 from tests.contract.dashboard.both import Both
 from tests.contract.dashboard.worlds import NOW_MS
 from tests.unit.dashboard.site import ADMIN
@@ -32,10 +32,10 @@ async def test_a_damaged_event_is_left_out_of_the_sample(both: Both) -> None:
 
 async def test_a_sample_is_bounded_in_bytes(filled_url: str, both: Both) -> None:
     reader = Reader(ClickHouseExecutor(filled_url, Limits()), lambda: NOW_MS)
-    whole = await reader.sample(both.history.project, limit=160)
+    whole = await reader.read(SampleEvents(both.history.project, limit=160))
     sizes = [len(bytes(one.event)) for one in whole]
-    asking = samples.sample(reader._session, both.history.project, "", None, None, 160, sum(sizes[:7]) + 1)
-    assert await asking == whole[:7]
+    bounded = SampleEvents(both.history.project, limit=160, max_bytes=sum(sizes[:7]) + 1)
+    assert await reader.read(bounded) == whole[:7]
     await reader.close()
 
 

@@ -25,7 +25,10 @@ from schemas.idempotency import KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord
 from schemas.payload import compress
+from storage.reader.issue_calls import GetIssue, GetIssueRow, ListIssues
 from storage.reader.reader import Reader
+from storage.reader.similar import ListSimilarIssues
+from storage.reader.versions import GetIssueVersions
 from tests.eventually import eventually
 from tests.integration.processors import readback
 from tests.integration.processors.feed import NOW_MS, event, produce
@@ -85,7 +88,7 @@ class Living:
         assert record is not None
 
         async def shown() -> bool:
-            found = (await self.reader.shown(PROJECT, [issue_of(kind)])).get(issue_of(kind))
+            found = (await self.reader.read(GetIssueVersions(PROJECT, [issue_of(kind)]))).get(issue_of(kind))
             return found is not None and found.version >= record.version
 
         await eventually(shown, timeout=30)
@@ -93,7 +96,7 @@ class Living:
 
     async def stored(self, issue: str) -> int:
         """Events that ClickHouse's own tables count for an issue, whatever its record says."""
-        row = await self.reader.row(issue)
+        row = await self.reader.read(GetIssueRow(issue))
         fingerprints = ",".join(map(str, row.fingerprints))
         client = self.stage.client()
         try:
@@ -138,12 +141,12 @@ async def test_a_fix_holds_for_older_releases_and_not_for_newer_ones(living: Liv
     await living.counted(1, 1)
     issue = await living.changes.update(issue_of(1), Update(resolved_in="shop@1.10.0+2"), by="ann")
     assert (issue.status, issue.resolved_in) == ("resolved", "shop@1.10.0+2")
-    assert (await living.reader.issue(issue_of(1))).status == "resolved"
+    assert (await living.reader.read(GetIssue(issue_of(1)))).status == "resolved"
     await living.send(1, "shop@1.9.0+9", 3)
     assert (await living.counted(1, 4)).status == "resolved"
     await living.send(1, "shop@1.10.0+2", 2)
     assert (await living.counted(1, 6)).regressed
-    shown = await living.reader.issue(issue_of(1))
+    shown = await living.reader.read(GetIssue(issue_of(1)))
     assert (shown.status, shown.regressed, shown.total_events) == ("open", True, 6)
     activity = await readback.activities(
         living.bootstrap, living.stage.settings.topic_prefix + "issue-activity"
@@ -172,8 +175,8 @@ async def test_counts_are_right_at_every_step_though_the_worker_is_killed_in_bet
         assert living.sent[others[0]] == (await living.counted(others[0], living.sent[others[0]])).events
         await eventually(partial(_is, living, issue_of(1), whole))
         for kind in others:
-            assert (await living.reader.issue(issue_of(kind))).id == issue_of(1)
-    listed = (await living.reader.issues(PROJECT, start=0)).issues
+            assert (await living.reader.read(GetIssue(issue_of(kind)))).id == issue_of(1)
+    listed = (await living.reader.read(ListIssues(PROJECT, start=0))).issues
     assert [one.id for one in listed] == [issue_of(1)]
     parts = [hex64(fingerprint_of(2))]
     taking = asyncio.create_task(living.changes.unmerge(issue_of(1), parts, by="ann"))
@@ -271,7 +274,7 @@ async def test_similar_issues_share_parts_and_say_which(living: Living) -> None:
     assert record is not None
     assert other is not None
     shared = set(record.grouping_parts) & set(other.grouping_parts)
-    found = (await living.reader.similar(issue_of(1))).similar
+    found = (await living.reader.read(ListSimilarIssues(issue_of(1)))).similar
     assert [set(one.shared) for one in found] == ([shared] if shared else [])
 
 

@@ -10,6 +10,7 @@ from control.issue_commands import ChangesUnavailable
 from schemas.changes import IgnoreUntil, Update
 from schemas.ids import hex64
 from storage.reader.errors import StorageUnavailable
+from storage.reader.issue_calls import GetIssue
 from tests.memory.changes import Asked
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
@@ -146,10 +147,7 @@ async def test_a_page_that_fails_after_a_change_says_that_the_change_was_made(si
     issue = await an_issue(site)
     await site.sign_in()
 
-    async def fail(*_: object, **__: object) -> None:
-        raise StorageUnavailable("ClickHouse took too long")
-
-    site.reader.issue = fail  # type: ignore[method-assign, assignment]
+    site.reader.failing[GetIssue] = StorageUnavailable("ClickHouse took too long")
     for address, is_told in ((f"/issues/{issue}?done=resolve", True), (f"/issues/{issue}", False)):
         answer = await site.client.get(address)
         shown = await answer.text()

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from schemas.projects import GroupingRule
 from storage.reader.answers import RuleSkipped
+from storage.reader.count_calls import ListSkippedRules
 from storage.reader.errors import StorageUnavailable
 from tests.unit.dashboard.site import Site
 
@@ -94,10 +95,7 @@ async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: Site
 
 
 async def test_rules_are_shown_and_saved_while_nobody_can_tell_on_what_they_were_skipped(site: Site) -> None:
-    async def fail(_: int) -> list[RuleSkipped]:
-        raise StorageUnavailable("ClickHouse took too long")
-
-    site.reader.rules_skipped = fail  # type: ignore[method-assign, assignment]
+    site.reader.failing[ListSkippedRules] = StorageUnavailable("ClickHouse took too long")
     path = f"/projects/{site.project.id}/grouping-rules"
     given = {"rules": [{"name": "one", "match": "type:X", "discard": True}]}
     status, put = await site.api("PUT", path, json=given)

@@ -9,9 +9,17 @@ from schemas.ids import hex64, issue_id
 from schemas.times import from_ms, iso
 from storage.client import Client
 from storage.reader.answers import Interval, Release, RuleSkipped
+from storage.reader.count_calls import (
+    CountOutcomes,
+    GetIssueStats,
+    GetProjectStats,
+    ListReleases,
+    ListSkippedRules,
+)
 from storage.reader.errors import BadQuery
 from storage.reader.ranges import DAY_MS, HOUR_MS
 from storage.reader.reader import Reader
+from storage.reader.tag_calls import CompleteField, CompleteKey, CompleteTag, CountIssueTags, CountProjectTags
 from tests.integration.storage.reader.questions import RANGES, asked
 from tests.integration.storage.reader.world import (
     MERGED,
@@ -38,9 +46,9 @@ async def test_series_count_each_interval_and_leave_none_out(
                 if issue in (None, world.issue_of(event.fingerprint))
             ]
             series = await (
-                reader.project_stats(world.project, query, interval=interval, start=start, end=end)
+                reader.read(GetProjectStats(world.project, query, interval=interval, start=start, end=end))
                 if issue is None
-                else reader.issue_stats(hex64(issue), query, interval=interval, start=start, end=end)
+                else reader.read(GetIssueStats(hex64(issue), query, interval=interval, start=start, end=end))
             )
             final = NOW_MS if last is None else last - 1
             for at, point in zip(range(first // size * size, final + 1, size), series.series, strict=True):
@@ -58,7 +66,7 @@ async def test_facets_have_the_most_frequent_values_of_each_tag(
 ) -> None:
     start, end = RANGES[1]
     events = world.found(query, *asked(start, end))
-    facets = await reader.project_tags(world.project, query, start=start, end=end)
+    facets = await reader.read(CountProjectTags(world.project, query, start=start, end=end))
     assert (facets.sampled, facets.sample_events) == (False, len(events))
     keys = Counter(key for event in events for key in event.view.tags)
     assert {facet.key for facet in facets.tags} == set(keys)
@@ -72,7 +80,7 @@ async def test_facets_have_the_most_frequent_values_of_each_tag(
 async def test_facets_of_a_project_without_a_query_are_of_whole_days(reader: Reader, world: World) -> None:
     start, end = NOW_MS - 5 * DAY_MS, NOW_MS - DAY_MS - 1
     events = world.found("", start // DAY_MS * DAY_MS, (end // DAY_MS + 1) * DAY_MS)
-    facets = await reader.project_tags(world.project, start=start, end=end)
+    facets = await reader.read(CountProjectTags(world.project, start=start, end=end))
     features = next(facet for facet in facets.tags if facet.key == "feature")
     assert {value.value: value.events for value in features.values} == Counter(
         event.view.tags["feature"] for event in events
@@ -82,7 +90,7 @@ async def test_facets_of_a_project_without_a_query_are_of_whole_days(reader: Rea
 async def test_facets_of_an_issue_are_of_all_its_events(reader: Reader, world: World) -> None:
     number = issue_id(world.project, MERGED[0])
     events = world.by_issue(world.found("", 0, None))[number]
-    facets = await reader.issue_tags(hex64(number))
+    facets = await reader.read(CountIssueTags(hex64(number)))
     features = next(facet for facet in facets.tags if facet.key == "feature")
     assert {value.value: value.events for value in features.values} == Counter(
         event.view.tags["feature"] for event in events
@@ -103,7 +111,7 @@ async def test_facets_of_very_many_events_are_of_the_newest_and_say_so(
         [[project, project, [1], from_ms(NOW_MS - DAY_MS), from_ms(NOW_MS), 1]],
         column_names=["project_id", "issue_id", "fingerprints", "first_seen", "last_seen", "version"],
     )
-    facets = await reader.issue_tags(hex64(project))
+    facets = await reader.read(CountIssueTags(hex64(project)))
     assert (facets.sampled, facets.sample_events) == (True, 50_000)
     assert [(value.value, value.events) for value in facets.tags[0].values] == [
         ("new", 30_000),
@@ -112,16 +120,16 @@ async def test_facets_of_very_many_events_are_of_the_newest_and_say_so(
 
 
 async def test_completion_knows_keys_values_and_fields(reader: Reader, world: World) -> None:
-    keys = (await reader.keys(world.project)).keys
+    keys = (await reader.read(CompleteKey(world.project))).keys
     assert {"is", "environment", "timestamp", "feature", "n", 'tags["it\'s"]'} <= set(keys)
-    assert (await reader.keys(world.project, "fea")).keys == ["feature"]
-    values = await reader.tag_values(world.project, "feature", "c")
+    assert (await reader.read(CompleteKey(world.project, "fea"))).keys == ["feature"]
+    values = await reader.read(CompleteTag(world.project, "feature", "c"))
     assert {value.value for value in values.values} == {"cart", "checkout"}
-    releases = await reader.field_values(world.project, "release", "shop@")
+    releases = await reader.read(CompleteField(world.project, "release", "shop@"))
     assert len(releases.values) == 4
-    assert [value.value for value in (await reader.field_values(world.project, "type", "T")).values] == [
-        "TypeError"
-    ]
+    assert [
+        value.value for value in (await reader.read(CompleteField(world.project, "type", "T"))).values
+    ] == ["TypeError"]
 
 
 async def test_releases_say_what_they_brought(reader: Reader, database: Client, world: World) -> None:
@@ -134,7 +142,9 @@ async def test_releases_say_what_they_brought(reader: Reader, database: Client, 
         ],
         column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
     )
-    found = {release.release: release for release in (await reader.releases(world.project)).releases}
+    found = {
+        release.release: release for release in (await reader.read(ListReleases(world.project))).releases
+    }
     for name, release in found.items():
         times = [event.view.timestamp for event in world.events if event.view.release == name]
         assert release.events == len(times)
@@ -148,13 +158,13 @@ async def test_releases_say_what_they_brought(reader: Reader, database: Client, 
 async def test_releases_page_from_the_newest_to_the_oldest_while_events_arrive(
     reader: Reader, database: Client, world: World
 ) -> None:
-    whole = (await reader.releases(world.project, limit=500)).releases
+    whole = (await reader.read(ListReleases(world.project, limit=500))).releases
     assert len(whole) > 2
     assert [one.first_seen for one in whole] == sorted((one.first_seen for one in whole), reverse=True)
     paged: list[Release] = []
     cursor = None
     while True:
-        found = await reader.releases(world.project, limit=1, cursor=cursor)
+        found = await reader.read(ListReleases(world.project, limit=1, cursor=cursor))
         paged += found.releases
         cursor = found.next_cursor
         if cursor is None:
@@ -166,7 +176,7 @@ async def test_releases_page_from_the_newest_to_the_oldest_while_events_arrive(
         )
     assert [one.release for one in paged] == [one.release for one in whole]
     with pytest.raises(BadQuery):
-        await reader.releases(world.project, cursor="AAAA")
+        await reader.read(ListReleases(world.project, cursor="AAAA"))
 
 
 async def test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart(
@@ -186,13 +196,15 @@ async def test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart(
     ]
     names = ["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count"]
     database.insert("outcomes", rows, column_names=names)
-    found = [(row.time, row.outcome, row.count) for row in (await reader.outcomes(project)).outcomes]
+    found = [
+        (row.time, row.outcome, row.count) for row in (await reader.read(CountOutcomes(project))).outcomes
+    ]
     assert found == [(None, "accepted", 15), (None, "invalid", 1)]
-    assert await reader.rules_skipped(project) == [
+    assert await reader.read(ListSkippedRules(project)) == [
         RuleSkipped("c", "failed", 1),
         RuleSkipped("a/b", "tooDear", 5),
     ]
-    by_hour = (await reader.outcomes(project, interval="hour")).outcomes
+    by_hour = (await reader.read(CountOutcomes(project, interval="hour"))).outcomes
     assert [(row.time, row.count) for row in by_hour] == [
         (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 15),
         (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 1),

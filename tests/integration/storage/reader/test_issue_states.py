@@ -10,7 +10,10 @@ from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import IssueRecord
 from schemas.times import iso
 from storage.client import Client
+from storage.reader.issue_calls import GetIssue, ListIssues
 from storage.reader.reader import Reader
+from storage.reader.similar import ListSimilarIssues
+from storage.reader.versions import GetIssueVersions
 from storage.writer.record_rows import ISSUES, issue_row, table
 from tests.integration.storage.reader.world import Happened, insert_events
 
@@ -65,12 +68,12 @@ async def test_rest_until_a_time_that_has_passed_reads_as_open_everywhere(
         record(project, 4, status="ignored", ignore_until={"events": 5}),
     ]
     insert(database, ended, lasting, *others)
-    assert (await reader.issue(ended.id)).status == "open"
+    assert (await reader.read(GetIssue(ended.id))).status == "open"
     for query, expected in (
         ("is:open", {ended.id}),
         ("is:ignored", {lasting.id, *(one.id for one in others)}),
     ):
-        assert {one.id for one in (await reader.issues(project, query)).issues} == expected
+        assert {one.id for one in (await reader.read(ListIssues(project, query))).issues} == expected
 
 
 async def test_the_version_that_is_read_tells_of_a_merge(
@@ -78,10 +81,10 @@ async def test_the_version_that_is_read_tells_of_a_merge(
 ) -> None:
     insert(database, record(project, 1), record(project, 2, merged_into=hex64(issue_id(project, 1))))
     ids = [hex64(issue_id(project, fingerprint)) for fingerprint in (1, 2, 3)]
-    shown = await reader.shown(project, ids)
+    shown = await reader.read(GetIssueVersions(project, ids))
     assert set(shown) == set(ids[:2])
     assert [shown[one].merged_into for one in ids[:2]] == [None, ids[0]]
-    assert [one.id for one in (await reader.issues(project)).issues] == ids[:1]
+    assert [one.id for one in (await reader.read(ListIssues(project))).issues] == ids[:1]
 
 
 async def test_issues_that_share_rare_parts_are_more_alike_than_those_that_share_common_ones(
@@ -93,15 +96,15 @@ async def test_issues_that_share_rare_parts_are_more_alike_than_those_that_share
     half = record(project, 3, ["RangeError", "cart.js pay"])
     merged = record(project, 4, ["TypeError", "null.x", "cart.js pay"], merged_into=asked.id)
     insert(database, asked, alike, half, merged, *common)
-    found = (await reader.similar(asked.id)).similar
+    found = (await reader.read(ListSimilarIssues(asked.id))).similar
     assert [one.id for one in found[:2]] == [alike.id, half.id]
     assert merged.id not in {one.id for one in found}
     assert found[0].shared == ["TypeError", "null.x", "cart.js pay"]
     assert found[0].reason == "3 of 3 parts are equal: TypeError, null.x, cart.js pay"
     assert all(one.share < found[1].share for one in found[2:])
-    assert len((await reader.similar(asked.id, limit=1)).similar) == 1
+    assert len((await reader.read(ListSimilarIssues(asked.id, limit=1))).similar) == 1
 
 
 async def test_an_issue_without_parts_is_like_none(reader: Reader, database: Client, project: int) -> None:
     insert(database, record(project, 1), record(project, 2))
-    assert (await reader.similar(hex64(issue_id(project, 1)))).similar == []
+    assert (await reader.read(ListSimilarIssues(hex64(issue_id(project, 1))))).similar == []

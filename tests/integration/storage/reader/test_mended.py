@@ -10,8 +10,11 @@ import pytest
 from schemas.ids import hex64
 from storage.client import Client
 from storage.reader.answers import Sort
+from storage.reader.count_calls import GetProjectStats, ListReleases
+from storage.reader.issue_calls import GetIssue, ListIssues
 from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
 from storage.reader.reader import Reader
+from storage.reader.tag_calls import CompleteField, CompleteKey, CompleteTag, CountProjectTags
 from storage.reader.trend import trend_unit, trend_window
 from storage.repair.repair_rollups import mend
 from storage.repair.rollups import ROLLUPS
@@ -52,13 +55,13 @@ async def test_issues_have_the_figures_of_their_events(
     found = mended.by_issue(mended.found(query, span.start, None))
     sorts: tuple[Sort, ...] = ("lastSeen", "events", "trend")
     for sort in sorts:
-        page = await reader.issues(mended.project, query, start=start, sort=sort, limit=500)
+        page = await reader.read(ListIssues(mended.project, query, start=start, sort=sort, limit=500))
         assert {issue.id for issue in page.issues} == {hex64(number) for number in found}
         for issue in page.issues:
             events = found[int(issue.id, 16)]
             assert (issue.events, issue.users) == (len(events), distinct_users(events))
             assert issue.trend == _trend(mended, query, issue.id, start)
-            assert issue == await reader.issue(issue.id, query, start=start)
+            assert issue == await reader.read(GetIssue(issue.id, query, start=start))
         if sort == "trend":
             scores = [_surprise(issue.trend) for issue in page.issues]
             assert scores == sorted(scores, reverse=True)
@@ -81,15 +84,15 @@ def _surprise(trend: list[int]) -> int:
 
 async def test_what_no_event_has_is_neither_listed_nor_counted(reader: Reader, mended: World) -> None:
     events = mended.found("", NOW_MS // DAY_MS * DAY_MS - 14 * DAY_MS, None)
-    tags = (await reader.project_tags(mended.project)).tags
+    tags = (await reader.read(CountProjectTags(mended.project))).tags
     assert {facet.key for facet in tags} == {key for event in events for key in event.view.tags}
     features = next(facet for facet in tags if facet.key == "feature")
     counted = Counter(event.view.tags["feature"] for event in events)
     assert (features.distinct, {one.value: one.events for one in features.values}) == (3, counted)
-    values = (await reader.tag_values(mended.project, "feature", "ch")).values
+    values = (await reader.read(CompleteTag(mended.project, "feature", "ch"))).values
     assert [(one.value, one.events) for one in values] == [("checkout", counted["checkout"])]
-    assert (await reader.keys(mended.project, "spo")).keys == []
-    assert (await reader.field_values(mended.project, "release", "shop@9")).values == []
+    assert (await reader.read(CompleteKey(mended.project, "spo"))).keys == []
+    assert (await reader.read(CompleteField(mended.project, "release", "shop@9"))).values == []
 
 
 async def test_releases_without_an_event_are_left_out_of_every_page(reader: Reader, mended: World) -> None:
@@ -97,7 +100,7 @@ async def test_releases_without_an_event_are_left_out_of_every_page(reader: Read
     found: dict[str, int] = {}
     cursor = None
     while True:
-        page = await reader.releases(mended.project, limit=1, cursor=cursor)
+        page = await reader.read(ListReleases(mended.project, limit=1, cursor=cursor))
         found |= {one.release: one.events for one in page.releases}
         cursor = page.next_cursor
         if cursor is None:
@@ -106,5 +109,5 @@ async def test_releases_without_an_event_are_left_out_of_every_page(reader: Read
 
 
 async def test_a_series_has_what_happened(reader: Reader, mended: World) -> None:
-    series = await reader.project_stats(mended.project, interval="day", start=NOW_MS - 9 * DAY_MS)
+    series = await reader.read(GetProjectStats(mended.project, interval="day", start=NOW_MS - 9 * DAY_MS))
     assert sum(point.events for point in series.series) == len(mended.found("", NOW_MS - 9 * DAY_MS, None))

@@ -7,6 +7,7 @@ from schemas.ids import hex64, issue_id
 from schemas.times import from_ms
 from storage.client import Client
 from storage.reader.answers import Sort
+from storage.reader.issue_calls import ListActivity, ListIssues
 from storage.reader.ranges import DAY_MS
 from storage.reader.reader import Reader
 from tests.integration.storage.reader.questions import RANGES, asked
@@ -22,8 +23,8 @@ async def test_pages_together_are_the_whole_list_in_its_order(
             ids: list[str] = []
             cursor = None
             while True:
-                page = await reader.issues(
-                    world.project, query, start=start, end=end, sort=sort, limit=7, cursor=cursor
+                page = await reader.read(
+                    ListIssues(world.project, query, start=start, end=end, sort=sort, limit=7, cursor=cursor)
                 )
                 ids += [issue.id for issue in page.issues]
                 cursor = page.next_cursor
@@ -44,7 +45,7 @@ async def test_no_issue_is_left_out_or_comes_twice_while_events_arrive(
     ids: list[str] = []
     cursor = None
     while True:
-        page = await reader.issues(project, query, sort=sort, limit=4, cursor=cursor)
+        page = await reader.read(ListIssues(project, query, sort=sort, limit=4, cursor=cursor))
         ids += [issue.id for issue in page.issues]
         cursor = page.next_cursor
         if cursor is None:
@@ -77,7 +78,7 @@ async def test_an_issue_that_was_given_and_sinks_does_not_come_again(
     cursor = None
     # Whatever came again would come again for ever.
     while len(ids) <= len(expected):
-        page = await reader.issues(project, query, sort=sort, limit=4, cursor=cursor)
+        page = await reader.read(ListIssues(project, query, sort=sort, limit=4, cursor=cursor))
         ids += [issue.id for issue in page.issues]
         cursor = page.next_cursor
         if cursor is None:
@@ -116,8 +117,8 @@ async def test_activity_pages_through_the_changes_newest_first(
         ],
         column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
     )
-    first = await reader.activity(hex64(project), limit=3)
-    second = await reader.activity(hex64(project), limit=3, cursor=first.next_cursor)
+    first = await reader.read(ListActivity(hex64(project), limit=3))
+    second = await reader.read(ListActivity(hex64(project), limit=3, cursor=first.next_cursor))
     assert [change.id for change in (*first.activity, *second.activity)] == ["c4", "c3", "c2", "c1", "c0"]
     assert bytes(first.activity[0].data) == b'{"text":"4"}'
     assert second.next_cursor is None
@@ -145,7 +146,7 @@ async def test_changes_of_merged_issues_page_as_one_and_are_apart_again_after_an
         found: list[tuple[str, str]] = []
         cursor = None
         while True:
-            page = await reader.activity(hex64(issue), limit=2, cursor=cursor)
+            page = await reader.read(ListActivity(hex64(issue), limit=2, cursor=cursor))
             found += [(change.id, change.issue_id) for change in page.activity]
             cursor = page.next_cursor
             if cursor is None:

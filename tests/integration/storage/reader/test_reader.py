@@ -11,10 +11,14 @@ from schemas.times import iso
 from storage.client import Client
 from storage.reader.answers import Issue
 from storage.reader.errors import NotFound, QueryTooExpensive, StorageUnavailable
+from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
+from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.execute import Limits
+from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListIssues
 from storage.reader.question import question
 from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
 from storage.reader.reader import Reader
+from storage.reader.samples import SampleEvents
 from storage.reader.trend import trend_unit, trend_window
 from tests.integration.storage.reader.questions import QUERIES, RANGES, asked
 from tests.integration.storage.reader.world import (
@@ -31,7 +35,7 @@ async def test_issue_lists_have_the_issues_and_figures_of_their_events(
 ) -> None:
     for start, end in RANGES:
         first, last = asked(start, end)
-        page = await reader.issues(world.project, query, start=start, end=end, limit=500)
+        page = await reader.read(ListIssues(world.project, query, start=start, end=end, limit=500))
         assert page.next_cursor is None
         assert [issue.id for issue in page.issues] == world.order(query, first, last, "lastSeen")
         found = world.by_issue(world.found(query, first, last))
@@ -52,7 +56,7 @@ def trend(world: World, query: str, issue: Issue, start: int, end: int | None) -
 
 
 async def test_trend_puts_what_grows_before_what_shrinks(reader: Reader, world: World) -> None:
-    page = await reader.issues(world.project, sort="trend", limit=500)
+    page = await reader.read(ListIssues(world.project, sort="trend", limit=500))
 
     def score(issue: Issue) -> int:
         older, newer = sum(issue.trend[:7]), sum(issue.trend[7:])
@@ -70,7 +74,7 @@ async def test_an_issue_is_counted_in_what_the_query_asks_of_it_and_of_its_event
     for start, end in RANGES[:2]:
         found = world.by_issue(world.found(query, *asked(start, end)))
         for number in world.issues:
-            issue = await reader.issue(hex64(number), query, start=start, end=end)
+            issue = await reader.read(GetIssue(hex64(number), query, start=start, end=end))
             events = found.get(number, [])
             assert (issue.events, issue.users) == (len(events), distinct_users(events))
             assert issue.trend == trend(world, query, issue, *asked(start, end))
@@ -80,7 +84,7 @@ async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: W
     number = issue_id(world.project, 0)
     life = world.issues[number]
     start, end = asked(None, None)
-    issue = await reader.issue(hex64(number), "environment:prod")
+    issue = await reader.read(GetIssue(hex64(number), "environment:prod"))
     events = world.by_issue(world.found("environment:prod", start, end))[number]
     assert issue == Issue(
         id=hex64(number),
@@ -110,15 +114,15 @@ async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: W
 
 async def test_merged_issues_read_as_one(reader: Reader, world: World) -> None:
     target, source = (hex64(issue_id(world.project, number)) for number in MERGED)
-    issue = await reader.issue(source)
+    issue = await reader.read(GetIssue(source))
     assert issue.id == target
     assert sorted(issue.fingerprints) == sorted(map(hex64, MERGED))
-    assert issue == await reader.issue(target)
+    assert issue == await reader.read(GetIssue(target))
     events = world.by_issue(world.found("", 0, None))[int(target, 16)]
-    page = await reader.issue_events(target, limit=500)
+    page = await reader.read(ListIssueEvents(target, limit=500))
     assert [event.id for event in page.events] == [str(event.id) for event in events]
     assert {event.issue_id for event in page.events} == {target}
-    assert await reader.project_of(source) == world.project
+    assert await reader.read(FindProject(source)) == world.project
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -130,8 +134,8 @@ async def test_event_lists_page_through_the_events_of_query_and_range(
         ids: list[str] = []
         cursor = None
         while True:
-            page = await reader.project_events(
-                world.project, query, start=start, end=end, limit=200, cursor=cursor
+            page = await reader.read(
+                ListProjectEvents(world.project, query, start=start, end=end, limit=200, cursor=cursor)
             )
             ids += [event.id for event in page.events]
             cursor = page.next_cursor
@@ -142,7 +146,7 @@ async def test_event_lists_page_through_the_events_of_query_and_range(
 
 async def test_a_listed_event_says_what_it_is(reader: Reader, world: World) -> None:
     newest = world.found("", 0, None)[0]
-    page = await reader.project_events(world.project, limit=1)
+    page = await reader.read(ListProjectEvents(world.project, limit=1))
     row = page.events[0]
     assert (row.id, row.time) == (str(newest.id), iso(newest.view.timestamp))
     assert row.received_at == iso(newest.view.timestamp + 500)
@@ -161,7 +165,7 @@ async def test_an_issue_can_be_walked_from_its_latest_event_to_its_oldest(
     for fingerprint in (20, MERGED[0]):
         issue = hex64(issue_id(world.project, fingerprint))
         events = world.by_issue(world.found("", 0, None))[int(issue, 16)]
-        detail = await reader.issue_event(issue, "latest")
+        detail = await reader.read(GetIssueEvent(issue, "latest"))
         walked = []
         for number, expected in enumerate(events):
             assert detail.event is not None
@@ -176,16 +180,16 @@ async def test_an_issue_can_be_walked_from_its_latest_event_to_its_oldest(
             )
             walked.append(detail)
             if detail.previous_event_id is not None:
-                detail = await reader.issue_event(issue, detail.previous_event_id)
+                detail = await reader.read(GetIssueEvent(issue, detail.previous_event_id))
         assert len(walked) == len(events)
         assert walked[-1].previous_event_id is None
-        assert await reader.issue_event(issue, "oldest") == walked[-1]
-        assert await reader.project_event(world.project, walked[0].event_id) == walked[0]
+        assert await reader.read(GetIssueEvent(issue, "oldest")) == walked[-1]
+        assert await reader.read(GetProjectEvent(world.project, walked[0].event_id)) == walked[0]
 
 
 async def test_a_sample_has_the_newest_events_whole(reader: Reader, world: World) -> None:
     expected = world.found("feature:cart", *asked(None, None))[:40]
-    samples = await reader.sample(world.project, "feature:cart", limit=40)
+    samples = await reader.read(SampleEvents(world.project, "feature:cart", limit=40))
     assert [bytes(sample.event) for sample in samples] == [event.payload for event in expected]
     assert [sample.fingerprint for sample in samples] == [hex64(event.fingerprint) for event in expected]
     assert [sample.issue_id for sample in samples] == [
@@ -196,24 +200,24 @@ async def test_a_sample_has_the_newest_events_whole(reader: Reader, world: World
 
 async def test_first_and_last_event_of_a_project(reader: Reader, world: World) -> None:
     events = world.found("", 0, None)
-    assert (await reader.project_event(world.project, "latest")).event_id == str(events[0].id)
-    assert (await reader.project_event(world.project, "oldest")).event_id == str(events[-1].id)
+    assert (await reader.read(GetProjectEvent(world.project, "latest"))).event_id == str(events[0].id)
+    assert (await reader.read(GetProjectEvent(world.project, "oldest"))).event_id == str(events[-1].id)
 
 
 async def test_what_is_not_there_is_not_found(reader: Reader, world: World) -> None:
     issue = hex64(issue_id(world.project, 0))
     other = next(event for event in world.events if event.fingerprint == 8)
     for asking in (
-        reader.issue("0" * 16),
-        reader.issue("not an id"),
-        reader.issue_events("0" * 16),
-        reader.issue_event(issue, str(other.id)),
-        reader.issue_event(issue, "0199ee65-f275-750f-87fc-3665cc81dda7"),
-        reader.issue_event(issue, "nonsense"),
-        reader.project_event(world.project, "0199ee65-f275-750f-87fc-3665cc81dda7"),
-        reader.project_event(world.project + 1, str(other.id)),
-        reader.project_event(world.project + 1, "latest"),
-        reader.activity("0" * 16),
+        reader.read(GetIssue("0" * 16)),
+        reader.read(GetIssue("not an id")),
+        reader.read(ListIssueEvents("0" * 16)),
+        reader.read(GetIssueEvent(issue, str(other.id))),
+        reader.read(GetIssueEvent(issue, "0199ee65-f275-750f-87fc-3665cc81dda7")),
+        reader.read(GetIssueEvent(issue, "nonsense")),
+        reader.read(GetProjectEvent(world.project, "0199ee65-f275-750f-87fc-3665cc81dda7")),
+        reader.read(GetProjectEvent(world.project + 1, str(other.id))),
+        reader.read(GetProjectEvent(world.project + 1, "latest")),
+        reader.read(ListActivity("0" * 16)),
     ):
         with pytest.raises(NotFound):
             await asking
@@ -239,14 +243,14 @@ async def test_the_longest_queries_are_answered_or_refused(reader: Reader, world
         "(" * 24 + "a OR is:open" + ")" * 24,
     ):
         with suppress(QueryTooExpensive, StorageUnavailable):
-            await reader.issues(world.project, query)
+            await reader.read(ListIssues(world.project, query))
 
 
 async def test_a_question_beyond_its_limits_says_what_to_narrow(database_url: str, world: World) -> None:
     reader = Reader.open(database_url, Limits(rows=10))
     try:
         with pytest.raises(QueryTooExpensive, match="narrow"):
-            await reader.issues(world.project, "feature:cart", start=0)
+            await reader.read(ListIssues(world.project, "feature:cart", start=0))
     finally:
         await reader.close()
 

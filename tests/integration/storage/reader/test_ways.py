@@ -12,8 +12,11 @@ from storage.client import Client
 from storage.reader import event_detail, issue_list
 from storage.reader.answers import Issue, Sort
 from storage.reader.errors import NotFound
+from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
+from storage.reader.issue_calls import GetIssue, ListIssues
 from storage.reader.ranges import DAY_MS, asked_range
 from storage.reader.reader import Reader
+from storage.reader.tag_calls import CountIssueTags
 from tests.integration.storage.reader.world import MERGED, NOW_MS, World, insert, insert_events, make
 
 
@@ -28,7 +31,7 @@ async def whole_list(reader: Reader, world: World, query: str, sort: Sort, limit
     found: list[Issue] = []
     cursor = None
     while True:
-        page = await reader.issues(world.project, query, sort=sort, limit=limit, cursor=cursor)
+        page = await reader.read(ListIssues(world.project, query, sort=sort, limit=limit, cursor=cursor))
         found += page.issues
         cursor = page.next_cursor
         if cursor is None:
@@ -51,7 +54,7 @@ async def test_a_page_that_is_not_among_the_newest_issues_is_found_among_all(
 async def test_issues_of_a_query_come_by_trend_with_the_figures_that_each_has_alone(
     reader: Reader, world: World
 ) -> None:
-    page = await reader.issues(world.project, "feature:cart", sort="trend", limit=500)
+    page = await reader.read(ListIssues(world.project, "feature:cart", sort="trend", limit=500))
 
     def score(issue: Issue) -> int:
         older, newer = sum(issue.trend[:7]), sum(issue.trend[7:])
@@ -60,7 +63,7 @@ async def test_issues_of_a_query_come_by_trend_with_the_figures_that_each_has_al
     scores = [score(issue) for issue in page.issues]
     assert scores == sorted(scores, reverse=True)
     for issue in page.issues:
-        assert issue == await reader.issue(issue.id, "feature:cart")
+        assert issue == await reader.read(GetIssue(issue.id, "feature:cart"))
 
 
 @pytest.mark.parametrize("query", ["größe", "ITEM", "item*100%", "typeerror OR ioexc", "message:*größe*"])
@@ -68,7 +71,7 @@ async def test_issues_of_a_query_come_by_trend_with_the_figures_that_each_has_al
 async def test_words_are_found_whatever_their_case_and_wherever_in_a_message(
     reader: Reader, world: World, query: str, start: int | None
 ) -> None:
-    page = await reader.issues(world.project, query, start=start)
+    page = await reader.read(ListIssues(world.project, query, start=start))
     expected = world.order(query, asked_range(start, None, NOW_MS).start, None, "lastSeen")
     assert [issue.id for issue in page.issues] == expected
 
@@ -80,10 +83,10 @@ async def test_an_event_is_found_whatever_its_id_says_of_its_time(
     some = next(event for event in world.events if event.fingerprint == 5)
     for number in (uuid.uuid4(), uuid7(NOW_MS - 300 * DAY_MS), uuid7(NOW_MS + 30 * DAY_MS)):
         insert_events(database, world.project, [replace(some, id=number)])
-        detail = await reader.issue_event(issue, str(number))
+        detail = await reader.read(GetIssueEvent(issue, str(number)))
         assert detail.event is not None
         assert bytes(detail.event) == some.payload
-        assert await reader.project_event(world.project, str(number)) == detail
+        assert await reader.read(GetProjectEvent(world.project, str(number))) == detail
 
 
 @pytest.mark.parametrize("gaps", [0, 1, 1_000_000])
@@ -98,23 +101,23 @@ async def test_neighbours_are_found_near_and_far(
     )
     ids: list[str | None] = [None, *(str(event.id) for event in events), None]
     for place in (1, 2, len(events) // 2, len(events) - 1, len(events)):
-        found = await reader.issue_event(hex64(number), str(ids[place]))
+        found = await reader.read(GetIssueEvent(hex64(number), str(ids[place])))
         assert (found.previous_event_id, found.event_id, found.next_event_id) == tuple(
             ids[place - 1 : place + 2]
         )
-        assert found == await reader.project_event(world.project, str(ids[place]))
+        assert found == await reader.read(GetProjectEvent(world.project, str(ids[place])))
 
 
 async def test_an_event_of_another_issue_is_not_in_this_one(reader: Reader, world: World) -> None:
     other = next(event for event in world.events if event.fingerprint not in MERGED)
     with pytest.raises(NotFound, match="in this issue"):
-        await reader.issue_event(hex64(issue_id(world.project, MERGED[0])), str(other.id))
+        await reader.read(GetIssueEvent(hex64(issue_id(world.project, MERGED[0])), str(other.id)))
 
 
 async def test_a_sum_over_days_has_as_many_events_as_their_facets(reader: Reader, world: World) -> None:
     issue = hex64(issue_id(world.project, MERGED[0]))
     day = NOW_MS // DAY_MS * DAY_MS - 4 * DAY_MS
-    by_days = await reader.issue_tags(issue, start=day)
-    by_events = await reader.issue_tags(issue, start=day, end=NOW_MS + DAY_MS)
+    by_days = await reader.read(CountIssueTags(issue, start=day))
+    by_events = await reader.read(CountIssueTags(issue, start=day, end=NOW_MS + DAY_MS))
     assert by_days.sample_events > 0
     assert by_days == by_events

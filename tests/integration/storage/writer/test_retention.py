@@ -9,6 +9,7 @@ import pytest
 from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
+from storage.reader.event_detail import GetProjectEvent
 from storage.reader.reader import Reader
 from storage.writer.event_rows import EventColumns
 from storage.writer.retention import Partition, drop_expired
@@ -66,14 +67,14 @@ async def test_payloads_go_sooner_their_disk_is_free_and_the_event_is_still_told
     assert payload_bytes(client) > 200 * 1500
     reader = Reader.open(clickhouse_database_url)
     try:
-        before = await reader.project_event(PROJECTS[0], ids[0])
+        before = await reader.read(GetProjectEvent(PROJECTS[0], ids[0]))
         assert before.event is not None
         gone = drop_expired(client, datetime.now(UTC).date())
         assert {partition.table for partition in gone} == {"payloads"}
         assert scalar(client, "SELECT count() FROM payloads") == 0
         await eventually(lambda: payload_bytes(client) == 0, 60)
         assert scalar(client, "SELECT count() FROM events") == 200
-        after = await reader.project_event(PROJECTS[0], ids[0])
+        after = await reader.read(GetProjectEvent(PROJECTS[0], ids[0]))
         assert after.event is None
         assert (after.event_id, after.time, after.sdk) == (before.event_id, before.time, before.sdk)
     finally:

@@ -1,7 +1,6 @@
 """What has not changed is not sent again, and what was changed here is seen at once."""
 
 import re
-from typing import Any
 
 import pytest
 
@@ -9,6 +8,7 @@ from dashboard.api.operation import Operation
 from dashboard.api.routes import OPERATIONS
 from dashboard.http.conditional import is_known, tagged
 from storage.reader.answers import IssuePage
+from storage.reader.issue_calls import ListIssues
 from tests.unit.dashboard.sample import SHOWCASE, fill
 from tests.unit.dashboard.site import ADMIN, NOW, Site
 
@@ -88,31 +88,17 @@ async def test_a_change_by_a_page_ends_shared_answers_too(site: Site) -> None:
     assert (await site.api("GET", one))[1]["status"] == "resolved"
 
 
-class Counted:
-    """How often the reader was asked for a list."""
-
-    def __init__(self, site: Site) -> None:
-        self.times = 0
-        self._issues = site.reader.issues
-        site.reader.issues = self.issues  # type: ignore[method-assign]
-
-    async def issues(self, *args: Any, **named: Any) -> IssuePage:
-        self.times += 1
-        return await self._issues(*args, **named)
-
-
 async def test_equal_calls_cost_one_question_and_are_counted(site: Site) -> None:
     fill(site.reader, site.project.number, NOW)
-    counted = Counted(site)
     path = f"/projects/{site.project.id}/issues"
     answers = [await site.api("GET", f"{path}?sort=events&limit=5") for _ in range(10)]
-    assert counted.times < 10
+    assert site.reader.calls[ListIssues] < 10
     assert all(answer == answers[0] for answer in answers)
     await site.api("GET", f"{path}?limit=5&sort=users")
     metrics = await (await site.client.get("/metrics")).text()
     shared = re.search(r"svc_dashboard_shared_answers_total (\d+)", metrics)
     assert shared is not None
-    assert int(shared[1]) == 11 - counted.times
+    assert int(shared[1]) == 11 - site.reader.calls[ListIssues]
 
 
 async def test_a_cursor_is_no_part_of_what_a_page_says() -> None:
