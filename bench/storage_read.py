@@ -24,8 +24,8 @@ from bench.storage_read_calls import Call, Recorder, calls
 from bench.storage_read_data import PROJECTS, build, settle, sizes
 from local.clickhouse.server import LocalClickHouse
 from storage.client import ClickHouseError, Client, open_client, scalar
+from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.migrations.migrate import migrate
-from storage.reader.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.execute import ClickHouseExecutor, Limits
 from storage.reader.parameters import Sql
 from storage.reader.reader import Reader

@@ -13,10 +13,6 @@ from schemas.settings import KafkaSettings
 BATCH_BYTES: Final = 1 << 20
 
 
-class PartitionsLost(Exception):
-    """The worker may have lost its partitions: nothing more may be written."""
-
-
 class WrittenBatch(NamedTuple):
     """A batch that all in-sync replicas have: offsets of its first and last record."""
 

@@ -8,17 +8,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aiokafka.errors import KafkaError
-
+from broker.errors import CommitStalled
 from broker.types import Consumer, TopicPartition
 
 COMMIT_SECONDS: Final = 30.0
 """Longer than a group's session and than what a broker takes to read a group back."""
 _STOP_SECONDS: Final = 10.0
-
-
-class CommitStalled(KafkaError):  # type: ignore[misc]  # aiokafka has no types
-    """A commit has had no answer: the client is to be replaced."""
 
 
 async def commit(

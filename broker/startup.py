@@ -12,6 +12,7 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVe
 from broker.cluster import look
 from broker.diagnosis import why_unreachable
 from broker.rights import RequiredRights, lacking
+from schemas.errors import CannotRun
 from schemas.settings import KafkaSettings
 from schemas.topics import topic_name
 
@@ -23,12 +24,8 @@ _EXPLAIN_EVERY: Final = 20
 """Tries between two looks for the reason, which take seconds where nobody answers."""
 
 
-class MissingRights(Exception):
-    """These credentials lack rights on Kafka; the text names each."""
-
-
 async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
-    """Return once a broker has answered that nothing of `need` is missing. Waits for a broker; raises MissingRights.
+    """Return once a broker has answered that nothing of `need` is missing. Waits for a broker; raises CannotRun.
 
     A broker that can't tell rights is believed to grant them.
     """
@@ -49,7 +46,7 @@ async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
             continue
         if missing:
             user = settings.kafka_username
-            raise MissingRights(
+            raise CannotRun(
                 f"Kafka refuses {f'user {user!r}' if user else 'these credentials'}: {', '.join(missing)} is missing; "
                 "grant it (docs/operating.md lists all rights)"
             )

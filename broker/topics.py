@@ -18,6 +18,7 @@ from aiokafka.errors import (
 from msgspec import Struct
 
 from broker.client import administering, reading
+from broker.errors import TopicMissing, TopicsRefused
 from broker.types import Admin, TopicPartition
 from schemas.settings import KafkaSettings
 from schemas.topics import TopicSpec, topic_specs
@@ -32,14 +33,6 @@ _AT_LEAST: Final = frozenset(
 
 _VISIBLE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
-
-
-class TopicsRefused(Exception):
-    """The broker refused to create topics; the text names each with the reason."""
-
-
-class TopicMissing(Exception):
-    """There is no such topic; the text says what makes it."""
 
 
 class TopicDifference(Struct, frozen=True):

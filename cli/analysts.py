@@ -10,7 +10,8 @@ from cli.console import BAD_SETTING_STATUS, console, settings_of
 from cli.workspace import Workspace
 from local.clickhouse.server import DATABASE, kept_url
 from local.data_dir import is_held
-from schemas.settings import AnalystSettings, BadSetting, MigrateSettings
+from schemas.errors import BadSetting
+from schemas.settings import AnalystSettings, MigrateSettings
 from storage.analysts.grants import Analyst, analyst_statements, role_statements
 from storage.client import parse_url
 

@@ -13,8 +13,9 @@ from rich.console import Console
 from broker.diagnosis import why_unreachable
 from broker.errors import KafkaError
 from cli.workspace import Workspace
+from schemas.errors import BadSetting
 from schemas.payload import look_in
-from schemas.settings import BadSetting, KafkaSettings, load
+from schemas.settings import KafkaSettings, load
 
 S = TypeVar("S", bound=msgspec.Struct)
 

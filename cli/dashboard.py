@@ -12,7 +12,7 @@ import click
 from aiohttp import web
 
 from broker.rights import needs
-from broker.startup import MissingRights, check_rights
+from broker.startup import check_rights
 from broker.waiting import until
 from cli.logs import configure
 from control.issue_changes import IssueChanges
@@ -21,8 +21,9 @@ from control.project_store import ProjectStore
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from dashboard.http.proxies import parse_networks
+from schemas.errors import BadSetting, CannotRun
 from schemas.payload import look_in
-from schemas.settings import BadSetting, DashboardSettings, load
+from schemas.settings import DashboardSettings, load
 from storage.client import parse_url
 from storage.reader.reader import Reader
 
@@ -51,7 +52,7 @@ def command(ctx: click.Context) -> None:
     logging.getLogger("aiohttp_session").setLevel(logging.ERROR)
     try:
         asyncio.run(serve(settings))
-    except MissingRights as error:
+    except CannotRun as error:
         log.critical("the dashboard stops: %s", error)
         sys.exit(NOT_STARTED_STATUS)
     except OSError as error:
@@ -78,7 +79,7 @@ def _check(settings: DashboardSettings) -> None:
 
 
 async def serve(settings: DashboardSettings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises MissingRights."""
+    """Serve until SIGTERM or SIGINT. Raises CannotRun."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -9,9 +9,10 @@ import msgspec
 
 from cli.logs import configure
 from edge.limits.remote_window import fault_of_store
-from edge.supervisor import CannotStart, run
+from edge.supervisor import run
+from schemas.errors import BadSetting, CannotRun
 from schemas.payload import look_in
-from schemas.settings import BadSetting, EdgeSettings, load
+from schemas.settings import EdgeSettings, load
 
 
 @click.command("edge")
@@ -33,7 +34,7 @@ def command(context: click.Context, workers: int | None) -> None:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
     try:
         run(settings, configure)
-    except CannotStart as error:
+    except CannotRun as error:
         _end(str(error), 1)
 
 

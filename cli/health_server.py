@@ -8,6 +8,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from schemas.errors import CannotRun
 from schemas.health import Health
 
 
@@ -35,22 +36,21 @@ def health_app(health: Health, registry: CollectorRegistry) -> web.Application:
     return app
 
 
-class CannotListen(Exception):
-    """The address of the health server can't be had; the text says which and why."""
-
-
 @asynccontextmanager
 async def serving_health(
-    host: str, port: int, health: Health, registry: CollectorRegistry
+    host: str, port: int, setting: str, health: Health, registry: CollectorRegistry
 ) -> AsyncIterator[int]:
-    """Listen while the block runs; its value is the port, which is free to choose when asked for 0. Raises CannotListen."""
+    """Listen while the block runs; its value is the port, a free one for 0.
+
+    Raises CannotRun, which names the setting of the port.
+    """
     runner = web.AppRunner(health_app(health, registry), access_log=None, handle_signals=False)
     await runner.setup()
     try:
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise CannotListen(f"{host}:{port}: {error}") from None
+            raise CannotRun(f"can't listen on {host}:{port} ({setting}): {error}") from None
         yield int(runner.addresses[0][1])
     finally:
         await runner.cleanup()

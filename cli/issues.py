@@ -15,18 +15,17 @@ from cli.console import clickhouse_failure, console, kafka_hint, need_kafka, pri
 from cli.issue_text import lines
 from cli.workspace import Workspace
 from control.discard_rules import set_discarded
-from control.issue_changes import ChangeRefused, IssueChanges
-from control.issue_commands import ChangesUnavailable, Commands
-from control.project_edits import BadChange
-from control.project_store import ProjectStore, ProjectsUnavailable
+from control.issue_changes import IssueChanges
+from control.issue_commands import Commands
+from control.project_store import ProjectStore
 from dashboard.http.violations import detail_of
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
-from schemas.idempotency import KeyReused
+from schemas.errors import BadChange, ChangeRefused, ChangesUnavailable, KeyReused, ProjectsUnavailable
 from schemas.settings import MigrateSettings
+from storage.errors import ReadError, StorageUnavailable
 from storage.reader.answers import ActivityPage, Issue, KeyWarning
-from storage.reader.errors import ReadError, StorageUnavailable
 from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues

@@ -6,8 +6,8 @@ import sys
 import click
 import yaml
 
-from broker.errors import KafkaError
-from broker.topics import TopicsRefused, TopicsReport, as_builtins, ensure_topics, specs_of
+from broker.errors import KafkaError, TopicsRefused
+from broker.topics import TopicsReport, as_builtins, ensure_topics, specs_of
 from cli.console import clickhouse_failure, console, kafka_failure, need_kafka, settings_of
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings

@@ -11,12 +11,13 @@ from typing import NoReturn
 import click
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from cli.health_server import CannotListen, serving_health
+from cli.health_server import serving_health
 from cli.logs import configure
-from processors.faust_app.worker import WorkerFailed, run
+from processors.faust_app.worker import run
+from schemas.errors import BadSetting, CannotRun
 from schemas.health import Health
 from schemas.payload import look_in
-from schemas.settings import BadSetting, ProcessorsSettings, load
+from schemas.settings import ProcessorsSettings, load
 
 
 @click.command(help="Drop repeats, group events and keep issues: a Faust worker.")
@@ -34,10 +35,7 @@ def command(ctx: click.Context) -> None:
     status = 0
     try:
         asyncio.run(_main(settings))
-    except CannotListen as error:
-        logging.getLogger(__name__).critical("can't listen on SVC_PROCESSORS_HEALTH_PORT: %s", error)
-        status = 1
-    except WorkerFailed as error:
+    except CannotRun as error:
         logging.getLogger(__name__).critical("the worker stops: %s", error)
         status = 1
     _leave(status)
@@ -71,7 +69,7 @@ async def _main(settings: ProcessorsSettings) -> None:
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     host, port = settings.processors_health_host, settings.processors_health_port
-    async with serving_health(host, port, health, registry):
+    async with serving_health(host, port, "SVC_PROCESSORS_HEALTH_PORT", health, registry):
         await run(settings, stop, health, registry)
 
 

@@ -14,7 +14,8 @@ from rich.table import Column, Table
 from cli.console import console, kafka_hint, need_kafka, print_json, settings_of
 from cli.workspace import Workspace
 from control import project_edits
-from control.project_store import ProjectStore, ProjectsUnavailable
+from control.project_store import ProjectStore
+from schemas.errors import BadChange, ProjectsUnavailable
 from schemas.projects import Project
 from schemas.settings import KafkaSettings, MigrateSettings
 
@@ -53,7 +54,7 @@ def _run(workspace: Workspace, work: Callable[[KafkaSettings], Awaitable[T]]) ->
 
     try:
         return asyncio.run(main())
-    except project_edits.BadChange as error:
+    except BadChange as error:
         raise click.ClickException(str(error)) from None
     except ProjectsUnavailable as error:
         raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None

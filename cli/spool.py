@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
+from broker.errors import SinkUnavailable
 from cli.console import need_kafka, print_json, settings_of
 from cli.workspace import Workspace
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.replay import QuarantinedSegment, listed, replay
-from edge.delivery.sink import SinkUnavailable
 from schemas.settings import EdgeSettings
 
 _WAIT_SECONDS = 30.0

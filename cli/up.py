@@ -16,10 +16,9 @@ from cli.workspace import Workspace
 from local.board import Board
 from local.data_dir import held
 from local.discovery import published
-from local.errors import LocalError
 from local.stack import PASSWORD_FILE, Stack
 from local.supervisor import Supervisor
-from schemas.settings import BadSetting
+from schemas.errors import BadSetting, CannotRun
 
 BAD_SETTING = 2
 FAILED = 1
@@ -57,7 +56,7 @@ async def run(
 ) -> int:
     """Start everything, run `then` (which gets the event that says stop) or wait for a signal, and stop everything.
 
-    Returns the exit code: that of `then`, 0 after a signal. Raises LocalError when something didn't start.
+    Returns the exit code: that of `then`, 0 after a signal. Raises CannotRun when something didn't start.
     """
     board = Board(console)
     supervisor = Supervisor(stack.children(), board.changed)
@@ -103,7 +102,7 @@ def start(
     except BadSetting as error:
         console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
         return BAD_SETTING
-    except (LocalError, OSError) as error:
+    except (CannotRun, OSError) as error:
         console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
         return FAILED
 

@@ -9,12 +9,12 @@ import click
 from prometheus_client import CollectorRegistry
 
 from broker import event_loop
-from broker.startup import MissingRights
-from cli.health_server import CannotListen, serving_health
+from cli.health_server import serving_health
 from cli.logs import configure
+from schemas.errors import BadSetting, CannotRun
 from schemas.health import Health
 from schemas.payload import look_in
-from schemas.settings import BadSetting, WriterSettings, load
+from schemas.settings import WriterSettings, load
 from storage.client import parse_url
 from storage.writer.metrics import WriterMetrics
 from storage.writer.process import run
@@ -36,10 +36,7 @@ def command(ctx: click.Context) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         event_loop.run(_main(settings))
-    except CannotListen as error:
-        logging.getLogger(__name__).critical("can't listen on SVC_WRITER_HEALTH_PORT: %s", error)
-        sys.exit(1)
-    except MissingRights as error:
+    except CannotRun as error:
         logging.getLogger(__name__).critical("the writer stops: %s", error)
         sys.exit(1)
     except Exception:
@@ -52,7 +49,7 @@ def command(ctx: click.Context) -> None:
 async def _main(settings: WriterSettings) -> None:
     health, metrics = Health(settings.instance), WriterMetrics(CollectorRegistry())
     host, port = settings.writer_health_host, settings.writer_health_port
-    async with serving_health(host, port, health, metrics.registry):
+    async with serving_health(host, port, "SVC_WRITER_HEALTH_PORT", health, metrics.registry):
         await run(settings, health, metrics)
 
 

@@ -6,8 +6,8 @@ from typing import Protocol
 from control import project_edits
 from schemas.changes import Update
 from schemas.projects import Project
+from storage.errors import NotFound
 from storage.reader.answers import Issue
-from storage.reader.errors import NotFound
 
 
 class Edits(Protocol):

@@ -15,17 +15,16 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from control.issue_commands import Commands
-from control.project_edits import BadChange
 from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, IgnoreUntil, Update, UpdateData, violations
-from schemas.errors import Detail
+from schemas.errors import BadChange, ChangeRefused, Detail
 from schemas.idempotency import request_id
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
 from schemas.times import iso, parse_iso
 from storage.client import ClickHouseError
+from storage.errors import ReadError
 from storage.reader.answers import Issue
 from storage.reader.count_calls import ListReleases
-from storage.reader.errors import ReadError
 from storage.reader.issue_calls import CountIssues, GetIssueRow, ListActivity
 from storage.reader.issue_records import issue_of, row_of
 from storage.reader.issue_rows import IssueRow
@@ -44,10 +43,6 @@ _RECENT: Final = 500
 """Changes of an issue among which a repeated one is looked for."""
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-class ChangeRefused(Exception):
-    """The change contradicts the present state; the text says how."""
 
 
 class CommandSender(Protocol):

@@ -8,6 +8,7 @@ from typing import Final
 from broker.client import name_of, reading, writing
 from broker.errors import KafkaError
 from broker.types import Consumer, TopicPartition
+from schemas.errors import ChangesUnavailable
 from schemas.idempotency import is_repeat
 from schemas.issues import Command, DeltaRecord, IssueRecord, decode_issue, encode_json
 from schemas.settings import KafkaSettings
@@ -17,10 +18,6 @@ log = logging.getLogger(__name__)
 
 _FETCH_WAIT_MS: Final = 100
 _POLL_MS: Final = 200
-
-
-class ChangesUnavailable(Exception):
-    """The change was not confirmed in time. It may still be made: the same command sent again makes it once."""
 
 
 class Commands:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from schemas.errors import Detail
+from schemas.errors import BadChange, Detail
 from schemas.idempotency import KEPT, is_repeat
 from schemas.ids import encode_token, new_project_id, uuid7
 from schemas.projects import (
@@ -39,14 +39,6 @@ Days = Annotated[int, Meta(ge=1, le=MAX_RETENTION_DAYS, description="days")]
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Pattern = Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN, description="`*` stands for anything")]
 Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=MAX_PATTERNS)]
-
-
-class BadChange(Exception):
-    """The change would break a rule; `details` names each field (as on the wire) and what it must be."""
-
-    def __init__(self, details: list[Detail]) -> None:
-        super().__init__("; ".join(f"{detail.field}: {detail.message}" for detail in details))
-        self.details = details
 
 
 class ProjectChanges(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

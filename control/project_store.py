@@ -10,16 +10,13 @@ from typing import Self
 from broker.client import follow_projects, name_of, writing
 from broker.errors import KafkaError
 from control.project_edits import made_before
+from schemas.errors import ProjectsUnavailable
 from schemas.health import Part
 from schemas.projects import Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
-
-
-class ProjectsUnavailable(Exception):
-    """Kafka did not answer in time; a write that was under way may or may not have been made."""
 
 
 class ProjectStore:

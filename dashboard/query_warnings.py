@@ -6,9 +6,9 @@ import msgspec
 
 from dashboard.dependencies import State
 from dashboard.http.conditional import Tagged, tagged
-from query.errors import QueryError
 from query.keys import tag_keys
 from query.parse import parse
+from schemas.errors import QueryError
 from storage.reader.answers import KeyWarning
 from storage.reader.issue_calls import FindProject
 from storage.reader.tag_calls import FindUnknownKeys

@@ -6,8 +6,8 @@ from control.project_edits import ViewChanges, add_view, change_view, once, remo
 from dashboard.dependencies import State
 from dashboard.http.errors import invalid, not_found
 from dashboard.pages.spans import read_span, span_fields
-from query.errors import QueryError
 from query.parse import parse
+from schemas.errors import QueryError
 from schemas.projects import Project, SavedView
 from storage.reader.issue_calls import SORTS
 

@@ -26,6 +26,7 @@ from broker.log_throttle import repeat_rarely
 from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
+from schemas.errors import CannotRun
 from schemas.payload import look_in
 from schemas.settings import EdgeSettings
 
@@ -36,12 +37,8 @@ _REPLACE_SECONDS: Final = 0.5
 """Least time between two starts in one place: a worker that can't start must not burn the machine."""
 
 
-class CannotStart(Exception):
-    """The port or the data directory can't be had; the text says which and why in one line."""
-
-
 def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT, with as many processes as the settings say; each configures its log. Raises CannotStart."""
+    """Serve until SIGTERM or SIGINT, with as many processes as the settings say; each configures its log. Raises CannotRun."""
     configure_logs(settings.log_level)
     repeat_rarely()
     raise_file_limit()
@@ -51,7 +48,7 @@ def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise CannotStart(f"SVC_DATA_DIR: can't write to {folder}: {error.strerror}") from None
+        raise CannotRun(f"SVC_DATA_DIR: can't write to {folder}: {error.strerror}") from None
     claimed, listener = open_address(settings.ingest_host, settings.ingest_port)
     with claimed:
         if settings.edge_workers == 1:
@@ -63,12 +60,12 @@ def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
 def open_address(
     host: str, port: int, patience: float = PATIENCE_SECONDS
 ) -> tuple[socket.socket, socket.socket]:
-    """A claim on the address, to be kept, and a first listener. Raises CannotStart."""
+    """A claim on the address, to be kept, and a first listener. Raises CannotRun."""
     try:
         claimed = claim(host, port, patience)
         return claimed, new_listener(host, port, shared=True)
     except OSError as error:
-        raise CannotStart(f"can't listen on {host}:{port}: {error.strerror or error}") from None
+        raise CannotRun(f"can't listen on {host}:{port}: {error.strerror or error}") from None
 
 
 class _Supervisor:

@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Final
 
 from grouping.variables import fault
-from query.errors import QueryError
 from query.parse import parse, terms
 from query.tree import COUNTS, ISSUE_FIELDS, ISSUE_TIMES, And, Compare, Filter, Has, Is, Not, Or, Query
-from schemas.errors import Detail
+from schemas.errors import Detail, QueryError
 from schemas.projects import GroupingRule
 
 MAX_RULES: Final = 200

@@ -16,11 +16,11 @@ from grouping.fingerprint.custom import Element, given
 from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.in_app_rules import FrameMark, Marks, frame_characters
 from grouping.variables import Compiled, compiled, filled
-from query.errors import QueryError
 from query.evaluate import predicate
 from query.event_view import EventView
 from query.parse import parse
 from query.tree import Query
+from schemas.errors import QueryError
 from schemas.projects import GroupingRule
 
 

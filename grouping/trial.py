@@ -7,8 +7,8 @@ import msgspec
 
 from grouping.fingerprint import Fingerprint, GroupingEvent, grouped
 from grouping.rules import Answers, compile_rules, outcome_of, until_discard
-from query.event_fields import Unreadable
 from query.event_view import EventView, from_json
+from schemas.errors import Unreadable
 from schemas.projects import GroupingRule
 
 _SHOWN_CHARACTERS = 200

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.waiting import pause
-from local.errors import LocalError
 from local.process import end, failed_start, spawn, sweep
+from schemas.errors import CannotRun
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Supervisor:
     async def start(self) -> None:
         """Start every child, each once the one before it is ready; return early when asked to stop.
 
-        Raises LocalError or OSError when one doesn't start: call `stop` then, too.
+        Raises CannotRun or OSError when one doesn't start: call `stop` then, too.
         """
         for child in self.children:
             if self.stopping.is_set():
@@ -150,7 +150,7 @@ class Supervisor:
             await self._pause(pause)
             try:
                 await self._launch(child)
-            except (LocalError, OSError) as error:
+            except (CannotRun, OSError) as error:
                 log.warning("%s", error)
 
     async def _ended(self, child: Child) -> int | None:
@@ -174,7 +174,7 @@ class Supervisor:
     async def _is_ready(child: Child) -> bool:
         try:
             return await asyncio.to_thread(child.ready)
-        except LocalError:
+        except CannotRun:
             return False
 
     def _show_readiness(self, child: Child, ready: bool) -> None:

@@ -10,15 +10,13 @@ import msgspec
 from isal import isal_zlib
 from msgspec import Raw, Struct
 
+from schemas.errors import Unreadable
+
 MAX_PLACES: Final = 64
 """Most files, and most functions, that one event is indexed by."""
 _CACHED_STACKS: Final = 4096
 _CACHED_DEVICES: Final = 16_384
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Unreadable(Exception):
-    """The bytes are not an event at all."""
 
 
 Names = tuple[str, ...]

@@ -8,7 +8,6 @@ from typing import Final, cast
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
 
-from query.errors import QueryError
 from query.patterns import normal, read_literal, read_pattern
 from query.tree import (
     COMPARABLE,
@@ -31,6 +30,7 @@ from query.tree import (
     Text,
 )
 from query.values import read_count, read_time
+from schemas.errors import QueryError
 
 MAX_LENGTH: Final = 10_000
 """Code points of a query."""

@@ -1,4 +1,7 @@
-"""Every error that the wire can say, declared once (protocol, section 7; contract, section 2)."""
+"""Every error that the wire can say (protocol, section 7; contract, section 2), and the exceptions that one package raises and another catches.
+
+Those of Kafka are in `broker.errors`, those of ClickHouse in `storage.errors`.
+"""
 
 from enum import Enum
 
@@ -76,3 +79,57 @@ class BatchResponse(Struct, frozen=True):
     accepted: int
     rejected: int
     errors: list[RejectedEvent]
+
+
+class QueryError(Exception):
+    """A text that is no query: `position` counts code points from 0; `expected` says what would have fit there; `message` is both for people."""
+
+    def __init__(self, position: int, expected: str) -> None:
+        self.position = position
+        self.expected = expected
+        self.message = f"at position {position}: expected {expected}"
+        super().__init__(self.message)
+
+
+class Unreadable(Exception):
+    """The bytes are not an event at all."""
+
+
+class KeyReused(Exception):
+    """The key was used for another request; nothing was changed."""
+
+
+class BadPayload(Exception):
+    """The bytes are not a frame of one of our dictionaries."""
+
+
+class MissingDictionary(Exception):
+    """A frame names a dictionary that isn't here yet: wait for the file, the event is sound."""
+
+
+class BadSetting(Exception):
+    """A setting is unknown, missing or has a bad value; the text names the variable in one line."""
+
+
+class BadChange(Exception):
+    """The change would break a rule; `details` names each field (as on the wire) and what it must be."""
+
+    def __init__(self, details: list[Detail]) -> None:
+        super().__init__("; ".join(f"{detail.field}: {detail.message}" for detail in details))
+        self.details = details
+
+
+class ChangeRefused(Exception):
+    """The change contradicts the present state; the text says how."""
+
+
+class ChangesUnavailable(Exception):
+    """The change was not confirmed in time. It may still be made: the same command sent again makes it once."""
+
+
+class ProjectsUnavailable(Exception):
+    """Kafka did not answer in time; a write that was under way may or may not have been made."""
+
+
+class CannotRun(RuntimeError):
+    """A process of ours, or a server that it needs, can't start or go on; the text says why and what to do about it."""

@@ -6,14 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
+from schemas.errors import KeyReused
+
 KEPT: Final = 64
 """Requests that a project remembers."""
 _SEPARATOR: Final = ":"
 _DIGEST_BYTES: Final = 12
-
-
-class KeyReused(Exception):
-    """The key was used for another request; nothing was changed."""
 
 
 def request_id(key: str, scope: str, *request: Any) -> str:

@@ -11,7 +11,8 @@ from typing import Final
 
 import zstandard
 
-from schemas.payload_dictionaries import FIRST_OWN, ID_BASE, LAST, Dictionaries, MissingDictionary
+from schemas.errors import BadPayload, MissingDictionary
+from schemas.payload_dictionaries import FIRST_OWN, ID_BASE, LAST, Dictionaries
 
 __all__ = ["ID_BASE", "BadPayload", "MissingDictionary", "compress", "decompress", "look_in"]
 
@@ -24,10 +25,6 @@ MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
 """Most that one frame may inflate to: a 1 MB event with its surrogates repaired stays far below."""
 
 _dictionaries = Dictionaries()
-
-
-class BadPayload(Exception):
-    """The bytes are not a frame of one of our dictionaries."""
 
 
 def look_in(folder: str) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import zstandard
 
-from schemas.settings import BadSetting
+from schemas.errors import BadSetting, MissingDictionary
 
 ID_BASE: Final = 32_768
 """Dictionary ids below are reserved by zstd's registry: dictionary n has the id ID_BASE + n."""
@@ -23,10 +23,6 @@ FIRST_OWN: Final = 1000
 LAST: Final = 32_767
 """A frame's head has two bytes for the id."""
 _FILE: Final = re.compile(r"(\d{4,5})\.zstd-dictionary")
-
-
-class MissingDictionary(Exception):
-    """A frame names a dictionary that isn't here yet: wait for the file, the event is sound."""
 
 
 class Dictionaries:

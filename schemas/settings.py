@@ -13,16 +13,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from schemas.addresses import is_address
+from schemas.errors import BadSetting
 from schemas.service_variables import is_service_variable
 
 PREFIX: Final = "SVC_"
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
-
-
-class BadSetting(Exception):
-    """A setting is unknown, missing or has a bad value; the text names the variable in one line."""
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):

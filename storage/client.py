@@ -13,7 +13,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 from msgspec import Struct
 
-from schemas.settings import BadSetting
+from schemas.errors import BadSetting
 
 __all__ = ["ClickHouseError", "Client"]
 

@@ -1,84 +1,51 @@
-"""What went wrong with a statement: is it a reason to wait, or does the server refuse the data? Pure."""
+"""What an operation on ClickHouse may end in apart from its answer; each says what the caller can do."""
 
-from enum import Enum
-from typing import Final
-
-from clickhouse_connect.driver.exceptions import ClickHouseError, Error
-from msgspec import Struct
+from schemas.errors import QueryError
+from storage.reader.answers import EventDetail
 
 
-class FailureKind(Enum):
-    """What to do about it."""
-
-    WAIT = "wait"
-    REFUSED = "refused"
+class UnknownUser(Exception):
+    """The project holds no event of this user, and none was ever erased."""
 
 
-class ClickHouseFailure(Struct, frozen=True):
-    """A failed statement: `reason` is a short stable word for metrics, `sentence` is for people."""
-
-    kind: FailureKind
-    reason: str
-    sentence: str
+class ReadError(Exception):
+    """Any of the below; its text is one sentence for people."""
 
 
-class NotNow(ClickHouseError):
-    """What was asked can't be done at the moment, for a reason that the server didn't give: `reason` as in `ClickHouseFailure`."""
+class BadQuery(ReadError):
+    """The question can't be answered as it was put: a query that doesn't parse, a foreign cursor, a bad range.
 
-    reason = "notNow"
-
-
-_REFUSED: Final = frozenset({
-    6,  # CANNOT_PARSE_TEXT
-    25,  # CANNOT_PARSE_ESCAPE_SEQUENCE
-    26,  # CANNOT_PARSE_QUOTED_STRING
-    27,  # CANNOT_PARSE_INPUT_ASSERTION_FAILED
-    38,  # CANNOT_PARSE_DATE
-    41,  # CANNOT_PARSE_DATETIME
-    53,  # TYPE_MISMATCH
-    69,  # ARGUMENT_OUT_OF_BOUND
-    70,  # CANNOT_CONVERT_TYPE
-    72,  # CANNOT_PARSE_NUMBER
-    117,  # INCORRECT_DATA
-    128,  # TOO_LARGE_ARRAY_SIZE
-    131,  # TOO_LARGE_STRING_SIZE
-    321,  # VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE
-    349,  # CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN
-    395,  # FUNCTION_THROW_IF_VALUE_IS_NON_ZERO
-    407,  # DECIMAL_OVERFLOW
-    469,  # VIOLATED_CONSTRAINT
-})  # fmt: skip
-_REASONS: Final[dict[int, tuple[str, str]]] = {
-    16: ("schema", "the schema is not the one expected: run `svc migrate`"),
-    47: ("schema", "the schema is not the one expected: run `svc migrate`"),
-    60: ("schema", "a table is missing: run `svc migrate`"),
-    81: ("schema", "the database is missing: run `svc migrate`"),
-    159: ("slow", "the server took too long"),
-    160: ("slow", "the server is too slow"),
-    164: ("readOnly", "the user or the server is read-only"),
-    202: ("busy", "too many queries at once"),
-    241: ("memory", "out of memory"),
-    242: ("readOnly", "the table is read-only"),
-    243: ("disk", "out of disk"),
-    252: ("tooManyParts", "too many parts: merges don't keep up"),
-    497: ("denied", "the user may not do this"),
-    516: ("denied", "user or password is wrong"),
-}
-
-
-def diagnose(error: ClickHouseError) -> ClickHouseFailure:
-    """What an error of the driver means.
-
-    Only codes that speak of values are a refusal. Any other code, known or not, is waited for: nothing is set aside because a
-    server is in a bad way.
+    `field` names the parameter; for a query's text `position` (code points from 0) and `expected` say where and what.
     """
-    if isinstance(error, NotNow):
-        return ClickHouseFailure(FailureKind.WAIT, error.reason, str(error))
-    code = error.code if isinstance(error, Error) else None
-    text = " ".join(str(error).split())[:300]
-    if code in _REFUSED:
-        return ClickHouseFailure(FailureKind.REFUSED, "refused", text)
-    if code is None:
-        return ClickHouseFailure(FailureKind.WAIT, "away", f"ClickHouse doesn't answer: {text}")
-    reason, sentence = _REASONS.get(code, ("error", "ClickHouse can't take it"))
-    return ClickHouseFailure(FailureKind.WAIT, reason, f"{sentence} ({text})")
+
+    def __init__(self, field: str, message: str, position: int | None = None, expected: str = "") -> None:
+        self.field = field
+        self.message = message
+        self.position = position
+        self.expected = expected
+        super().__init__(f"{field}: {message}")
+
+    @classmethod
+    def of(cls, error: QueryError) -> "BadQuery":
+        """What a refused text of the query language is."""
+        return cls("query", error.message, error.position, error.expected)
+
+
+class QueryTooExpensive(ReadError):
+    """The answer takes more rows, bytes or memory than one call may use, also on an idle server: narrow the range or the query."""
+
+
+class StorageUnavailable(ReadError):
+    """ClickHouse doesn't answer in time, or is busy: the same call may work in a moment."""
+
+
+class DamagedPayload(ReadError):
+    """An event's stored content can't be read. All else is known: `detail` has it, with null for the event."""
+
+    def __init__(self, detail: EventDetail) -> None:
+        super().__init__("the stored content of this event is damaged")
+        self.detail = detail
+
+
+class NotFound(ReadError):
+    """There is no such issue or event, or no longer."""

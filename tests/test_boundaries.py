@@ -58,6 +58,8 @@ DOORS = {
     "faust": ("processors.faust_app", "bench"),
     "mode": ("processors.faust_app", "bench"),
 }
+ERRORS = {"schemas.errors", "broker.errors", "storage.errors"}
+"""Where the exceptions stand that one room raises and another catches."""
 INTEGRATIONS = {
     "celery": {"celery"},
     "django": {"asgiref", "django"},
@@ -169,3 +171,33 @@ def test_the_reporting_library_needs_the_standard_library_alone() -> None:
 def test_docker_is_no_package() -> None:
     # It would hide the docker SDK from testcontainers.
     assert not (ROOT / "docker" / "__init__.py").exists()
+
+
+@cache
+def exceptions() -> dict[str, str]:
+    """The module of each exception class of the product."""
+    classes = {
+        node.name: (name, {base.id for base in node.bases if isinstance(base, ast.Name)})
+        for name in modules()
+        if top(name) != "bench"
+        for node in ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    raised = {"Exception", "RuntimeError", "ValueError", "KafkaError", "ClickHouseError"}
+    while more := {name for name, (_, bases) in classes.items() if bases & raised} - raised:
+        raised |= more
+    return {name: module for name, (module, _) in classes.items() if name in raised}
+
+
+def test_an_exception_that_crosses_a_border_is_declared_in_one_of_three_modules() -> None:
+    wrong = [
+        f"{name} catches {alias.name} of {node.module}"
+        for name in modules()
+        for node in ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+        if exceptions().get(alias.name) == node.module
+        and top(node.module) not in {top(name), "svc"}
+        and node.module not in ERRORS
+    ]
+    assert wrong == []

@@ -24,9 +24,8 @@ from cli.send.command import bar
 from cli.send.sender import Sender, SendReport
 from cli.up import start
 from cli.workspace import Workspace
-from control.project_store import ProjectsUnavailable
-from local.errors import LocalError, StartError
 from local.stack import Stack
+from schemas.errors import CannotRun, ProjectsUnavailable
 from schemas.settings import MigrateSettings, load
 
 PROJECT = "demo"
@@ -37,16 +36,16 @@ POLL_SECONDS = 0.05
 SDK = "svc-demo/0.1.0"
 
 
-class DemoFailed(LocalError):
+class DemoFailed(CannotRun):
     """The demo saw something that must not be; the message says what."""
 
 
 async def make_project(stack: Stack) -> CreatedProject:
-    """A new project with its token. Raises StartError."""
+    """A new project with its token. Raises CannotRun."""
     try:
         return await create_project(load(MigrateSettings, stack.environ), PROJECT)
     except ProjectsUnavailable as error:
-        raise StartError(f"the project could not be created: {error}") from error
+        raise CannotRun(f"the project could not be created: {error}") from error
 
 
 async def until(condition: Callable[[], Awaitable[bool]], what: str) -> float:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from local.errors import LocalError
 from local.kafka.java import find_java
+from schemas.errors import BadSetting, CannotRun
 from schemas.service_variables import service_variables
-from schemas.settings import ALL, BadSetting, DashboardSettings, load
+from schemas.settings import ALL, DashboardSettings, load
 
 LEAST_FREE_GB = 2.0
 
@@ -61,7 +61,7 @@ def check_local_programs() -> list[Finding]:
 def _check_java() -> Finding:
     try:
         java = find_java()
-    except LocalError as missing:
+    except CannotRun as missing:
         return Finding("java", False, "no Java 17 or newer", str(missing))
     return Finding("java", True, f"{java.program}, {java.version.splitlines()[0]}")
 

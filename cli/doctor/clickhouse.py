@@ -9,7 +9,7 @@ from functools import partial
 
 from cli.doctor.checks import Finding
 from cli.doctor.clickhouse_rights import as_grants, lacking, read_only, reader_rights, writer_rights
-from schemas.settings import BadSetting
+from schemas.errors import BadSetting
 from storage.client import Address, ClickHouseError, open_client, parse_url
 from storage.migrations.migrate import pending
 

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 from cli.doctor.checks import Finding
 from edge.limits.remote_window import fault_of_store
-from schemas.payload import BadPayload, number_of
-from schemas.payload_dictionaries import Dictionaries, MissingDictionary
-from schemas.settings import BadSetting, EdgeSettings
+from schemas.errors import BadPayload, BadSetting, MissingDictionary
+from schemas.payload import number_of
+from schemas.payload_dictionaries import Dictionaries
+from schemas.settings import EdgeSettings
 from storage.client import ClickHouseError, Client, open_client
 
 _NAME: Final = "payload dictionaries"

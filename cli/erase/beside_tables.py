@@ -23,7 +23,8 @@ from storage.erase import project as of_project
 from storage.erase import user as of_user
 from storage.erase.issues import IssueDescription
 from storage.erase.project import ProjectReport
-from storage.erase.user import UnknownUser, UserReport
+from storage.erase.user import UserReport
+from storage.errors import UnknownUser
 
 Report = UserReport | ProjectReport
 Agree = Callable[[Report, str], bool]

@@ -32,8 +32,7 @@ from cli.erase.beside_tables import (
     left,
 )
 from cli.workspace import Workspace
-from control.issue_commands import ChangesUnavailable
-from control.project_store import ProjectsUnavailable
+from schemas.errors import ChangesUnavailable, ProjectsUnavailable
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from storage.client import ClickHouseError, open_client
 from storage.erase.user import UserReport

@@ -13,8 +13,8 @@ from typing import Final
 import click
 
 from broker.client import administering, name_of, reading
-from broker.errors import KafkaError
-from broker.topics import TopicMissing, empty_topic
+from broker.errors import KafkaError, TopicMissing
+from broker.topics import empty_topic
 from broker.types import Admin
 from cli.console import clickhouse_failure, kafka_failure, need_kafka, settings_of
 from cli.rebuild.from_clickhouse import Need, folded, issues, no_issues, position_records, seen, write

@@ -21,8 +21,9 @@ from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas
 from processors.grouper.event_view import decode_event, grouping_event
 from processors.grouper.log_clock import DAY_MS
 from schemas.chunks import SOURCE_HEADER
+from schemas.errors import BadPayload
 from schemas.issues import IssueRecord, encode_json
-from schemas.payload import BadPayload, decompress
+from schemas.payload import decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import Client, open_client

@@ -13,8 +13,8 @@ from dashboard.http.errors import HttpError
 from grouping.rule_checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
+from storage.errors import ReadError
 from storage.reader.count_calls import ListSkippedRules
-from storage.reader.errors import ReadError
 from storage.reader.port import ReadPort
 
 READ_SECONDS: Final = 3.0

@@ -11,7 +11,7 @@ from dashboard.http.paths import is_for_programs
 from dashboard.http.wire import error_answer
 from dashboard.pages.render import error_page
 from schemas.errors import WireError
-from storage.reader.errors import DamagedPayload
+from storage.errors import DamagedPayload
 
 log = logging.getLogger(__name__)
 

@@ -2,13 +2,16 @@
 
 from aiohttp import web
 
-from control.issue_changes import ChangeRefused
-from control.issue_commands import ChangesUnavailable
-from control.project_edits import BadChange
-from control.project_store import ProjectsUnavailable
-from schemas.errors import Detail, WireError
-from schemas.idempotency import KeyReused
-from storage.reader.errors import BadQuery, DamagedPayload, NotFound, QueryTooExpensive, StorageUnavailable
+from schemas.errors import (
+    BadChange,
+    ChangeRefused,
+    ChangesUnavailable,
+    Detail,
+    KeyReused,
+    ProjectsUnavailable,
+    WireError,
+)
+from storage.errors import BadQuery, DamagedPayload, NotFound, QueryTooExpensive, StorageUnavailable
 
 RETRY_AFTER_SECONDS = 2
 

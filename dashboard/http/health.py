@@ -12,7 +12,7 @@ from broker.waiting import pause
 from dashboard.dependencies import Dependencies, state_of
 from dashboard.http.wire import json_answer
 from schemas.health import Health, Part
-from storage.reader.errors import ReadError
+from storage.errors import ReadError
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 2.0

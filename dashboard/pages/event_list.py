@@ -11,8 +11,8 @@ from dashboard.http.inputs import read_issue
 from dashboard.pages.list_parameters import doubts_of, fault_of, read_asked
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
+from storage.errors import BadQuery, QueryTooExpensive
 from storage.reader.answers import EventPage, KeyWarning
-from storage.reader.errors import BadQuery, QueryTooExpensive
 from storage.reader.event_calls import ListIssueEvents
 from storage.reader.issue_calls import GetIssue
 

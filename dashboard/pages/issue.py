@@ -15,9 +15,9 @@ from dashboard.view.activity import describe
 from dashboard.view.event import EventSections, read
 from dashboard.view.filters import tag_query
 from dashboard.view.series import events_chart
+from storage.errors import DamagedPayload, NotFound
 from storage.reader.answers import EventDetail
 from storage.reader.count_calls import GetIssueStats
-from storage.reader.errors import DamagedPayload, NotFound
 from storage.reader.event_detail import GetIssueEvent
 from storage.reader.issue_calls import GetIssue, ListActivity
 from storage.reader.similar import ListSimilarIssues

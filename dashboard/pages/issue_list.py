@@ -16,9 +16,9 @@ from dashboard.pages.views import current_view, text_to_save, view_link
 from dashboard.view.filters import TABS
 from dashboard.view.series import events_chart
 from schemas.projects import Project
+from storage.errors import BadQuery, NotFound, QueryTooExpensive
 from storage.reader.answers import IssuePage, KeyWarning
 from storage.reader.count_calls import GetProjectStats
-from storage.reader.errors import BadQuery, NotFound, QueryTooExpensive
 from storage.reader.event_detail import GetProjectEvent
 from storage.reader.issue_calls import ListIssues
 from storage.reader.tag_calls import CompleteField

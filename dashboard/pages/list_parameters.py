@@ -10,9 +10,9 @@ from dashboard.http.errors import invalid
 from dashboard.http.inputs import is_text
 from dashboard.pages.spans import PageRange, read_span
 from dashboard.view.filters import field_query, renamed, state_of_query
-from query.errors import QueryError
 from query.parse import parse
 from query.tree import STATES
+from schemas.errors import QueryError
 from storage.reader.answers import KeyWarning, Sort
 
 SORTS: Final = get_args(Sort)

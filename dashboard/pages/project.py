@@ -2,13 +2,14 @@
 
 from aiohttp import web
 
-from control.project_edits import BadChange, create
+from control.project_edits import create
 from dashboard.auth.auth import form
 from dashboard.dependencies import state_of
 from dashboard.http.errors import RETRY_AFTER_SECONDS
 from dashboard.http.inputs import read_project
 from dashboard.http.wire import redirect
 from dashboard.pages.render import page
+from schemas.errors import BadChange
 
 
 async def home(request: web.Request) -> web.Response:

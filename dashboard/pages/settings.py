@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from control.project_edits import BadChange, ProjectChanges, add_token, revoke_token, update
+from control.project_edits import ProjectChanges, add_token, revoke_token, update
 from dashboard.api.operation import find_project
 from dashboard.auth.auth import form
 from dashboard.dependencies import state_of
@@ -12,7 +12,7 @@ from dashboard.http.errors import not_found
 from dashboard.http.wire import redirect
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
-from schemas.errors import Detail
+from schemas.errors import BadChange, Detail
 from schemas.projects import Project
 
 FIELDS = ("name", "rateLimitPerMinute", "retentionDays", "payloadRetentionDays", "lenientSdks")

@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
-from query.errors import QueryError
 from query.parse import parse
 from query.patterns import write_literal
 from query.print import to_text
 from query.tree import RESERVED, And, Is, Query, conjuncts
+from schemas.errors import QueryError
 
 TABS: Final = {"open": "Open", "regressed": "Regressed", "resolved": "Resolved", "ignored": "Ignored"}
 """States that a list of issues is shown in, and their words."""

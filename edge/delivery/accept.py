@@ -4,8 +4,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 
+from broker.errors import RecordTooLarge, SinkUnavailable
 from edge.delivery.chunker import EventTuple
-from edge.delivery.sink import RecordTooLarge, Sink, SinkUnavailable
+from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool
 from schemas.chunks import encode_chunk
 from schemas.ids import partition_of, project_seed

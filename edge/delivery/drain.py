@@ -9,11 +9,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from broker.errors import SinkUnavailable
 from edge.delivery import segments
 from edge.delivery.accept import send_spread
 from edge.delivery.chunker import EventTuple
 from edge.delivery.quarantine import QuarantineReason
-from edge.delivery.sink import Sink, SinkUnavailable
+from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool
 from schemas.chunks import decode_chunk
 

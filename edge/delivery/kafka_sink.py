@@ -18,10 +18,9 @@ from msgspec.structs import replace
 
 from broker.client import name_of
 from broker.diagnosis import Unreachable, why_unreachable
-from broker.errors import KafkaError
+from broker.errors import KafkaError, RecordTooLarge, SinkUnavailable
 from broker.producer import RecordProducer
 from broker.send_errors import SendErrorKind, kind_of
-from edge.delivery.sink import RecordTooLarge, SinkUnavailable
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER
 from schemas.settings import KafkaSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic

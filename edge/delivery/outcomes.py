@@ -14,7 +14,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from edge.delivery.sink import Sink, SinkUnavailable
+from broker.errors import SinkUnavailable
+from edge.delivery.sink import Sink
 from edge.metrics import Distinct
 from schemas.ids import uuid7
 from schemas.issues import Outcome, encode_json

@@ -14,12 +14,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.errors import SinkUnavailable
 from broker.send_errors import SendErrorKind
 from edge.delivery.drain import Opened, open_segment, send_all
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.quarantine import REPLAYED, found_under, is_replayed, reason_of, segment_name
 from edge.delivery.segments import created, sync_directory
-from edge.delivery.sink import SinkUnavailable
 from schemas.times import iso
 from schemas.topics import Topic
 

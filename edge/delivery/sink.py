@@ -5,14 +5,6 @@ from typing import Protocol
 from schemas.topics import Topic
 
 
-class SinkUnavailable(Exception):
-    """Not acknowledged. It may still have been written: whoever sends it again relies on ids being dropped downstream."""
-
-
-class RecordTooLarge(SinkUnavailable):
-    """Not written: the topic takes no record of this size. Sent again as it is, it is refused again."""
-
-
 class Sink(Protocol):
     """Takes records and returns when they are safe."""
 

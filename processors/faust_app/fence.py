@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from broker.batch_producer import PartitionsLost
+from broker.errors import PartitionsLost
 
 
 class RebalanceFence:

@@ -13,12 +13,13 @@ from broker.client import TopicFollower, follow_projects, writing
 from broker.errors import KafkaError
 from broker.log_end_offsets import LogEndOffsets
 from broker.rights import needs
-from broker.startup import MissingRights, check_rights
+from broker.startup import check_rights
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.watchdog import RECOVERY_SECONDS, SILENCE_SECONDS, STALL_SECONDS, Stalled, Watchdog
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
+from schemas.errors import CannotRun
 from schemas.health import Health, Part
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
@@ -29,14 +30,10 @@ STOP_SECONDS: Final = 15.0
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
-class WorkerFailed(Exception):
-    """The worker can't go on; the text says why. Started again, it goes on where its records end."""
-
-
 async def run(
     settings: ProcessorsSettings, stop: asyncio.Event, health: Health, registry: CollectorRegistry
 ) -> None:
-    """Work until `stop` is set. Raises WorkerFailed."""
+    """Work until `stop` is set. Raises CannotRun."""
     health.set("assigned", ok=False, detail="starting")
     # Takes make tens of thousands of small objects that live for a moment: looked through less often, they cost half.
     gc.set_threshold(*GC_THRESHOLDS)
@@ -53,8 +50,6 @@ async def run(
             return
         processors = Processors(settings, names(settings, partitions), projects, ProcessorsMetrics(registry))
         await _work(processors, stop, health)
-    except MissingRights as error:
-        raise WorkerFailed(str(error)) from None
     finally:
         following.cancel()
         with suppress(asyncio.CancelledError):
@@ -77,7 +72,7 @@ async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> 
             log.warning("the app did not stop in order: %s", error)
         await processors.forwarder.stop()
     if failure is not None:
-        raise WorkerFailed(f"{type(failure).__name__}: {failure}")
+        raise CannotRun(f"{type(failure).__name__}: {failure}")
 
 
 async def _watch(processors: Processors, stop: asyncio.Event, health: Health) -> BaseException | None:
@@ -127,7 +122,7 @@ async def _started(app: ProcessorsApp) -> bool:
 
 
 async def _partitions(settings: ProcessorsSettings) -> int:
-    """How many partitions the joined topics have. Waits for Kafka and for the topics; raises WorkerFailed where they differ."""
+    """How many partitions the joined topics have. Waits for Kafka and for the topics; raises CannotRun where they differ."""
     joined = names(settings, settings.topic_partitions).joined
     while True:
         try:
@@ -138,7 +133,7 @@ async def _partitions(settings: ProcessorsSettings) -> int:
             counts = {}
         if counts and all(counts.values()):
             if len(set(counts.values())) > 1:
-                raise WorkerFailed(f"these topics must have equally many partitions: {counts}")
+                raise CannotRun(f"these topics must have equally many partitions: {counts}")
             return counts[joined[0]]
         if missing := [topic for topic, count in counts.items() if not count]:
             log.warning("topics missing: %s; run `svc migrate`", ", ".join(missing))

@@ -27,9 +27,10 @@ from schemas.chunks import (
     encode_chunk,
     encode_grouped,
 )
+from schemas.errors import BadPayload
 from schemas.increments import SourceIncrements
 from schemas.issues import Outcome
-from schemas.payload import BadPayload, MissingDictionary
+from schemas.payload import MissingDictionary
 
 
 class GroupedEvent(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from storage.client import Client
-from storage.errors import NotNow
+from storage.diagnosis import NotNow
 
 _ROUNDS: Final = 20
 _AT_ONCE: Final = 4

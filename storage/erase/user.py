@@ -23,6 +23,7 @@ from storage.erase.ledger import Erasure
 from storage.erase.purge import purge
 from storage.erase.scope import WANTED, Scope, bucket, listed, sought
 from storage.erase.sizes import TableReport, compared, measure
+from storage.errors import UnknownUser
 from storage.repair.consistent_read import in_a_pause
 from storage.repair.repair_rollups import mend_where
 from storage.repair.rollups import ROLLUPS, Rollup, difference
@@ -59,10 +60,6 @@ _TAG_KEYS: Final = """
 
 Say = Callable[[str], None]
 Tell = Callable[[str, list[IssueDescription]], None]
-
-
-class UnknownUser(Exception):
-    """The project holds no event of this user, and none was ever erased."""
 
 
 class UserReport(Struct, frozen=True, rename="camel", kw_only=True):

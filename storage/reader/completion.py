@@ -7,7 +7,7 @@ from typing import Final
 from query.keys import KEYS
 from query.patterns import write_literal
 from query.tree import ISSUE_FIELDS, RESERVED
-from storage.reader.errors import BadQuery
+from storage.errors import BadQuery
 from storage.reader.parameters import Sql
 from storage.reader.question import Question, Statement
 

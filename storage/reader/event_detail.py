@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from schemas.ids import hex64, issue_id
 from schemas.times import iso
+from storage.errors import DamagedPayload, NotFound
 from storage.reader import activity, event_lookup
 from storage.reader.answers import EventDetail, GroupingOf, MergedBy
-from storage.reader.errors import DamagedPayload, NotFound
 from storage.reader.event_rows import Placed, read_placed
 from storage.reader.execute import Rows
 from storage.reader.identifiers import event_number, event_text, issue_number

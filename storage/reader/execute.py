@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Protocol, cast
 from msgspec import Meta, Struct
 
 from storage.client import ClickHouseError, Client, open_client
-from storage.reader.errors import QueryTooExpensive, StorageUnavailable
+from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.parameters import Sql
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 import uuid
 
 from schemas.ids import parse_hex64
-from storage.reader.errors import BadQuery, NotFound
+from storage.errors import BadQuery, NotFound
 
 MAX_LIMIT = 500
 

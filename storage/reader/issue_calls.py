@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from schemas.ids import hex64
 from schemas.ids import issue_id as opened_by
 from schemas.times import iso
+from storage.errors import BadQuery
 from storage.reader import activity as changes
 from storage.reader import figures, issue_list
 from storage.reader.answers import ActivityPage, ActivityRow, Issue, IssuePage, Sort
 from storage.reader.cursors import ActivityCursor, IssueCursor, first_cursor, read_cursor, write_cursor
-from storage.reader.errors import BadQuery
 from storage.reader.execute import Rows
 from storage.reader.identifiers import page_limit
 from storage.reader.issue_rows import IssueRow, RangeCounts, answer, fits, read_row

@@ -6,7 +6,8 @@ import numpy as np
 from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
-from schemas.payload import BadPayload, decompress, number_of
+from schemas.errors import BadPayload
+from schemas.payload import decompress, number_of
 from storage.client import Client
 
 _ISSUES: Final = """

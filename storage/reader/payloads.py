@@ -5,8 +5,9 @@ import logging
 import msgspec
 from msgspec import Raw
 
-from schemas.payload import BadPayload, MissingDictionary, decompress
-from storage.reader.errors import StorageUnavailable
+from schemas.errors import BadPayload
+from schemas.payload import MissingDictionary, decompress
+from storage.errors import StorageUnavailable
 from storage.reader.identifiers import event_text
 
 log = logging.getLogger(__name__)

@@ -4,10 +4,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from query.errors import QueryError
 from query.parse import parse
 from query.tree import EVERYTHING, And, Filter, Has, Not, Or, Query
-from storage.reader.errors import BadQuery
+from schemas.errors import QueryError
+from storage.errors import BadQuery
 from storage.reader.parameters import Parameters, Sql
 from storage.reader.query_sql import (
     SqlScope,

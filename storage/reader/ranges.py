@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from query.values import EARLIEST, LATEST
-from storage.reader.errors import BadQuery
+from storage.errors import BadQuery
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS

@@ -6,9 +6,9 @@ from typing import Final
 from msgspec import Raw
 
 from schemas.ids import hex64, parse_hex64
+from storage.errors import BadQuery
 from storage.reader import event_list
 from storage.reader.answers import Sample
-from storage.reader.errors import BadQuery
 from storage.reader.event_calls import issues_of_events, newest
 from storage.reader.event_rows import StoredEvent, issue_of, read_event
 from storage.reader.issue_lookup import issues_of

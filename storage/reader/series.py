@@ -5,9 +5,9 @@ from typing import Final, Literal
 
 from query.tree import EVERYTHING
 from schemas.times import iso
+from storage.errors import BadQuery
 from storage.reader.answers import Interval, Point, Series
 from storage.reader.counts import UNIT_MS, USERS_MERGED, USERS_STATE, bucket_of
-from storage.reader.errors import BadQuery
 from storage.reader.parameters import Sql
 from storage.reader.query_sql import event_condition
 from storage.reader.question import Question, Statement

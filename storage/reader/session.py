@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from storage.reader.errors import NotFound
+from storage.errors import NotFound
 from storage.reader.execute import Executor, Rows
 from storage.reader.identifiers import issue_number
 from storage.reader.issue_lookup import PLACE, IssuePlace, issue_by_id

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from storage.client import Client, scalar
-from storage.errors import NotNow
+from storage.diagnosis import NotNow
 from storage.repair.insert_pauses import Pause, paused
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, scalar, started_at
+from storage.diagnosis import FailureKind, NotNow, diagnose
 from storage.erase.erased import ERASED_AMONG
-from storage.errors import FailureKind, NotNow, diagnose
 from storage.repair.consistent_read import in_a_pause
 from storage.repair.repair_rollups import mend
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS

@@ -7,9 +7,8 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from query.event_fields import Unreadable
 from schemas.chunks import ChunkEvent, GroupedChunk, Grouping, decode_chunk, decode_grouped
-from schemas.payload import BadPayload
+from schemas.errors import BadPayload, Unreadable
 from storage.writer.event_rows import EventColumns
 from storage.writer.manifest import BlockManifest, RecordRange
 

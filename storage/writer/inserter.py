@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from schemas.health import Health
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
-from storage.errors import ClickHouseFailure, FailureKind, diagnose
+from storage.diagnosis import ClickHouseFailure, FailureKind, diagnose
 from storage.writer.metrics import WriterMetrics
 
 log = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ _GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
 async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) -> None:
-    """Write until SIGTERM or SIGINT. Raises MissingRights, and what is neither Kafka's nor ClickHouse's absence."""
+    """Write until SIGTERM or SIGINT. Raises CannotRun, and what is neither Kafka's nor ClickHouse's absence."""
     # Tens of thousands of objects a second live until their block is inserted: looked through seldom, and modules never.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)

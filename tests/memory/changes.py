@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from control.project_edits import BadChange
 from schemas.changes import Update, violations
+from schemas.errors import BadChange
 from schemas.idempotency import is_repeat, request_id
 from schemas.times import iso
 from storage.reader.answers import ActivityRow, Issue

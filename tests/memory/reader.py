@@ -8,14 +8,15 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from query.errors import QueryError
 from query.evaluate import matches
 from query.event_view import IssueView
 from query.keys import KEYS, nearest
 from query.parse import parse
 from query.tree import FIELDS, ISSUE_FIELDS
+from schemas.errors import QueryError
 from schemas.ids import hex64, parse_hex64
 from schemas.times import iso, parse_iso
+from storage.errors import BadQuery, DamagedPayload, NotFound
 from storage.reader.answers import (
     ActivityPage,
     ActivityRow,
@@ -47,7 +48,6 @@ from storage.reader.count_calls import (
     ListSkippedRules,
 )
 from storage.reader.cursors import EventCursor, IssueCursor, ReleaseCursor, read_cursor, write_cursor
-from storage.reader.errors import BadQuery, DamagedPayload, NotFound
 from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListIssues

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from schemas.times import parse_iso
+from storage.errors import NotFound
 from storage.reader.answers import (
     ActivityRow,
     EventDetail,
@@ -19,7 +20,6 @@ from storage.reader.answers import (
     TagValue,
     TagValues,
 )
-from storage.reader.errors import NotFound
 from storage.reader.ranges import Range
 from tests.memory.stored import StoredEvent
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from edge.delivery.sink import SinkUnavailable
+from broker.errors import SinkUnavailable
 from schemas.topics import Topic
 
 

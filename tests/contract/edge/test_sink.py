@@ -8,8 +8,9 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.producer.sender import Sender
 
+from broker.errors import SinkUnavailable
 from edge.delivery.kafka_sink import KafkaSink
-from edge.delivery.sink import Sink, SinkUnavailable
+from edge.delivery.sink import Sink
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 from tests.eventually import eventually

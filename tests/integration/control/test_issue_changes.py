@@ -16,12 +16,11 @@ import msgspec
 import pytest
 
 from control.issue_changes import IssueChanges
-from control.issue_commands import ChangesUnavailable, Commands
-from control.project_edits import BadChange
+from control.issue_commands import Commands
 from grouping.fingerprint import GroupingEvent, fingerprint
 from schemas.changes import IgnoreUntil, Update
 from schemas.chunks import ChunkEvent, encode_chunk
-from schemas.idempotency import KeyReused
+from schemas.errors import BadChange, ChangesUnavailable, KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord
 from schemas.payload import compress

@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from control.issue_commands import ChangesUnavailable, Commands
+from control.issue_commands import Commands
 from local.ports import free_port
+from schemas.errors import ChangesUnavailable
 from schemas.ids import hex64, uuid7
 from schemas.issues import Command
 from schemas.settings import KafkaSettings

@@ -6,8 +6,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from broker.client import name_of
 from control.project_edits import ProjectChanges, create, update
-from control.project_store import ProjectStore, ProjectsUnavailable
+from control.project_store import ProjectStore
 from local.ports import free_port
+from schemas.errors import ProjectsUnavailable
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 

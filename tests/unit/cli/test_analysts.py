@@ -11,7 +11,8 @@ from cli.__main__ import svc
 from local.clickhouse.server import LocalClickHouse
 from local.data_dir import held
 from local.stack import Stack
-from schemas.settings import AnalystSettings, BadSetting, load
+from schemas.errors import BadSetting
+from schemas.settings import AnalystSettings, load
 
 
 def run(data_dir: Path, *words: str, text: str | None = None, **env: str) -> Result:

@@ -4,14 +4,15 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from cli.health_server import CannotListen, serving_health
+from cli.health_server import serving_health
+from schemas.errors import CannotRun
 from schemas.health import Health
 
 
 async def test_readyz_is_503_until_every_part_works_and_names_the_parts() -> None:
     health = Health()
     async with (
-        serving_health("127.0.0.1", 0, health, CollectorRegistry()) as port,
+        serving_health("127.0.0.1", 0, "SVC_PORT", health, CollectorRegistry()) as port,
         aiohttp.ClientSession() as session,
     ):
         async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
@@ -31,7 +32,10 @@ async def test_readyz_is_503_until_every_part_works_and_names_the_parts() -> Non
 async def test_healthz_and_metrics_answer_whatever_the_parts_say() -> None:
     registry = CollectorRegistry()
     Counter("svc_things", "Things.", registry=registry).inc()
-    async with serving_health("127.0.0.1", 0, Health(), registry) as port, aiohttp.ClientSession() as session:
+    async with (
+        serving_health("127.0.0.1", 0, "SVC_PORT", Health(), registry) as port,
+        aiohttp.ClientSession() as session,
+    ):
         async with session.get(f"http://127.0.0.1:{port}/healthz") as answer:
             assert answer.status == 200
         async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
@@ -41,6 +45,6 @@ async def test_healthz_and_metrics_answer_whatever_the_parts_say() -> None:
 async def test_an_address_that_another_has_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(CannotListen, match=f"127.0.0.1:{port}: "):
-            async with serving_health("127.0.0.1", port, Health(), CollectorRegistry()):
+        with pytest.raises(CannotRun, match=rf"127\.0\.0\.1:{port} \(SVC_PORT\): "):
+            async with serving_health("127.0.0.1", port, "SVC_PORT", Health(), CollectorRegistry()):
                 pass

@@ -14,8 +14,8 @@ from schemas.issues import Command, IssueRecord
 from schemas.life import Life
 from schemas.merges import Figures, Member
 from storage.client import ClickHouseError
+from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.answers import Issue
-from storage.reader.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.issue_records import issue_of, row_of
 from storage.reader.issue_rows import IssueRow, RangeCounts, answer
 from storage.reader.ranges import HOUR_MS

@@ -5,7 +5,6 @@ import pytest
 
 from control.project_edits import (
     MAX_TOKENS,
-    BadChange,
     ProjectChanges,
     add_token,
     create,
@@ -13,6 +12,7 @@ from control.project_edits import (
     set_rules,
     update,
 )
+from schemas.errors import BadChange
 from schemas.ids import decode_token
 from schemas.projects import GroupingRule, Project
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from control.issue_changes import ChangeRefused
-from control.issue_commands import ChangesUnavailable
 from schemas.changes import IgnoreUntil, Update
+from schemas.errors import ChangeRefused, ChangesUnavailable
 from schemas.ids import hex64
-from storage.reader.errors import StorageUnavailable
+from storage.errors import StorageUnavailable
 from storage.reader.issue_calls import GetIssue
 from tests.memory.changes import Asked
 from tests.unit.dashboard.sample import fill

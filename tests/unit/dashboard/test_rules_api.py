@@ -3,9 +3,9 @@
 from msgspec.structs import replace
 
 from schemas.projects import GroupingRule
+from storage.errors import StorageUnavailable
 from storage.reader.answers import RuleSkipped
 from storage.reader.count_calls import ListSkippedRules
-from storage.reader.errors import StorageUnavailable
 from tests.unit.dashboard.site import Site
 
 

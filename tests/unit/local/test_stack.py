@@ -8,7 +8,7 @@ import pytest
 from local.errors import StartError
 from local.ports import free_port
 from local.stack import PASSWORD_FILE, Stack
-from schemas.settings import BadSetting
+from schemas.errors import BadSetting
 
 SERVERS = {"SVC_KAFKA_BOOTSTRAP": "kafka:9092", "SVC_CLICKHOUSE_URL": "http://svc:x@clickhouse:8123/svc"}
 OURS = ["migrate", "edge", "processors", "writer", "dashboard"]

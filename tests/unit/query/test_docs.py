@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from query.errors import QueryError
 from query.evaluate import matches
 from query.event_view import EventView, IssueView, from_json
 from query.parse import parse
 from query.tree import FIELDS, ISSUE_FIELDS
+from schemas.errors import QueryError
 from schemas.times import parse_iso
 
 PAGE = (Path(__file__).parents[3] / "docs" / "query-language.md").read_text(encoding="utf-8")

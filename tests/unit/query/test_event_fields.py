@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from query.event_fields import MAX_PLACES, Unreadable, extract
+from query.event_fields import MAX_PLACES, extract
+from schemas.errors import Unreadable
 
 EVENT = {
     "id": "0199ee65-f275-750f-87fc-3665cc81dda7",

@@ -3,8 +3,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from query.event_fields import Unreadable
 from query.event_view import EventView, from_event, from_json
+from schemas.errors import Unreadable
 from schemas.event import App, Device, Error, Event, Frame, User
 
 RECEIVED_MS = 1_769_817_600_000

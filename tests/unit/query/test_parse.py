@@ -2,10 +2,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from query.errors import QueryError
 from query.parse import MAX_DEPTH, MAX_LENGTH, MAX_TERMS, MAX_WILDCARDS, parse
 from query.print import to_text
 from query.tree import EVERYTHING, And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text
+from schemas.errors import QueryError
 from tests.unit.query.trees import queries
 
 

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.changes import Update
-from schemas.idempotency import KeyReused, is_repeat, request_id, uses_known_key
+from schemas.errors import KeyReused
+from schemas.idempotency import is_repeat, request_id, uses_known_key
 from schemas.ids import uuid7
 
 texts = st.text(max_size=5)

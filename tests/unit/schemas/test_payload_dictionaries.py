@@ -10,8 +10,8 @@ import pytest
 from cli.demo.sample_events import load_samples
 from cli.dictionary_training import train
 from schemas import payload
-from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, MissingDictionary, keep
-from schemas.settings import BadSetting
+from schemas.errors import BadSetting, MissingDictionary
+from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, keep
 
 EVENTS = [msgspec.json.encode(event) for event in load_samples()]
 CONTENTS = {number: train(EVENTS, number, 16_384) for number in (1000, 1001, 1256, 1257)}

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from schemas import settings
+from schemas.errors import BadSetting
 from schemas.service_variables import service_variables
 
 
@@ -32,14 +33,14 @@ def test_values_are_converted_to_their_types() -> None:
     ],
 )
 def test_a_bad_variable_is_named_in_one_line(environ: dict[str, str], name: str) -> None:
-    with pytest.raises(settings.BadSetting) as refused:
+    with pytest.raises(BadSetting) as refused:
         settings.load(settings.EdgeSettings, environ)
     assert name in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_required_variable_that_is_missing_is_named() -> None:
-    with pytest.raises(settings.BadSetting, match="SVC_ADMIN_PASSWORD is required"):
+    with pytest.raises(BadSetting, match="SVC_ADMIN_PASSWORD is required"):
         settings.load(settings.DashboardSettings, {})
 
 
@@ -90,7 +91,7 @@ def test_brokers_are_named_by_host_and_port(text: str) -> None:
 )
 def test_broker_that_can_never_be_reached_is_named(text: str) -> None:
     for struct in (settings.EdgeSettings, settings.ProcessorsSettings, settings.WriterSettings):
-        with pytest.raises(settings.BadSetting, match=r"^SVC_KAFKA_BOOTSTRAP: '.*' is not host:port$"):
+        with pytest.raises(BadSetting, match=r"^SVC_KAFKA_BOOTSTRAP: '.*' is not host:port$"):
             settings.load(struct, {"SVC_KAFKA_BOOTSTRAP": text})
 
 
@@ -99,7 +100,7 @@ def test_ca_file_that_cannot_be_used_is_named_where_it_would_be(tmp_path: Path) 
     wrong.write_text("no certificate")
     for path in (missing, wrong, tmp_path):
         environ = {"SVC_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SVC_KAFKA_CA_FILE": str(path)}
-        with pytest.raises(settings.BadSetting, match=f"^SVC_KAFKA_CA_FILE: can't use {path}: ."):
+        with pytest.raises(BadSetting, match=f"^SVC_KAFKA_CA_FILE: can't use {path}: ."):
             settings.load(settings.EdgeSettings, environ)
         settings.load(settings.EdgeSettings, environ | {"SVC_KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"})
 
@@ -107,9 +108,7 @@ def test_ca_file_that_cannot_be_used_is_named_where_it_would_be(tmp_path: Path) 
 def test_a_value_and_its_file_at_once_are_refused_with_both_names(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("s3cret\n")
     both = {"SVC_ADMIN_PASSWORD": "other", "SVC_ADMIN_PASSWORD_FILE": str(tmp_path / "password")}
-    with pytest.raises(
-        settings.BadSetting, match="SVC_ADMIN_PASSWORD and SVC_ADMIN_PASSWORD_FILE are both set"
-    ):
+    with pytest.raises(BadSetting, match="SVC_ADMIN_PASSWORD and SVC_ADMIN_PASSWORD_FILE are both set"):
         settings.load(settings.DashboardSettings, both)
     empty = both | {"SVC_ADMIN_PASSWORD": ""}
     assert settings.load(settings.DashboardSettings, empty).admin_password == "s3cret"
@@ -159,5 +158,5 @@ def test_variables_of_kubernetes_services_are_passed_over() -> None:
     ],
 )
 def test_what_only_looks_like_a_service_variable_is_refused(name: str, value: str) -> None:
-    with pytest.raises(settings.BadSetting, match=name):
+    with pytest.raises(BadSetting, match=name):
         settings.load(settings.DashboardSettings, {"SVC_ADMIN_PASSWORD": "x", name: value})

@@ -1,7 +1,7 @@
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
-from storage.errors import FailureKind, diagnose
+from storage.diagnosis import FailureKind, diagnose
 from storage.repair.consistent_read import NoConsistentRead
 
 

@@ -15,7 +15,8 @@ from storage.erase import ledger
 from storage.erase import user as erasing
 from storage.erase.erased import ERASED
 from storage.erase.issues import IssueDescription
-from storage.erase.user import TABLES, UnknownUser, erase_user, look
+from storage.erase.user import TABLES, erase_user, look
+from storage.errors import UnknownUser
 from storage.repair.missing_rows import complete
 from storage.repair.repair_rollups import mend
 from storage.repair.rollups import ROLLUPS

@@ -8,6 +8,7 @@ import pytest
 from schemas.ids import hex64, issue_id
 from schemas.times import from_ms, iso
 from storage.client import Client
+from storage.errors import BadQuery
 from storage.reader.answers import Interval, Release, RuleSkipped
 from storage.reader.count_calls import (
     CountOutcomes,
@@ -16,7 +17,6 @@ from storage.reader.count_calls import (
     ListReleases,
     ListSkippedRules,
 )
-from storage.reader.errors import BadQuery
 from storage.reader.ranges import DAY_MS, HOUR_MS
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CompleteField, CompleteKey, CompleteTag, CountIssueTags, CountProjectTags

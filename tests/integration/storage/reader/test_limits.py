@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from local.clickhouse.server import LocalClickHouse
-from storage.reader.errors import QueryTooExpensive, StorageUnavailable
+from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.execute import ClickHouseExecutor, Limits
 from storage.reader.parameters import Sql
 

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id, uuid7
 from storage.client import Client
+from storage.errors import NotFound
 from storage.reader import event_detail, issue_list
 from storage.reader.answers import Issue, Sort
-from storage.reader.errors import NotFound
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.issue_calls import GetIssue, ListIssues
 from storage.reader.ranges import DAY_MS, asked_range

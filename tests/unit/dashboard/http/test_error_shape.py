@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
-from control.project_store import ProjectsUnavailable
 from dashboard.api.operation import NoInput, Operation
 from dashboard.api.routes import OPERATIONS
 from dashboard.http.paths import API
-from schemas.errors import WireError
-from storage.reader.errors import QueryTooExpensive, StorageUnavailable
+from schemas.errors import ProjectsUnavailable, WireError
+from storage.errors import QueryTooExpensive, StorageUnavailable
 from tests.unit.dashboard.site import ADMIN, Site, running_site
 
 CODES = {error.code for error in WireError}

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.http.proxies import client_address, parse_networks, throttled_as
-from schemas.settings import BadSetting
+from schemas.errors import BadSetting
 
 TRUSTED = parse_networks("10.0.0.0/8, 192.0.2.1, fd00::/8")
 

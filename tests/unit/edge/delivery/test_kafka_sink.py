@@ -11,6 +11,7 @@ import pytest
 from aiokafka import errors
 
 from broker.diagnosis import Unreachable
+from broker.errors import SinkUnavailable
 from broker.producer import RecordProducer
 from broker.send_errors import SendErrorKind, kind_of
 from edge.delivery.accept import ChunkDelivery, send_spread
@@ -19,7 +20,6 @@ from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import Failure, KafkaSink, pause_after
 from edge.delivery.quarantine import QuarantineReason, found_in
 from edge.delivery.readiness import delivery_part, outcomes_part
-from edge.delivery.sink import SinkUnavailable
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk
 from schemas.health import Part

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 
+from broker.errors import SinkUnavailable
 from edge.delivery import segments
 from edge.delivery.chunker import EventTuple
 from edge.delivery.replay import QuarantinedSegment, listed, replay
-from edge.delivery.sink import SinkUnavailable
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.ids import event_partition
 from tests.unit.edge.delivery.test_kafka_sink import EVENTS, Broker, event, sink_on

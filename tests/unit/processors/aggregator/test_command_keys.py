@@ -3,7 +3,8 @@
 import pytest
 
 from control.issue_commands import is_done
-from schemas.idempotency import KeyReused, request_id
+from schemas.errors import KeyReused
+from schemas.idempotency import request_id
 from schemas.issues import ActivityKind
 from tests.unit.processors.aggregator.test_merges import with_issues
 from tests.unit.processors.aggregator.world import World, id_of

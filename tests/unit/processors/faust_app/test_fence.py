@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from broker.batch_producer import PartitionsLost
+from broker.errors import PartitionsLost
 from processors.faust_app.fence import Lease, RebalanceFence
 
 

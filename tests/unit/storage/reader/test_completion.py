@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from query.parse import parse
 from query.tree import Has
+from storage.errors import BadQuery
 from storage.reader.completion import as_key, field_values, known_keys
-from storage.reader.errors import BadQuery
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 

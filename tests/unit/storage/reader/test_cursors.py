@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from storage.errors import BadQuery
 from storage.reader.cursors import (
     MAX_GIVEN,
     EventCursor,
@@ -13,7 +14,6 @@ from storage.reader.cursors import (
     read_cursor,
     write_cursor,
 )
-from storage.reader.errors import BadQuery
 from storage.reader.ranges import Range
 
 CURSOR = IssueCursor("events", 1, None, 2, -3, "00000000000000ff")

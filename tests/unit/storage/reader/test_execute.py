@@ -2,7 +2,7 @@ import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
 from storage.client import ClickHouseError
-from storage.reader.errors import QueryTooExpensive, StorageUnavailable
+from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.reader.execute import refusal
 
 

@@ -6,7 +6,7 @@ import pytest
 from cli.demo.sample_events import load_samples
 from cli.dictionary_training import train
 from schemas import payload
-from storage.reader.errors import StorageUnavailable
+from storage.errors import StorageUnavailable
 from storage.reader.payloads import readable
 
 EVENTS = [msgspec.json.encode(event) for event in load_samples()]

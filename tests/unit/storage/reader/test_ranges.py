@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.reader.errors import BadQuery
+from storage.errors import BadQuery
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, cut
 
 NOW_MS = 1_790_003_723_456

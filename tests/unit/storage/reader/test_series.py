@@ -1,8 +1,8 @@
 import pytest
 
 from schemas.times import iso
+from storage.errors import BadQuery
 from storage.reader.answers import Interval, Point
-from storage.reader.errors import BadQuery
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
 from storage.reader.series import chosen_interval, filled
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.chunks import ChunkEvent, Grouping
+from schemas.errors import BadPayload
 from schemas.ids import user_hash, uuid7
-from schemas.payload import BadPayload, compress
+from schemas.payload import compress
 from schemas.times import event_time, from_ms, iso
 from storage.writer.event_rows import COLUMNS, EventColumns, event_times, joined, texts, uint128
 from tests.unit.query.test_event_fields import EVENT
