@@ -10,8 +10,8 @@ from aiohttp import web
 from aiokafka import AIOKafkaProducer
 
 from edge.http.body import inflate
-from edge.validation.fast_path import cut, sound_ids
-from edge.validation.validate import STRICT, admit, checked_text, open_batch
+from edge.validation.fast_path import cut, valid_ids
+from edge.validation.validate import STRICT, checked_text, open_batch, validate
 from schemas.chunks import encode_chunk
 from schemas.payload import compress
 from schemas.topics import MAX_RECORD_BYTES
@@ -37,9 +37,9 @@ def decode_cost(bodies: Sequence[bytes]) -> float:
     def work() -> None:
         for body in plain:
             pieces = cut(body)
-            if pieces is None or sound_ids(pieces) is None:
+            if pieces is None or valid_ids(pieces) is None:
                 for raw in open_batch(checked_text(body)):
-                    admit(raw, STRICT)
+                    validate(raw, STRICT)
 
     return _cost(work, len(bodies) * BATCH)
 

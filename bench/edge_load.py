@@ -51,7 +51,7 @@ async def _load(
 ) -> LoadResult:
     statuses: dict[int, int] = {}
     delays: list[float] = []
-    turns = iter(range(1 << 62))
+    scheduler = iter(range(1 << 62))
     # Connections are kept by SDKs for long: making them is no part of what is timed.
     opened = [await asyncio.open_connection("127.0.0.1", port, limit=1 << 20) for _ in range(connections)]
     started = time.perf_counter()
@@ -59,7 +59,7 @@ async def _load(
 
     async def drive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            turn = next(turns)
+            turn = next(scheduler)
             due = started + turn / rate if rate else time.perf_counter()
             if due >= end or time.perf_counter() >= end + seconds:
                 break

@@ -23,7 +23,14 @@ from control.issue_commands import Commands, is_done
 from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.ids import hex64, issue_id, uuid7
-from schemas.increments import Description, Increment, Row, SourceIncrements, encode_bundle, encode_told
+from schemas.increments import (
+    Description,
+    Increment,
+    Row,
+    SourceIncrements,
+    encode_bundle,
+    encode_description,
+)
 from schemas.issues import Command, DeltaRecord, decode_issue, encode_json
 from schemas.settings import KafkaSettings, load
 from schemas.times import iso
@@ -35,7 +42,7 @@ MS = 1_790_000_000_000
 
 def increment() -> Increment:
     """One event."""
-    told = Raw(encode_told(Description("E", "m", "f", "v1", "stack", ("p",))))
+    told = Raw(encode_description(Description("E", "m", "f", "v1", "stack", ("p",))))
     rows = [Row("a@1+1", "prod", "ios", MS // 3_600_000, 1)]
     return Increment(ISSUE, 1, 1, 1, MS, MS, MS, bytes(16), "a@1+1", "a@1+1", rows, [], told)
 

@@ -80,7 +80,7 @@ class Nothing:
         return None
 
 
-async def measure(chunks: list[tuple[int, bytes]], take: int) -> tuple[float, float]:
+async def measure(chunks: list[tuple[int, bytes]], handle_batch: int) -> tuple[float, float]:
     """CPU seconds of the grouper and of the aggregator, which folds once a take."""
     memory, seen, metrics = Memory(), Shares(), ProcessorsMetrics(CollectorRegistry())
     forwarder, table = cast(BatchProducer, memory), cast(BatchTable, seen)
@@ -100,19 +100,19 @@ async def measure(chunks: list[tuple[int, bytes]], take: int) -> tuple[float, fl
         aggregator.restore(partition, 0)
     offsets, folded = [0] * PARTITIONS, [0] * PARTITIONS
     grouping = folding = 0.0
-    for start in range(0, len(chunks), take):
+    for start in range(0, len(chunks), handle_batch):
         records: dict[int, list[SourceRecord]] = {}
-        for partition, value in chunks[start : start + take]:
+        for partition, value in chunks[start : start + handle_batch]:
             source = SourceRecord(offsets[partition], 1_790_000_000_000, None, value, list(HEADERS))
             records.setdefault(partition, []).append(source)
             offsets[partition] += 1
         began = time.process_time()
-        await grouper.take(records)
+        await grouper.handle_batch(records)
         grouping += time.process_time() - began
         deltas = {p: _due(log, folded[p]) for p, log in memory.deltas.items()}
         folded = [len(memory.deltas[p]) for p in range(PARTITIONS)]
         began = time.process_time()
-        await aggregator.take(deltas)
+        await aggregator.handle_batch(deltas)
         folding += time.process_time() - began
     return grouping, folding
 
@@ -129,7 +129,7 @@ def _due(log: list[Message], start: int) -> list[SourceRecord]:
 )
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES)
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL of events.")
-def stages(events: int, repeats: float, take: int, shapes: tuple[str, ...], data: Path) -> None:
+def stages(events: int, repeats: float, handle_batch: int, shapes: tuple[str, ...], data: Path) -> None:
     """CPU of each stage an event."""
     samples: list[dict[str, Any]] = [msgspec.json.decode(line) for line in read_lines(data)]
     for shape in shapes:
@@ -137,7 +137,7 @@ def stages(events: int, repeats: float, take: int, shapes: tuple[str, ...], data
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
-        grouping, folding = asyncio.run(measure(chunks, take))
+        grouping, folding = asyncio.run(measure(chunks, handle_batch))
         micro = 1e6 / (len(chunks) * CHUNK)
         print(
             f"{shape}: grouper {grouping * micro:.1f} + aggregator {folding * micro:.1f}"

@@ -55,7 +55,7 @@ def new_consumer(settings: KafkaSettings, *topics: str, **options: Any) -> Consu
             **options,
         },
     )
-    calm(consumer._client)
+    pause_metadata_retries(consumer._client)
     return consumer
 
 
@@ -72,7 +72,7 @@ def new_producer(settings: KafkaSettings, **options: Any) -> Producer:
             **options,
         },
     )
-    calm(producer.client)
+    pause_metadata_retries(producer.client)
     return producer
 
 
@@ -120,7 +120,7 @@ async def writing(settings: KafkaSettings, **options: Any) -> AsyncIterator[Prod
 async def administering(settings: KafkaSettings) -> AsyncIterator[Admin]:
     """A started admin client, closed afterwards, also where it doesn't get in. Raises KafkaError."""
     admin = Admin(**client_options(settings))
-    calm(admin._client)
+    pause_metadata_retries(admin._client)
     try:
         await admin.start()
         yield admin
@@ -148,7 +148,7 @@ async def committed_offsets(
     raise GroupLoadInProgressError(f"the coordinator of {group} doesn't tell its offsets yet")
 
 
-def calm(client: Any) -> None:
+def pause_metadata_retries(client: Any) -> None:
     """Let an AIOKafkaClient pause after a failed metadata request.
 
     aiokafka 0.14 asks again at once while no broker answers: a whole core and 10,000 log lines a second. A test notices when

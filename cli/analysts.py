@@ -8,7 +8,7 @@ import click
 
 from cli.console import BAD_SETTING_STATUS, console, settings_of
 from cli.workspace import Workspace
-from local.clickhouse.server import DATABASE, kept_url
+from local.clickhouse.server import DATABASE, stored_url
 from local.data_dir import is_held
 from schemas.errors import BadSetting
 from schemas.settings import AnalystSettings, MigrateSettings
@@ -29,7 +29,7 @@ def connect(workspace: Workspace) -> None:
     """Print how to reach the local ClickHouse as `analyst`, password included."""
     settings = settings_of(workspace, AnalystSettings)
     try:
-        url = kept_url(workspace.data_dir / "clickhouse", "analyst", settings.analyst_password)
+        url = stored_url(workspace.data_dir / "clickhouse", "analyst", settings.analyst_password)
     except FileNotFoundError:
         click.echo(
             "svc: no local ClickHouse in this data directory: start `svc up`, or ask for a user on your server",

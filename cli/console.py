@@ -67,7 +67,7 @@ def kafka_hint(settings: KafkaSettings) -> str:
 
 
 @contextmanager
-def kafka_told(settings: KafkaSettings) -> Iterator[None]:
+def kafka_errors(settings: KafkaSettings) -> Iterator[None]:
     """Tell of Kafka that doesn't answer, or of what it refuses, in one line, with status 1."""
     try:
         yield

@@ -13,7 +13,7 @@ import click
 
 from broker.client import name_of, reading, records_before, writing
 from broker.types import Consumer, Record, TopicPartition
-from cli.console import kafka_told, need_kafka, print_json, settings_of
+from cli.console import kafka_errors, need_kafka, print_json, settings_of
 from cli.workspace import Workspace
 from schemas.dead_letters import DeadLetter, from_headers, put_back_before, put_back_mark
 from schemas.settings import KafkaSettings, MigrateSettings
@@ -123,7 +123,7 @@ def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
     """List what was set aside, from where, and why."""
     found: list[dict[str, Any]] = []
     settings = _settings(workspace)
-    with kafka_told(settings):
+    with kafka_errors(settings):
         asyncio.run(show(settings, lambda letter: found.append(_row(letter)), everything=everything))
     if as_json:
         print_json({"deadLetters": found})
@@ -141,6 +141,6 @@ def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
 def replay(workspace: Workspace, limit: int | None) -> None:
     """Put back what was set aside and has not been put back yet, oldest first."""
     settings = _settings(workspace)
-    with kafka_told(settings):
+    with kafka_errors(settings):
         done = asyncio.run(put_back(settings, limit))
     click.echo(f"{done} put back")

@@ -22,7 +22,7 @@ from storage.client import ClickHouseError, Client, open_client
 from storage.repair.damage import broken_parts
 from storage.repair.duplicates import remove_duplicates
 from storage.repair.reconcile import TWICE, Reconciliation, compare, worst
-from storage.repair.repair_rollups import mend
+from storage.repair.repair_rollups import repair_rollups
 from storage.repair.replay import replay_grouped, replay_issues, replay_records
 
 _DIFFERENT = 1
@@ -121,7 +121,11 @@ def _repair(
             days |= found
     if result.differs("stored", "payloads", "issue_day"):
         done |= asyncio.run(replay_grouped(settings, client))
-    done |= {table: rows for table, rows in mend(client, days, f"repair/{time.time_ns()}").items() if rows}
+    done |= {
+        table: rows
+        for table, rows in repair_rollups(client, days, f"repair/{time.time_ns()}").items()
+        if rows
+    }
     for name in ("outcomes", "issue_activity"):
         if name in broken or (name == "outcomes" and result.differs("stored")):
             done[name] = asyncio.run(replay_records(settings, client, name))

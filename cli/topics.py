@@ -12,7 +12,7 @@ import msgspec
 
 from broker.client import name_of, reading, records_before
 from broker.types import Consumer, Record, TopicPartition
-from cli.console import kafka_told, need_kafka, settings_of
+from cli.console import kafka_errors, need_kafka, settings_of
 from cli.workspace import Workspace
 from schemas import chunks, dead_letters, increments, payload
 from schemas.ids import hex64, issue_id
@@ -187,7 +187,7 @@ def cat(workspace: Workspace, name: str, since: str | None, project: str | None)
         raise click.BadParameter(
             "an ISO 8601 time with an offset, or an age such as 15m, 2h, 7d", param_hint="--from"
         ) from None
-    with kafka_told(settings):
+    with kafka_errors(settings):
         bad = asyncio.run(print_topic(settings, topic, begin, project))
     if bad:
         sys.exit(1)

@@ -38,7 +38,7 @@ async def set_discarded(
     change = project_edits.discard if wanted else project_edits.keep
 
     def edit(old: Project) -> Project:
-        return project_edits.once(old, request, lambda project: change(project, fingerprints))
+        return project_edits.apply_once(old, request, lambda project: change(project, fingerprints))
 
     if await projects.edit(int(issue.project_id), edit) is None:
         raise NotFound("there is no such project")

@@ -33,7 +33,7 @@ from storage.reader.versions import GetIssueVersions, IssueVersion
 
 log = logging.getLogger(__name__)
 
-SHOWN_SECONDS: Final = 3.0
+VISIBLE_SECONDS: Final = 3.0
 """How long ClickHouse is waited for once a change is in the topic; a third of it for what it has counted."""
 MAX_FINGERPRINTS: Final = 101
 """Of one issue: its own, and those that the processors let come."""
@@ -65,12 +65,12 @@ class IssueChanges:
         reader: Reader,
         commands: Commands | CommandSender,
         now_ms: Callable[[], int] | None = None,
-        shown_seconds: float = SHOWN_SECONDS,
+        visible_seconds: float = VISIBLE_SECONDS,
     ) -> None:
         self._reader = reader
         self._commands = commands
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
-        self._shown_seconds = shown_seconds
+        self._visible_seconds = visible_seconds
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Status, fix, rest and assignee of one issue."""
@@ -190,8 +190,8 @@ class IssueChanges:
         """The issues as their records say; `parts` are issues that were merged or taken out, with what each is a part of now."""
         now_ms = self._now_ms()
         try:
-            await self._until_shown(project, records, parts)
-            async with asyncio.timeout(self._shown_seconds / 3):
+            await self._wait_visible(project, records, parts)
+            async with asyncio.timeout(self._visible_seconds / 3):
                 return await self._reader.read(
                     CountIssues(project, [row_of(record, now_ms) for record in records])
                 )
@@ -199,21 +199,21 @@ class IssueChanges:
             log.warning("%d changes are made, and answered without ClickHouse: %r", len(records), error)
             return [issue_of(record, now_ms) for record in records]
 
-    async def _until_shown(
+    async def _wait_visible(
         self, project: int, records: Sequence[IssueRecord], parts: Mapping[str, str | None]
     ) -> None:
         """Return once ClickHouse shows the records and the parts, or when the time for it is up."""
         versions = {record.id: record.version for record in records}
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._shown_seconds):
+            async with asyncio.timeout(self._visible_seconds):
                 while True:
                     read = await self._reader.read(GetIssueVersions(project, [*versions, *parts]))
-                    if _shows(read, versions, parts):
+                    if _are_visible(read, versions, parts):
                         return
                     await asyncio.sleep(_LOOK_SECONDS)
 
 
-def _shows(
+def _are_visible(
     found: Mapping[str, IssueVersion], versions: Mapping[str, int], parts: Mapping[str, str | None]
 ) -> bool:
     """Whether what is read at present is not older than the versions, with every part where it belongs."""

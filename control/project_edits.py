@@ -58,10 +58,10 @@ def create(
     retention_days: int | None = None,
     lenient_sdks: Iterable[str] = (),
     now_ms: int,
-    made_for: str = "",
+    request: str = "",
 ) -> Project:
-    """A new project with one token. Raises BadChange. `made_for` names the request, where it may be asked again."""
-    token = _token(now_ms, made_for)
+    """A new project with one token. Raises BadChange. `request` names the request, where it may be asked again."""
+    token = _token(now_ms, request)
     fresh = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(token,))
     changes = ProjectChanges(
         name=name,
@@ -85,7 +85,7 @@ def update(project: Project, changes: ProjectChanges) -> Project:
     return changed
 
 
-def once(project: Project, request: str, change: Callable[[Project], Project]) -> Project:
+def apply_once(project: Project, request: str, change: Callable[[Project], Project]) -> Project:
     """The project with a change that is made once under its key; `request` names it, and is empty without a key.
 
     Raises KeyReused where the key was used for another request, and what `change` raises.
@@ -98,24 +98,24 @@ def once(project: Project, request: str, change: Callable[[Project], Project]) -
     return msgspec.structs.replace(changed, requests=(*changed.requests, request)[-KEPT:])
 
 
-def made_before(projects: Iterable[Project], project: Project) -> Project | None:
+def already_created(projects: Iterable[Project], project: Project) -> Project | None:
     """The project that the request for a new one has made already, if it has. Raises KeyReused."""
-    asked = {token.made_for for token in project.tokens} - {""}
+    asked = {token.request for token in project.tokens} - {""}
     return next(
         (known for known in projects for request in asked if is_repeat(request, _requests(known))), None
     )
 
 
-def add_token(project: Project, now_ms: int, made_for: str = "") -> tuple[Project, Token]:
+def add_token(project: Project, now_ms: int, request: str = "") -> tuple[Project, Token]:
     """The project with one more token, and that token; the same token for the same request.
 
     Raises BadChange when it has too many, and KeyReused.
     """
-    if is_repeat(made_for, _requests(project)):
-        return project, next(known for known in project.tokens if known.made_for == made_for)
+    if is_repeat(request, _requests(project)):
+        return project, next(known for known in project.tokens if known.request == request)
     if len(project.tokens) >= MAX_TOKENS:
         raise BadChange([Detail("tokens", f"at most {MAX_TOKENS} tokens per project")])
-    token = _token(now_ms, made_for)
+    token = _token(now_ms, request)
     return msgspec.structs.replace(project, tokens=(*project.tokens, token)), token
 
 
@@ -217,11 +217,11 @@ def _with_views(project: Project, views: tuple[SavedView, ...], new: SavedView) 
 def _requests(project: Project) -> Iterator[str]:
     """Every request under a key that is remembered: a token remembers its own for good."""
     yield from project.requests
-    yield from (token.made_for for token in project.tokens if token.made_for)
+    yield from (token.request for token in project.tokens if token.request)
 
 
-def _token(now_ms: int, made_for: str) -> Token:
-    return Token(token=encode_token(uuid7(now_ms)), created_at=iso(now_ms), made_for=made_for)
+def _token(now_ms: int, request: str) -> Token:
+    return Token(token=encode_token(uuid7(now_ms)), created_at=iso(now_ms), request=request)
 
 
 def _violations(project: Project) -> list[Detail]:

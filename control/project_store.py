@@ -9,7 +9,7 @@ from typing import Self
 
 from broker.client import follow_projects, name_of, writing
 from broker.errors import KafkaError
-from control.project_edits import made_before
+from control.project_edits import already_created
 from schemas.errors import ProjectsUnavailable
 from schemas.health import Part
 from schemas.projects import Project, ProjectRegistry, encode_project
@@ -82,7 +82,7 @@ class ProjectStore:
     async def write(self, project: Project) -> Project:
         """Write a new record; returns once it was read back, or what the same request has made before. Raises ProjectsUnavailable."""
         async with self._writing:
-            return made_before(self._registry, project) or await self._within_deadline(project)
+            return already_created(self._registry, project) or await self._within_deadline(project)
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
         """Apply `change` to the newest known record and write it; None when there is no such project.

@@ -53,18 +53,18 @@ class ResponseCache:
         found = self._kept.get(key)
         return found.answer if found is not None and self._clock() < found.until else None
 
-    def is_coming(self, key: Hashable) -> bool:
+    def is_pending(self, key: Hashable) -> bool:
         """Whether the same is being asked."""
         return key in self._coming
 
-    async def answer(self, key: Hashable, make: Make, *, anew: bool = False) -> Tagged:
-        """The kept answer, or the one that is on its way, or (always where `anew`) a new one.
+    async def answer(self, key: Hashable, make: Make, *, refresh: bool = False) -> Tagged:
+        """The kept answer, or the one that is on its way, or (always where `refresh`) a new one.
 
         Raises what `make` raises; errors are not kept.
         """
         if not self._seconds:
             return await make()
-        if anew:
+        if refresh:
             self._drop(key)
             self._coming.pop(key, None)
         found = self.kept(key)

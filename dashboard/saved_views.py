@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from control.project_edits import ViewChanges, add_view, change_view, once, remove_view, view_id
+from control.project_edits import ViewChanges, add_view, apply_once, change_view, remove_view, view_id
 from dashboard.dependencies import State
 from dashboard.http.errors import invalid, not_found
 from dashboard.pages.spans import read_span, span_fields
@@ -44,7 +44,7 @@ async def remove(state: State, project: Project, view: str, request: str = "") -
 async def _edit(
     state: State, project: Project, request: str, change: Callable[[Project], Project]
 ) -> Project:
-    edited = await state.parts.projects.edit(project.number, lambda old: once(old, request, change))
+    edited = await state.parts.projects.edit(project.number, lambda old: apply_once(old, request, change))
     if edited is None:
         raise not_found("there is no such project")
     return edited

@@ -32,7 +32,7 @@ class Gauges:
         """Show them until cancelled."""
         while True:
             # A person may have replayed or removed what was set aside.
-            await self._spool.count_set_aside()
+            await self._spool.count_quarantined()
             self.show()
             await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -42,7 +42,7 @@ class Gauges:
         metrics.waiting.set(self._chunker.waiting_events)
         metrics.spool_bytes.set(spool.size)
         metrics.spool_age.set(spool.age_seconds)
-        metrics.set_aside_bytes.set(spool.set_aside_bytes)
+        metrics.quarantined_bytes.set(spool.quarantined_bytes)
         metrics.kafka_up.set(sink.up and Topic.EVENTS not in sink.failures)
         metrics.undelivered.set(min(sink.silent_seconds, spool.age_seconds))
         self._raise(metrics.spooled, self._delivery.spooled_events)
@@ -50,8 +50,8 @@ class Gauges:
         self._raise(metrics.too_large, spool.too_large_events)
         for error, count in sink.errors.items():
             self._raise(metrics.kafka_errors, count, error)
-        for reason, count in spool.set_aside.items():
-            self._raise(metrics.set_aside, count, reason.value)
+        for reason, count in spool.quarantined.items():
+            self._raise(metrics.quarantined, count, reason.value)
 
     def _raise(self, counter: Counter, count: int, label: str = "") -> None:
         before = self._shown.get((counter, label), 0)

@@ -73,7 +73,7 @@ class EdgeMetrics:
         )
         self.body_bytes = counter("svc_edge_body_bytes", "Decoded bytes of bodies that were read.")
         self.spooled = counter("svc_edge_spooled_events", "Events that went to the disk spool.")
-        self.set_aside = counter(
+        self.quarantined = counter(
             "svc_edge_spool_set_aside_segments",
             "Segments of the disk spool that were set aside, by reason: damaged, too-large or unfinished.",
             ["reason"],
@@ -93,7 +93,7 @@ class EdgeMetrics:
         self.in_flight = gauge("svc_edge_requests_in_flight", "Requests being served.")
         self.waiting = gauge("svc_edge_waiting_events", "Accepted events that are not safe yet.")
         self.spool_bytes = gauge("svc_edge_spool_bytes", "Bytes in the disk spool.")
-        self.set_aside_bytes = gauge(
+        self.quarantined_bytes = gauge(
             "svc_edge_spool_set_aside_bytes", "Bytes of segments that were set aside and are still there."
         )
         self.undelivered = Gauge(

@@ -84,13 +84,13 @@ class EdgeProcess:
         ingest = Ingest(
             projects=self._projects,
             limiter=self._limiter,
-            intake=EventPublisher(self._chunker, self._sink),
+            publisher=EventPublisher(self._chunker, self._sink),
             metrics=self._metrics,
             outcomes=self._outcomes,
             bodies=BodyReader(body_times(settings)),
             held=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
-            pace=RefusalThrottle(),
-            turns=self._turns,
+            throttle=RefusalThrottle(),
+            scheduler=self._turns,
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
@@ -178,7 +178,7 @@ class EdgeProcess:
         )
 
     def _spool_health(self) -> Part:
-        size = self._spool.set_aside_bytes
+        size = self._spool.quarantined_bytes
         return Part(True, f"{size} bytes are set aside: see `svc spool list`" if size else "")
 
 

@@ -15,7 +15,7 @@ _MEND: Final = "make room there, or put SVC_DATA_DIR elsewhere"
 Free = Callable[[Path], int]
 
 
-class NoRoom(StartError):
+class NoDiskSpace(StartError):
     """The disk of a server's data has too little room to start it."""
 
 
@@ -26,11 +26,11 @@ def free_bytes(folder: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
-def need_room(name: str, folder: Path, least: int = LEAST_BYTES, free: Free = free_bytes) -> None:
+def require_space(name: str, folder: Path, least: int = LEAST_BYTES, free: Free = free_bytes) -> None:
     """Raise NoRoom where the disk of a server's data has less than `least` bytes."""
     left = free(folder)
     if left < least:
-        raise NoRoom(f"no room for {name}: {_told(left, folder)}, {least >> 20} MiB are needed: {_MEND}")
+        raise NoDiskSpace(f"no room for {name}: {_told(left, folder)}, {least >> 20} MiB are needed: {_MEND}")
 
 
 def ended_without_room(name: str, folder: Path, said: str, free: Free = free_bytes) -> str:

@@ -33,7 +33,7 @@ def free_port(taken: Sequence[int] = ()) -> int:
     raise OSError(f"no free port between {RANGE.start} and {RANGE.stop}")
 
 
-def kept_ports(file: Path, names: Sequence[str]) -> dict[str, int]:
+def stored_ports(file: Path, names: Sequence[str]) -> dict[str, int]:
     """The ports kept in `file` (a JSON object), those missing or held by another program chosen anew and written."""
     kept: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
     ports: dict[str, int] = {}

@@ -61,7 +61,7 @@ def spawn(
     return _spawner().submit(start).result()
 
 
-def sweep(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the child's process group, itself included, and reap it."""
     # macOS answers EPERM for a group of zombies only.
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -78,7 +78,7 @@ def end(process: subprocess.Popen[bytes], grace: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     finally:
-        sweep(process)
+        kill_group(process)
     return True
 
 

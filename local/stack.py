@@ -10,7 +10,7 @@ from local.clickhouse.server import LocalClickHouse
 from local.discovery import overlaid
 from local.errors import StartError
 from local.kafka.container import choose_kafka
-from local.ports import is_free, kept_ports
+from local.ports import is_free, stored_ports
 from local.private_file import write_private
 from local.readiness import is_ready, reachable_host
 from local.supervisor import Child
@@ -134,7 +134,7 @@ class Stack:
 
     def _health_ports(self) -> dict[str, str]:
         names = {"processors": "SVC_PROCESSORS_HEALTH_PORT", "writer": "SVC_WRITER_HEALTH_PORT"}
-        ports = kept_ports(self.data_dir / "ports.json", tuple(names))
+        ports = stored_ports(self.data_dir / "ports.json", tuple(names))
         return {variable: str(ports[name]) for name, variable in names.items()}
 
     def _kafka(self) -> dict[str, str]:

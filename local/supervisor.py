@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.waiting import pause
-from local.process import end, failed_start, spawn, sweep
+from local.process import end, failed_start, kill_group, spawn
 from schemas.errors import CannotRun
 
 log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class Supervisor:
         try:
             await self._await_ready(child, process)
         except BaseException:
-            sweep(process)
+            kill_group(process)
             raise
         if not self.stopping.is_set():
             self._set(child, "done" if child.once else "ready")
@@ -161,7 +161,7 @@ class Supervisor:
             code = process.poll()
             if code is not None:
                 # What a dead parent left in its group must not meet its successor.
-                sweep(process)
+                kill_group(process)
                 return code
             if time.monotonic() > look:
                 failed = 0 if await self._is_ready(child) else failed + 1

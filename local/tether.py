@@ -13,7 +13,7 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def give_way(nice: int) -> None:
+def lower_priority(nice: int) -> None:
     """Lower the priority of this process. With autogroup scheduling niceness counts only within a session, so the session's own is set too."""
     os.nice(nice)
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as weight:  # noqa: PTH123 - starts faster
@@ -29,7 +29,7 @@ def main(argv: list[str]) -> None:
         if os.getppid() != parent:
             sys.exit(1)
     if nice:
-        give_way(nice)
+        lower_priority(nice)
     os.execvp(argv[2], argv[2:])  # noqa: S606 - no shell is wanted
 
 

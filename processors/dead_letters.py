@@ -58,7 +58,7 @@ class DeadLetterLimit:
             )
 
 
-def letters(topic: str, partition: int, stage: str, bad: Iterable[DeadEvent]) -> list[Message]:
+def dead_letter_messages(topic: str, partition: int, stage: str, bad: Iterable[DeadEvent]) -> list[Message]:
     """Records for the topic `dead-letters`: original key and bytes, the origin and the reason in headers."""
     at = iso(time.time_ns() // 1_000_000)
     return [

@@ -42,7 +42,9 @@ def step(next_offset: int, offset: int) -> Step:
     return Step.REPEAT if offset < next_offset else Step.GAP
 
 
-def due(topic: str, partition: int, next_offset: int, sources: Sequence[SourceRecord]) -> list[SourceRecord]:
+def new_records(
+    topic: str, partition: int, next_offset: int, sources: Sequence[SourceRecord]
+) -> list[SourceRecord]:
     """The records that were not handled before. Raises OffsetGap where one is missing."""
     fresh: list[SourceRecord] = []
     for source in sources:
@@ -63,9 +65,9 @@ class OffsetRange(NamedTuple):
 
 def first_hole(spans: Iterable[OffsetRange], start: int) -> int:
     """The first offset from `start` on that no span covers. Spans may overlap."""
-    due = start
+    new_records = start
     for first, last in sorted(spans):
-        if first > due:
+        if first > new_records:
             break
-        due = max(due, last + 1)
-    return due
+        new_records = max(new_records, last + 1)
+    return new_records

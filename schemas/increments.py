@@ -37,7 +37,7 @@ class Increment(Struct, array_like=True, gc=False):
     """What one source record adds to one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
 
     `issue` is the one that the fingerprint opens in the project. `first_release` is that of the oldest event; `received_ms`,
-    `last_event` (16 bytes, base64 on the wire), `last_release` and `told` (a `Description`, encoded) are of the newest. `users` are distinct
+    `last_event` (16 bytes, base64 on the wire), `last_release` and `description` (a `Description`, encoded) are of the newest. `users` are distinct
     `schemas.ids.user_hash`es.
     """
 
@@ -53,7 +53,7 @@ class Increment(Struct, array_like=True, gc=False):
     last_release: str
     rows: list[Row]
     users: list[int]
-    told: Raw
+    description: Raw
 
     @property
     def releases(self) -> dict[str, int]:
@@ -73,8 +73,8 @@ class SourceIncrements(Struct, array_like=True, frozen=True):
 
 
 _encoder = msgspec.json.Encoder()
-encode_told = _encoder.encode
-decode_told = msgspec.json.Decoder(Description).decode
+encode_description = _encoder.encode
+decode_description = msgspec.json.Decoder(Description).decode
 encode_source = _encoder.encode
 decode_bundle = msgspec.json.Decoder(list[SourceIncrements]).decode
 

@@ -15,13 +15,13 @@ DEFAULT_RETENTION_DAYS = 90
 class Token(Struct, frozen=True, rename="camel"):
     """A project token. It is public by design (protocol, section 5): it travels in client builds.
 
-    `made_for` names the request that it was made for (`schemas.idempotency`), where that can be asked again: it must make no second one.
+    `request` names the request that it was made for (`schemas.idempotency`), where that can be asked again: it must make no second one.
     """
 
     token: str
     created_at: str
     revoked_at: str | None = None
-    made_for: str = ""
+    request: str = ""
 
 
 class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):

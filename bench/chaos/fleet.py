@@ -9,7 +9,7 @@ from functools import partial
 
 from broker.waiting import pause
 from local.ports import free_port
-from local.process import end, spawn, sweep
+from local.process import end, kill_group, spawn
 from local.readiness import is_ready
 from local.supervisor import Child, Status
 
@@ -59,7 +59,7 @@ class Worker:
         await self._keeping
         ended = True
         if self._process is not None and how is signal.SIGKILL:
-            await asyncio.to_thread(sweep, self._process)
+            await asyncio.to_thread(kill_group, self._process)
         elif self._process is not None:
             ended = await asyncio.to_thread(end, self._process, self._child.grace_seconds)
         self.status.state, self.status.pid = "stopped", None
@@ -74,7 +74,7 @@ class Worker:
             self.status.state, self.status.pid = "starting", process.pid
             await self._watch(process)
             if process.poll() is not None:
-                sweep(process)
+                kill_group(process)
                 self.status.state, self.status.pid = "restarting", None
                 self.status.restarts += 1
                 await self._pause(RESTART_SECONDS)

@@ -12,7 +12,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import GroupLoadInProgressError, KafkaError
 from msgspec import Struct
 
-from broker.client import calm, client_options
+from broker.client import client_options, pause_metadata_retries
 from schemas.settings import KafkaSettings
 
 LOOK_SECONDS = 0.3
@@ -89,7 +89,7 @@ class Groups:
         # Nothing is known any more, whether or not the clients can be closed.
         cleanup.callback(self._forget)
         for client in (admin, ends):
-            calm(client._client)
+            pause_metadata_retries(client._client)
             async with asyncio.timeout(ANSWER_SECONDS):
                 await client.start()
         while True:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from bench.edge_load import answered, request
 from bench.siege import bodies
-from local.tether import give_way
+from local.tether import lower_priority
 from schemas.ids import new_token
 
 PAUSE_SECONDS = 0.05
@@ -87,7 +87,7 @@ def is_under_way(answers: Mapping[str, Mapping[str, int]]) -> bool:
 def _give_way() -> None:
     """Let everything else on this machine go first; the session of its own is what is weighed."""
     os.setsid()
-    give_way(NICE)
+    lower_priority(NICE)
 
 
 async def _attack(

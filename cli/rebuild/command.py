@@ -33,7 +33,7 @@ async def _members(admin: Admin, group: str) -> int:
     return sum(len(found["members"]) for found in answer.to_object()["groups"])
 
 
-async def _all_gone(admin: Admin, group: str) -> None:
+async def _wait_until_empty(admin: Admin, group: str) -> None:
     """Wait for the group to notice that its workers have ended, which it does after their session's time."""
     end = time.monotonic() + NOTICED_SECONDS
     while members := await _members(admin, group):
@@ -47,7 +47,7 @@ async def _all_gone(admin: Admin, group: str) -> None:
 async def none_working(settings: ProcessorsSettings) -> None:
     """Raises ClickException while workers are at work: what they hold in memory would be written back."""
     async with administering(settings) as admin:
-        await _all_gone(admin, settings.processors_app)
+        await _wait_until_empty(admin, settings.processors_app)
 
 
 async def empty(settings: ProcessorsSettings, topic: Topic) -> int:

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from control.project_edits import once
+from control.project_edits import apply_once
 from dashboard import query_warnings
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
@@ -89,7 +89,9 @@ class Call(Generic[Q, B]):
         """
         project = self.project()
         request = self.named(project.id)
-        edited = await self.state.parts.projects.edit(project.number, lambda old: once(old, request, change))
+        edited = await self.state.parts.projects.edit(
+            project.number, lambda old: apply_once(old, request, change)
+        )
         if edited is None:
             raise not_found("there is no such project")
         return edited
@@ -164,10 +166,10 @@ def _reader(operation: Operation) -> Callable[[web.Request], Awaitable[web.Strea
         if not operation.polled:
             return conditional_answer(request, await make())
         shared, key = call.state.shared, (call.by, operation.path, *request.match_info.values(), call.query)
-        anew = "no-cache" in request.headers.get("Cache-Control", "").lower()
-        if not anew and (shared.kept(key) is not None or shared.is_coming(key)):
+        refresh = "no-cache" in request.headers.get("Cache-Control", "").lower()
+        if not refresh and (shared.kept(key) is not None or shared.is_pending(key)):
             call.state.metrics.shared_answers.inc()
-        return conditional_answer(request, await shared.answer(key, make, anew=anew))
+        return conditional_answer(request, await shared.answer(key, make, refresh=refresh))
 
     return handle
 

@@ -92,7 +92,7 @@ async def _create(call: Call[NoInput, NewProject]) -> ProjectWithToken:
         retention_days=body.retention_days,
         lenient_sdks=body.lenient_sdks,
         now_ms=parts.now_ms(),
-        made_for=call.named(),
+        request=call.named(),
     )
     written = await parts.projects.write(project)
     return _view_with(written, written.tokens[0])
@@ -107,11 +107,11 @@ async def _update(call: Call[NoInput, ProjectChanges]) -> ProjectView:
 
 
 async def _add_token(call: Call[NoInput, NoInput]) -> ProjectWithToken:
-    parts, made_for = call.state.parts, call.named(call.project().id)
+    parts, request = call.state.parts, call.named(call.project().id)
     made: list[Token] = []
 
     def change(old: Project) -> Project:
-        changed, token = add_token(old, parts.now_ms(), made_for)
+        changed, token = add_token(old, parts.now_ms(), request)
         made.append(token)
         return changed
 

@@ -8,7 +8,7 @@ from dashboard import query_warnings
 from dashboard.api.operation import find_project
 from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_issue
-from dashboard.pages.list_parameters import doubts_of, fault_of, read_asked
+from dashboard.pages.list_parameters import doubts_of, query_fault, read_parameters
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
 from storage.errors import BadQuery, QueryTooExpensive
@@ -23,9 +23,9 @@ async def show(request: web.Request) -> web.Response:
     """Events that the address asks for, newest first."""
     state = state_of(request)
     issue_id = read_issue(request.match_info["issue"])
-    asked = read_asked(request, state.parts.now_ms())
+    asked = read_parameters(request, state.parts.now_ms())
     reader, span = state.parts.reader, asked.span
-    found, fault = EventPage([], None), fault_of(asked.query)
+    found, fault = EventPage([], None), query_fault(asked.query)
     wrong = fault.words if fault is not None else ""
     issue = await reader.read(GetIssue(issue_id))
     warnings: list[KeyWarning] = []

@@ -8,7 +8,7 @@ from dashboard import query_warnings
 from dashboard.api.operation import find_project
 from dashboard.dependencies import State, state_of
 from dashboard.pages import bulk
-from dashboard.pages.list_parameters import ListParameters, doubts_of, fault_of, read_asked
+from dashboard.pages.list_parameters import ListParameters, doubts_of, query_fault, read_parameters
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.spans import LENGTHS
@@ -30,8 +30,8 @@ async def show(request: web.Request) -> web.Response:
     """Issues that the address asks for; the first steps where nothing was ever sent."""
     state = state_of(request)
     project = find_project(state, request.match_info["project"])
-    asked = read_asked(request, state.parts.now_ms())
-    fault = fault_of(asked.query)
+    asked = read_parameters(request, state.parts.now_ms())
+    fault = query_fault(asked.query)
     wrong = fault.words if fault is not None else ""
     found, figure = IssuePage([], None), None
     warnings: list[KeyWarning] = []

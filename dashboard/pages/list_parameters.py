@@ -87,7 +87,7 @@ class QueryFault(Struct, frozen=True):
     rest: str
 
 
-def fault_of(query: str) -> QueryFault | None:
+def query_fault(query: str) -> QueryFault | None:
     """What keeps a text from being a query."""
     try:
         parse(query)
@@ -97,7 +97,7 @@ def fault_of(query: str) -> QueryFault | None:
     return None
 
 
-def read_asked(request: web.Request, now_ms: int) -> ListParameters:
+def read_parameters(request: web.Request, now_ms: int) -> ListParameters:
     """What the address asks for. Raises Refused for what can't be asked."""
     fields = dict(request.query)
     for name, value in fields.items():

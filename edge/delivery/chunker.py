@@ -24,7 +24,7 @@ class ChunkLimits(Struct, frozen=True):
     linger_ms: float = 5.0
 
 
-class _Line:
+class _OpenChunk:
     """What has gathered for one partition."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Chunker:
         self._deliver = deliver
         self._limits = limits
         self._linger = limits.linger_ms / 1000
-        self._lines: dict[tuple[int, int], _Line] = {}
+        self._lines: dict[tuple[int, int], _OpenChunk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting_events = 0
 
@@ -57,7 +57,7 @@ class Chunker:
         """Put one partition's events into chunks, in order; a future for each chunk that has one of them."""
         line = self._lines.get((partition, partitions))
         if line is None:
-            line = self._lines[partition, partitions] = _Line()
+            line = self._lines[partition, partitions] = _OpenChunk()
         most_events, most_bytes = self._limits.events, self._limits.bytes
         size = sum([len(event[4]) for event in events])
         if events and len(line.events) + len(events) < most_events and line.size + size < most_bytes:
@@ -81,7 +81,7 @@ class Chunker:
                 open_chunk = False
         return chunks
 
-    def _opened(self, partition: int, partitions: int, line: _Line) -> asyncio.Future[None]:
+    def _opened(self, partition: int, partitions: int, line: _OpenChunk) -> asyncio.Future[None]:
         """The future of the chunk that the line gathers, a new one where there is none yet."""
         if line.done is None:
             loop = asyncio.get_running_loop()
@@ -98,7 +98,7 @@ class Chunker:
             if self._tasks:
                 await asyncio.wait(self._tasks)
 
-    def _flush(self, partition: int, partitions: int, line: _Line) -> None:
+    def _flush(self, partition: int, partitions: int, line: _OpenChunk) -> None:
         if line.timer is not None:
             line.timer.cancel()
             line.timer = None
@@ -115,7 +115,7 @@ class Chunker:
         self,
         partition: int,
         partitions: int,
-        line: _Line,
+        line: _OpenChunk,
         events: list[EventTuple],
         done: asyncio.Future[None],
     ) -> None:

@@ -114,10 +114,10 @@ async def send_all(opened: Opened, sink: Sink) -> int:
 def open_segment(segment: Path, acknowledged: int = 0) -> Opened:
     """Read and decode a segment, of which so many bytes are known to have been answered for. Raises OSError."""
     records, damaged, unfinished = segments.read(segment)
-    sound = sum([segments.size_of(record) for record in records])
-    if sound + damaged < acknowledged:
+    valid_bytes = sum([segments.size_of(record) for record in records])
+    if valid_bytes + damaged < acknowledged:
         # What looks like an unfinished write, or isn't there at all, was finished.
-        damaged, unfinished = acknowledged - sound, 0
+        damaged, unfinished = acknowledged - valid_bytes, 0
     chunks = []
     for record in records:
         try:

@@ -10,7 +10,7 @@ from edge.delivery.chunker import Chunker, EventTuple
 from edge.delivery.sink import Sink
 from edge.delivery.spool import SpoolFull
 from edge.http.errors import unavailable
-from edge.validation.scheduling import Admitted
+from edge.validation.scheduling import ValidEvent
 from schemas.ids import partition_of, project_seed
 from schemas.payload import compress
 from schemas.projects import Project
@@ -23,7 +23,7 @@ class EventPublisher:
         self._chunker = chunker
         self._sink = sink
 
-    def put(self, project: Project, sdk: str, events: Sequence[Admitted]) -> list[asyncio.Future[None]]:
+    def put(self, project: Project, sdk: str, events: Sequence[ValidEvent]) -> list[asyncio.Future[None]]:
         """Hand events, each with its id, to their chunks; the futures end when those are safe."""
         number, received_ms = project.number, time.time_ns() // 1_000_000
         seed = project_seed(number)
@@ -39,7 +39,7 @@ class EventPublisher:
         return [chunk for partition, line in lines.items() for chunk in add_all(partition, partitions, line)]
 
     @staticmethod
-    async def safe(chunks: Iterable[asyncio.Future[None]]) -> None:
+    async def wait_stored(chunks: Iterable[asyncio.Future[None]]) -> None:
         """Return when all are safe. Raises Fault (503) where one isn't: what was sent comes again and is dropped by its id."""
         try:
             for chunk in chunks:

@@ -69,7 +69,7 @@ def adopt(directory: Path, into: Path) -> None:
             path.rename(into / path.name)
 
 
-def set_aside_bytes(directory: Path) -> int:
+def quarantined_bytes(directory: Path) -> int:
     """Bytes of what was set aside in a worker's folder."""
     total = 0
     for path in found_in(directory):

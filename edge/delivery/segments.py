@@ -57,35 +57,35 @@ def read(segment: Path) -> SegmentContents:
 def parse(data: bytes) -> SegmentContents:
     """All sound records of a segment's bytes."""
     found: list[bytes] = []
-    damaged = place = 0
-    while place < len(data):
-        record = _record_at(data, place)
+    damaged = offset = 0
+    while offset < len(data):
+        record = _record_at(data, offset)
         if record is not None:
             found.append(record)
-            place += size_of(record)
+            offset += size_of(record)
             continue
-        following = _next_sound(data, place)
+        following = _next_valid(data, offset)
         if following is None:
-            if _was_finished(data, place):
-                return SegmentContents(found, damaged + len(data) - place, 0)
-            return SegmentContents(found, damaged, len(data) - place)
-        damaged += following - place
-        place = following
+            if _was_finished(data, offset):
+                return SegmentContents(found, damaged + len(data) - offset, 0)
+            return SegmentContents(found, damaged, len(data) - offset)
+        damaged += following - offset
+        offset = following
     return SegmentContents(found, damaged, 0)
 
 
-def _record_at(data: bytes, place: int) -> bytes | None:
-    """The sound record whose frame begins at `place`."""
-    if place + _FRAME.size > len(data):
+def _record_at(data: bytes, offset: int) -> bytes | None:
+    """The sound record whose frame begins at `offset`."""
+    if offset + _FRAME.size > len(data):
         return None
-    length, checksum = _FRAME.unpack_from(data, place)
-    end = place + _FRAME.size + length
-    if length == 0 or end > len(data) or zlib.crc32(memoryview(data)[place + _FRAME.size : end]) != checksum:
+    length, checksum = _FRAME.unpack_from(data, offset)
+    end = offset + _FRAME.size + length
+    if length == 0 or end > len(data) or zlib.crc32(memoryview(data)[offset + _FRAME.size : end]) != checksum:
         return None
-    return data[place + _FRAME.size : end]
+    return data[offset + _FRAME.size : end]
 
 
-def _next_sound(data: bytes, damaged: int) -> int | None:
+def _next_valid(data: bytes, damaged: int) -> int | None:
     """Where the first sound frame behind a damaged one begins, or the end behind a whole damaged one.
 
     Where a sound one or the end of the segment stands at the place to which the damaged frame's length leads, that length is most
@@ -96,50 +96,50 @@ def _next_sound(data: bytes, damaged: int) -> int | None:
     is_right = end == len(data) or _record_at(data, end) is not None
     if is_right and end > damaged + _FRAME.size:
         return next(
-            (place for place in _sound_frames(data, damaged, end) if _leads_to(data, place, end)), end
+            (offset for offset in _valid_frames(data, damaged, end) if _leads_to(data, offset, end)), end
         )
-    return next(_sound_frames(data, damaged, len(data)), None)
+    return next(_valid_frames(data, damaged, len(data)), None)
 
 
-def _sound_frames(data: bytes, damaged: int, end: int) -> Iterator[int]:
+def _valid_frames(data: bytes, damaged: int, end: int) -> Iterator[int]:
     """Where sound frames begin behind `damaged` and before `end`."""
     for match in _LENGTHS(data, damaged + 1, end):
-        place: int = match.start()
-        if _is_plausible(data, place) and _record_at(data, place) is not None:
-            yield place
+        offset: int = match.start()
+        if _is_plausible(data, offset) and _record_at(data, offset) is not None:
+            yield offset
 
 
-def _leads_to(data: bytes, place: int, end: int) -> bool:
-    """Whether sound frames, one behind the other, go from `place` to exactly `end`."""
-    while place < end and (record := _record_at(data, place)) is not None:
-        place += size_of(record)
-    return place == end
+def _leads_to(data: bytes, offset: int, end: int) -> bool:
+    """Whether sound frames, one behind the other, go from `offset` to exactly `end`."""
+    while offset < end and (record := _record_at(data, offset)) is not None:
+        offset += size_of(record)
+    return offset == end
 
 
-def _is_plausible(data: bytes, place: int) -> bool:
+def _is_plausible(data: bytes, offset: int) -> bool:
     """Whether a frame may begin here, judged by its length and by that of the frame behind it: cheaper than checksums."""
-    if place + _FRAME.size > len(data):
+    if offset + _FRAME.size > len(data):
         return False
-    length = _length_at(data, place)
-    end = place + _FRAME.size + length
+    length = _length_at(data, offset)
+    end = offset + _FRAME.size + length
     if not 0 < length < _LONGEST or end > len(data):
         return False
     return end + _FRAME.size > len(data) or _length_at(data, end) < _LONGEST
 
 
-def _was_finished(data: bytes, place: int) -> bool:
-    """Whether the bytes from `place` to the end are a whole frame of a record that was changed, not the beginning of a write."""
-    if place + _FRAME.size > len(data):
+def _was_finished(data: bytes, offset: int) -> bool:
+    """Whether the bytes from `offset` to the end are a whole frame of a record that was changed, not the beginning of a write."""
+    if offset + _FRAME.size > len(data):
         return False
-    length, checksum = _FRAME.unpack_from(data, place)
-    if length and place + _FRAME.size + length <= len(data):
+    length, checksum = _FRAME.unpack_from(data, offset)
+    if length and offset + _FRAME.size + length <= len(data):
         return True
     # A whole record behind a length that is wrong.
-    return any(data[place:]) and zlib.crc32(memoryview(data)[place + _FRAME.size :]) == checksum
+    return any(data[offset:]) and zlib.crc32(memoryview(data)[offset + _FRAME.size :]) == checksum
 
 
-def _length_at(data: bytes, place: int) -> int:
-    return int.from_bytes(data[place : place + 4], "big")
+def _length_at(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + 4], "big")
 
 
 def write_all(file: FileIO, data: bytes) -> None:

@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from edge.delivery import segments
-from edge.delivery.quarantine import QuarantineReason, set_aside_bytes
+from edge.delivery.quarantine import QuarantineReason, quarantined_bytes
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +64,9 @@ class Spool:
         # One thread: writing, sealing and removing never overlap.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self.size = sum(self._sizes.values())
-        self.set_aside: Counter[QuarantineReason] = Counter()
+        self.quarantined: Counter[QuarantineReason] = Counter()
         self.too_large_events = 0
-        self.set_aside_bytes = set_aside_bytes(directory)
+        self.quarantined_bytes = quarantined_bytes(directory)
         self._refusing = False
         self._disk_owes = 0
         self.filled = asyncio.Event()
@@ -86,7 +86,7 @@ class Spool:
 
     @property
     def _taken(self) -> int:
-        return self.size + self.set_aside_bytes
+        return self.size + self.quarantined_bytes
 
     @property
     def _too_old(self) -> bool:
@@ -124,17 +124,17 @@ class Spool:
 
     async def keep(self, segment: Path, reason: QuarantineReason) -> None:
         """Set a segment aside under another name, so that those behind it get their turn. That needs no room."""
-        self.set_aside[reason] += 1
+        self.quarantined[reason] += 1
         kept = segment.with_name(segment.name + reason.suffix)
         await self._forget(segment, lambda: segment.rename(kept))
-        await self.count_set_aside()
+        await self.count_quarantined()
 
-    async def count_set_aside(self) -> None:
+    async def count_quarantined(self) -> None:
         """Look how much is set aside: a person may have replayed or removed it."""
         loop = asyncio.get_running_loop()
-        before = self.set_aside_bytes
-        self.set_aside_bytes = await loop.run_in_executor(self._thread, set_aside_bytes, self.directory)
-        if self.set_aside_bytes < before:
+        before = self.quarantined_bytes
+        self.quarantined_bytes = await loop.run_in_executor(self._thread, quarantined_bytes, self.directory)
+        if self.quarantined_bytes < before:
             self._refusing = False
 
     async def stop(self) -> None:
@@ -212,7 +212,7 @@ class Spool:
             segments.write_all(file, data)
             os.fsync(file.fileno())
         except OSError:
-            self._take_back()
+            self._roll_back()
             raise
         self._current_size += len(data)
 
@@ -224,7 +224,7 @@ class Spool:
         segments.sync_directory(self.directory)
         return file
 
-    def _take_back(self) -> None:
+    def _roll_back(self) -> None:
         """What was promised stays, what wasn't goes; the next record gets a fresh segment."""
         if self._current is None:
             return

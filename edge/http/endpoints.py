@@ -16,10 +16,10 @@ from edge.http.headers import RequestHeaders, named_sdk, read_headers
 from edge.limits.body_budget import BodyBudget, BodyReservation
 from edge.limits.rate_limit import RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
-from edge.limits.scheduler import LARGE, SMALL, FairScheduler, Turn
+from edge.limits.scheduler import LARGE, SMALL, FairScheduler, TimeSlice
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
-from edge.validation.scheduling import admit_batch, admit_single
+from edge.validation.scheduling import validate_batch, validate_single
 from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules
 from schemas.errors import Detail, WireError
 from schemas.limits import Limit
@@ -38,13 +38,13 @@ class Ingest(Struct, frozen=True):
 
     projects: ProjectSnapshot
     limiter: RateLimiter
-    intake: EventPublisher
+    publisher: EventPublisher
     metrics: EdgeMetrics
     outcomes: OutcomeReporter
     bodies: BodyReader
     held: BodyBudget
-    pace: RefusalThrottle
-    turns: FairScheduler
+    throttle: RefusalThrottle
+    scheduler: FairScheduler
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises Fault or SlowBody."""
@@ -53,14 +53,14 @@ class Ingest(Struct, frozen=True):
             head = await self._check(request, token, project)
             with self.held.of(token) as held:
                 body = await self._receive(request, project, head, held)
-                with self.turns.turn(token) as turn:
-                    body = await self._decoded(body, head, turn)
+                with self.scheduler.time_slice(token) as time_slice:
+                    body = await self._decoded(body, head, time_slice)
                     try:
-                        event = await admit_single(body, _rules(project, head.sdk), turn)
+                        event = await validate_single(body, _rules(project, head.sdk), time_slice)
                     except InvalidEvents as refused:
                         raise _invalid(refused) from None
-                    chunks = self.intake.put(project, head.sdk, (event,))
-                await self.intake.safe(chunks)
+                    chunks = self.publisher.put(project, head.sdk, (event,))
+                await self.publisher.wait_stored(chunks)
         except RequestError as fault:
             self._count_refusal(project, request, fault)
             await self._slow_down(request, token, fault)
@@ -75,17 +75,17 @@ class Ingest(Struct, frozen=True):
             head = await self._check(request, token, project)
             with self.held.of(token) as held:
                 body = await self._receive(request, project, head, held)
-                with self.turns.turn(token) as turn:
-                    body = await self._decoded(body, head, turn)
+                with self.scheduler.time_slice(token) as time_slice:
+                    body = await self._decoded(body, head, time_slice)
                     try:
-                        events, rejected = await admit_batch(body, _rules(project, head.sdk), turn)
+                        events, rejected = await validate_batch(body, _rules(project, head.sdk), time_slice)
                     except InvalidEvents as refused:
                         raise _invalid(refused) from None
                     accepted = len(events)
-                    chunks = self.intake.put(project, head.sdk, events)
+                    chunks = self.publisher.put(project, head.sdk, events)
                 # What waits for Kafka shouldn't hold its text: the next body takes the place, which is still in the cache.
                 del body, events
-                await self.intake.safe(chunks)
+                await self.publisher.wait_stored(chunks)
         except RequestError as fault:
             self._count_refusal(project, request, fault)
             await self._slow_down(request, token, fault)
@@ -107,7 +107,7 @@ class Ingest(Struct, frozen=True):
 
     async def _slow_down(self, request: web.BaseRequest, token: str, fault: RequestError) -> None:
         """Let the answer wait where the sender is refused over and over; its body, which nobody reads, is not taken in meanwhile."""
-        wait = self.pace.wait_seconds(token) if fault.error.status < 500 else 0.0
+        wait = self.throttle.wait_seconds(token) if fault.error.status < 500 else 0.0
         if not wait or (transport := request.transport) is None or transport.is_closing():
             return
         transport.pause_reading()
@@ -116,7 +116,7 @@ class Ingest(Struct, frozen=True):
             transport.resume_reading()
 
     async def _check(self, request: web.BaseRequest, token: str, project: Project) -> RequestHeaders:
-        wait_ms = await self.limiter.take(token, project.rate_limit_per_minute)
+        wait_ms = await self.limiter.acquire(token, project.rate_limit_per_minute)
         if wait_ms:
             raise RequestError(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
         return read_headers(request.headers)
@@ -130,14 +130,14 @@ class Ingest(Struct, frozen=True):
             self.metrics.count(project.id, head.sdk, "unavailable", "slow body")
             raise
 
-    async def _decoded(self, data: bytes, head: RequestHeaders, turn: Turn) -> bytes:
+    async def _decoded(self, data: bytes, head: RequestHeaders, time_slice: TimeSlice) -> bytes:
         """What isn't small waits for its turn as it came: inflated it would take eight times the memory, and up to a thousand."""
         body = None
         if is_small(data, head.gzip):
-            await turn.begin(SMALL)
+            await time_slice.begin(SMALL)
             body = inflate_small(data) if head.gzip else data
         if body is None:
-            await turn.begin(LARGE)
+            await time_slice.begin(LARGE)
             body = inflate(data) if head.gzip else data
         self.metrics.body_bytes.inc(len(body))
         return body

@@ -23,7 +23,7 @@ class BodyBudget:
         """What one request of a token holds."""
         return BodyReservation(self, token)
 
-    def take(self, token: str, size: int) -> None:
+    def reserve(self, token: str, size: int) -> None:
         """Raises Fault: 429 where the token's share is used up, which is the sender's doing, 503 where all is."""
         if self._by_token[token] + size > self._most_each:
             raise RequestError(WireError.RATE_LIMITED, "unanswered bodies", retry_after_ms=_RETRY_MS)
@@ -52,7 +52,7 @@ class BodyReservation:
 
     def add(self, size: int) -> None:
         """Hold so many bytes more. Raises Fault."""
-        self._held.take(self._token, size)
+        self._held.reserve(self._token, size)
         self._size += size
 
     def __enter__(self) -> Self:

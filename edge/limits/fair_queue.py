@@ -70,7 +70,7 @@ class Waiter(NamedTuple):
 
     usage: Usage
     weight: int
-    turn: asyncio.Future[None]
+    time_slice: asyncio.Future[None]
 
 
 class FairQueue:
@@ -85,9 +85,9 @@ class FairQueue:
 
     def join(self, usage: Usage, weight: int = 1) -> asyncio.Future[None]:
         """A place in the queue; the future ends when whoever calls `next` says so."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(usage, deque()).append(Waiter(usage, weight, turn))
-        return turn
+        time_slice: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(usage, deque()).append(Waiter(usage, weight, time_slice))
+        return time_slice
 
     def next(self) -> "Waiter | None":
         """Who is first, taken out of the queue: of equal use the one that has waited longer. Whoever went away is passed over."""
@@ -98,7 +98,7 @@ class FairQueue:
             place = places.popleft()
             if not places:
                 del self._waiting[usage]
-            if not place.turn.done():
+            if not place.time_slice.done():
                 return place
         return None
 

@@ -64,11 +64,11 @@ class LocalWindow:
         self._rings: OrderedDict[tuple[str, int], _Ring] = OrderedDict()
         self._stand_ins: dict[tuple[str, int], int] = {}
 
-    async def take(self, token: str, limit: int) -> int:
+    async def acquire(self, token: str, limit: int) -> int:
         """Admit and return 0, or milliseconds until a request is admitted."""
-        return self.take_now(token, limit)
+        return self.acquire_now(token, limit)
 
-    def take_now(self, token: str, limit: int) -> int:
+    def acquire_now(self, token: str, limit: int) -> int:
         """The same without a loop."""
         if limit <= 0:
             return WINDOW_SECONDS * 1000
@@ -103,7 +103,7 @@ class LocalWindow:
         (head,) = _WORD.unpack_from(slots, 0)
         slot = 8 + head % limit * 8
         if slot >= ring.room:
-            _take_room(ring, slot, limit)
+            _reserve_slot(ring, slot, limit)
         (oldest,) = _WORD.unpack_from(slots, slot)
         # 0 is a slot never used: the machine's clock starts at its boot.
         if oldest and now - oldest < _WINDOW_US:
@@ -167,7 +167,7 @@ class LocalWindow:
             os.close(file)
         fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, place)
         try:
-            _take_room(ring, 0, limit)
+            _reserve_slot(ring, 0, limit)
         finally:
             fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, place)
         return ring
@@ -177,7 +177,7 @@ def _size(limit: int) -> int:
     return 8 + limit * 8
 
 
-def _take_room(ring: _Ring, slot: int, limit: int) -> None:
+def _reserve_slot(ring: _Ring, slot: int, limit: int) -> None:
     """Make sure of the disk up to `slot`, and a step further. Raises OSError.
 
     The caller has the ring's lock: for a file system that can't do it libc writes zeros where it just read some.

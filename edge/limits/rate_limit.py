@@ -8,7 +8,7 @@ WINDOW_SECONDS: Final = 60
 class RateLimiter(Protocol):
     """Admits or refuses requests."""
 
-    async def take(self, token: str, limit: int) -> int:
+    async def acquire(self, token: str, limit: int) -> int:
         """Admit a request of a token with `limit` requests a window, and return 0; else milliseconds until there is room."""
 
     async def close(self) -> None:

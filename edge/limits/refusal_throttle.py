@@ -19,14 +19,14 @@ class RefusalThrottle:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._due: dict[str, float] = {}
+        self._next_at: dict[str, float] = {}
 
     def wait_seconds(self, token: str) -> float:
         """Count a refusal of a token, "" for one that isn't known; how long its answer has to wait."""
         now = self._now()
-        if len(self._due) >= _MOST_TOKENS:
-            self._due = {name: due for name, due in self._due.items() if due > now}
-        due = max(self._due.get(token, -math.inf), now) + 1 / _A_SECOND
+        if len(self._next_at) >= _MOST_TOKENS:
+            self._next_at = {name: due for name, due in self._next_at.items() if due > now}
+        due = max(self._next_at.get(token, -math.inf), now) + 1 / _A_SECOND
         # Whoever waits the longest time keeps no place behind it: the flood is as long as its connections are many.
-        self._due[token] = min(due, now + _AT_ONCE / _A_SECOND + _LONGEST_SECONDS)
-        return max(0.0, self._due[token] - now - _AT_ONCE / _A_SECOND)
+        self._next_at[token] = min(due, now + _AT_ONCE / _A_SECOND + _LONGEST_SECONDS)
+        return max(0.0, self._next_at[token] - now - _AT_ONCE / _A_SECOND)

@@ -45,18 +45,18 @@ class RemoteWindow:
         )
         self._limiter = MovingWindowRateLimiter(self._storage)
         self._item = RateLimitItemPerSecond
-        self._away = (StorageError, OSError)
+        self._unavailable_until = (StorageError, OSError)
         self._local_until = 0.0
 
-    async def take(self, token: str, limit: int) -> int:
+    async def acquire(self, token: str, limit: int) -> int:
         """Admit and return 0, or milliseconds until a request is admitted."""
         if limit > 0 and time.monotonic() >= self._local_until:
             try:
                 return await self._ask(token, limit)
-            except self._away as error:
+            except self._unavailable_until as error:
                 log.warning("the rate-limit store does not answer: this machine decides (%s)", error)
                 self._local_until = time.monotonic() + _PAUSE_SECONDS
-        return await self._local.take(token, limit)
+        return await self._local.acquire(token, limit)
 
     async def close(self) -> None:
         """Close the connections and the machine's own window."""

@@ -28,7 +28,7 @@ _SHORT_SLICE_SECONDS: Final = 0.001
 _MUCH_SECONDS: Final = 0.25
 _EXPECTED_SECONDS: Final = 0.0001
 """What a turn of weight 1 costs as long as it isn't known."""
-_LEAST_REST: Final = 3.0
+_MIN_REST: Final = 3.0
 """While others send too, a token rests so many times as long as it has worked in the thread for large bodies, which shares the interpreter."""
 _REST_OF_USED: Final = 1500.0
 """The same for each second that it has used lately: who uses much gets about a fiftieth of the thread."""
@@ -54,14 +54,14 @@ class FairScheduler:
         """Let go of the thread."""
         self._lane.shutdown(wait=False)
 
-    def turn(self, token: str) -> "Turn":
+    def time_slice(self, token: str) -> "TimeSlice":
         """For one request of a token; used in a `with`, at whose end what it has used is known."""
-        return Turn(self, self._usages.of(token, time.perf_counter()))
+        return TimeSlice(self, self._usages.of(token, time.perf_counter()))
 
     async def mine(self, usage: Usage, weight: int) -> None:
         """Return when it is the turn of a token, which lasts until it waits for anything."""
         if self._left > 0 and not self._queue:
-            self._take(usage, weight)
+            self._start_slice(usage, weight)
             return
         await self._queue.join(usage, weight)
 
@@ -79,7 +79,7 @@ class FairScheduler:
             now = time.perf_counter()
             usage.add(now - began, now)
             if self._usages.has_others(usage, now):
-                times = max(_LEAST_REST, _REST_OF_USED * usage.seconds(now))
+                times = max(_MIN_REST, _REST_OF_USED * usage.seconds(now))
                 usage.rests_until = now + min(times * (now - began), _LONGEST_REST_SECONDS)
             self._leave_lane()
 
@@ -104,7 +104,7 @@ class FairScheduler:
         if first is None:
             self._wake_lane_later()
         else:
-            first.turn.set_result(None)
+            first.time_slice.set_result(None)
 
     def _wake_lane_later(self) -> None:
         if self._lane_timer is not None:
@@ -118,7 +118,7 @@ class FairScheduler:
         if self._lane_free:
             self._leave_lane()
 
-    def _take(self, usage: Usage, weight: int) -> None:
+    def _start_slice(self, usage: Usage, weight: int) -> None:
         if self._left == A_ROUND:
             asyncio.get_running_loop().call_soon(self._next_round)
         now = time.perf_counter()
@@ -129,17 +129,17 @@ class FairScheduler:
         self._left = A_ROUND
         # One that goes away now loses its turn, and the next round comes all the same.
         while self._left > 0 and (first := self._queue.next()) is not None:
-            self._take(first.usage, first.weight)
-            first.turn.set_result(None)
+            self._start_slice(first.usage, first.weight)
+            first.time_slice.set_result(None)
 
 
-class Turn:
+class TimeSlice:
     """What one request does in its token's turns."""
 
-    __slots__ = ("_began", "_end", "_expected", "_opened", "_turns", "_usage", "_weight")
+    __slots__ = ("_began", "_end", "_expected", "_opened", "_scheduler", "_usage", "_weight")
 
-    def __init__(self, turns: FairScheduler, usage: Usage) -> None:
-        self._turns = turns
+    def __init__(self, scheduler: FairScheduler, usage: Usage) -> None:
+        self._scheduler = scheduler
         self._usage = usage
         self._weight = 0
         self._began = self._end = self._expected = 0.0
@@ -168,18 +168,18 @@ class Turn:
         """Do work beside the loop; the turn goes on after it."""
         self._count()
         try:
-            return await self._turns.elsewhere(self._usage, work, *args, **named)
+            return await self._scheduler.elsewhere(self._usage, work, *args, **named)
         finally:
             self._start()
 
     async def _mine(self) -> None:
-        await self._turns.mine(self._usage, self._weight)
+        await self._scheduler.mine(self._usage, self._weight)
         self._expected = self._weight * _EXPECTED_SECONDS
         self._start()
 
     def _start(self) -> None:
         self._began = now = time.perf_counter()
-        short = self._turns.greedy(self._usage, now)
+        short = self._scheduler.greedy(self._usage, now)
         self._end = now + (_SHORT_SLICE_SECONDS if short else _SLICE_SECONDS)
 
     def _count(self) -> None:

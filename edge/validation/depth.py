@@ -35,20 +35,20 @@ _long_text: Final = re.compile(_TEXT, re.DOTALL).match
 _inside: Final = re.compile(_strides(_LEVELS), re.DOTALL).match
 
 
-def set_aside(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+def cut_deep(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
     """A wrapper with each item that is too deep replaced by a text, and the items by those texts as they stand there.
 
     What isn't JSON, or would take too long to look through, comes back as it is.
     """
     parts: list[bytes] = []
-    aside: dict[bytes, bytes] = {}
+    too_deep_events: dict[bytes, bytes] = {}
     end = 0
     for start, stop in _deep_items(body):
-        text = b'"nested too deeply: %d"' % len(aside)
-        aside[text] = body[start:stop]
+        text = b'"nested too deeply: %d"' % len(too_deep_events)
+        too_deep_events[text] = body[start:stop]
         parts += [body[end:start], text]
         end = stop
-    return b"".join([*parts, body[end:]]), aside
+    return b"".join([*parts, body[end:]]), too_deep_events
 
 
 def _deep_items(body: bytes) -> list[tuple[int, int]]:

@@ -58,7 +58,7 @@ def cut(body: bytes) -> list[Raw] | None:
     return [Raw(whole[start:end]) for start, end in places]
 
 
-def sound_ids(pieces: Iterable[Raw]) -> list[str] | None:
+def valid_ids(pieces: Iterable[Raw]) -> list[str] | None:
     """The ids of events that a strict project takes as they are; None where one of them isn't, or isn't an event at all."""
     ids: list[str] = []
     releases: set[str] = set()
@@ -77,8 +77,8 @@ def sound_ids(pieces: Iterable[Raw]) -> list[str] | None:
                 times.extend(map(_timestamp, event.breadcrumbs))
     except MALFORMED:
         return None
-    sound = are_lower_uuid7s(ids) and all(map(_is_release, releases)) and are_utc(times)
-    return ids if sound else None
+    valid = are_lower_uuid7s(ids) and all(map(_is_release, releases)) and are_utc(times)
+    return ids if valid else None
 
 
 def _decode(piece: Raw) -> UncheckedEvent | None:

@@ -63,7 +63,7 @@ _decode_batch: Final = msgspec.json.Decoder(_Batch).decode
 _decode_list: Final = outline.first_items(_MOST)
 
 
-def admit(event: bytes | Raw, rules: ValidationRules) -> tuple[str, bytes | Raw]:
+def validate(event: bytes | Raw, rules: ValidationRules) -> tuple[str, bytes | Raw]:
     """The id in lower case and the bytes to forward: those that came, unless something in them is to be mended.
 
     The whole body must be UTF-8 already (`checked_text`). Raises InvalidEvents.
@@ -71,13 +71,13 @@ def admit(event: bytes | Raw, rules: ValidationRules) -> tuple[str, bytes | Raw]
     if len(event) > MAX_DEPTH and is_deep(bytes(event)):
         raise InvalidEvents([Detail("body", _TOO_DEEP)])
     if len(event) >= _LARGE_BYTES and outline.is_crowded(text := bytes(event)):
-        return _admit_outlined(text, rules)
+        return _validate_outlined(text, rules)
     try:
         decoded = rules.decode(event)
     except MALFORMED:
-        return _admit_slowly(bytes(event), rules)
-    if not _has_forms(decoded, rules) or too_deep(decoded.error.cause):
-        return _admit_slowly(bytes(event), rules)
+        return _validate_slowly(bytes(event), rules)
+    if not _is_well_formed(decoded, rules) or too_deep(decoded.error.cause):
+        return _validate_slowly(bytes(event), rules)
     event_id = decoded.id
     if event_id.islower():
         return event_id, event
@@ -111,8 +111,8 @@ def split_batch(body: bytes) -> list[Raw] | None:
 
 def open_batch_slowly(body: bytes) -> list[Raw]:
     """The second half of `open_batch`: mends what may be mended, and says what is wrong. Raises InvalidEvents."""
-    mended = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
-    events_text, aside = _open_wrapper(mended)
+    repaired = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
+    events_text, too_deep_events = _open_wrapper(repaired)
     if events_text is UNSET or bytes(events_text) == b"null":
         raise InvalidEvents([Detail("events", "required")])
     try:
@@ -121,27 +121,27 @@ def open_batch_slowly(body: bytes) -> list[Raw]:
         raise InvalidEvents([Detail("events", "expected an array")]) from None
     if len(events) > _MOST:
         raise InvalidEvents([Detail("events", Limit.EVENTS_PER_BATCH.sentence)])
-    return [Raw(aside.get(bytes(event), event)) for event in events] if aside else events
+    return [Raw(too_deep_events.get(bytes(event), event)) for event in events] if too_deep_events else events
 
 
 def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
     """The events of a wrapper, and what was set aside in them because it is too deep to be read with the others."""
-    aside: dict[bytes, bytes] = {}
+    too_deep_events: dict[bytes, bytes] = {}
     try:
         try:
-            return _decode_wrapper(body).events, aside
+            return _decode_wrapper(body).events, too_deep_events
         except RecursionError:
-            body, aside = depth.set_aside(body)
-            return _decode_wrapper(body).events, aside
+            body, too_deep_events = depth.cut_deep(body)
+            return _decode_wrapper(body).events, too_deep_events
     except RecursionError:
         raise InvalidEvents([Detail("body", _TOO_DEEP)]) from None
     except MALFORMED as error:
         _refuse_json(body, error)
 
 
-def _admit_slowly(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
+def _validate_slowly(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
     if len(event) >= _LARGE_BYTES:
-        return _admit_outlined(event, rules)
+        return _validate_outlined(event, rules)
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
     found = rules.violations(_parse(event))
@@ -151,13 +151,13 @@ def _admit_slowly(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
         decoded = rules.decode(event)
     except MALFORMED:
         event = repair.with_whole_numbers(event)
-        decoded = _decode_mended(event, rules)
+        decoded = _decode_repaired(event, rules)
     if decoded.id.islower():
         return decoded.id, event
     return _in_lower_case(decoded.id, event)
 
 
-def _admit_outlined(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
+def _validate_outlined(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
     """The slow way where reading the whole would keep every other thread waiting: what isn't looked at is not read."""
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
@@ -172,13 +172,13 @@ def _admit_outlined(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
         decoded = rules.decode(_encode(seen))
     except MALFORMED:
         event = repair.with_whole_numbers(event)
-        decoded = _decode_mended(_encode(outline.outline(event)), rules)
+        decoded = _decode_repaired(_encode(outline.outline(event)), rules)
     if decoded.id.islower():
         return decoded.id, event
     return _in_lower_case(decoded.id, event)
 
 
-def _decode_mended(event: bytes, rules: ValidationRules) -> Event:
+def _decode_repaired(event: bytes, rules: ValidationRules) -> Event:
     try:
         return rules.decode(event)
     except MALFORMED as error:
@@ -191,7 +191,7 @@ def _in_lower_case(event_id: str, event: bytes | Raw) -> tuple[str, bytes | Raw 
     return (lower, event) if lower == event_id else (lower, repair.with_id(event, event_id))
 
 
-def _has_forms(event: Event, rules: ValidationRules) -> bool:
+def _is_well_formed(event: Event, rules: ValidationRules) -> bool:
     """Whether the texts that decoding takes in any form have theirs."""
     return rules.is_release(event.release) and timestamps.are_utc(
         timestamps.of_event(event.timestamp, event.breadcrumbs)

@@ -15,11 +15,11 @@ from typing import Literal
 from urllib.parse import quote
 
 from local.clickhouse.tokens import prune_tokens
-from local.disk_space import need_room
+from local.disk_space import require_space
 from local.errors import MissingProgram, StartError
-from local.ports import kept_ports
+from local.ports import stored_ports
 from local.private_file import write_private
-from local.process import await_ready, end, spawn, sweep
+from local.process import await_ready, end, kill_group, spawn
 from storage.analysts.grants import rows_of
 from storage.analysts.views import TABLES
 
@@ -53,7 +53,7 @@ def address_of(user: User, password: str, port: int, database: str = DATABASE) -
     return f"http://{user}:{quote(password, safe='')}@127.0.0.1:{port}/{database}"
 
 
-def kept_url(directory: Path, user: User, password: str = "") -> str:
+def stored_url(directory: Path, user: User, password: str = "") -> str:
     """The address of the server whose data are in `directory`, without a look at the server: nothing is chosen, made or moved.
 
     Raises FileNotFoundError where there never was one.
@@ -87,7 +87,7 @@ class LocalClickHouse:
         self.log = log or self.directory / "log" / "stderr.log"
         self.analyst_projects = analyst_projects
         (self.directory / "log").mkdir(parents=True, exist_ok=True)
-        self._port = kept_ports(self.directory / PORTS, ("http",))["http"]
+        self._port = stored_ports(self.directory / PORTS, ("http",))["http"]
         self._passwords = self._make_passwords() | ({"analyst": analyst_password} if analyst_password else {})
         self._process: subprocess.Popen[bytes] | None = None
         self._made = False
@@ -105,7 +105,7 @@ class LocalClickHouse:
         """Mend what a kill may have left, write the configuration, and return the command that runs the server. Raises NoRoom and MissingProgram."""
         if importlib.util.find_spec("chdb") is None:
             raise MissingProgram(CHDB_MISSING)
-        need_room("ClickHouse", self.directory)
+        require_space("ClickHouse", self.directory)
         prune_tokens(self.directory)
         self._made = False
         sums = {user: hashlib.sha256(word.encode()).hexdigest() for user, word in self._passwords.items()}
@@ -168,7 +168,7 @@ class LocalClickHouse:
     def kill(self) -> None:
         """Kill the server at once; its data stays as it was."""
         if self._process:
-            sweep(self._process)
+            kill_group(self._process)
 
     def _make_passwords(self) -> dict[User, str]:
         file = self.directory / PASSWORDS

@@ -32,7 +32,7 @@ def parse_part(name: str) -> PartName | None:
     return PartName(fields[0], int(fields[1]), int(fields[2]))
 
 
-def kept_lines(lines: Iterable[str], parts: list[PartName]) -> list[str]:
+def valid_lines(lines: Iterable[str], parts: list[PartName]) -> list[str]:
     """The entries of a deduplication log that are whole and whose part is there, or that take a token back."""
 
     def stays(line: str) -> bool:
@@ -54,7 +54,7 @@ def prune_tokens(directory: Path) -> int:
         ]
         for log in logs.glob("deduplication_log_*.txt"):
             lines = log.read_text().splitlines(keepends=True)
-            kept = kept_lines(lines, parts)
+            kept = valid_lines(lines, parts)
             if len(kept) != len(lines):
                 gone += len(lines) - len(kept)
                 written = log.with_suffix(".new")

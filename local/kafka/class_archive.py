@@ -11,7 +11,7 @@ from local.kafka.config import properties
 from local.kafka.downloads import locked
 from local.kafka.java import Java
 from local.kafka.probe import brokers
-from local.ports import kept_ports
+from local.ports import stored_ports
 from local.process import await_ready, end, spawn
 
 
@@ -24,7 +24,7 @@ def archive_path(java: Java, jars: Path) -> Path:
 def _record(java: Java, jars: Path, archive: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="kafka-classes-") as scratch:
         home = Path(scratch)
-        ports = kept_ports(home / "ports.json", ("broker", "controller"))
+        ports = stored_ports(home / "ports.json", ("broker", "controller"))
         config, log = home / "server.properties", home / "kafka.log"
         config.write_text(properties(ports, home / "data", {}))
         format_data(java, jars, config, home / "data")

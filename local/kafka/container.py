@@ -13,7 +13,7 @@ from local.kafka.downloads import KAFKA_VERSION, is_whole, jars_in
 from local.kafka.java import find_java
 from local.kafka.probe import brokers
 from local.kafka.server import LocalKafka
-from local.ports import kept_ports
+from local.ports import stored_ports
 
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 ENGINES = ("docker", "podman")
@@ -75,7 +75,7 @@ class ContainerKafka:
     def __init__(self, engine: str, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._engine = engine
-        self._port = kept_ports(directory / "ports.json", ("broker",))["broker"]
+        self._port = stored_ports(directory / "ports.json", ("broker",))["broker"]
         self._name = f"svc-kafka-{hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:12]}"
 
     @property

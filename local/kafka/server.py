@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from local.disk_space import need_room
+from local.disk_space import require_space
 from local.errors import StartError
 from local.kafka.class_archive import class_archive
 from local.kafka.command import format_data, kafka_command
@@ -12,8 +12,8 @@ from local.kafka.config import properties
 from local.kafka.downloads import kafka_jars
 from local.kafka.java import find_java
 from local.kafka.probe import cluster_at
-from local.ports import kept_ports
-from local.process import await_ready, end, spawn, sweep
+from local.ports import stored_ports
+from local.process import await_ready, end, kill_group, spawn
 
 
 class LocalKafka:
@@ -36,7 +36,7 @@ class LocalKafka:
         self.overrides = dict(overrides or {})
         self.log = log or self.directory / "kafka.log"
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._ports = kept_ports(self.directory / "ports.json", ("broker", "controller"))
+        self._ports = stored_ports(self.directory / "ports.json", ("broker", "controller"))
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -51,7 +51,7 @@ class LocalKafka:
 
     def prepare(self) -> list[str]:
         """Fetch what is missing, format a new data directory, and return the command that runs the broker. Raises NoRoom."""
-        need_room("Kafka", self.directory)
+        require_space("Kafka", self.directory)
         java, jars = find_java(), kafka_jars(self.cache)
         data, config = self.directory / "data", self.directory / "server.properties"
         config.write_text(properties(self._ports, data, self.overrides))
@@ -91,4 +91,4 @@ class LocalKafka:
     def kill(self) -> None:
         """Kill the broker at once; its data stays as it was."""
         if self._process:
-            sweep(self._process)
+            kill_group(self._process)

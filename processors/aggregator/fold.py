@@ -10,7 +10,7 @@ from processors.aggregator.users import Users
 from processors.grouper.event_view import id_text
 from schemas.changes import RedactData
 from schemas.ids import hex64
-from schemas.increments import Increment, decode_told
+from schemas.increments import Increment, decode_description
 from schemas.issues import Activity, IssueRecord, decode_issue, encode_json
 from schemas.merges import Figures
 from schemas.times import iso
@@ -67,15 +67,15 @@ class Fold:
     @staticmethod
     def opened(increment: Increment) -> "Fold":
         """The fold of an issue before its first increment is in."""
-        told = decode_told(increment.told)
+        description = decode_description(increment.description)
         return Fold(
             Growing(
                 id=hex64(increment.issue),
                 project_id=str(increment.project),
                 fingerprints=(hex64(increment.fingerprint),),
-                error_type=told.error_type,
-                message=told.message,
-                culprit=told.culprit,
+                error_type=description.error_type,
+                message=description.message,
+                culprit=description.culprit,
                 first_seen_ms=increment.first_ms,
                 last_seen_ms=increment.last_ms,
                 first_release=increment.first_release,
@@ -215,15 +215,15 @@ class Fold:
 
     def _describe(self, newest: Increment) -> None:
         """The issue as its newest event describes it."""
-        record, told = self._record, decode_told(newest.told)
+        record, description = self._record, decode_description(newest.description)
         record.last_event = id_text(newest.last_event)
         record.last_release = newest.last_release
-        record.error_type = told.error_type
-        record.message = told.message
-        record.culprit = told.culprit
-        record.grouping_version = told.version
-        record.grouping_rule = told.rule
-        record.grouping_parts = told.parts
+        record.error_type = description.error_type
+        record.message = description.message
+        record.culprit = description.culprit
+        record.grouping_version = description.version
+        record.grouping_rule = description.rule
+        record.grouping_parts = description.parts
 
 
 def _bound(counts: dict[str, int], keep: tuple[str, ...]) -> None:

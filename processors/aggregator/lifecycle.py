@@ -161,16 +161,16 @@ def _resolved(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
 def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
     until, since = record.ignore_until or {}, record.life.ignored or Ignored()
     if "time" in until:
-        due = news.received_ms >= parse_iso(until["time"])
+        new_records = news.received_ms >= parse_iso(until["time"])
     elif "events" in until:
         since = replace(since, events=since.events + news.events)
-        due = since.events >= until["events"]
+        new_records = since.events >= until["events"]
     else:
         users = Users(since.users_sketch)
         users.add(news.users)
         since = replace(since, users_sketch=users.text())
-        due = users.count >= until["users"]
-    if not due:
+        new_records = users.count >= until["users"]
+    if not new_records:
         return LifecycleChange(replace(record, life=replace(record.life, ignored=since)))
     activity = _by_event(record, news, origin, "reopened", {"ignoreUntil": until})
     return LifecycleChange(opened(record, regressed=False), (activity,))

@@ -14,11 +14,11 @@ from broker.message import Message
 from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold, created
 from processors.aggregator.merges import RefusedChange
-from processors.dead_letters import LIMIT, PARTITION, DeadEvent, DeadLetterLimit, letters
+from processors.dead_letters import LIMIT, PARTITION, DeadEvent, DeadLetterLimit, dead_letter_messages
 from processors.faust_app.tables import BatchTable
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
 from processors.metrics import ProcessorsMetrics
-from processors.positions import OffsetGap, SourceRecord, due
+from processors.positions import OffsetGap, SourceRecord, new_records
 from processors.topic_names import TopicNames
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle
@@ -114,7 +114,7 @@ class AggregatorStage:
         self._metrics.table_entries.labels("issues", str(partition)).set(len(part))
         return whole
 
-    async def take(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
+    async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
         """Handle records of several partitions. On return all that follows from them is safe.
 
         Raises OffsetGap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
@@ -122,7 +122,7 @@ class AggregatorStage:
         await asyncio.gather(*(self._share(self._states[p], s) for p, s in by_partition.items()))
 
     async def _share(self, state: DeltasState, sources: Sequence[SourceRecord]) -> None:
-        fresh = self._due(state, sources)
+        fresh = self._new_records(state, sources)
         if not fresh:
             return
         changes = BatchChanges()
@@ -145,9 +145,9 @@ class AggregatorStage:
         self._metrics.records.labels(STAGE).inc(len(fresh))
         self._cool(state)
 
-    def _due(self, state: DeltasState, sources: Sequence[SourceRecord]) -> list[SourceRecord]:
+    def _new_records(self, state: DeltasState, sources: Sequence[SourceRecord]) -> list[SourceRecord]:
         try:
-            fresh = due("issue-deltas", state.partition, state.next_offset, sources)
+            fresh = new_records("issue-deltas", state.partition, state.next_offset, sources)
         except OffsetGap:
             self._metrics.gaps.labels(STAGE).inc()
             raise
@@ -210,7 +210,7 @@ class AggregatorStage:
         for target, signals in self._by_target(changes.deltas).items():
             begun += await self._forwarder.begin(self._names.deltas, target, signals)
         if bad:
-            letter = letters(self._names.deltas, partition, STAGE, bad)
+            letter = dead_letter_messages(self._names.deltas, partition, STAGE, bad)
             begun += await self._forwarder.begin(self._names.dead_letters, PARTITION, letter)
         for written in begun:
             await written

@@ -12,7 +12,7 @@ from processors.faust_app.fence import RebalanceFence
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 
-REST: Final = 4.0
+IDLE_FACTOR: Final = 4.0
 """How long an agent rests after a take, in multiples of the take's own time, so that the next one is worth more."""
 
 
@@ -24,7 +24,7 @@ class Stage(Protocol):
         """The partitions that are held."""
         ...
 
-    async def take(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
+    async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
         """Handle records; on return they are safe."""
         ...
 
@@ -32,7 +32,7 @@ class Stage(Protocol):
 class Agent:
     """One agent. It acknowledges strictly in order, and nothing that it dropped.
 
-    `most` records or `seconds` make a take; `rest_seconds` bounds the rest after it.
+    `most` records or `seconds` make a take; `idle_seconds` bounds the rest after it.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Agent:
         *,
         most: int,
         seconds: float,
-        rest_seconds: float = 0.0,
+        idle_seconds: float = 0.0,
     ) -> None:
         self.stage = stage
         self._worker = worker
@@ -52,7 +52,7 @@ class Agent:
         self._metrics = metrics
         self._most = most
         self._seconds = seconds
-        self._rest_seconds = rest_seconds
+        self._idle_seconds = idle_seconds
 
     def function(self, generation: Callable[[], int]) -> Callable[[StreamT[Any]], Awaitable[None]]:
         """The function that Faust runs; `generation` is that of the group as the worker knows it."""
@@ -72,14 +72,14 @@ class Agent:
             return
         started = time.perf_counter()
         with self._gate.passing():
-            await self._worker.take(_by_partition(mine))
+            await self._worker.handle_batch(_by_partition(mine))
             for event in mine:
                 event.ack()
         taken = time.perf_counter() - started
-        self._metrics.takes.labels(self.stage).inc()
-        self._metrics.take_seconds.labels(self.stage).inc(taken)
-        if self._rest_seconds:
-            await asyncio.sleep(min(self._rest_seconds, REST * taken))
+        self._metrics.batches.labels(self.stage).inc()
+        self._metrics.batch_seconds.labels(self.stage).inc(taken)
+        if self._idle_seconds:
+            await asyncio.sleep(min(self._idle_seconds, IDLE_FACTOR * taken))
 
 
 def _by_partition(events: Sequence[EventT[Any]]) -> dict[int, list[SourceRecord]]:

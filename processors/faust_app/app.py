@@ -14,7 +14,7 @@ from broker.client import client_options
 from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Lease, RebalanceFence
-from processors.faust_app.patches import QUIET, CalmTableManager, PlacedConsumer
+from processors.faust_app.patches import FAUST_LOG, OrderedTableManager, PlacedConsumer
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
@@ -28,15 +28,15 @@ from schemas.topics import MAX_RECORD_BYTES
 SESSION_SECONDS: Final = 10.0
 """Silence after which the group gives a worker's partitions away."""
 LEASE_SECONDS: Final = 8.0
-DELTAS_TAKE: Final = 400
-REST_SECONDS: Final = 1.0
+DELTAS_BATCH: Final = 400
+MAX_IDLE_SECONDS: Final = 1.0
 """Longest rest of the aggregator under load: a hot issue's state is written once where it would be written ten times."""
 
 
 class ProcessorsApp(faust.App):
     """The app with the cure built in (`processors.faust_app.patches`)."""
 
-    logger = QUIET
+    logger = FAUST_LOG
     gate: RebalanceFence
     lease: Lease
     sources: Recovery
@@ -124,9 +124,9 @@ class Processors:
             self.aggregator,
             self.gate,
             self.metrics,
-            most=DELTAS_TAKE,
+            most=DELTAS_BATCH,
             seconds=settings.processors_fold_seconds,
-            rest_seconds=REST_SECONDS,
+            idle_seconds=MAX_IDLE_SECONDS,
         )
         for agent, topic in ((group, self.names.events), (fold, self.names.deltas)):
             source = self.app.topic(topic, key_type=bytes, value_type=bytes, partitions=self.names.partitions)
@@ -161,7 +161,7 @@ def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
         broker_credentials=_credentials(settings),
         store="memory://",
         datadir=str(folder),
-        TableManager=CalmTableManager,
+        TableManager=OrderedTableManager,
         agent_supervisor=CrashingSupervisor,
         processing_guarantee="at_least_once",
         consumer_group_instance_id=f"{settings.processors_app}-{settings.processors_worker}",

@@ -20,20 +20,20 @@ from faust.tables.recovery import Recovery
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
 
-from broker.client import calm
+from broker.client import pause_metadata_retries
 from processors.faust_app.fence import Lease, RebalanceFence
 
 # The library names a class's logger for its module; these are Faust's own, and speak as it does.
-QUIET = logging.getLogger("faust")
-Places = Callable[[set[TP]], Awaitable[dict[TP, int]]]
+FAUST_LOG = logging.getLogger("faust")
+PartitionOffsets = Callable[[set[TP]], Awaitable[dict[TP, int]]]
 FETCH_WAIT_MS: Final = 200
 """How long a broker keeps a fetch that finds nothing."""
 
 
-class CalmRecovery(Recovery):
+class OrderedRecovery(Recovery):
     """Recovery that lets nothing through before its end."""
 
-    logger = QUIET
+    logger = FAUST_LOG
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Resume the sources after a recovery."""
@@ -53,27 +53,27 @@ class CalmRecovery(Recovery):
             gate.open = True
 
 
-class CalmTableManager(TableManager):
+class OrderedTableManager(TableManager):
     """A table manager with that recovery."""
 
-    logger = QUIET
+    logger = FAUST_LOG
 
     @property
     def recovery(self) -> Recovery:
         """The recovery service, made at its first use."""
         if self._recovery is None:
-            self._recovery = CalmRecovery(self.app, self, beacon=self.beacon, loop=self.loop)
+            self._recovery = OrderedRecovery(self.app, self, beacon=self.beacon, loop=self.loop)
         return self._recovery
 
 
 class PromptThread(AIOKafkaConsumerThread):
     """A consumer's thread whose fetches don't keep other requests waiting."""
 
-    logger = QUIET
+    logger = FAUST_LOG
 
     def on_crash(self, msg: str, *fmt: Any, **_: Any) -> None:
         """A line of the log, where mode would print the traceback as it stands."""
-        QUIET.critical(msg.format(*fmt), exc_info=True)
+        FAUST_LOG.critical(msg.format(*fmt), exc_info=True)
 
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
         made = super()._create_worker_consumer(transport)
@@ -85,8 +85,8 @@ class PromptThread(AIOKafkaConsumerThread):
 class PlacedConsumer(Consumer):
     """A consumer that reads on where our own records end. `places` and `lease` are set by the app's factory."""
 
-    logger = QUIET
-    places: Places
+    logger = FAUST_LOG
+    places: PartitionOffsets
     lease: Lease
 
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
@@ -115,7 +115,7 @@ class PlacedConsumer(Consumer):
                 self.lease.renew()
             return answered
 
-        calm(coordinator._client)
+        pause_metadata_retries(coordinator._client)
         coordinator._do_heartbeat = watched
         coordinator._lease = self.lease
         self.lease.renew()

@@ -74,9 +74,11 @@ class Recovery:
                 log.warning(
                     "issues of partition %d are not whole: folding again from the log's start", partition
                 )
-            for tp, due in self.places({events, deltas}).items():
-                if due > (ends[tp] or 0):
-                    raise LogTooShort(f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {due} is due")
+            for tp, new_records in self.places({events, deltas}).items():
+                if new_records > (ends[tp] or 0):
+                    raise LogTooShort(
+                        f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {new_records} is due"
+                    )
         gc.freeze()
         seconds, read = time.monotonic() - self._started, self._read() - self._read_before
         self._metrics.recovering.set(0)
@@ -94,11 +96,11 @@ class Recovery:
         """The offsets that are due in the source partitions that are held."""
         found = {}
         for tp in assigned:
-            due = None
+            new_records = None
             if tp.topic == self._names.events:
-                due = self._grouper.next_offset(tp.partition)
+                new_records = self._grouper.next_offset(tp.partition)
             elif tp.topic == self._names.deltas:
-                due = self._aggregator.next_offset(tp.partition)
-            if due is not None:
-                found[tp] = due
+                new_records = self._aggregator.next_offset(tp.partition)
+            if new_records is not None:
+                found[tp] = new_records
         return found

@@ -15,7 +15,7 @@ from yarl import URL
 
 from broker.batch_producer import BatchProducer
 from broker.message import Message
-from processors.faust_app.patches import QUIET
+from processors.faust_app.patches import FAUST_LOG
 
 Restore = Callable[[set[int]], Awaitable[None]]
 
@@ -27,7 +27,7 @@ class PartitionStore(Store[bytes, bytes]):
     on from there. Faust remembers such an offset for stores on disk only, and reads all again for others.
     """
 
-    logger = QUIET
+    logger = FAUST_LOG
 
     def __post_init__(self) -> None:
         self.parts: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
@@ -88,7 +88,7 @@ class PartitionStore(Store[bytes, bytes]):
 class BatchTable(Table[bytes, bytes]):
     """A table with the given changelog topic. `restore` is awaited with the active partitions after each recovery."""
 
-    logger = QUIET
+    logger = FAUST_LOG
 
     def __init__(
         self, app: App, name: str, topic: str, partitions: int, forwarder: BatchProducer, restore: Restore

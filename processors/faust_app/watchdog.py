@@ -19,17 +19,17 @@ class Watchdog:
     """Told now and then how far the worker is; `look` raises Stalled where that doesn't change for too long."""
 
     def __init__(self) -> None:
-        self._marks: dict[str, tuple[object, float]] = {}
+        self._progress: dict[str, tuple[object, float]] = {}
 
     def only(self, what: str) -> None:
         """Nothing else is expected to move for now: what is looked at later begins anew."""
-        self._marks = {name: mark for name, mark in self._marks.items() if name == what}
+        self._progress = {name: mark for name, mark in self._progress.items() if name == what}
 
     def look(self, what: str, progress: object, *, waiting: bool, seconds: float) -> None:
         """`progress` is any value that changes while work goes on; `waiting` says whether there is work."""
         now = time.monotonic()
-        known = self._marks.get(what)
+        known = self._progress.get(what)
         if not waiting or known is None or known[0] != progress:
-            self._marks[what] = (progress, now)
+            self._progress[what] = (progress, now)
         elif now - known[1] > seconds:
             raise Stalled(f"{what}: no progress for {now - known[1]:.0f} s")

@@ -108,12 +108,12 @@ def _look(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> No
         return
     watchdog.look("recovery", None, waiting=False, seconds=RECOVERY_SECONDS)
     watchdog.look("answers", ends.answers, waiting=True, seconds=SILENCE_SECONDS)
-    for tp, due in processors.held().items():
+    for tp, new_records in processors.held().items():
         # Fetched answers are the younger ones, where there are any.
         end = max(ends.latest.get(tp, 0), app.consumer.highwater(tp) or 0)
-        lag = max(0, end - due)
+        lag = max(0, end - new_records)
         metrics.lag.labels(tp.topic, str(tp.partition)).set(lag)
-        watchdog.look(f"{tp.topic}/{tp.partition}", due, waiting=lag > 0, seconds=STALL_SECONDS)
+        watchdog.look(f"{tp.topic}/{tp.partition}", new_records, waiting=lag > 0, seconds=STALL_SECONDS)
 
 
 async def _started(app: ProcessorsApp) -> bool:

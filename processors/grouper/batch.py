@@ -26,7 +26,7 @@ class BadRecord(Exception):
 class PartitionState:
     """What is known of one partition of `events`: the offset that is due, the ids seen, and decisions recorded earlier.
 
-    Of records that `past` knows as forwarded only ids are remembered.
+    Of records that `boundary` knows as forwarded only ids are remembered.
     """
 
     def __init__(
@@ -35,13 +35,13 @@ class PartitionState:
         dedupe: Dedupe,
         next_offset: int,
         decided: dict[int, DedupRecord],
-        past: ReplayBoundary = ReplayBoundary(),  # noqa: B008 - it never changes
+        boundary: ReplayBoundary = ReplayBoundary(),  # noqa: B008 - it never changes
     ) -> None:
         self.partition = partition
         self.dedupe = dedupe
         self.next_offset = next_offset
         self.decided = decided
-        self.past = past
+        self.boundary = boundary
 
 
 def read_chunk(source: SourceRecord) -> list[ChunkEvent]:
@@ -70,26 +70,26 @@ def process(
         except BadRecord as error:
             chunks.append(error)
     # What was forwarded before goes nowhere.
-    nowhere, past = BatchOutput(state.partition), state.past
+    nowhere, boundary = BatchOutput(state.partition), state.boundary
     decisions = iter(state.dedupe.decide(list(_undecided(state, sources, chunks))))
     fresh: list[tuple[Decision, DedupRecord]] = []
     for source, chunk in zip(sources, chunks, strict=True):
         known = state.decided.pop(source.offset, None)
         decision = next(decisions) if known is None else None
-        out = emission if source.offset >= past.since else nowhere
+        out = emission if source.offset >= boundary.since else nowhere
         # What was recorded as no chunk stays one, though a newer version can read it: it comes back from the dead letters.
         unread = known is not None and not known.total and chunk
         if isinstance(chunk, BadRecord) or unread:
             out.bad_record(source, str(chunk) if isinstance(chunk, BadRecord) else NO_CHUNK)
             record = DedupRecord(source.offset, 0, [], b"")
         else:
-            told = None if known else _told(state, source)
-            record = out.record(source, chunk, known or _open(source, chunk, decision), grouper, told)
+            forwarded = None if known else _told(state, source)
+            record = out.record(source, chunk, known or _open(source, chunk, decision), grouper, forwarded)
         if decision is not None:
             _forget_dead(state, decision, record)
             fresh.append((decision, record))
     # While what was decided before is not all taken up again, entries say so: after them nothing else would.
-    noted = (past.since, past.last) if state.next_offset <= past.last else None
+    noted = (boundary.since, boundary.last) if state.next_offset <= boundary.last else None
     state.next_offset += len(sources)
     # Records decided earlier may stand before the fresh ones: a crash from here on leaves them unforwarded too.
     emission.entries = _entries(fresh, sources[0].offset if sources else 0, noted)
@@ -109,13 +109,13 @@ def _undecided(
 
 def _told(state: PartitionState, source: SourceRecord) -> Mapping[int, int] | None:
     """The fingerprints of what was forwarded of a record, if that is known. Raises LogRecreated."""
-    past = state.past
-    if not past.since <= source.offset <= past.last:
+    boundary = state.boundary
+    if not boundary.since <= source.offset <= boundary.last:
         return None
-    told = past.told.get(source.offset)
-    if told is not None and told.crc != crc32(source.value):
+    forwarded = boundary.forwarded.get(source.offset)
+    if forwarded is not None and forwarded.crc != crc32(source.value):
         raise LogRecreated(f"events/{state.partition}/{source.offset} is not what stands in grouped")
-    return {} if told is None else told.values
+    return {} if forwarded is None else forwarded.values
 
 
 def _open(source: SourceRecord, chunk: list[ChunkEvent], decision: Decision | None) -> DedupRecord:
@@ -135,14 +135,16 @@ def _forget_dead(state: PartitionState, decision: Decision, record: DedupRecord)
 
 
 def _entries(
-    fresh: list[tuple[Decision, DedupRecord]], take: int, past: tuple[int, int] | None
+    fresh: list[tuple[Decision, DedupRecord]], batch_start: int, boundary: tuple[int, int] | None
 ) -> list[DedupEntry]:
-    """The records as entries, each of one day of the log; `take` is the first offset that was handled together with them."""
+    """The records as entries, each of one day of the log; `batch_start` is the first offset that was handled together with them."""
     entries: list[DedupEntry] = []
     day = -1
     for decision, record in fresh:
         if decision.clock.day != day:
             day = decision.clock.day
-            entries.append(DedupEntry(decision.watermark_ms, take, [], past=past, clock=decision.clock))
+            entries.append(
+                DedupEntry(decision.watermark_ms, batch_start, [], boundary=boundary, clock=decision.clock)
+            )
         entries[-1].records.append(record)
     return entries

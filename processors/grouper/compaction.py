@@ -50,7 +50,7 @@ class LogCompaction:
         """Key of the last entry, where it has not been merged."""
         return self._small[-1].key if self._small else None
 
-    def due(self, oldest_day: int) -> bool:
+    def is_due(self, oldest_day: int) -> bool:
         """Whether there is enough to tidy."""
         return len(self._small) > MERGE_AT or any(known.day < oldest_day for known in self._blocks[:1])
 
@@ -61,8 +61,8 @@ class LogCompaction:
         """
         yield from self._expire(oldest_day)
         last = self._small[-1].last if self._small else -1
-        take = next((k for k in self._small if k.last == last), None)
-        until = 0 if take is None else min(take.first, _take_of(part, take))
+        batch_start = next((k for k in self._small if k.last == last), None)
+        until = 0 if batch_start is None else min(batch_start.first, _batch_start(part, batch_start))
         ready = [known for known in self._small if known.last < until]
         if len(ready) < MERGE_AT:
             return
@@ -97,8 +97,8 @@ class LogCompaction:
         return Known(entry.first, entry.last, entry.day, key), encode(entry)
 
 
-def _take_of(part: Mapping[bytes, bytes], known: Known) -> int:
-    return decode_entry(part[known.key]).take
+def _batch_start(part: Mapping[bytes, bytes], known: Known) -> int:
+    return decode_entry(part[known.key]).batch_start
 
 
 def _groups(part: Mapping[bytes, bytes], ready: list[Known]) -> Iterator[list[Known]]:

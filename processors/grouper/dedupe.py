@@ -130,14 +130,14 @@ class Resumption(NamedTuple):
 
     `next_offset` is the first record to be delivered (None: from the log's start), and `decided` holds what is already
     recorded from there on. Records before `forwarded` are only to be remembered, those from there on are forwarded again as they
-    were recorded. `lost` says whether entries are missing, `past` is that of the last one.
+    were recorded. `lost` says whether entries are missing, `boundary` is that of the last one.
     """
 
     next_offset: int | None
     decided: dict[int, DedupRecord]
     forwarded: int = 0
     lost: bool = True
-    past: tuple[int, int] | None = None
+    boundary: tuple[int, int] | None = None
 
 
 def resumption(entries: Sequence[DedupEntry], start: int) -> Resumption:
@@ -151,6 +151,6 @@ def resumption(entries: Sequence[DedupEntry], start: int) -> Resumption:
         return Resumption(None, {})
     newest = max(entries, key=lambda entry: entry.last)
     hole = first_hole((OffsetRange(entry.first, entry.last) for entry in entries), start)
-    next_offset = max(start, min(hole, newest.take))
+    next_offset = max(start, min(hole, newest.batch_start))
     decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
-    return Resumption(next_offset, decided, newest.take, hole <= newest.last, newest.past)
+    return Resumption(next_offset, decided, newest.batch_start, hole <= newest.last, newest.boundary)

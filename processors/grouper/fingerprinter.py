@@ -35,7 +35,7 @@ from processors.grouper.lru_cache import LruCache
 from processors.grouper.outcomes import MINUTE_MS, Skip
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
-from schemas.increments import Description, encode_told
+from schemas.increments import Description, encode_description
 from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry
 
@@ -56,12 +56,12 @@ ENTRY_BYTES: Final = 1000
 class Found(Struct, frozen=True, gc=False):
     """An event's grouping.
 
-    `value` is the fingerprint as it is recorded (0: discarded by a rule), `told` what the event says of its issue.
+    `value` is the fingerprint as it is recorded (0: discarded by a rule), `description` what the event says of its issue.
     """
 
     value: int
     grouping: Grouping
-    told: Raw
+    description: Raw
 
 
 class Fingerprinter:
@@ -95,7 +95,7 @@ class Fingerprinter:
         outcome = self._outcome(event, rules, body, carried) if rules else UNTOUCHED
         found = self._by_error(event, outcome)
         if self._discarded and found.grouping.fingerprint in self._discarded.get(carried.project, ()):
-            found = Found(0, found.grouping, found.told)
+            found = Found(0, found.grouping, found.description)
         return event, found
 
     @property
@@ -103,7 +103,7 @@ class Fingerprinter:
         """How many rules are not asked because they don't parse."""
         return sum(len(rules.errors) for _, rules in self._compiled.values())
 
-    def take_skipped(self) -> Mapping[Skip, int]:
+    def pop_skipped(self) -> Mapping[Skip, int]:
         """About how many events each rule was not asked since this was last called."""
         skipped = self._skipped
         if skipped:
@@ -196,7 +196,7 @@ class View:
 
 
 def _found(form: GroupingEvent, found: Fingerprint, at: Placed) -> Found:
-    told = Description(
+    description = Description(
         (form.error.type or "")[:MAX_NAME],
         (form.error.message or "")[:MAX_TEXT],
         culprit(form, at)[:MAX_NAME],
@@ -205,4 +205,4 @@ def _found(form: GroupingEvent, found: Fingerprint, at: Placed) -> Found:
         tuple([part[:MAX_NAME] for part in found.parts[:MAX_PARTS]]),
     )
     grouping = Grouping(found.hash or 1, found.version, found.rule, found.parts)
-    return Found(0 if found.discard else found.hash or 1, grouping, Raw(encode_told(told)))
+    return Found(0 if found.discard else found.hash or 1, grouping, Raw(encode_description(description)))

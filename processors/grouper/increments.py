@@ -42,7 +42,7 @@ class Increments:
                 last_release=release,
                 rows=[],
                 users=[],
-                told=found.told,
+                description=found.description,
             )
         else:
             _add(total, ms, release, carried, found)
@@ -78,4 +78,4 @@ def _add(total: Increment, ms: int, release: str, carried: ChunkEvent, found: Fo
         total.first_ms, total.first_release = ms, release
     if ms > total.last_ms or (ms == total.last_ms and carried.id > total.last_event):
         total.last_ms, total.last_event, total.received_ms = ms, carried.id, carried.received_ms
-        total.last_release, total.told = release, found.told
+        total.last_release, total.description = release, found.description

@@ -70,13 +70,13 @@ class BatchOutput:
         chunk: list[ChunkEvent],
         record: DedupRecord,
         grouper: Fingerprinter,
-        told: Mapping[int, int] | None = None,
+        forwarded: Mapping[int, int] | None = None,
     ) -> DedupRecord:
         """One chunk with its decisions; what is returned is `record` completed by the fingerprints found.
 
-        `told` are the fingerprints of the events that are known to have been forwarded before, by position; no others were.
+        `forwarded` are the fingerprints of the events that are known to have been forwarded before, by position; no others were.
         """
-        work = _Record(self, source, chunk, grouper, told)
+        work = _Record(self, source, chunk, grouper, forwarded)
         done = work.run(record)
         self.events += len(chunk)
         self.new += len(work.kept)
@@ -93,13 +93,13 @@ class _Record:
         source: SourceRecord,
         chunk: list[ChunkEvent],
         grouper: Fingerprinter,
-        told: Mapping[int, int] | None,
+        forwarded: Mapping[int, int] | None,
     ) -> None:
         self.emission = emission
         self.source = source
         self.chunk = chunk
         self.grouper = grouper
-        self.told = told
+        self.forwarded = forwarded
         self.kept: list[int] = []
         self.grouping_of: list[int] = []
         self.groupings: list[Grouping] = []
@@ -118,7 +118,7 @@ class _Record:
         recorded = _unpack(record.fingerprints)
         values: list[int] = []
         dead: list[tuple[int, str]] = [(position, UNREADABLE) for position in record.dead]
-        group, add, told = self.grouper.group, self.increments.add, self.told
+        group, add, forwarded = self.grouper.group, self.increments.add, self.forwarded
         repeated: list[int] = []
         for place, position in enumerate(positions):
             carried = self.chunk[position]
@@ -134,12 +134,12 @@ class _Record:
                 dead.append((position, f"grouping failed: {type(error).__name__}: {error}"))
                 continue
             value = recorded[place] if recorded else found.value
-            if told is not None:
-                if value and position not in told:
+            if forwarded is not None:
+                if value and position not in forwarded:
                     # Its id came earlier, in a record that has expired.
                     repeated.append(position)
                     continue
-                value = told.get(position, 0)
+                value = forwarded.get(position, 0)
             values.append(value)
             if value:
                 self._keep(position, carried, found, value)
@@ -148,7 +148,7 @@ class _Record:
                 outcomes.dead(carried, DISCARDED)
         for position, reason in dead:
             outcomes.dead(self.chunk[position], UNREADABLE)
-            self._set_aside(self.chunk[position], reason)
+            self._dead_letter(self.chunk[position], reason)
         if repeated or len(positions) + len(record.dead) != len(self.chunk):
             self._count_duplicates(outcomes, {*positions, *record.dead}.difference(repeated))
         self._finish(outcomes)
@@ -170,7 +170,7 @@ class _Record:
             grouped = GroupedEvent(self.source.offset, carried, self.groupings[place])
             self.emission.each.append(grouped)
 
-    def _set_aside(self, carried: ChunkEvent, reason: str) -> None:
+    def _dead_letter(self, carried: ChunkEvent, reason: str) -> None:
         value = encode_chunk([carried])
         headers = [(FORMAT_HEADER, EVENTS_FORMAT)]
         self.emission.bad.append(
@@ -190,21 +190,21 @@ class _Record:
             grouped = GroupedChunk(
                 emission.partition, offset, self.kept, self.grouping_of, self.groupings, self.source.value
             )
-            place = source_place(emission.partition, offset)
+            place = source_position(emission.partition, offset)
             headers = [(FORMAT_HEADER, GROUPED_FORMAT), (SOURCE_HEADER, place)]
             emission.grouped.append(Message(None, encode_grouped(grouped), headers))
             increments = SourceIncrements(emission.partition, offset, self.increments.finish())
             emission.increments.append(increments)
         for project, found in outcomes.finish().items():
             emission.outcomes.setdefault(project, []).extend(found)
-        if skipped := self.grouper.take_skipped():
+        if skipped := self.grouper.pop_skipped():
             emission.rules_skipped += rules_skipped(emission.partition, offset, skipped)
         if self.chunk:
             oldest = min(event.received_ms for event in self.chunk)
             emission.oldest_received_ms = min(emission.oldest_received_ms or oldest, oldest)
 
 
-def source_place(partition: int, offset: int) -> bytes:
+def source_position(partition: int, offset: int) -> bytes:
     """A position in `events` as the header `source` has it."""
     return b"%d/%d" % (partition, offset)
 

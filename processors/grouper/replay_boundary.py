@@ -32,12 +32,12 @@ class ForwardedRecord(NamedTuple):
 class ReplayBoundary(NamedTuple):
     """Records up to `last` were decided before, those before `since` forwarded too.
 
-    `told` is what stands in `grouped` of the others, by source offset: no other events of them were forwarded.
+    `forwarded` is what stands in `grouped` of the others, by source offset: no other events of them were forwarded.
     """
 
     since: int = 0
     last: int = -1
-    told: Mapping[int, ForwardedRecord] = {}
+    forwarded: Mapping[int, ForwardedRecord] = {}
 
     @staticmethod
     def by(records: Sequence[ForwardedRecord], reach: int, *, whole: bool) -> "ReplayBoundary":

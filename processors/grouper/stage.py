@@ -14,7 +14,14 @@ from msgspec.structs import replace
 
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
-from processors.dead_letters import LIMIT, PARTITION, WINDOW, DeadLetterLimit, TooManyBad, letters
+from processors.dead_letters import (
+    LIMIT,
+    PARTITION,
+    WINDOW,
+    DeadLetterLimit,
+    TooManyBad,
+    dead_letter_messages,
+)
 from processors.faust_app.tables import BatchTable
 from processors.grouper.batch import PartitionState, process
 from processors.grouper.bundles import bundles
@@ -32,10 +39,10 @@ from processors.grouper.dedupe import Dedupe, Resumption, resumption
 from processors.grouper.event_view import id_text
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.output import BatchOutput, GroupedEvent, source_place
+from processors.grouper.output import BatchOutput, GroupedEvent, source_position
 from processors.grouper.replay_boundary import ReplayBoundary
 from processors.metrics import ProcessorsMetrics
-from processors.positions import LogRecreated, OffsetGap, SourceRecord, due
+from processors.positions import LogRecreated, OffsetGap, SourceRecord, new_records
 from processors.topic_names import TopicNames
 from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, issue_id
@@ -106,10 +113,10 @@ class GrouperStage:
         if resumed.next_offset is None and log_start:
             self._metrics.rebuilt.labels(STAGE).inc()
         next_offset = log_start if resumed.next_offset is None else resumed.next_offset
-        past = await self._before(partition, resumed, next_offset)
-        if past.last >= log_end:
-            raise LogRecreated(f"events/{partition} ends at {log_end}, but {past.last} stands in grouped")
-        self._states[partition] = PartitionState(partition, dedupe, next_offset, resumed.decided, past)
+        boundary = await self._before(partition, resumed, next_offset)
+        if boundary.last >= log_end:
+            raise LogRecreated(f"events/{partition} ends at {log_end}, but {boundary.last} stands in grouped")
+        self._states[partition] = PartitionState(partition, dedupe, next_offset, resumed.decided, boundary)
         self._entries[partition] = LogCompaction(partition, entries)
         self._limit.recall(_latest(entries.values()))
         self._measure(partition)
@@ -117,13 +124,13 @@ class GrouperStage:
 
     async def _before(self, partition: int, resumed: Resumption, next_offset: int) -> ReplayBoundary:
         """What was forwarded before the table was lost, or while it is being built again after that."""
-        known = resumed.past
+        known = resumed.boundary
         found = await self._grouped.read(partition, known) if resumed.lost or known else None
         if found is None or found.last < next_offset:
             return ReplayBoundary(resumed.forwarded)
         return found._replace(since=max(found.since, resumed.forwarded))
 
-    async def take(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
+    async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
         """Handle records of several partitions. On return all that follows from them is safe.
 
         Raises OffsetGap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
@@ -148,7 +155,7 @@ class GrouperStage:
 
     def _process(self, state: PartitionState, sources: Sequence[SourceRecord]) -> BatchOutput:
         try:
-            fresh = due("events", state.partition, state.next_offset, sources)
+            fresh = new_records("events", state.partition, state.next_offset, sources)
         except OffsetGap:
             self._metrics.gaps.labels(STAGE).inc()
             raise
@@ -186,7 +193,7 @@ class GrouperStage:
             message = Message(b"%d" % project, encode_json(outcomes))
             begun += await begin(names.outcomes, project % names.partitions, [message])
         if emission.bad:
-            bad = letters(names.events, partition, STAGE, emission.bad)
+            bad = dead_letter_messages(names.events, partition, STAGE, emission.bad)
             begun += await begin(names.dead_letters, PARTITION, bad)
         return begun
 
@@ -212,7 +219,7 @@ class GrouperStage:
     async def _tidy(self, partition: int) -> None:
         """Merge small entries and let old ones go, once there are enough of them."""
         entries, state = self._entries[partition], self._states[partition]
-        if not entries.due(state.dedupe.oldest_day):
+        if not entries.is_due(state.dedupe.oldest_day):
             return
         part = self._seen.part(partition)
         for changes in entries.tidy(part, state.dedupe.oldest_day):
@@ -223,7 +230,7 @@ class GrouperStage:
         key = self._entries[partition].newest
         if key is not None:
             entry = decode_entry(self._seen.part(partition)[key])
-            settled = replace(entry, take=entry.last + 1)
+            settled = replace(entry, batch_start=entry.last + 1)
             await self._seen.write(partition, [(key, encode(settled))])
 
     def _measure(self, partition: int) -> None:
@@ -253,5 +260,5 @@ def _public(partition: int, grouped: GroupedEvent) -> Message:
         "event": Raw(decompress(event.payload)),
     }
     key = f"{event.project}/{id_text(event.id)}".encode()
-    headers = [(SOURCE_HEADER, source_place(partition, grouped.offset))]
+    headers = [(SOURCE_HEADER, source_position(partition, grouped.offset))]
     return Message(key, msgspec.json.encode(value), headers)

@@ -25,7 +25,7 @@ from storage.erase.scope import WANTED, Scope, bucket, listed, sought
 from storage.erase.sizes import TableReport, compared, measure
 from storage.errors import UnknownUser
 from storage.repair.consistent_read import in_a_pause
-from storage.repair.repair_rollups import mend_where
+from storage.repair.repair_rollups import repair_where
 from storage.repair.rollups import ROLLUPS, Rollup, difference
 
 EVENT_TABLES: Final = ("payloads", "events")
@@ -209,7 +209,7 @@ def _restore(client: Client, rollup: Rollup, share: Scope, first: date, last: da
     there = f"{share.keys(rollup)} AND {day} >= '{first}' AND {day} <= '{last}'"
     sql = difference(rollup, events, there, where_tags=tags)
     # A name of its own each time: what an earlier run inserted may have been deleted again.
-    mend_where(client, rollup, sql, f"erase/{uuid.uuid4()}", _QUIET_SECONDS)
+    repair_where(client, rollup, sql, f"erase/{uuid.uuid4()}", _QUIET_SECONDS)
 
 
 def _drop_lists(client: Client, erasure: str) -> None:

@@ -29,9 +29,9 @@ class GetIssueStats(IssueCall[Series], frozen=True):
 
     async def answer(self, session: Session) -> Series:
         """The series; without `interval` it fits the range."""
-        place = await session.place(self.issue)
-        question = self.question(session, place.project_id)
-        return await _series(session, question, place.fingerprints, self.interval)
+        issue_ref = await session.issue_ref(self.issue)
+        question = self.question(session, issue_ref.project_id)
+        return await _series(session, question, issue_ref.fingerprints, self.interval)
 
 
 class GetProjectStats(ProjectCall[Series], frozen=True):

@@ -10,7 +10,7 @@ from storage.reader.cursors import EventCursor, read_cursor, write_cursor
 from storage.reader.event_rows import StoredEvent, answer, read_event
 from storage.reader.execute import Rows
 from storage.reader.identifiers import page_limit
-from storage.reader.issue_lookup import IssuePlace, issues_of
+from storage.reader.issue_lookup import IssueRef, issues_of
 from storage.reader.port import IssueCall, ProjectCall
 from storage.reader.question import Question
 from storage.reader.ranges import Range
@@ -25,9 +25,9 @@ class ListIssueEvents(IssueCall[EventPage], frozen=True):
 
     async def answer(self, session: Session) -> EventPage:
         """The page."""
-        place = await session.place(self.issue)
-        question = self.question_ever(session, place.project_id)
-        return await _page(session, question, place, self.limit, self.cursor)
+        issue_ref = await session.issue_ref(self.issue)
+        question = self.question_ever(session, issue_ref.project_id)
+        return await _page(session, question, issue_ref, self.limit, self.cursor)
 
 
 class ListProjectEvents(ProjectCall[EventPage], frozen=True):
@@ -42,51 +42,51 @@ class ListProjectEvents(ProjectCall[EventPage], frozen=True):
 
 
 async def _page(
-    session: Session, asked: Question, place: IssuePlace | None, limit: int, cursor: str | None
+    session: Session, question: Question, issue_ref: IssueRef | None, limit: int, cursor: str | None
 ) -> EventPage:
     page_limit(limit)
     last = read_cursor(cursor, EventCursor)
     if last is not None:
-        asked = replace(asked, span=Range(last.start, last.end), now_ms=last.now_ms)
-    rows = await newest(session, asked, place, limit, last)
+        question = replace(question, span=Range(last.start, last.end), now_ms=last.now_ms)
+    rows = await newest(session, question, issue_ref, limit, last)
     events = [read_event(row) for row in rows[:limit]]
-    if place is None:
-        known = await issues_of_events(session, asked, events)
+    if issue_ref is None:
+        known = await issues_of_events(session, question, events)
     else:
-        known = dict.fromkeys(place.fingerprints, place.issue_id)
+        known = dict.fromkeys(issue_ref.fingerprints, issue_ref.issue_id)
     return EventPage(
         events=[answer(event, known) for event in events],
-        next_cursor=_cursor(asked, events[-1]) if len(rows) > limit else None,
+        next_cursor=_cursor(question, events[-1]) if len(rows) > limit else None,
     )
 
 
 async def newest(
     session: Session,
-    asked: Question,
-    place: IssuePlace | None,
+    question: Question,
+    issue_ref: IssueRef | None,
     limit: int,
     last: EventCursor | None,
 ) -> Rows:
     """Rows of a page of an issue or of the project, one more than the limit where there is one."""
-    fingerprints = None if place is None else place.fingerprints
+    fingerprints = None if issue_ref is None else issue_ref.fingerprints
     rows: Rows = ()
-    for span in event_list.windows(asked, last, place, limit):
-        rows = await session.rows(event_list.page(replace(asked, span=span), fingerprints, limit, last))
+    for span in event_list.windows(question, last, issue_ref, limit):
+        rows = await session.rows(event_list.page(replace(question, span=span), fingerprints, limit, last))
         if len(rows) > limit:
             break
     return rows
 
 
 async def issues_of_events(
-    session: Session, asked: Question, events: Sequence[StoredEvent]
+    session: Session, question: Question, events: Sequence[StoredEvent]
 ) -> dict[int, int]:
     """The issue of each fingerprint that a known issue has."""
     fingerprints = sorted({event.fingerprint for event in events})
-    rows: Rows = await session.rows(issues_of(asked, fingerprints)) if fingerprints else ()
+    rows: Rows = await session.rows(issues_of(question, fingerprints)) if fingerprints else ()
     return {fingerprint: issue for fingerprint, issue, _ in rows}
 
 
-def _cursor(asked: Question, last: StoredEvent) -> str:
+def _cursor(question: Question, last: StoredEvent) -> str:
     return write_cursor(
-        EventCursor(asked.span.start, asked.span.end, asked.now_ms, last.time, f"{last.id:032x}")
+        EventCursor(question.span.start, question.span.end, question.now_ms, last.time, f"{last.id:032x}")
     )

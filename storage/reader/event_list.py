@@ -6,7 +6,7 @@ from typing import Final
 from storage.reader.cursors import EventCursor
 from storage.reader.event_lookup import beside, of_fingerprints
 from storage.reader.event_rows import COLUMNS
-from storage.reader.issue_lookup import IssuePlace
+from storage.reader.issue_lookup import IssueRef
 from storage.reader.parameters import Sql
 from storage.reader.question import Question
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
@@ -31,7 +31,7 @@ def page(
 
 
 def windows(
-    question: Question, cursor: EventCursor | None, place: IssuePlace | None, limit: int
+    question: Question, cursor: EventCursor | None, issue_ref: IssueRef | None, limit: int
 ) -> Iterator[Range]:
     """The newest part of a range, and the whole of it.
 
@@ -41,9 +41,9 @@ def windows(
     span = question.span
     newest = question.now_ms if span.end is None else span.end
     lengths = _WINDOWS
-    if place is not None:
-        newest = min(newest, place.last_seen)
-        lengths = (max(HOUR_MS, _PAGES * limit * place.gap),)
+    if issue_ref is not None:
+        newest = min(newest, issue_ref.last_seen)
+        lengths = (max(HOUR_MS, _PAGES * limit * issue_ref.gap),)
     if cursor is not None:
         newest = cursor.time
     for length in lengths:

@@ -66,7 +66,7 @@ class ClickHouseExecutor:
     def __init__(self, url: str, limits: Limits) -> None:
         self._url = url
         self._limits = limits
-        self._turns = asyncio.Semaphore(limits.concurrency)
+        self._slots = asyncio.Semaphore(limits.concurrency)
         self._threads = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="read")
         self._idle: LifoQueue[Client] = LifoQueue()
 
@@ -74,12 +74,12 @@ class ClickHouseExecutor:
         """The rows of an answer. Raises QueryTooExpensive or StorageUnavailable."""
         try:
             async with asyncio.timeout(self._limits.wait_seconds):
-                await self._turns.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise StorageUnavailable("too many questions at once: ask again in a moment") from None
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._ask, sql)
         # The turn ends with the thread's work, not with the one who waits for it.
-        running.add_done_callback(self._end_turn)
+        running.add_done_callback(self._release_slot)
         try:
             return await asyncio.shield(running)
         except ClickHouseError as error:
@@ -91,8 +91,8 @@ class ClickHouseExecutor:
         while not self._idle.empty():
             await asyncio.to_thread(self._idle.get_nowait().close)
 
-    def _end_turn(self, done: "asyncio.Future[Rows]") -> None:
-        self._turns.release()
+    def _release_slot(self, done: "asyncio.Future[Rows]") -> None:
+        self._slots.release()
         if not done.cancelled():
             done.exception()  # asked for, so that one whose asker has gone isn't reported as forgotten
 

@@ -90,7 +90,7 @@ class FindProject(ReadCall[int], frozen=True):
 
     async def answer(self, session: Session) -> int:
         """The project's number."""
-        return (await session.place(self.issue)).project_id
+        return (await session.issue_ref(self.issue)).project_id
 
 
 class CountIssues(ReadCall[list[Issue]], frozen=True):
@@ -117,10 +117,13 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
         """The page."""
         page_limit(self.limit)
         last = read_cursor(self.cursor, ActivityCursor)
-        place = await session.place(self.issue)
-        question = session.question_ever(place.project_id, "", None, None)
+        issue_ref = await session.issue_ref(self.issue)
+        question = session.question_ever(issue_ref.project_id, "", None, None)
         # Each fingerprint has opened an issue, whose changes stay its own: merging rewrites nothing.
-        parts = {place.issue_id, *(opened_by(place.project_id, one) for one in place.fingerprints)}
+        parts = {
+            issue_ref.issue_id,
+            *(opened_by(issue_ref.project_id, one) for one in issue_ref.fingerprints),
+        }
         rows = await session.rows(changes.page(question, sorted(parts), self.limit, last))
         page = [
             ActivityRow(
@@ -135,74 +138,80 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
         return ActivityPage(activity=page, next_cursor=next_cursor)
 
 
-async def _page(session: Session, asked: Question, sort: Sort, limit: int, last: IssueCursor | None) -> Page:
+async def _page(
+    session: Session, question: Question, sort: Sort, limit: int, last: IssueCursor | None
+) -> Page:
     """Sort keys and rows of a page, one more than the limit where there is one, and the figures of each issue."""
-    if issue_list.needs_no_count(asked, sort):
-        rows = await session.rows(issue_list.seen_page(asked, sort, limit, last))
+    if issue_list.needs_no_count(question, sort):
+        rows = await session.rows(issue_list.seen_page(question, sort, limit, last))
         found = [(key, read_row(columns)) for key, *columns in rows]
         return found, await _counted(
-            session, asked, {row.issue_id: row.fingerprints for _, row in found[:limit]}
+            session, question, {row.issue_id: row.fingerprints for _, row in found[:limit]}
         )
-    if issue_list.tries_newest(asked, sort) and (
-        page := await _among_newest(session, asked, sort, limit, last)
+    if issue_list.tries_newest(question, sort) and (
+        page := await _among_newest(session, question, sort, limit, last)
     ):
         return page
-    if issue_list.needs_one_look(asked):
-        keys = await session.rows(issue_list.page_with_figures(asked, sort, limit, last))
-        counted = _read_figures(asked, [figures for _, *figures in keys])
-        return await _rows(session, asked, keys), counted
-    keys = await session.rows(issue_list.counted_page(asked, sort, limit, last))
+    if issue_list.needs_one_look(question):
+        keys = await session.rows(issue_list.page_with_figures(question, sort, limit, last))
+        counted = _read_figures(question, [figures for _, *figures in keys])
+        return await _rows(session, question, keys), counted
+    keys = await session.rows(issue_list.counted_page(question, sort, limit, last))
     return await asyncio.gather(
-        _rows(session, asked, keys),
-        _counted(session, asked, {issue: members for _, issue, members in keys[:limit]}),
+        _rows(session, question, keys),
+        _counted(session, question, {issue: members for _, issue, members in keys[:limit]}),
     )
 
 
 async def _among_newest(
-    session: Session, asked: Question, sort: Sort, limit: int, last: IssueCursor | None
+    session: Session, question: Question, sort: Sort, limit: int, last: IssueCursor | None
 ) -> Page | None:
     """The page, if enough of the first issues in the order have an event in range and query."""
     many = max(issue_list.NEWEST, 2 * limit)
-    rows = await session.rows(issue_list.seen_page(asked, sort, many, last))
+    rows = await session.rows(issue_list.seen_page(question, sort, many, last))
     found = [(key, read_row(columns)) for key, *columns in rows]
-    counted = await _counted(session, asked, {row.issue_id: row.fingerprints for _, row in found})
+    counted = await _counted(session, question, {row.issue_id: row.fingerprints for _, row in found})
     having = [(key, row) for key, row in found if counted[row.issue_id].events]
     if len(having) <= limit and len(found) > many:
         return None
     return having[: limit + 1], counted
 
 
-async def _rows(session: Session, asked: Question, keys: Rows) -> list[Keyed]:
+async def _rows(session: Session, question: Question, keys: Rows) -> list[Keyed]:
     """The rows of issues that were found, with their keys."""
     if not keys:
         return []
-    rows = await session.rows(issue_list.rows_by_id(asked, [issue for _, issue, *_ in keys]))
+    rows = await session.rows(issue_list.rows_by_id(question, [issue for _, issue, *_ in keys]))
     by_id = {row.issue_id: row for row in map(read_row, rows)}
     # An issue that changed between the two statements so that it no longer fits is left out.
     return [(key, by_id[issue]) for key, issue, *_ in keys if issue in by_id]
 
 
 async def _counted(
-    session: Session, asked: Question, members: Mapping[int, Sequence[int]]
+    session: Session, question: Question, members: Mapping[int, Sequence[int]]
 ) -> Mapping[int, RangeCounts]:
     """What range and query count of each issue, given by its fingerprints."""
-    return _read_figures(asked, await session.rows(figures.of_issues(asked, members)) if members else ())
+    return _read_figures(
+        question, await session.rows(figures.of_issues(question, members)) if members else ()
+    )
 
 
-def _read_figures(asked: Question, rows: Sequence[Sequence[Any]]) -> Mapping[int, RangeCounts]:
+def _read_figures(question: Question, rows: Sequence[Sequence[Any]]) -> Mapping[int, RangeCounts]:
     counted: dict[int, RangeCounts] = defaultdict(
-        lambda: RangeCounts(trend=tuple(trend_counts({}, asked.span, asked.now_ms)))
+        lambda: RangeCounts(trend=tuple(trend_counts({}, question.span, question.now_ms)))
     )
     for issue, events, users, buckets in rows:
         trend: Counter[int] = Counter()
         for bucket, many in buckets:
             trend[bucket] += many
-        counted[issue] = RangeCounts(events, users, tuple(trend_counts(trend, asked.span, asked.now_ms)))
+        counted[issue] = RangeCounts(
+            events, users, tuple(trend_counts(trend, question.span, question.now_ms))
+        )
     return counted
 
 
-def _cursor(asked: Question, sort: Sort, shown: Sequence[Keyed], last: IssueCursor | None) -> IssueCursor:
+def _cursor(question: Question, sort: Sort, shown: Sequence[Keyed], last: IssueCursor | None) -> IssueCursor:
     key, issues = shown[-1][0], [row.issue_id for _, row in shown]
     if last is None:
-        return first_cursor(sort, asked.span, asked.now_ms, key, issues)
+        return first_cursor(sort, question.span, question.now_ms, key, issues)
     return last.after(key, issues)

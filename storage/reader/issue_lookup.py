@@ -9,14 +9,14 @@ from storage.reader.issue_rows import COLUMNS
 from storage.reader.parameters import Parameters, Sql
 from storage.reader.question import Question
 
-PLACE: Final = (
+ISSUE_REF: Final = (
     "project_id, issue_id, fingerprints, toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events,"
     " merged_into, grouping_parts"
 )
 
 
-class IssuePlace(Struct, frozen=True):
-    """What finding an issue's events takes: few columns, so that they are read fast. In the order of `PLACE`; times are Unix ms."""
+class IssueRef(Struct, frozen=True):
+    """What finding an issue's events takes: few columns, so that they are read fast. In the order of `ISSUE_REF`; times are Unix ms."""
 
     project_id: int
     issue_id: int

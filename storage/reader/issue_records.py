@@ -7,7 +7,7 @@ from schemas.times import parse_iso
 from storage.reader.answers import Issue
 from storage.reader.counts import UNIT_MS
 from storage.reader.issue_rows import IssueRow, RangeCounts, answer
-from storage.reader.ranges import HOUR_MS, asked_range, floor
+from storage.reader.ranges import HOUR_MS, floor, resolve_range
 from storage.reader.trend import trend_counts, trend_unit
 
 
@@ -40,7 +40,7 @@ def row_of(record: IssueRecord, now_ms: int) -> IssueRow:
 
 def issue_of(record: IssueRecord, now_ms: int) -> Issue:
     """The issue with what its record has counted in the last 14 days: events by the hour; users at most, since they are known for life only."""
-    span = asked_range(None, None, now_ms)
+    span = resolve_range(None, None, now_ms)
     hours = {hour * HOUR_MS: events for hour, events in record.hours.items() if hour * HOUR_MS >= span.start}
     events, unit = sum(hours.values()), UNIT_MS[trend_unit(span, now_ms)]
     trend: Counter[int] = Counter()

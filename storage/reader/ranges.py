@@ -36,7 +36,7 @@ class Cut(Struct, frozen=True):
     edges: tuple[Range, ...]
 
 
-def asked_range(start: int | None, end: int | None, now_ms: int) -> Range:
+def resolve_range(start: int | None, end: int | None, now_ms: int) -> Range:
     """The range of a call: by default from the full hour 14 days ago. Raises BadQuery where it is empty or out of this world."""
     for name, value in (("start", start), ("end", end)):
         if value is not None and not EARLIEST <= value < LATEST:

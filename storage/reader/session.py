@@ -6,18 +6,18 @@ from typing import Any, Final, TypeVar
 from storage.errors import NotFound
 from storage.reader.execute import Executor, Rows
 from storage.reader.identifiers import issue_number
-from storage.reader.issue_lookup import PLACE, IssuePlace, issue_by_id
+from storage.reader.issue_lookup import ISSUE_REF, IssueRef, issue_by_id
 from storage.reader.issue_rows import COLUMNS, IssueRow, read_row
 from storage.reader.parameters import Sql
 from storage.reader.question import Question, question
-from storage.reader.ranges import Range, asked_range
+from storage.reader.ranges import Range, resolve_range
 
 _MERGES: Final = 16
 """Merges of merges that are followed to the issue that has the events now."""
 _REMEMBERED: Final = 50_000
 """Issues whose project is kept: a few MB."""
 ALWAYS: Final = Range(0, None)
-Found = TypeVar("Found", IssueRow, IssuePlace)
+Found = TypeVar("Found", IssueRow, IssueRef)
 
 
 class Session:
@@ -35,7 +35,7 @@ class Session:
     def question(self, project: int, query: str, start: int | None, end: int | None) -> Question:
         """A question over a range, by default the last 14 days. Raises BadQuery."""
         now_ms = self.now_ms()
-        return question(project, query, asked_range(start, end, now_ms), now_ms)
+        return question(project, query, resolve_range(start, end, now_ms), now_ms)
 
     def question_ever(self, project: int, query: str, start: int | None, end: int | None) -> Question:
         """A question over a range, by default everything that is kept. Raises BadQuery."""
@@ -45,9 +45,9 @@ class Session:
         """The row of an issue, or of the one that it was merged into. Raises NotFound."""
         return await self._followed(issue_number(issue), None, COLUMNS, read_row)
 
-    async def place(self, issue: str, project: int | None = None) -> IssuePlace:
+    async def issue_ref(self, issue: str, project: int | None = None) -> IssueRef:
         """As `issue`, of the columns that finding its events takes; faster where its project is known."""
-        return await self._followed(issue_number(issue), project, PLACE, lambda row: IssuePlace(*row))
+        return await self._followed(issue_number(issue), project, ISSUE_REF, lambda row: IssueRef(*row))
 
     def known_project(self, issue: int) -> int | None:
         """The project of an issue that was asked for before."""

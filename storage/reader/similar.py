@@ -26,16 +26,16 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
 
     async def answer(self, session: Session) -> SimilarIssues:
         """The issues, the most similar first."""
-        place = await session.place(self.issue)
-        parts = list(dict.fromkeys(place.grouping_parts))
+        issue_ref = await session.issue_ref(self.issue)
+        parts = list(dict.fromkeys(issue_ref.grouping_parts))
         if not parts:
             return SimilarIssues(similar=[])
-        asked = session.question_ever(place.project_id, "", None, None)
-        ((total, _),) = await session.rows(_known(asked))
-        counted: dict[str, int] = dict(await session.rows(_frequency(asked, parts)))
+        question = session.question_ever(issue_ref.project_id, "", None, None)
+        ((total, _),) = await session.rows(_known(question))
+        counted: dict[str, int] = dict(await session.rows(_frequency(question, parts)))
         weights = {part: weight(total, counted.get(part, 1)) for part in parts}
         limit = min(self.limit, MAX_SIMILAR)
-        found = await session.rows(_candidates(asked, place.issue_id, weights, limit))
+        found = await session.rows(_candidates(question, issue_ref.issue_id, weights, limit))
         return SimilarIssues(
             similar=[
                 _answer(read_row(columns), parts, others, share)

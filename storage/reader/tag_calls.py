@@ -19,8 +19,10 @@ class CountIssueTags(IssueCall[TagFacets], frozen=True):
 
     async def answer(self, session: Session) -> TagFacets:
         """The facets."""
-        place = await session.place(self.issue)
-        return await _facets(session, self.question_ever(session, place.project_id), place.fingerprints)
+        issue_ref = await session.issue_ref(self.issue)
+        return await _facets(
+            session, self.question_ever(session, issue_ref.project_id), issue_ref.fingerprints
+        )
 
 
 class CountProjectTags(ProjectCall[TagFacets], frozen=True):
@@ -90,21 +92,21 @@ class FindUnknownKeys(ReadCall[list[KeyWarning]], frozen=True):
         return [KeyWarning(key, nearest(key, [*KEYS, *tags])) for key in unknown]
 
 
-async def _facets(session: Session, asked: Question, fingerprints: Sequence[int] | None) -> TagFacets:
-    if facets.answers_by_day(asked, fingerprints):
-        rows = await session.rows(facets.by_day(asked))
+async def _facets(session: Session, question: Question, fingerprints: Sequence[int] | None) -> TagFacets:
+    if facets.answers_by_day(question, fingerprints):
+        rows = await session.rows(facets.by_day(question))
         return TagFacets(tags=facets.facets(rows), sampled=False, sample_events=0)
     days: Rows = ()
-    if fingerprints is not None and facets.counted_by_day(asked):
-        days = await session.rows(facets.days(asked, fingerprints))
+    if fingerprints is not None and facets.counted_by_day(question):
+        days = await session.rows(facets.days(question, fingerprints))
         many = sum(events for _, events in days)
     else:
-        many = (await session.rows(facets.size(asked, fingerprints)))[0][0]
+        many = (await session.rows(facets.size(question, fingerprints)))[0][0]
     sampled = many > facets.SAMPLE
-    if sampled and fingerprints is not None and facets.has_days(asked):
-        days = days or await session.rows(facets.days(asked, fingerprints))
-        asked = replace(asked, span=facets.sampled_range(days, asked.span))
-    rows = await session.rows(facets.by_event(asked, fingerprints, sampled))
+    if sampled and fingerprints is not None and facets.has_days(question):
+        days = days or await session.rows(facets.days(question, fingerprints))
+        question = replace(question, span=facets.sampled_range(days, question.span))
+    rows = await session.rows(facets.by_event(question, fingerprints, sampled))
     return TagFacets(tags=facets.facets(rows), sampled=sampled, sample_events=min(many, facets.SAMPLE))
 
 

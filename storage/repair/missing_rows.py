@@ -19,7 +19,7 @@ from storage.client import INSERT_SETTINGS, ClickHouseError, Client, scalar, sta
 from storage.diagnosis import FailureKind, NotNow, diagnose
 from storage.erase.erased import ERASED_AMONG
 from storage.repair.consistent_read import in_a_pause
-from storage.repair.repair_rollups import mend
+from storage.repair.repair_rollups import repair_rollups
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
 
 _WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
@@ -49,13 +49,13 @@ class Completion(Struct):
     """What was missing: rows added by table, keys of rollups that differed, and the rows that were refused, with the reason."""
 
     added: dict[str, int]
-    mended: dict[str, int]
+    repaired: dict[str, int]
     refused: list[tuple[int, str]]
 
     @property
     def rows(self) -> dict[str, int]:
         """Everything that was put right, by table."""
-        return {table: count for table, count in (self.added | self.mended).items() if count}
+        return {table: count for table, count in (self.added | self.repaired).items() if count}
 
 
 class Presence(Struct, frozen=True):
@@ -102,7 +102,7 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
     _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
     added = {"events": len(missing) - len(out), "payloads": len(lacking)}
-    return Completion(added=added, mended=mend(client, set(_days(block)), name), refused=refused)
+    return Completion(added=added, repaired=repair_rollups(client, set(_days(block)), name), refused=refused)
 
 
 def life(client: Client) -> str:

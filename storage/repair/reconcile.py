@@ -11,7 +11,7 @@ from storage.client import Client
 from storage.erase.erased import ERASED, projects
 from storage.repair.consistent_read import NoConsistentRead, in_a_pause, quietly
 from storage.repair.duplicates import TABLES
-from storage.repair.retention_history import UNKNOWN, read_kept
+from storage.repair.retention_history import UNKNOWN, read_retention
 from storage.repair.rollups import ROLLUPS, difference
 
 # Outcomes and issues come by topics of their own, at other times than their events: a moment without their inserts says nothing.
@@ -151,7 +151,7 @@ class _Reading:
         self._today = today
         self._quiet_seconds = quiet_seconds
         self._pause_seconds = pause_seconds
-        self._kept = read_kept(client)
+        self._kept = read_retention(client)
 
     def _rows(self, sql: str, **parameters: Any) -> Sequence[Sequence[Any]]:
         return self._client.query(sql, parameters=parameters, settings=dict(BOUNDED)).result_rows

@@ -14,7 +14,7 @@ Days = Iterable[tuple[int, date]]
 _TRIES: Final = 6
 
 
-def mend(client: Client, days: Days, name: str) -> dict[str, int]:
+def repair_rollups(client: Client, days: Days, name: str) -> dict[str, int]:
     """Mend every rollup on these days; returns how many keys of each differed. Raises ClickHouseError and NeverQuiet.
 
     Repeatable: what is equal gets nothing. Two that find the same differences at once mend them once, when they give the same
@@ -25,18 +25,18 @@ def mend(client: Client, days: Days, name: str) -> dict[str, int]:
         weeks.setdefault(day.isocalendar()[:2], []).append((project, day))
     # A week at a time: what is compared stays small, and so does the pause of the writers.
     return {
-        rollup.table: sum(_mend_days(client, rollup, pairs, name) for pairs in weeks.values())
+        rollup.table: sum(_repair_days(client, rollup, pairs, name) for pairs in weeks.values())
         for rollup in ROLLUPS
     }
 
 
-def _mend_days(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], name: str) -> int:
+def _repair_days(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], name: str) -> int:
     events, there = _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True)
-    return mend_where(client, rollup, difference(rollup, events, there), name)
+    return repair_where(client, rollup, difference(rollup, events, there), name)
 
 
-def mend_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: float = 60.0) -> int:
-    """Mend one rollup by a query of `storage.repair.rollups.difference`; returns how many keys differed. Otherwise as `mend`.
+def repair_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: float = 60.0) -> int:
+    """Mend one rollup by a query of `storage.repair.rollups.difference`; returns how many keys differed. Otherwise as `repair`.
 
     The writers are asked to pause meanwhile. Raises NeverQuiet after `seconds` without a quiet moment.
     """
@@ -48,7 +48,7 @@ def mend_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: flo
         return rows, int(scalar(client, digest)) if rows else 0
 
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
-    mended, seen = 0, list[int]()
+    repaired, seen = 0, list[int]()
     # The pause lasts until the difference is inserted: a block that was inserted in part is not repeated in between.
     with paused(client) as pause:
         # Read again after each insert: whoever inserts last sees what two inserted both, and takes it back.
@@ -59,9 +59,9 @@ def mend_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: flo
             token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"
             settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
             done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
-            mended = mended or int(done.written_rows)
+            repaired = repaired or int(done.written_rows)
             seen.append(sameness)
-    return mended
+    return repaired
 
 
 def _where(column: str, pairs: list[tuple[int, date]], *, whole_day: bool) -> str:

@@ -49,7 +49,7 @@ UNKNOWN: Final = RetentionHistory("", RetentionDays(DEFAULT_RETENTION_DAYS, DEFA
 """A project that isn't known."""
 
 
-def read_kept(client: Client) -> dict[int, RetentionHistory]:
+def read_retention(client: Client) -> dict[int, RetentionHistory]:
     """What each project keeps and kept. Raises ClickHouseError."""
     past: dict[int, list[tuple[date, RetentionDays]]] = {}
     for project, day, events, payloads in client.query(_PAST).result_rows:

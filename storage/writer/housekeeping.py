@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 _EVERY_SECONDS: Final = 3600.0
 
 
-async def sweep(inserter: Inserter, metrics: WriterMetrics) -> None:
+async def run_housekeeping(inserter: Inserter, metrics: WriterMetrics) -> None:
     """Drop what has expired and tell what is broken, until cancelled."""
     while True:
         broken = await inserter.run(broken_parts)

@@ -150,7 +150,7 @@ class BlockInserter:
         token = renew.plan.token(self._topic)
         done = await self._inserter.run(lambda client: complete(client, rows, token), renew)
         for table, count in done.rows.items():
-            self._metrics.mended_rows.labels(table).inc(count)
+            self._metrics.repaired_rows.labels(table).inc(count)
         for row, reason in done.refused:
             project, number = rows["project_id"][row].as_py(), rows["id"][row].as_py()
             block.refused.append(block.refusal(row, project, number[::-1], reason))

@@ -46,7 +46,7 @@ class WriterMetrics:
         self.repeated_blocks = Counter(
             "svc_writer_repeated_blocks", "Planned blocks that were inserted again.", registry=registry
         )
-        self.mended_rows = Counter(
+        self.repaired_rows = Counter(
             "svc_writer_mended_rows",
             "Rows put right after an insert, by table.",
             ["table"],

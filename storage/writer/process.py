@@ -15,7 +15,7 @@ from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.flush_policy import FlushPolicy
-from storage.writer.housekeeping import sweep
+from storage.writer.housekeeping import run_housekeeping
 from storage.writer.insert_block import BlockInserter
 from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
@@ -70,7 +70,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
             health.set("registry", ok=True)
             chores = [
                 tasks.create_task(write_projects(registry, inserters[2])),
-                tasks.create_task(sweep(inserters[3], metrics)),
+                tasks.create_task(run_housekeeping(inserters[3], metrics)),
             ]
             writing = [tasks.create_task(events.run()), tasks.create_task(records.run())]
             await stopping.wait()

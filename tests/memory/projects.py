@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from control.project_edits import made_before
+from control.project_edits import already_created
 from schemas.health import Part
 from schemas.projects import Project
 
@@ -29,7 +29,7 @@ class MemoryProjects:
 
     async def write(self, project: Project) -> Project:
         """Keep a new record, or find what the same request has made before."""
-        return made_before(self._projects.values(), project) or self._keep(project)
+        return already_created(self._projects.values(), project) or self._keep(project)
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
         """Change a record; None when there is none."""

@@ -52,7 +52,7 @@ from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListIssues
 from storage.reader.port import ReadCall
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, floor
+from storage.reader.ranges import DAY_MS, HOUR_MS, Range, floor, resolve_range
 from storage.reader.samples import FindIssues, SampleEvents
 from storage.reader.session import ALWAYS
 from storage.reader.similar import ListSimilarIssues
@@ -347,7 +347,7 @@ class MemoryReader:
         return self._of_issue(call.issue)[0].project
 
     def _span(self, start: int | None, end: int | None) -> Range:
-        return asked_range(start, end, self.now_ms())
+        return resolve_range(start, end, self.now_ms())
 
     def _of_project(self, project: int) -> list[StoredEvent]:
         return [event for event in self._events if event.project == project]

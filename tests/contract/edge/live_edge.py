@@ -52,7 +52,7 @@ class LiveEdge:
         self.limiter = LocalWindow(folder / "rate-limit")
         self.health = Health()
         self.bodies = BodyReader(BodyTimes(body_timeout))
-        self.pace = RefusalThrottle()
+        self.throttle = RefusalThrottle()
         self.held = BodyBudget(256 << 20, 32 << 20)
         self.app = EdgeApp(self.ingest(EventPublisher(self.chunker, self.sink)), self.health, self.metrics)
         self.runner = web.ServerRunner(EdgeServer(self.handle, self.metrics.malformed), shutdown_timeout=1)
@@ -61,25 +61,25 @@ class LiveEdge:
         self.port = 0
         self.session: aiohttp.ClientSession
 
-    def ingest(self, intake: EventPublisher) -> Ingest:
+    def ingest(self, publisher: EventPublisher) -> Ingest:
         return Ingest(
             projects=self.projects,
             limiter=self.limiter,
-            intake=intake,
+            publisher=publisher,
             metrics=self.metrics,
             outcomes=self.outcomes,
             bodies=self.bodies,
             held=self.held,
-            pace=self.pace,
-            turns=FairScheduler(),
+            throttle=self.throttle,
+            scheduler=FairScheduler(),
         )
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         return await self.app.handle(request)
 
-    def break_intake(self, intake: EventPublisher) -> None:
+    def break_intake(self, publisher: EventPublisher) -> None:
         """From now on events are handed to another intake."""
-        self.app = EdgeApp(self.ingest(intake), self.health, self.metrics)
+        self.app = EdgeApp(self.ingest(publisher), self.health, self.metrics)
 
     @property
     def url(self) -> str:

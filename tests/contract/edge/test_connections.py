@@ -249,7 +249,7 @@ async def test_flood_of_refusals_is_answered_at_a_pace_and_others_at_once(
         pauses.append((token, 0.01))
         return 0.01
 
-    monkeypatch.setattr(edge.pace, "wait_seconds", wait_seconds)
+    monkeypatch.setattr(edge.throttle, "wait_seconds", wait_seconds)
     unknown = edge.headers(Authorization="Bearer nobody")
     body = encoded(pad="x" * 300_000)
     for _ in range(2):

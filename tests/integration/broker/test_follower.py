@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from broker.client import METADATA_PAUSE_SECONDS, TopicFollower, calm, follow_projects
+from broker.client import METADATA_PAUSE_SECONDS, TopicFollower, follow_projects, pause_metadata_retries
 from local.kafka.server import LocalKafka
 from schemas.health import Part
 from schemas.ids import new_token
@@ -141,7 +141,7 @@ async def test_a_client_pauses_after_metadata_that_nobody_answers() -> None:
             return False
 
     client, loop = Client(), asyncio.get_running_loop()
-    calm(client)
+    pause_metadata_retries(client)
     begin = loop.time()
     assert await client._metadata_update() is False
     assert loop.time() - begin >= METADATA_PAUSE_SECONDS * 0.9

@@ -36,9 +36,9 @@ async def test_a_written_project_is_known_when_write_returns(settings: KafkaSett
 
 async def test_project_asked_for_again_is_the_one_that_was_made(settings: KafkaSettings) -> None:
     async with ProjectStore(settings) as store:
-        made = await store.write(create("shop", now_ms=NOW, made_for="k"))
+        made = await store.write(create("shop", now_ms=NOW, request="k"))
     async with ProjectStore(settings) as store:
-        assert await store.write(create("shop", now_ms=NOW, made_for="k")) == made
+        assert await store.write(create("shop", now_ms=NOW, request="k")) == made
         assert store.all() == [made]
 
 

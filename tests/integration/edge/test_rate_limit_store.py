@@ -31,7 +31,7 @@ def url(server: ValkeyServer) -> str:
 
 async def test_limit_holds_over_machines_that_share_a_store(valkey: ValkeyServer, tmp_path: Path) -> None:
     machines = [RemoteWindow(url(valkey), LocalWindow(tmp_path / str(n)), PATIENT) for n in range(3)]
-    waits = await asyncio.gather(*(machine.take("token", 100) for machine in machines for _ in range(60)))
+    waits = await asyncio.gather(*(machine.acquire("token", 100) for machine in machines for _ in range(60)))
     assert waits.count(0) == 100
     assert all(0 <= wait <= 60_001 for wait in waits)
     for machine in machines:
@@ -40,7 +40,7 @@ async def test_limit_holds_over_machines_that_share_a_store(valkey: ValkeyServer
 
 async def test_refused_requests_do_not_count_in_the_store(valkey: ValkeyServer, tmp_path: Path) -> None:
     window = RemoteWindow(url(valkey), LocalWindow(tmp_path), PATIENT)
-    first = [await window.take("token", 1) for _ in range(5)]
+    first = [await window.acquire("token", 1) for _ in range(5)]
     assert first[0] == 0
     assert first[1:] == sorted(first[1:], reverse=True)
     assert all(wait > 0 for wait in first[1:])
@@ -50,8 +50,8 @@ async def test_refused_requests_do_not_count_in_the_store(valkey: ValkeyServer, 
 async def test_machine_decides_alone_while_the_store_is_away(tmp_path: Path) -> None:
     with ValkeyServer() as server:
         window = RemoteWindow(url(server), LocalWindow(tmp_path), PATIENT)
-        assert await window.take("token", 2) == 0
-    waits = [await window.take("token", 2) for _ in range(5)]
+        assert await window.acquire("token", 2) == 0
+    waits = [await window.acquire("token", 2) for _ in range(5)]
     assert waits[:2] == [0, 0]
     assert all(wait > 0 for wait in waits[2:])
     await window.close()

@@ -20,7 +20,7 @@ from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP
 from mode import CrashingSupervisor
 
-from processors.faust_app.patches import CalmTableManager
+from processors.faust_app.patches import OrderedTableManager
 
 PARTITIONS = 2
 BUSY_SECONDS = 0.03
@@ -98,7 +98,7 @@ def build(bootstrap: str, prefix: str, folder: str, manager: type[TableManager])
 
 
 if __name__ == "__main__":
-    chosen = CalmTableManager if sys.argv[4] == "cured" else TableManager
+    chosen = OrderedTableManager if sys.argv[4] == "cured" else TableManager
     made = build(sys.argv[1], sys.argv[2], sys.argv[3], chosen)
     sys.argv = ["skip", "worker", "-l", "warn", "--without-web"]
     made.main()

@@ -30,10 +30,10 @@ async def test_a_poisoned_record_is_set_aside_and_the_stream_goes_on(
     letters = await readback.read(kafka_bootstrap, prefix + DEAD)
     assert sorted(r.value for r in letters) == sorted(value for _, value in bad)
     for letter in letters:
-        told, headers = from_headers(letter.headers)
-        assert (told.topic, told.stage) == (prefix + "events", "grouper")
+        forwarded, headers = from_headers(letter.headers)
+        assert (forwarded.topic, forwarded.stage) == (prefix + "events", "grouper")
         assert headers == HEADERS
-        assert "not a chunk" in told.reason
+        assert "not a chunk" in forwarded.reason
     await assert_exact(kafka_bootstrap, prefix, feed)
 
 

@@ -11,7 +11,7 @@ from bench.siege.attack import Target, forms, is_under_way
 from bench.siege.honest import Window, window
 from edge.http.body import inflate
 from edge.http.errors import RequestError
-from edge.validation.validate import STRICT, InvalidEvents, admit, checked_text
+from edge.validation.validate import STRICT, InvalidEvents, checked_text, validate
 
 MEGABYTE = 1_048_576
 
@@ -53,7 +53,7 @@ def test_hostile_bodies_fit_and_are_decided(body: bytes) -> None:
     whole = inflate(body)
     assert MEGABYTE // 2 < len(whole) <= MEGABYTE
     try:
-        admit(checked_text(whole), STRICT)
+        validate(checked_text(whole), STRICT)
     except InvalidEvents as refused:
         assert "body" not in {d.field for d in refused.details} or b"[" * 500_000 in whole  # noqa: PT017
 

@@ -11,7 +11,14 @@ from msgspec import Raw
 from cli.topics import lines, start_ms
 from schemas import chunks, payload
 from schemas.dead_letters import DeadLetter
-from schemas.increments import Description, Increment, Row, SourceIncrements, encode_bundle, encode_told
+from schemas.increments import (
+    Description,
+    Increment,
+    Row,
+    SourceIncrements,
+    encode_bundle,
+    encode_description,
+)
 from schemas.topics import Topic
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -52,7 +59,7 @@ def test_a_grouped_chunk_has_a_line_a_new_event_with_its_grouping() -> None:
 
 def test_increments_have_a_line_each_and_commands_are_shown_as_they_are() -> None:
     rows = [Row("a@1+1", "prod", "ios", 490_920, 3)]
-    told = Raw(encode_told(Description("E", "m", "f", "v1", "stack", ("p",))))
+    told = Raw(encode_description(Description("E", "m", "f", "v1", "stack", ("p",))))
     one = Increment(9, 7, 255, 3, 1, 2, 3, bytes(16), "a@1+1", "a@1+1", rows, [], told)
     (line,) = lines(Topic.ISSUE_DELTAS, record(encode_bundle([SourceIncrements(1, 4, [one])])))
     shown = (line["source"], line["projectId"], line["fingerprint"], line["events"])

@@ -91,8 +91,8 @@ class ClickHouse:
         return [answer(row, RangeCounts(len(row.fingerprints), 1, (0,) * 14)) for row in rows]
 
 
-def changes(reader: Any, log: Log, shown_seconds: float = 5.0) -> IssueChanges:
-    return IssueChanges(cast(Reader, reader), log, lambda: NOW_MS, shown_seconds)
+def changes(reader: Any, log: Log, visible_seconds: float = 5.0) -> IssueChanges:
+    return IssueChanges(cast(Reader, reader), log, lambda: NOW_MS, visible_seconds)
 
 
 TROUBLE: list[Exception] = [
@@ -122,7 +122,7 @@ async def test_a_server_that_hangs_does_not_hold_up_the_answer_to_a_change() -> 
         await asyncio.Event().wait()
 
     reader.shown = reader.counted = hang  # type: ignore[method-assign, assignment]
-    found = await changes(reader, log, shown_seconds=0.05).update(
+    found = await changes(reader, log, visible_seconds=0.05).update(
         hex64(1), Update(status="ignored"), by="ann"
     )
     assert (found.status, found.total_events) == ("ignored", 9)
@@ -130,7 +130,7 @@ async def test_a_server_that_hangs_does_not_hold_up_the_answer_to_a_change() -> 
 
 async def test_a_merge_is_answered_in_figures_that_agree_while_the_writer_is_behind() -> None:
     log = Log()
-    found = await changes(ClickHouse(log, late=True), log, shown_seconds=0.05).merge(
+    found = await changes(ClickHouse(log, late=True), log, visible_seconds=0.05).merge(
         hex64(1), [hex64(2)], by="ann"
     )
     assert (found.fingerprints, found.total_events) == ([hex64(1), hex64(2)], 18)

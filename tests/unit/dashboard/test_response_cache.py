@@ -126,7 +126,7 @@ async def test_what_is_stale_is_let_go() -> None:
 async def test_anew_asks_again_and_keeps_what_it_got() -> None:
     shared, make = ResponseCache(60), Counting()
     await shared.answer("list", make)
-    assert (await shared.answer("list", make, anew=True)).etag == 'W/"2"'
+    assert (await shared.answer("list", make, refresh=True)).etag == 'W/"2"'
     assert (await shared.answer("list", make)).etag == 'W/"2"'
 
 

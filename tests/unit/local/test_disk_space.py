@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.disk_space import NoRoom, ended_without_room, free_bytes, need_room
+from local.disk_space import NoDiskSpace, ended_without_room, free_bytes, require_space
 from local.errors import StartError
 from local.process import await_ready
 
@@ -18,15 +18,15 @@ java.io.IOException: No space left on device
 
 def test_too_little_room_is_told_before_the_start(tmp_path: Path) -> None:
     folder = tmp_path / "not" / "there" / "yet"
-    with pytest.raises(NoRoom) as told:
-        need_room("Kafka", folder, free=lambda _: 1_234_567)
+    with pytest.raises(NoDiskSpace) as told:
+        require_space("Kafka", folder, free=lambda _: 1_234_567)
     assert str(told.value).startswith(f"no room for Kafka: 1,234,567 bytes free on the disk of {folder}, ")
     assert "\n" not in str(told.value)
 
 
 def test_room_enough_is_no_trouble(tmp_path: Path) -> None:
     assert free_bytes(tmp_path / "not" / "there" / "yet") > 0
-    need_room("Kafka", tmp_path, least=1)
+    require_space("Kafka", tmp_path, least=1)
 
 
 @pytest.mark.parametrize(

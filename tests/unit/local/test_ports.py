@@ -3,21 +3,21 @@
 import socket
 from pathlib import Path
 
-from local.ports import RANGE, free_port, is_free, kept_ports
+from local.ports import RANGE, free_port, is_free, stored_ports
 
 
 def test_ports_are_kept_between_starts(tmp_path: Path) -> None:
     file = tmp_path / "ports.json"
-    first = kept_ports(file, ("a", "b"))
-    assert kept_ports(file, ("a", "b")) == first
+    first = stored_ports(file, ("a", "b"))
+    assert stored_ports(file, ("a", "b")) == first
     assert first["a"] != first["b"]
 
 
 def test_port_that_another_program_took_is_chosen_anew(tmp_path: Path) -> None:
     file = tmp_path / "ports.json"
-    first = kept_ports(file, ("a", "b"))
+    first = stored_ports(file, ("a", "b"))
     with socket.create_server(("127.0.0.1", first["a"])):
-        second = kept_ports(file, ("a", "b"))
+        second = stored_ports(file, ("a", "b"))
     assert second["a"] != first["a"]
     assert second["b"] == first["b"]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from processors.dead_letters import DeadEvent, DeadLetterLimit, TooManyBad, letters
+from processors.dead_letters import DeadEvent, DeadLetterLimit, TooManyBad, dead_letter_messages
 from schemas.dead_letters import from_headers
 
 
@@ -18,7 +18,9 @@ def test_when_most_recent_records_are_bad_processing_stops() -> None:
 
 
 def test_a_letter_keeps_the_original_and_says_where_it_came_from() -> None:
-    [letter] = letters("svc.events", 3, "grouper", [DeadEvent(9, b"k", b"v", [("a", b"b")], "broken", 7)])
+    [letter] = dead_letter_messages(
+        "svc.events", 3, "grouper", [DeadEvent(9, b"k", b"v", [("a", b"b")], "broken", 7)]
+    )
     assert (letter.key, letter.value) == (b"k", b"v")
     told, original = from_headers(letter.headers)
     assert (told.topic, told.partition, told.offset, told.reason) == ("svc.events", 3, 9, "broken")

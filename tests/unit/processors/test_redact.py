@@ -33,7 +33,7 @@ async def test_the_newest_event_left_describes_the_issue_and_the_counts_stay() -
     after = world.issue(1)
     assert (after.message, after.last_event) == ("what is left", LEFT)
     assert (after.events, after.users, after.releases) == (before.events, before.users, before.releases)
-    assert world.letters() == []
+    assert world.dead_letter_messages() == []
     world.ask(id_of(1), "redact", REDACTION, "erase-1")
     await world.settle()
     assert world.issue(1).version == after.version
@@ -103,5 +103,5 @@ async def test_a_redaction_that_cannot_be_read_is_set_aside() -> None:
     await described(world)
     world.ask(id_of(1), "redact", {"event": 7})
     await world.settle()
-    (letter,) = world.letters()
+    (letter,) = world.dead_letter_messages()
     assert "bad data of redact" in letter

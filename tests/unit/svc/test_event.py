@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.validation.validate import STRICT, admit, checked_text
+from edge.validation.validate import STRICT, checked_text, validate
 from schemas.event import Event
 from schemas.limits import MAX_BODY_BYTES, Limit
 from svc import limits
@@ -58,7 +58,7 @@ def test_whatever_the_program_was_in_the_server_takes_the_event_as_it_is(situati
     assert event.id == event_id
     assert uuid.UUID(event.id).version == 7
     assert len(encoded) <= limits.MAX_EVENT_BYTES
-    assert admit(checked_text(encoded), STRICT) == (event_id, encoded)
+    assert validate(checked_text(encoded), STRICT) == (event_id, encoded)
 
 
 def large_event() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from storage.erase.issues import IssueDescription
 from storage.erase.user import TABLES, erase_user, look
 from storage.errors import UnknownUser
 from storage.repair.missing_rows import complete
-from storage.repair.repair_rollups import mend
+from storage.repair.repair_rollups import repair_rollups
 from storage.repair.rollups import ROLLUPS
 from storage.writer.event_rows import EventColumns
 from tests.eventually import eventually
@@ -226,7 +226,7 @@ def test_mending_afterwards_finds_nothing_to_do(client: Client) -> None:
         (project, moment.date())
         for project, moment in zip(rows["project_id"].to_pylist(), rows["ts"].to_pylist(), strict=True)
     }
-    assert not any(mend(client, days, "m").values())
+    assert not any(repair_rollups(client, days, "m").values())
 
 
 def test_an_event_that_comes_after_the_erasure_is_a_new_one(client: Client) -> None:

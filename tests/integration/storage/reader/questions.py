@@ -1,6 +1,6 @@
 """Queries and ranges that the read calls are asked with."""
 
-from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
+from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
 from tests.integration.storage.reader.world import (
     NOW_MS,
 )
@@ -39,5 +39,5 @@ RANGES: list[tuple[int | None, int | None]] = [
 
 
 def asked(start: int | None, end: int | None) -> tuple[int, int | None]:
-    span = asked_range(start, end, NOW_MS)
+    span = resolve_range(start, end, NOW_MS)
     return span.start, span.end

@@ -16,7 +16,7 @@ from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.execute import Limits
 from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListIssues
 from storage.reader.question import question
-from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
+from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
 from storage.reader.reader import Reader
 from storage.reader.samples import SampleEvents
 from storage.reader.trend import trend_unit, trend_window
@@ -46,7 +46,7 @@ async def test_issue_lists_have_the_issues_and_figures_of_their_events(
 
 
 def trend(world: World, query: str, issue: Issue, start: int, end: int | None) -> list[int]:
-    span = asked_range(start, end, NOW_MS)
+    span = resolve_range(start, end, NOW_MS)
     window = trend_window(span, NOW_MS)
     size = HOUR_MS if trend_unit(span, NOW_MS) == "hour" else DAY_MS
     assert window.end is not None
@@ -225,7 +225,7 @@ async def test_what_is_not_there_is_not_found(reader: Reader, world: World) -> N
 
 @pytest.mark.parametrize(("query", "index"), [("feature:cart", "by_tag"), ("user:u1", "by_user")])
 async def test_filters_are_served_by_their_index(database: Client, query: str, index: str) -> None:
-    asked = question(1, query, asked_range(None, None, NOW_MS), NOW_MS)
+    asked = question(1, query, resolve_range(None, None, NOW_MS), NOW_MS)
     statement = asked.statement()
     plan = database.query(
         f"EXPLAIN indexes = 1 SELECT count() FROM events WHERE {statement.project} AND {statement.event}",

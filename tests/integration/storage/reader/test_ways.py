@@ -14,7 +14,7 @@ from storage.reader import event_detail, issue_list
 from storage.reader.answers import Issue, Sort
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.issue_calls import GetIssue, ListIssues
-from storage.reader.ranges import DAY_MS, asked_range
+from storage.reader.ranges import DAY_MS, resolve_range
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CountIssueTags
 from tests.integration.storage.reader.world import MERGED, NOW_MS, World, insert, insert_events, make
@@ -43,7 +43,7 @@ async def whole_list(reader: Reader, world: World, query: str, sort: Sort, limit
 async def test_a_page_that_is_not_among_the_newest_issues_is_found_among_all(
     reader: Reader, world: World, query: str, sort: Sort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    span = asked_range(None, None, NOW_MS)
+    span = resolve_range(None, None, NOW_MS)
     expected = world.order(query, span.start, None, sort)
     whole = await whole_list(reader, world, query, sort, 2)
     assert [issue.id for issue in whole] == expected
@@ -72,7 +72,7 @@ async def test_words_are_found_whatever_their_case_and_wherever_in_a_message(
     reader: Reader, world: World, query: str, start: int | None
 ) -> None:
     page = await reader.read(ListIssues(world.project, query, start=start))
-    expected = world.order(query, asked_range(start, None, NOW_MS).start, None, "lastSeen")
+    expected = world.order(query, resolve_range(start, None, NOW_MS).start, None, "lastSeen")
     assert [issue.id for issue in page.issues] == expected
 
 

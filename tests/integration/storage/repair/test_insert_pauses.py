@@ -19,7 +19,7 @@ from storage.repair.consistent_read import NoConsistentRead, in_a_pause, quietly
 from storage.repair.insert_pauses import any_since, in_force, paused
 from storage.repair.missing_rows import complete
 from storage.repair.reconcile import compare
-from storage.repair.repair_rollups import mend
+from storage.repair.repair_rollups import repair_rollups
 from storage.writer.event_rows import EventColumns
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
@@ -201,7 +201,9 @@ async def test_a_rollup_that_is_mended_between_two_tries_of_a_block_is_not_count
         client.command(view)
         assert counts(client) == exactly(stage.total) | {"issue_hour": 0}
         days = client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
-        assert mend(client, [(int(project), day) for project, day in days], "repair")["issue_hour"] > 0
+        assert (
+            repair_rollups(client, [(int(project), day) for project, day in days], "repair")["issue_hour"] > 0
+        )
         assert counts(client) == exactly(stage.total)
         with ended(stage.writer()):
             assert await whole(stage) == exactly(stage.total)

@@ -11,7 +11,7 @@ from local.clickhouse.server import LocalClickHouse
 from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.repair.missing_rows import Presence, complete, life, presence
-from storage.repair.repair_rollups import mend
+from storage.repair.repair_rollups import repair_rollups
 from storage.writer.event_rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
 from tests.eventually import eventually
 from tests.integration.storage.grouped import chunk_event, counts, exactly
@@ -130,12 +130,12 @@ def test_a_rollup_with_too_many_or_too_few_is_mended(client: Client) -> None:
     days = [
         (int(p), d) for p, d in client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
     ]
-    mended = mend(client, days, "m")
+    mended = repair_rollups(client, days, "m")
     assert mended["issue_hour"] > 0
     assert mended["tag_day"] > 0
     assert counts(client) == exactly(ROWS)
     assert scalar(client, users) == before
-    assert sum(mend(client, days, "m").values()) == 0
+    assert sum(repair_rollups(client, days, "m").values()) == 0
 
 
 def test_two_that_complete_a_block_at_once_count_it_once(

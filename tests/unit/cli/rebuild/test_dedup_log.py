@@ -42,14 +42,14 @@ def test_each_stored_id_is_a_repeat_and_a_new_one_is_not(
     newest = max((ms for _, _, ms in rows), default=START)
     for partition in range(PARTITIONS):
         made = dict(entries(partition, last, ids.blocks(partition), newest // DAY))
-        dedupe, due, found = taken_up(partition, made)
-        assert due == last + 1
+        dedupe, is_due, found = taken_up(partition, made)
+        assert is_due == last + 1
         mine = [(p, i) for p, i, _ in rows if event_partition(p, i, PARTITIONS) == partition]
         new = event_id(10_001)
         incoming = Incoming(last + 1, newest, [*(p for p, _ in mine), 1], [*(i for _, i in mine), new])
         [decision] = dedupe.decide([incoming])
         assert decision.new == [len(mine)]
-        assert not LogCompaction(partition, found).due(dedupe.oldest_day)
+        assert not LogCompaction(partition, found).is_due(dedupe.oldest_day)
 
 
 def test_where_nothing_was_processed_nothing_is_written() -> None:
@@ -57,8 +57,8 @@ def test_where_nothing_was_processed_nothing_is_written() -> None:
 
 
 def test_without_stored_ids_reading_still_goes_on_after_the_last_record() -> None:
-    _, due, _ = taken_up(0, dict(entries(0, 41, [], START // DAY)))
-    assert due == 42
+    _, is_due, _ = taken_up(0, dict(entries(0, 41, [], START // DAY)))
+    assert is_due == 42
 
 
 def test_many_ids_make_blocks_of_bounded_size() -> None:
@@ -67,8 +67,8 @@ def test_many_ids_make_blocks_of_bounded_size() -> None:
     made = dict(entries(0, 100, ids.blocks(0), START // DAY))
     sizes = [decode_entry(value).ids for key, value in made.items() if is_entry(key)]
     assert sorted(sizes) == [5, BLOCK_IDS, BLOCK_IDS]
-    dedupe, due, _ = taken_up(0, made)
-    assert (len(dedupe), due) == (2 * BLOCK_IDS + 5, 101)
+    dedupe, is_due, _ = taken_up(0, made)
+    assert (len(dedupe), is_due) == (2 * BLOCK_IDS + 5, 101)
 
 
 @given(st.lists(st.integers(-3, 400), min_size=1, max_size=DAYS + 2, unique=True))
@@ -76,7 +76,7 @@ def test_no_invented_time_of_receipt_makes_a_stored_id_new(days: list[int]) -> N
     received = sorted((START // DAY + day for day in days), reverse=True)
     ids = IdKeys(1, received, DAYS)
     ids.add((1, event_id(day), day * DAY) for day in received)
-    dedupe, due, _ = taken_up(0, dict(entries(0, 100, ids.blocks(0), received[0])))
-    assert due == 101
+    dedupe, is_due, _ = taken_up(0, dict(entries(0, 100, ids.blocks(0), received[0])))
+    assert is_due == 101
     again = Incoming(101, START, [1] * len(received), [event_id(day) for day in received])
     assert dedupe.decide([again])[0].new == []

@@ -65,7 +65,7 @@ async def test_zeros_behind_the_last_record_do_not_stop_the_drain(tmp_path: Path
     written(tmp_path, SECOND, encode_chunk([two]))
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [one[1], two[1]]
-        assert (spool.size, spool.set_aside) == (0, {QuarantineReason.UNFINISHED: 1})
+        assert (spool.size, spool.quarantined) == (0, {QuarantineReason.UNFINISHED: 1})
         assert names(tmp_path) == [FIRST + ".unfinished"]
 
 
@@ -82,7 +82,7 @@ async def test_record_that_is_no_chunk_is_kept_and_holds_up_nothing(
     written(tmp_path, SECOND, encode_chunk([three]))
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [one[1], two[1], three[1]]
-        assert (spool.size, spool.set_aside) == (0, {QuarantineReason.DAMAGED: 1})
+        assert (spool.size, spool.quarantined) == (0, {QuarantineReason.DAMAGED: 1})
         assert names(tmp_path) == [FIRST + ".damaged"]
         assert (tmp_path / (FIRST + ".damaged")).read_bytes() == content
     # The next start leaves it where it is.
@@ -97,7 +97,7 @@ async def test_record_whose_checksum_fails_is_kept_and_those_behind_it_are_sent(
     written(tmp_path, FIRST, encode_chunk([one]), tail=bad + segments.frame(encode_chunk([two])))
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [one[1], two[1]]
-        assert spool.set_aside == {QuarantineReason.DAMAGED: 1}
+        assert spool.quarantined == {QuarantineReason.DAMAGED: 1}
         assert (tmp_path / (FIRST + ".damaged")).exists()
 
 
@@ -116,7 +116,7 @@ async def test_tail_that_was_cut_off_behind_the_writer_s_back_is_damage(
     task = asyncio.create_task(drain_forever(spool, sink))
     await eventually(lambda: not spool.filled.is_set())
     assert ids(sink) == [one[1]]
-    assert spool.set_aside == {QuarantineReason.DAMAGED: 1}
+    assert spool.quarantined == {QuarantineReason.DAMAGED: 1}
     task.cancel()
     await spool.stop()
 
@@ -127,20 +127,20 @@ async def test_tail_that_a_dead_process_left_was_perhaps_never_finished_and_is_k
     content = path.read_bytes()
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [one[1]]
-        assert spool.set_aside == {QuarantineReason.UNFINISHED: 1}
+        assert spool.quarantined == {QuarantineReason.UNFINISHED: 1}
         assert (tmp_path / (FIRST + ".unfinished")).read_bytes() == content
 
 
 async def test_what_is_set_aside_takes_room_until_it_is_removed(tmp_path: Path) -> None:
     written(tmp_path, FIRST, encode_chunk([event()]), tail=bytes(1000))
     async with draining(tmp_path) as (spool, _):
-        size = await eventually(lambda: spool.set_aside_bytes)
+        size = await eventually(lambda: spool.quarantined_bytes)
         assert size > 1000
         small = Spool(tmp_path, size, 1e12)
         with pytest.raises(SpoolFull):
             await small.append(b"x")
         (tmp_path / (FIRST + ".unfinished")).unlink()
-        await small.count_set_aside()
+        await small.count_quarantined()
         assert not small.full
         await small.append(b"x" * 10)
         await small.stop()
@@ -152,7 +152,7 @@ async def test_segment_that_can_not_be_read_at_all_is_set_aside(tmp_path: Path) 
     written(tmp_path, SECOND, encode_chunk([two]))
     async with draining(tmp_path) as (spool, sink):
         assert ids(sink) == [two[1]]
-        assert (spool.size, spool.set_aside) == (0, {QuarantineReason.DAMAGED: 1})
+        assert (spool.size, spool.quarantined) == (0, {QuarantineReason.DAMAGED: 1})
 
 
 async def test_segment_that_somebody_removed_is_passed_over(tmp_path: Path) -> None:

@@ -257,8 +257,8 @@ async def test_event_too_large_for_the_topic_is_set_aside_and_those_around_it_fl
         await eventually(lambda: not spool.filled.is_set())
         draining.cancel()
         assert set(broker.ids()) == {given[0][1], given[2][1]}
-        assert spool.set_aside[QuarantineReason.TOO_LARGE] == spool.too_large_events == 1
-        assert spool.set_aside_bytes > 2000
+        assert spool.quarantined[QuarantineReason.TOO_LARGE] == spool.too_large_events == 1
+        assert spool.quarantined_bytes > 2000
         (kept,) = found_in(tmp_path)
         assert kept.name.endswith(".spool.too-large")
     await spool.stop()

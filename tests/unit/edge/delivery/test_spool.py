@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge.delivery import segments as files
-from edge.delivery.quarantine import set_aside_bytes
+from edge.delivery.quarantine import quarantined_bytes
 from edge.delivery.spool import SEGMENT_BYTES, Spool, SpoolFull
 from edge.delivery.worker_folder import WorkerFolder
 
@@ -238,5 +238,5 @@ def test_what_a_dead_worker_set_aside_is_told_by_its_heir(tmp_path: Path) -> Non
     assert (heir.directory / names[0]).read_bytes() == b"own"
     assert (tmp_path / "7" / names[0]).read_bytes() == b"theirs"
     assert (heir.directory / names[1]).read_bytes() == b"theirs"
-    assert set_aside_bytes(heir.directory) == len(b"own" + b"theirs")
+    assert quarantined_bytes(heir.directory) == len(b"own" + b"theirs")
     heir.release()

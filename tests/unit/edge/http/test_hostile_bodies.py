@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge.validation.validate import STRICT, InvalidEvents, admit, checked_text
+from edge.validation.validate import STRICT, InvalidEvents, checked_text, validate
 from tests.edge_events import event
 
 MEGABYTE = 1_048_576
@@ -76,7 +76,7 @@ BODIES: dict[str, Callable[[], bytes]] = {
 
 def verdict(body: bytes) -> None:
     with suppress(InvalidEvents):
-        admit(checked_text(body), STRICT)
+        validate(checked_text(body), STRICT)
 
 
 def cost(work: Callable[[], object]) -> float:

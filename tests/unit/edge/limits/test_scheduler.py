@@ -21,14 +21,14 @@ async def rounds(counter: list[int]) -> None:
         await asyncio.sleep(0)
 
 
-async def stretch(turns: FairScheduler, token: str, weight: int = LARGE) -> None:
-    with turns.turn(token) as turn:
-        await turn.begin(weight)
+async def stretch(scheduler: FairScheduler, token: str, weight: int = LARGE) -> None:
+    with scheduler.time_slice(token) as time_slice:
+        await time_slice.begin(weight)
 
 
-async def use_up_a_round(turns: FairScheduler) -> None:
+async def use_up_a_round(scheduler: FairScheduler) -> None:
     for number in range(AT_ONCE):
-        await stretch(turns, f"first {number}")
+        await stretch(scheduler, f"first {number}")
 
 
 @pytest.mark.parametrize("weight", [SMALL, LARGE])
@@ -42,12 +42,12 @@ async def test_whoever_is_alone_does_not_wait(weight: int) -> None:
 async def test_stretches_of_equals_come_in_the_order_of_asking_and_never_too_many_in_one_round(
     weight: int, most: int
 ) -> None:
-    turns, counter = FairScheduler(), [0]
+    scheduler, counter = FairScheduler(), [0]
     seen: list[tuple[int, int]] = []
 
     async def one(number: int) -> None:
-        with turns.turn(f"{number}") as turn:
-            await turn.begin(weight)
+        with scheduler.time_slice(f"{number}") as time_slice:
+            await time_slice.begin(weight)
             seen.append((number, counter[0]))
 
     counting = asyncio.create_task(rounds(counter))
@@ -58,18 +58,18 @@ async def test_stretches_of_equals_come_in_the_order_of_asking_and_never_too_man
 
 
 async def test_token_that_has_used_less_goes_before_those_who_wait_longer() -> None:
-    turns = FairScheduler()
+    scheduler = FairScheduler()
     seen: list[str] = []
 
     async def one(token: str) -> None:
-        with turns.turn(token) as turn:
-            await turn.begin(LARGE)
+        with scheduler.time_slice(token) as time_slice:
+            await time_slice.begin(LARGE)
             seen.append(token)
 
     now = time.perf_counter()
-    turns._usages.of("greedy", now).add(10.0, now)
+    scheduler._usages.of("greedy", now).add(10.0, now)
     await asyncio.gather(
-        use_up_a_round(turns),
+        use_up_a_round(scheduler),
         *(one("greedy") for _ in range(MOST_OPEN)),
         *(one(f"{n}") for n in range(5)),
     )
@@ -77,15 +77,15 @@ async def test_token_that_has_used_less_goes_before_those_who_wait_longer() -> N
 
 
 async def test_many_requests_of_one_token_keep_another_waiting_for_two_rounds_at_most() -> None:
-    turns = FairScheduler()
+    scheduler = FairScheduler()
     seen: list[str] = []
 
     async def one(token: str) -> None:
-        with turns.turn(token) as turn:
-            await turn.begin(SMALL)
+        with scheduler.time_slice(token) as time_slice:
+            await time_slice.begin(SMALL)
             seen.append(token)
             for _ in range(3):
-                await turn.pause()
+                await time_slice.pause()
                 seen.append(token)
 
     many = [asyncio.create_task(one("many")) for _ in range(200)]
@@ -96,18 +96,18 @@ async def test_many_requests_of_one_token_keep_another_waiting_for_two_rounds_at
 
 
 async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_others_send() -> None:
-    turns = FairScheduler()
+    scheduler = FairScheduler()
     now = time.perf_counter()
-    usage = turns._usages.of("greedy", now)
+    usage = scheduler._usages.of("greedy", now)
     usage.add(10.0, now)
-    assert not turns.greedy(usage, now)
-    turns._usages.of("other", now)
-    assert turns.greedy(usage, now)
+    assert not scheduler.greedy(usage, now)
+    scheduler._usages.of("other", now)
+    assert scheduler.greedy(usage, now)
     counter = [0]
     seen: list[tuple[str, int]] = []
 
     async def one(token: str) -> None:
-        await stretch(turns, token, SMALL)
+        await stretch(scheduler, token, SMALL)
         seen.append((token, counter[0]))
 
     counting = asyncio.create_task(rounds(counter))
@@ -118,21 +118,21 @@ async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_other
 
 
 async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in_it() -> None:
-    turns = FairScheduler()
+    scheduler = FairScheduler()
     now = time.perf_counter()
-    turns._usages.of("greedy", now).add(10.0, now)
-    turns._usages.of("other", now)
+    scheduler._usages.of("greedy", now).add(10.0, now)
+    scheduler._usages.of("other", now)
     seen: list[str] = []
 
     async def one(token: str) -> None:
-        with turns.turn(token) as turn:
-            await turn.elsewhere(time.sleep, 0.002)
+        with scheduler.time_slice(token) as time_slice:
+            await time_slice.elsewhere(time.sleep, 0.002)
             seen.append(token)
 
     await one("greedy")
     await asyncio.gather(one("greedy"), one("other"), one("another"))
     assert seen == ["greedy", "other", "another", "greedy"]
-    turns.close()
+    scheduler.close()
 
 
 def test_use_counts_less_the_longer_ago_it_was() -> None:
@@ -155,13 +155,13 @@ def test_tokens_that_are_no_longer_heard_of_are_forgotten() -> None:
 
 
 async def test_token_has_only_a_few_large_bodies_open() -> None:
-    turns = FairScheduler()
+    scheduler = FairScheduler()
     finish = asyncio.Event()
     opened: list[str] = []
 
     async def large(token: str) -> None:
-        with turns.turn(token) as turn:
-            await turn.begin(LARGE)
+        with scheduler.time_slice(token) as time_slice:
+            await time_slice.begin(LARGE)
             opened.append(token)
             await finish.wait()
 
@@ -176,7 +176,7 @@ async def test_token_has_only_a_few_large_bodies_open() -> None:
 
 
 async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> None:
-    turns, done = FairScheduler(), []
+    scheduler, done = FairScheduler(), []
     running = threading.Semaphore(1)
 
     def work(token: str) -> str:
@@ -187,23 +187,23 @@ async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> 
         return token
 
     async def one(token: str) -> None:
-        with turns.turn(token) as turn:
-            await turn.begin(SMALL)
-            assert await turn.elsewhere(work, token) == token
+        with scheduler.time_slice(token) as time_slice:
+            await time_slice.begin(SMALL)
+            assert await time_slice.elsewhere(work, token) == token
 
     await asyncio.gather(*(one("many") for _ in range(20)), one("few"))
-    turns.close()
+    scheduler.close()
     assert Counter(done) == {"many": 20, "few": 1}
     assert done.index("few") <= 2
 
 
 async def test_work_that_fails_or_is_given_up_leaves_the_thread_to_the_next() -> None:
-    turns = FairScheduler()
+    scheduler = FairScheduler()
 
     async def one(work: object) -> None:
-        with turns.turn("a") as turn:
-            await turn.begin(SMALL)
-            await turn.elsewhere(work)  # type: ignore[arg-type]
+        with scheduler.time_slice("a") as time_slice:
+            await time_slice.begin(SMALL)
+            await time_slice.elsewhere(work)  # type: ignore[arg-type]
 
     def fail() -> None:
         raise ValueError
@@ -221,35 +221,35 @@ async def test_work_that_fails_or_is_given_up_leaves_the_thread_to_the_next() ->
     with suppress(asyncio.CancelledError):
         await first
     await asyncio.gather(*waiting[1:])
-    turns.close()
+    scheduler.close()
 
 
 @pytest.mark.parametrize("hops", range(6))
 async def test_turn_of_one_who_went_away_is_passed_on(hops: int) -> None:
     """Whenever it goes: before its turn comes, when it has just been given, or after."""
-    turns = FairScheduler()
-    await use_up_a_round(turns)
-    leaving = asyncio.create_task(stretch(turns, "leaving"))
-    staying = asyncio.create_task(stretch(turns, "staying"))
+    scheduler = FairScheduler()
+    await use_up_a_round(scheduler)
+    leaving = asyncio.create_task(stretch(scheduler, "leaving"))
+    staying = asyncio.create_task(stretch(scheduler, "staying"))
     for _ in range(hops):
         await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
     async with asyncio.timeout(60):
         await staying
-        await stretch(turns, "later")
+        await stretch(scheduler, "later")
 
 
 async def test_turns_are_free_again_when_all_have_gone_away() -> None:
-    turns = FairScheduler()
-    await use_up_a_round(turns)
-    waiting = [asyncio.create_task(stretch(turns, "a")) for _ in range(3)]
+    scheduler = FairScheduler()
+    await use_up_a_round(scheduler)
+    waiting = [asyncio.create_task(stretch(scheduler, "a")) for _ in range(3)]
     await asyncio.sleep(0)
     for each in waiting:
         each.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
     async with asyncio.timeout(60):
-        await stretch(turns, "a")
+        await stretch(scheduler, "a")
 
 
 async def test_queue_passes_over_whoever_went_away() -> None:
@@ -258,6 +258,6 @@ async def test_queue_passes_over_whoever_went_away() -> None:
     gone.cancel()
     place = queue.next()
     assert place is not None
-    assert (place.turn, place.weight) == (staying, 7)
+    assert (place.time_slice, place.weight) == (staying, 7)
     assert queue.next() is None
     assert not queue

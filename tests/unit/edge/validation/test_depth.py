@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from edge.validation.fast_path import sound_ids
+from edge.validation.fast_path import valid_ids
 from edge.validation.flat_event import BoundedEvent
-from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, admit
+from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, validate
 from schemas.limits import MAX_DEPTH
 from tests.edge_events import encoded, event
 
@@ -28,10 +28,10 @@ def test_an_event_is_taken_down_to_the_limit(
 ) -> None:
     body = with_depth(depth)[:-1] + crowd + b"}"
     if not refused:
-        assert admit(body, rules)[1] == body
+        assert validate(body, rules)[1] == body
         return
     with pytest.raises(InvalidEvents) as caught:
-        admit(body, rules)
+        validate(body, rules)
     assert [(each.field, each.message) for each in caught.value.details] == [
         ("body", "JSON is nested too deeply")
     ]
@@ -39,7 +39,7 @@ def test_an_event_is_taken_down_to_the_limit(
 
 @pytest.mark.parametrize(("depth", "refused"), DEPTHS)
 def test_a_batch_does_not_take_the_short_way_with_a_deep_event(depth: int, refused: bool) -> None:
-    assert (sound_ids([Raw(encoded()), Raw(with_depth(depth))]) is None) == refused
+    assert (valid_ids([Raw(encoded()), Raw(with_depth(depth))]) is None) == refused
 
 
 @pytest.mark.parametrize("extra", [{"more": 1}, {"fingerprint": [["nested"]]}])
@@ -48,7 +48,7 @@ def test_what_is_not_declared_or_not_flat_still_takes_the_short_way(extra: dict[
     body = json.dumps(made).encode()
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(body, type=BoundedEvent)
-    assert sound_ids([Raw(body)]) == [made["id"]]
+    assert valid_ids([Raw(body)]) == [made["id"]]
 
 
 def test_an_event_with_every_declared_field_is_bounded() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.limits.scheduler import FairScheduler, Turn
-from edge.validation.fast_path import are_lower_uuid7s, cut, sound_ids
-from edge.validation.scheduling import admit_batch, admit_each
+from edge.limits.scheduler import FairScheduler, TimeSlice
+from edge.validation.fast_path import are_lower_uuid7s, cut, valid_ids
+from edge.validation.scheduling import validate_batch, validate_each
 from edge.validation.validate import STRICT, InvalidEvents, open_batch
 from schemas.event import UUID7_PATTERN
 from schemas.ids import uuid7
@@ -30,15 +30,15 @@ def unescaped(**fields: Any) -> bytes:
     return json.dumps(event(**fields), ensure_ascii=False).encode()
 
 
-def turn() -> Turn:
-    return FairScheduler().turn("t")
+def time_slice() -> TimeSlice:
+    return FairScheduler().time_slice("t")
 
 
 async def _verdicts(body: bytes) -> list[Verdict]:
     found: list[Verdict] = []
-    for way in (admit_batch, admit_each):
+    for way in (validate_batch, validate_each):
         try:
-            admitted, rejected = await way(body, STRICT, turn())
+            admitted, rejected = await way(body, STRICT, time_slice())
         except InvalidEvents as refused:
             found.append(([], refused.details))
         else:
@@ -56,7 +56,7 @@ def verdict(body: bytes) -> Verdict:
 def goes_short(body: bytes) -> bool:
     """Whether the short way takes it."""
     pieces = cut(body)
-    return pieces is not None and sound_ids(pieces) is not None
+    return pieces is not None and valid_ids(pieces) is not None
 
 
 def test_samples_in_batches_go_the_short_way_and_are_cut_where_a_parser_cuts() -> None:
@@ -65,7 +65,7 @@ def test_samples_in_batches_go_the_short_way_and_are_cut_where_a_parser_cuts() -
         pieces = cut(body)
         assert pieces is not None
         assert [bytes(piece) for piece in pieces] == [bytes(raw) for raw in open_batch(body)]
-        assert sound_ids(pieces) == [json.loads(line)["id"] for line in EVENTS[first : first + 50]]
+        assert valid_ids(pieces) == [json.loads(line)["id"] for line in EVENTS[first : first + 50]]
         assert verdict(body)[1] == []
 
 

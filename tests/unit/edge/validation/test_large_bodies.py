@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.limits.scheduler import FairScheduler, Turn
+from edge.limits.scheduler import FairScheduler, TimeSlice
 from edge.validation import validate as admission
 from edge.validation.outline import outline
-from edge.validation.scheduling import admit_batch, admit_single
-from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, admit
+from edge.validation.scheduling import validate_batch, validate_single
+from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, validate
 from tests.edge_events import encoded, event
 from tests.unit.edge.validation.test_validate import EVENTS, RULES, mutations
 
@@ -41,7 +41,7 @@ def peak_bytes(body: bytes) -> int:
 
 def verdict(body: bytes, rules: ValidationRules) -> Any:
     try:
-        event_id, text = admit(body, rules)
+        event_id, text = validate(body, rules)
     except InvalidEvents as refused:
         return [(detail.field, detail.message) for detail in refused.details]
     return event_id, bytes(text)
@@ -150,19 +150,19 @@ def test_causes_of_a_crowded_event_are_counted(depth: int) -> None:
         assert ([] if isinstance(found, tuple) else [field for field, _ in found]) == fields
 
 
-def turn() -> Turn:
-    return FairScheduler().turn("t")
+def time_slice() -> TimeSlice:
+    return FairScheduler().time_slice("t")
 
 
 async def turns_of_the_loop(work: Any) -> int:
     """How often others had their turn until the work was done."""
     done = asyncio.ensure_future(work)
-    turns = 0
+    scheduler = 0
     while not done.done():
         await asyncio.sleep(0)
-        turns += 1
+        scheduler += 1
     await done
-    return turns
+    return scheduler
 
 
 SURROGATES = encoded(environment="CUT").replace(b"CUT", rb"\ud83d" * 170_000)
@@ -171,9 +171,9 @@ SURROGATES = encoded(environment="CUT").replace(b"CUT", rb"\ud83d" * 170_000)
 @pytest.mark.parametrize(
     "work",
     [
-        lambda: admit_single(SURROGATES, STRICT, turn()),
-        lambda: admit_batch(b'{"events":[' + SURROGATES + b"]}", STRICT, turn()),
-        lambda: admit_batch(b'{"events":[' + SURROGATES + b"]}", LENIENT, turn()),
+        lambda: validate_single(SURROGATES, STRICT, time_slice()),
+        lambda: validate_batch(b'{"events":[' + SURROGATES + b"]}", STRICT, time_slice()),
+        lambda: validate_batch(b'{"events":[' + SURROGATES + b"]}", LENIENT, time_slice()),
     ],
 )
 async def test_large_slow_path_leaves_the_loop_to_others(work: Any) -> None:

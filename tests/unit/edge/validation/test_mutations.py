@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, admit
+from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, validate
 from schemas.limits import Limit
 from tests.edge_events import event
 
@@ -211,7 +211,7 @@ def mutated(mutation: Mutation) -> bytes:
 
 def refused(body: bytes, rules: ValidationRules) -> list[tuple[str, str]]:
     with pytest.raises(InvalidEvents) as caught:
-        admit(body, rules)
+        validate(body, rules)
     return [(detail.field, detail.message) for detail in caught.value.details]
 
 
@@ -243,7 +243,7 @@ def test_lenient_project_refuses_what_is_no_habit_of_the_field(mutation: Mutatio
 @pytest.mark.parametrize("mutation", STRICT_ONLY, ids=name)
 def test_lenient_project_takes_what_fleets_send(mutation: Mutation) -> None:
     body = mutated(mutation)
-    assert bytes(admit(body, LENIENT)[1]) == body
+    assert bytes(validate(body, LENIENT)[1]) == body
 
 
 @pytest.mark.parametrize("release", ["", "x" * 201])
@@ -266,7 +266,7 @@ def test_lenient_release_has_1_to_200_characters(release: str) -> None:
 )
 def test_event_at_a_limit_is_accepted(mutation: Mutation) -> None:
     body = mutated(mutation)
-    assert bytes(admit(body, STRICT)[1]) == body
+    assert bytes(validate(body, STRICT)[1]) == body
 
 
 def test_every_limit_of_section_8_is_named_by_its_title_and_number() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.validation import depth
-from edge.validation.validate import STRICT, InvalidEvents, admit, open_batch
+from edge.validation.validate import STRICT, InvalidEvents, open_batch, validate
 from schemas.limits import MAX_DEPTH
 from tests.edge_events import encoded
 
@@ -42,9 +42,9 @@ def test_deep_event_costs_itself_wherever_it_stands(
     events = open_batch(opening + b" , ".join(given) + closing)
     assert [bytes(event) for event in events] == given
     with pytest.raises(InvalidEvents) as caught:
-        admit(events[place], STRICT)
+        validate(events[place], STRICT)
     assert [detail.message for detail in caught.value.details] == ["JSON is nested too deeply"]
-    assert all(admit(event, STRICT)[1] is event for event in events if bytes(event) == GOOD)
+    assert all(validate(event, STRICT)[1] is event for event in events if bytes(event) == GOOD)
 
 
 def test_several_deep_events_and_a_deep_field_beside_them() -> None:
@@ -100,14 +100,14 @@ def test_any_values_around_a_deep_one_stay(
     items = [json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for value in values]
     place = data.draw(st.integers(0, len(items)))
     body = b'{"events":[' + b",".join([*items[:place], nested(DEEP), *items[place:]]) + b"]}"
-    mended, aside = depth.set_aside(body)
+    mended, aside = depth.cut_deep(body)
     assert list(aside.values()) == [nested(DEEP)]
     assert mended == body.replace(nested(DEEP), next(iter(aside)))
 
 
 @given(st.binary(max_size=200) | st.text('[]{}",:\\ab1', max_size=200).map(str.encode))
 def test_any_bytes_can_be_looked_through(body: bytes) -> None:
-    assert depth.set_aside(body) == (body, {})
+    assert depth.cut_deep(body) == (body, {})
 
 
 MEGABYTE = 1_048_576
@@ -141,7 +141,7 @@ def test_work_is_bounded_however_a_body_is_made(unit: bytes) -> None:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        depth.set_aside(body)
+        depth.cut_deep(body)
     finally:
         sys.setprofile(before)
     assert calls < 200_000

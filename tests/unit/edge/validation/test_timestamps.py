@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.validation.timestamps import _are_usual, are_utc, is_utc
-from edge.validation.validate import STRICT, admit
+from edge.validation.validate import STRICT, validate
 from tests.edge_events import event
 from tests.unit.edge.validation.test_validate import TIME, near_times
 
@@ -33,7 +33,7 @@ MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31)).map(  # noq
 def test_other_precisions_and_an_offset_of_zero_are_taken(time: str) -> None:
     crumb = {"timestamp": time, "type": "custom", "data": {}}
     body = json.dumps(event(timestamp=time, breadcrumbs=[crumb])).encode()
-    assert bytes(admit(body, STRICT)[1]) == body
+    assert bytes(validate(body, STRICT)[1]) == body
 
 
 @given(st.lists(MOMENTS, min_size=1))

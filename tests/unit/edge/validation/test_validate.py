@@ -16,9 +16,9 @@ from edge.validation.validate import (
     STRICT,
     InvalidEvents,
     ValidationRules,
-    admit,
     checked_text,
     open_batch,
+    validate,
 )
 from tests.edge_events import encoded, event
 
@@ -85,7 +85,7 @@ def mutations(draw: st.DrawFn) -> bytes:
 def verdict(body: bytes, rules: ValidationRules) -> tuple[str, bytes] | list[str]:
     """What became of it: id and bytes, or the fields."""
     try:
-        event_id, forwarded = admit(checked_text(body), rules)
+        event_id, forwarded = validate(checked_text(body), rules)
     except InvalidEvents as refused:
         return [detail.field for detail in refused.details]
     return event_id, bytes(forwarded)
@@ -120,13 +120,13 @@ def test_both_paths_give_one_verdict(body: bytes, rules: ValidationRules) -> Non
     slow = rules.violations(json.loads(body))
     try:
         decoded = rules.decode(body)
-        fast = admission._has_forms(decoded, rules) and not admission.too_deep(decoded.error.cause)
+        fast = admission._is_well_formed(decoded, rules) and not admission.too_deep(decoded.error.cause)
     except (msgspec.DecodeError, RecursionError):
         fast = False
     if fast:
         assert slow == []
     if not slow:
-        event_id, forwarded = admit(body, rules)
+        event_id, forwarded = validate(body, rules)
         assert rules.decode(forwarded).id.lower() == event_id
         assert json.loads(bytes(forwarded)) == json.loads(body) | {"id": event_id}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.clickhouse.tokens import PartName, kept_lines, parse_part, prune_tokens
+from local.clickhouse.tokens import PartName, parse_part, prune_tokens, valid_lines
 
 
 def entry(part: str, token: str = "202601_1_2", operation: str = "1") -> str:
@@ -55,7 +55,7 @@ def test_half_written_last_line_goes(tmp_path: Path) -> None:
 
 def test_entry_that_takes_a_token_back_stays_without_a_part() -> None:
     line = entry("202601_4_4_0", operation="2")
-    assert kept_lines([line], []) == [line]
+    assert valid_lines([line], []) == [line]
 
 
 def test_directory_without_tables_is_no_trouble(tmp_path: Path) -> None:
@@ -80,4 +80,4 @@ def test_exactly_the_entries_without_a_part_go(blocks: list[tuple[int, bool]]) -
     present = [PartName("all", number, number) for number, there in blocks if there]
     lines = [entry(f"all_{number}_{number}_0") for number, _ in blocks]
     covered = {part.first for part in present}
-    assert kept_lines(lines, present) == [entry(f"all_{n}_{n}_0") for n, _ in blocks if n in covered]
+    assert valid_lines(lines, present) == [entry(f"all_{n}_{n}_0") for n, _ in blocks if n in covered]

@@ -17,7 +17,7 @@ async def commented(world: World, text: str, name: str) -> None:
     await world.settle()
 
 
-def told(world: World, kind: ActivityKind = "commented") -> list[str]:
+def description(world: World, kind: ActivityKind = "commented") -> list[str]:
     return [one.data["text"] for one in world.activities(kind)]
 
 
@@ -26,13 +26,13 @@ async def test_a_second_command_under_a_key_is_not_made_and_its_sender_learns_wh
     await commented(world, "one", FIRST)
     published = len(world.memory.topics["issues", int(id_of(1), 16) % 3])
     await commented(world, "two", SECOND)
-    assert told(world) == ["one"]
+    assert description(world) == ["one"]
     # Published again, so that the sender sees it.
     assert len(world.memory.topics["issues", int(id_of(1), 16) % 3]) == published + 1
     assert is_done(world.issue(1), FIRST)
     with pytest.raises(KeyReused):
         is_done(world.issue(1), SECOND)
-    assert world.letters() == []
+    assert world.dead_letter_messages() == []
 
 
 async def test_a_key_stays_used_through_a_restart_and_lost_tables() -> None:
@@ -43,11 +43,11 @@ async def test_a_key_stays_used_through_a_restart_and_lost_tables() -> None:
         await world.settle()
         await commented(world, "two", SECOND)
         await commented(world, "one", FIRST)
-        assert told(world) == ["one"]
+        assert description(world) == ["one"]
 
 
 async def test_commands_without_a_key_are_each_their_own() -> None:
     world = await with_issues(1)
     for text, name in (("one", "019c1a2b-3c4d-7e5f"), ("two", "019c1a2b-3c4d-7e60")):
         await commented(world, text, name)
-    assert told(world) == ["one", "two"]
+    assert description(world) == ["one", "two"]

@@ -12,7 +12,7 @@ from processors.aggregator.totals import HOURS
 from processors.aggregator.users import Users
 from processors.grouper.event_view import id_text
 from schemas.ids import issue_id, user_hash
-from schemas.increments import Description, Increment, Row, encode_told
+from schemas.increments import Description, Increment, Row, encode_description
 from schemas.issues import IssueRecord, decode_issue, encode_json
 from tests.unit.processors.made import event_id
 
@@ -22,7 +22,7 @@ START = 1_790_000_000_000
 def increment(
     events: int = 1, ms: int = START, release: str = "a@1+1", users: tuple[int, ...] = (), event: int = 0
 ) -> Increment:
-    told = Description("E", f"m{event}", "f", "v1", "stack", ("p",))
+    description = Description("E", f"m{event}", "f", "v1", "stack", ("p",))
     return Increment(
         issue=issue_id(1, 2),
         project=1,
@@ -36,7 +36,7 @@ def increment(
         last_release=release,
         rows=[Row(release, "prod", "ios", ms // 3_600_000, events)],
         users=list(users),
-        told=Raw(encode_told(told)),
+        description=Raw(encode_description(description)),
     )
 
 

@@ -46,29 +46,29 @@ class Model:
         self.at_fix: list[str] = []
         self.events = self.since = 0
         self.users: set[int] = set()
-        self.told: list[str] = []
+        self.description: list[str] = []
 
     def event(self, release: str, users: list[int], count: int) -> None:
-        self.told += [] if self.events else ["created"]
+        self.description += [] if self.events else ["created"]
         self.events += count
         if self.status == "resolved" and self._is_after_fix(release):
             self._open(regressed=True)
-            self.told.append("regressed")
+            self.description.append("regressed")
         elif self.status == "ignored" and self.until:
             self.since += count
             self.users |= set(users)
             reached = {"events": self.since, "users": len(self.users)}
             if any(reached[name] >= wanted for name, wanted in self.until.items()):
                 self._open()
-                self.told.append("reopened")
+                self.description.append("reopened")
         self.known += [] if release in self.known else [release]
 
     def update(self, data: dict[str, Any]) -> None:
         if "assignee" in data:
-            self.told += ["assigned"] if data["assignee"] != self.assignee else []
+            self.description += ["assigned"] if data["assignee"] != self.assignee else []
             self.assignee = data["assignee"]
         elif data.get("status") == "open":
-            self.told += ["reopened"] if self.status != "open" else []
+            self.description += ["reopened"] if self.status != "open" else []
             if self.status != "open":
                 self._open()
         elif data.get("status") == "resolved" or "resolvedIn" in data:
@@ -76,13 +76,13 @@ class Model:
             if (self.status, self.resolved_in) != ("resolved", wanted) or wanted == "next":
                 self._open()
                 self.status, self.resolved_in, self.at_fix = "resolved", wanted, list(self.known)
-                self.told.append("resolved")
+                self.description.append("resolved")
         else:
             until = data.get("ignoreUntil")
             if self.status != "ignored" or self.until or until:
                 self._open()
                 self.status, self.until, self.since, self.users = "ignored", until, 0, set()
-                self.told.append("ignored")
+                self.description.append("ignored")
 
     def _open(self, *, regressed: bool = False) -> None:
         self.status, self.regressed, self.resolved_in, self.until = "open", regressed, None, None
@@ -159,8 +159,8 @@ async def test_states_and_activity_are_those_of_the_model(history: list[tuple[An
     assert (issue.status, issue.regressed, issue.assignee) == (model.status, model.regressed, model.assignee)
     assert (issue.resolved_in, issue.ignore_until) == (model.resolved_in, model.until)
     assert issue.events == model.events
-    assert [one.kind for one in world.activities()] == model.told
-    assert world.letters() == []
+    assert [one.kind for one in world.activities()] == model.description
+    assert world.dead_letter_messages() == []
 
 
 steps = st.lists(
@@ -229,14 +229,14 @@ async def test_issues_that_were_lost_are_built_again_from_the_log_as_they_were(
     for at, step in enumerate([*(("event", f, 1) for f in FINGERPRINTS), *history]):
         ask(world, step, at)
         await worked(world, luck)
-    before, told = [world.issue(f) for f in FINGERPRINTS], world.activities()
+    before, description = [world.issue(f) for f in FINGERPRINTS], world.activities()
     world.lose()
     await world.settle(most=luck.randrange(1, 9))
     for was in before:
         now = next(one for one in map(world.issue, FINGERPRINTS) if one.id == was.id)
         for field in ("events", "users", "fingerprints", "merged_into", "status", "releases"):
             assert getattr(now, field) == getattr(was, field), field
-    assert world.activities() == told
+    assert world.activities() == description
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

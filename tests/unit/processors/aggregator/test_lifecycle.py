@@ -101,11 +101,11 @@ async def test_ignored_until_a_time_wakes_with_the_first_event_received_by_then(
     world = World()
     await seen(world, OLD)
     await asked(world, ignoreUntil={"time": iso(START + 5000)})
-    due = START + 5000
-    world.send(1, increment(ms=due - 1))
+    new_records = START + 5000
+    world.send(1, increment(ms=new_records - 1))
     await world.settle()
     assert world.issue(1).status == "ignored"
-    world.send(1, increment(ms=due))
+    world.send(1, increment(ms=new_records))
     await world.settle()
     assert world.issue(1).status == "open"
 
@@ -171,7 +171,7 @@ async def test_a_command_that_cannot_be_applied_is_set_aside_with_its_reason(
     world.ask(id_of(1), kind, data)
     world.ask(id_of(1), "update", {"assignee": "bob"})
     await world.settle()
-    (letter,) = world.letters()
+    (letter,) = world.dead_letter_messages()
     assert reason in letter
     assert world.issue(1).assignee == "bob"
     assert world.issue(1).version == before.version + 1
@@ -182,7 +182,7 @@ async def test_hundreds_of_commands_to_issues_that_are_not_there_do_not_stop_the
     for _ in range(300):
         world.ask(id_of(9), "update", {"status": "open"})
     await world.settle()
-    assert set(world.letters()) == {"no such issue"}
+    assert set(world.dead_letter_messages()) == {"no such issue"}
 
 
 @pytest.mark.parametrize(("field", "value"), [("id", ""), ("id", "x" * 201), ("at", "yesterday")])
@@ -192,7 +192,7 @@ async def test_a_command_with_a_bad_id_or_time_is_set_aside(field: str, value: s
     command = Command("c", id_of(1), "1", "comment", "ann", iso(START), {"text": "x"})
     world.put(int(id_of(1), 16) % NAMES.partitions, DeltaRecord(command=replace(command, **{field: value})))
     await world.settle()
-    assert len(world.letters()) == 1
+    assert len(world.dead_letter_messages()) == 1
     assert kinds(world) == ["created"]
 
 
@@ -200,4 +200,4 @@ async def test_a_signal_between_what_are_no_issues_is_set_aside() -> None:
     world = World()
     world.put(0, DeltaRecord(signal=Signal("join", "zz", "../..", "1", "j")))
     await world.settle()
-    assert len(world.letters()) == 1
+    assert len(world.dead_letter_messages()) == 1

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from processors.aggregator.totals import figures, own, whole
 from processors.grouper.event_view import id_text
-from schemas.increments import Description, encode_told
+from schemas.increments import Description, encode_description
 from schemas.issues import IssueRecord
 from schemas.merges import Figures
 from tests.unit.processors.aggregator.test_merges import merged, unmerged
@@ -16,9 +16,14 @@ from tests.unit.processors.made import event_id
 async def happens(world: World, fingerprint: int, after_ms: int) -> None:
     """An event whose words name its fingerprint and time."""
     words = f"{fingerprint} at {after_ms}"
-    told = Description(f"E{fingerprint}", words, f"f{fingerprint}", "v1", "stack", (f"p{fingerprint}",))
+    description = Description(
+        f"E{fingerprint}", words, f"f{fingerprint}", "v1", "stack", (f"p{fingerprint}",)
+    )
     one = increment(fingerprint, ms=START + after_ms)
-    world.send(fingerprint, replace(one, last_event=event_id(after_ms), told=Raw(encode_told(told))))
+    world.send(
+        fingerprint,
+        replace(one, last_event=event_id(after_ms), description=Raw(encode_description(description))),
+    )
     await world.settle()
 
 

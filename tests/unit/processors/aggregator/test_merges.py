@@ -86,8 +86,8 @@ async def test_each_merge_and_unmerge_is_told_once_in_both_issues() -> None:
     await merged(world, 1, 2)
     await merged(world, 1, 2)
     await unmerged(world, 1, 2)
-    told = {(one.issue, one.kind) for one in world.activities("merged", "unmerged")}
-    assert told == {(id_of(n), kind) for n in (1, 2) for kind in ("merged", "unmerged")}
+    description = {(one.issue, one.kind) for one in world.activities("merged", "unmerged")}
+    assert description == {(id_of(n), kind) for n in (1, 2) for kind in ("merged", "unmerged")}
     assert len(world.activities("merged", "unmerged")) == 4
 
 
@@ -112,8 +112,8 @@ async def test_an_event_of_a_merged_fingerprint_regresses_the_issue_that_it_is_a
     world.send(2, increment(2, "app@2.0.0+1"), increment(2, "app@2.1.0+1"))
     await world.settle()
     assert world.issue(1).regressed
-    (told,) = world.activities("regressed")
-    assert told.issue == id_of(1)
+    (description,) = world.activities("regressed")
+    assert description.issue == id_of(1)
 
 
 async def test_a_change_of_a_merged_issue_is_made_to_the_one_that_it_is_a_part_of() -> None:

@@ -18,7 +18,14 @@ from processors.positions import SourceRecord
 from processors.topic_names import TopicNames
 from schemas.dead_letters import from_headers
 from schemas.ids import hex64
-from schemas.increments import Description, Increment, Row, SourceIncrements, encode_bundle, encode_told
+from schemas.increments import (
+    Description,
+    Increment,
+    Row,
+    SourceIncrements,
+    encode_bundle,
+    encode_description,
+)
 from schemas.issues import (
     Activity,
     Command,
@@ -166,15 +173,15 @@ class World:
         """Let each partition take up to `most` records; whether there were any. Raises Crash."""
         taken = {}
         for partition in range(NAMES.partitions):
-            due = self._worker.next_offset(partition) or 0
+            new_records = self._worker.next_offset(partition) or 0
             log = self.memory.topics.get(("deltas", partition), [])
-            if due < len(log):
+            if new_records < len(log):
                 taken[partition] = [
-                    SourceRecord(due + n, START, m.key, m.value or b"", [])
-                    for n, m in enumerate(log[due : due + most])
+                    SourceRecord(new_records + n, START, m.key, m.value or b"", [])
+                    for n, m in enumerate(log[new_records : new_records + most])
                 ]
         for partition, sources in taken.items():
-            await self._worker.take({partition: sources})
+            await self._worker.handle_batch({partition: sources})
         return bool(taken)
 
     async def settle(self, most: int = 1000) -> None:
@@ -218,7 +225,7 @@ class World:
                 assert found.setdefault(one.id, one) == one
         return [one for one in found.values() if not kinds or one.kind in kinds]
 
-    def letters(self) -> list[str]:
+    def dead_letter_messages(self) -> list[str]:
         """Why records were set aside."""
         found = self.memory.topics.get(("dead", 0), [])
         return [from_headers(message.headers)[0].reason for message in found]
@@ -228,11 +235,11 @@ def increment(
     fingerprint: int = 1, release: str = "app@1.0.0+1", events: int = 1, users: Iterable[int] = (), ms: int = START
 ) -> Increment:  # fmt: skip
     """An increment of a few events of one release."""
-    told = Description("E", "m", "f", "v1", "stack", ("p",))
+    description = Description("E", "m", "f", "v1", "stack", ("p",))
     return Increment(
         issue=issue_of(PROJECT, fingerprint), project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms,
         last_ms=ms, received_ms=ms, last_event=bytes(16), first_release=release, last_release=release,
-        rows=[Row(release, "prod", "ios", ms // 3_600_000, events)], users=list(users), told=Raw(encode_told(told)),
+        rows=[Row(release, "prod", "ios", ms // 3_600_000, events)], users=list(users), description=Raw(encode_description(description)),
     )  # fmt: skip
 
 

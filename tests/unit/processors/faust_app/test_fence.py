@@ -10,12 +10,12 @@ async def test_closing_waits_for_the_take_inside() -> None:
     gate, order = RebalanceFence(), list[str]()
     gate.open = True
 
-    async def take() -> None:
+    async def handle_batch() -> None:
         with gate.passing():
             await asyncio.sleep(0)
             order.append("taken")
 
-    taking = asyncio.create_task(take())
+    taking = asyncio.create_task(handle_batch())
     await asyncio.sleep(0)
     await gate.close(5)
     order.append("closed")

@@ -12,8 +12,8 @@ def test_work_that_waits_without_progress_is_noticed() -> None:
 
 def test_progress_is_enough() -> None:
     dog = Watchdog()
-    for due in range(3):
-        dog.look("events/0", due, waiting=True, seconds=-1)
+    for new_records in range(3):
+        dog.look("events/0", new_records, waiting=True, seconds=-1)
 
 
 def test_nothing_to_do_is_no_stall() -> None:

@@ -47,11 +47,13 @@ class MemoryTail:
     async def read(self, partition: int, known: tuple[int, int] | None = None) -> ReplayBoundary | None:
         """What `grouped` tells."""
         messages = self._memory.topics.get(("grouped", partition), [])
-        told = [ForwardedRecord.of(decode_grouped(message.value or b"")) for message in messages]
-        if not told:
+        forwarded = [ForwardedRecord.of(decode_grouped(message.value or b"")) for message in messages]
+        if not forwarded:
             return None
         return (
-            ReplayBoundary.known(*known, told) if known else ReplayBoundary.by(told, self._reach, whole=True)
+            ReplayBoundary.known(*known, forwarded)
+            if known
+            else ReplayBoundary.by(forwarded, self._reach, whole=True)
         )
 
 
@@ -92,10 +94,10 @@ class GrouperWorld:
 
     async def work(self, most: int = 48) -> bool:
         """One take; whether there was anything for it."""
-        due = self.worker.next_offset(PARTITION) or 0
-        sources = self.log[due : due + most]
+        new_records = self.worker.next_offset(PARTITION) or 0
+        sources = self.log[new_records : new_records + most]
         if sources:
-            await self.worker.take({PARTITION: sources})
+            await self.worker.handle_batch({PARTITION: sources})
         return bool(sources)
 
     async def settle(self, most: int = 48) -> None:
@@ -170,6 +172,6 @@ class GrouperWorld:
             found[one.outcome] += one.count
         return found
 
-    def letters(self) -> list[int]:
+    def dead_letter_messages(self) -> list[int]:
         """Source offsets of the dead letters."""
         return [from_headers(message.headers)[0].offset for message in self.written(NAMES.dead_letters)]

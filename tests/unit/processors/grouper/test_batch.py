@@ -13,7 +13,7 @@ from processors.grouper.dedupe import Dedupe, resumption
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.outcomes import rules_skipped
 from processors.grouper.output import BatchOutput
-from processors.positions import OffsetGap, SourceRecord, due
+from processors.positions import OffsetGap, SourceRecord, new_records
 from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
 from schemas.issues import encode_json
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
@@ -41,7 +41,7 @@ def run(
     emission = BatchOutput(PARTITION, each=True)
     process(
         state,
-        due("events", state.partition, state.next_offset, sources),
+        new_records("events", state.partition, state.next_offset, sources),
         grouper or Fingerprinter(registry()),
         emission,
     )
@@ -93,7 +93,7 @@ def test_the_same_id_in_another_project_is_another_event() -> None:
 def test_a_repeated_record_is_dropped() -> None:
     state = fresh()
     run(state, [source(0, [carried(1)])])
-    assert due("events", 0, state.next_offset, [source(0, [carried(1)])]) == []
+    assert new_records("events", 0, state.next_offset, [source(0, [carried(1)])]) == []
 
 
 def test_a_missing_record_is_a_gap() -> None:
@@ -290,8 +290,8 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
         "duplicate",
         "accepted",
     ]
-    told = [one for _, found in emission.rules_skipped for one in found]
-    assert [(o.outcome, o.reason, o.count, o.source, o.sequence) for o in told] == [
+    forwarded = [one for _, found in emission.rules_skipped for one in found]
+    assert [(o.outcome, o.reason, o.count, o.source, o.sequence) for o in forwarded] == [
         ("ruleSkipped", "tooDear/dear", 2, "grouper/3", 0),
         ("ruleSkipped", "tooDear/dear", 1, "grouper/3", 1),
     ]
@@ -300,7 +300,7 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
     decided = {record.offset: record for entry in entries for record in entry.records}
     again = PartitionState(PARTITION, Dedupe(DAYS), 0, decided)
     repeated = [run(again, [one], rules) for one in sources]
-    assert [one for e in repeated for _, found in e.rules_skipped for one in found] == told
+    assert [one for e in repeated for _, found in e.rules_skipped for one in found] == forwarded
 
 
 def test_however_many_rules_are_skipped_what_is_told_fits_into_records() -> None:
@@ -309,6 +309,6 @@ def test_however_many_rules_are_skipped_what_is_told_fits_into_records() -> None
         for minute in range(9)
         for rule in range(1000)
     }
-    told = rules_skipped(PARTITION, 0, skipped)
-    assert sum(len(found) for _, found in told) == len(skipped)
-    assert max(len(encode_json(found)) for _, found in told) < MAX_RECORD_BYTES // 2
+    forwarded = rules_skipped(PARTITION, 0, skipped)
+    assert sum(len(found) for _, found in forwarded) == len(skipped)
+    assert max(len(encode_json(found)) for _, found in forwarded) < MAX_RECORD_BYTES // 2

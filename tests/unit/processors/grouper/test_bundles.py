@@ -3,7 +3,7 @@ from msgspec.structs import replace
 
 from processors.grouper.bundles import MAX_BYTES, MAX_TOGETHER, bundles
 from schemas.ids import issue_id
-from schemas.increments import Description, SourceIncrements, decode_bundle, encode_told, is_bundle
+from schemas.increments import Description, SourceIncrements, decode_bundle, encode_description, is_bundle
 from schemas.issues import DeltaRecord, encode_json
 from tests.unit.processors.aggregator.test_fold import increment
 
@@ -31,8 +31,8 @@ def test_a_take_is_one_record_for_each_target() -> None:
 
 
 def test_values_stay_bounded() -> None:
-    told = Description("E", "x" * 1000, "f", "v1", "stack", ("p",))
-    big = replace(increment(), told=Raw(encode_told(told)))
+    forwarded = Description("E", "x" * 1000, "f", "v1", "stack", ("p",))
+    big = replace(increment(), forwarded=Raw(encode_description(forwarded)))
     sources = [SourceIncrements(0, 1, [replace(big, fingerprint=n) for n in range(5000)])]
     values = [value for found in bundles(sources, 1).values() for value in found]
     assert max(map(len, values)) < MAX_BYTES + MAX_TOGETHER * 2000

@@ -48,15 +48,15 @@ def known(part: dict[bytes, bytes]) -> list[DedupEntry]:
 
 def test_small_entries_are_merged_once_there_are_enough() -> None:
     part, entries = log(MERGE_AT + 1)
-    assert entries.due(0)
+    assert entries.is_due(0)
     apply(part, entries, 0)
     assert len(part) == 2
-    assert not entries.due(0)
+    assert not entries.is_due(0)
 
 
 def test_few_entries_are_left_alone() -> None:
     _, entries = log(MERGE_AT)
-    assert not entries.due(0)
+    assert not entries.is_due(0)
 
 
 def test_the_last_take_is_never_merged() -> None:
@@ -100,7 +100,7 @@ def test_an_old_day_goes_and_is_no_hole() -> None:
     part, entries = log(2 * MERGE_AT, each_ms=DAY_MS // 100)
     apply(part, entries, 0)
     day = START // DAY_MS + 2
-    assert entries.due(day)
+    assert entries.is_due(day)
     apply(part, entries, day)
     horizon = decode_horizon(part[horizon_key(0)])
     left = known(part)
@@ -111,7 +111,7 @@ def test_an_old_day_goes_and_is_no_hole() -> None:
 def test_a_table_that_was_read_back_is_tidied_alike() -> None:
     part, _ = log(MERGE_AT + 1)
     entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
-    assert entries.due(0)
+    assert entries.is_due(0)
     apply(part, entries, 0)
     assert len(part) == 2
 

@@ -96,11 +96,11 @@ async def test_a_repeat_whose_first_has_expired_is_no_new_event() -> None:
 async def test_an_event_that_was_set_aside_can_still_be_put_back() -> None:
     broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
     world = await worked([broken], *[[carried(n)] for n in range(20, 40)])
-    letters = world.letters()
+    dead_letter_messages = world.dead_letter_messages()
     world.lose()
     await world.start()
     await world.settle()
-    assert world.letters() == letters
+    assert world.dead_letter_messages() == dead_letter_messages
     world.send([carried(9)])
     await world.settle()
     assert world.stored()[carried(9).id] == 1
@@ -120,19 +120,19 @@ async def test_another_log_under_the_same_name_is_not_taken_for_one_that_was_for
     assert len(old) == sum(world.stored().values())
 
 
-def told(*offsets: int) -> list[ForwardedRecord]:
+def forwarded(*offsets: int) -> list[ForwardedRecord]:
     return [ForwardedRecord(offset, {0: n}, 0) for n, offset in enumerate(offsets)]
 
 
 def test_the_first_of_repeats_counts() -> None:
-    found = ReplayBoundary.by(told(3, 5, 6, 5, 6), 3, whole=True)
+    found = ReplayBoundary.by(forwarded(3, 5, 6, 5, 6), 3, whole=True)
     assert (found.since, found.last) == (4, 6)
-    assert {offset: one.values for offset, one in found.told.items()} == {5: {0: 1}, 6: {0: 2}}
+    assert {offset: one.values for offset, one in found.forwarded.items()} == {5: {0: 1}, 6: {0: 2}}
 
 
 def test_what_may_have_expired_is_not_taken_for_what_was_never_there() -> None:
-    assert ReplayBoundary.by(told(7, 8), 100, whole=False).since == 7
-    assert ReplayBoundary.by(told(7, 8), 100, whole=True).since == 0
+    assert ReplayBoundary.by(forwarded(7, 8), 100, whole=False).since == 7
+    assert ReplayBoundary.by(forwarded(7, 8), 100, whole=True).since == 0
 
 
 steps = st.lists(

@@ -36,11 +36,11 @@ def recorded(log: list[Incoming], decisions: list[Decision], sizes: list[int]) -
     entries: list[DedupEntry] = []
     at = 0
     for size in [*sizes, len(log)]:
-        day, take = -1, at
+        day, batch_start = -1, at
         for record, decision in zip(log[at : at + size], decisions[at : at + size], strict=True):
             if decision.clock.day != day:
                 day = decision.clock.day
-                entries.append(DedupEntry(decision.watermark_ms, take, [], clock=decision.clock))
+                entries.append(DedupEntry(decision.watermark_ms, batch_start, [], clock=decision.clock))
             seen = DedupRecord(record.offset, len(record.ids), decision.new, decision.keys)
             entries[-1].records.append(seen)
         at += size
@@ -157,9 +157,9 @@ def test_the_machine_clock_is_not_asked(monkeypatch: pytest.MonkeyPatch, clock: 
     assert [one(dedupe, 1, START), one(dedupe, 1, START + DAY_MS, DAY_RECORDS)] == [True, False]
 
 
-def entry(first: int, last: int, take: int | None = None) -> DedupEntry:
+def entry(first: int, last: int, batch_start: int | None = None) -> DedupEntry:
     made = [DedupRecord(offset, 0, [], b"") for offset in range(first, last + 1)]
-    return DedupEntry(START, first if take is None else take, made)
+    return DedupEntry(START, first if batch_start is None else batch_start, made)
 
 
 def test_the_last_take_is_forwarded_again() -> None:

@@ -10,7 +10,7 @@ from grouping.fingerprint import GroupingEvent, culprit, fingerprint
 from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter
 from processors.grouper.lru_cache import LruCache
 from schemas.chunks import ChunkEvent
-from schemas.increments import decode_told
+from schemas.increments import decode_description
 from schemas.payload import compress
 from schemas.projects import ProjectRegistry
 from tests.unit.processors.made import START, event_id
@@ -44,9 +44,9 @@ def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> No
             alone.rule,
             alone.parts,
         )
-        told = decode_told(found.told)
-        assert told.culprit == culprit(decode(body))[:MAX_NAME]
-        assert told.message == (event["error"].get("message") or "")[:1000]
+        description = decode_description(found.forwarded)
+        assert forwarded.culprit == culprit(decode(body))[:MAX_NAME]
+        assert forwarded.message == (event["error"].get("message") or "")[:1000]
 
 
 def test_what_was_asked_for_lately_is_kept_and_the_rest_forgotten() -> None:

@@ -8,7 +8,7 @@ from processors.grouper.fingerprinter import MAX_TEXT, Fingerprinter
 from processors.grouper.increments import Increments
 from schemas.chunks import ChunkEvent
 from schemas.ids import user_hash
-from schemas.increments import Increment, decode_told
+from schemas.increments import Increment, decode_description
 from schemas.payload import compress, decompress
 from schemas.projects import ProjectRegistry
 from tests.unit.processors.made import DAY, HOUR, START, carried, event_id
@@ -68,4 +68,4 @@ def test_a_long_message_is_cut() -> None:
     body = decompress(carried(1).payload).replace(b"it broke", b"x" * 5000)
     assert len(grouping_event(decode_event(body)).error.message or "") == 5000
     [one] = counted([ChunkEvent(1, event_id(1), START, "test/1", compress(body))])
-    assert len(decode_told(one.told).message) == MAX_TEXT
+    assert len(decode_description(one.description).message) == MAX_TEXT

@@ -70,8 +70,8 @@ def test_ten_thousand_patterns_saved_before_there_was_a_bound_hold_up_nobody() -
     for number in range(20):
         event = deep_event(number)
         assert guarded.group(carried(number, event))[1].grouping.parts == (*before(event), "given x")
-    assert guarded.take_skipped() == {(1, START // 60_000, "tooDear", "many"): 20}
-    assert guarded.take_skipped() == {}
+    assert guarded.pop_skipped() == {(1, START // 60_000, "tooDear", "many"): 20}
+    assert guarded.pop_skipped() == {}
 
 
 def test_a_rule_above_the_bound_is_asked_where_it_is_cheap() -> None:

@@ -18,7 +18,7 @@ async def test_bad_records_are_not_set_aside_a_few_more_at_each_start() -> None:
         await world.start()
         with pytest.raises(TooManyBad, match="SVC_PROCESSORS_BAD_LIMIT=0"):
             await world.settle()
-    assert world.letters() == [*range(96)]
+    assert world.dead_letter_messages() == [*range(96)]
 
 
 async def test_a_take_that_was_not_forwarded_is_forwarded_before_the_limit_stops_anything() -> None:
@@ -48,9 +48,9 @@ async def test_once_the_cause_is_mended_the_worker_goes_on_where_it_stopped() ->
     world.log = good
     await world.start()
     await world.settle()
-    again = len(world.letters())
+    again = len(world.dead_letter_messages())
     assert sum(world.stored().values()) == 300 - again
-    assert world.letters() == list(range(20, 20 + again))
+    assert world.dead_letter_messages() == list(range(20, 20 + again))
 
 
 async def test_bad_records_of_old_are_forgotten_by_as_many_good_ones() -> None:
@@ -96,7 +96,7 @@ async def test_a_record_that_was_no_chunk_to_an_older_version_stays_set_aside() 
     world.log[1] = world.log[0]._replace(offset=1)
     await world.start()
     await world.settle()
-    assert world.letters() == [1, 1]
+    assert world.dead_letter_messages() == [1, 1]
     assert set(world.stored().values()) == {1}
     assert world.outcomes() == {"accepted": 2}
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.errors import BadQuery
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range, asked_range, cut
+from storage.reader.ranges import DAY_MS, HOUR_MS, Range, cut, resolve_range
 
 NOW_MS = 1_790_003_723_456
 moments = st.integers(0, 40 * DAY_MS)
@@ -37,13 +37,13 @@ def test_a_range_without_an_end_is_whole_units_from_some_moment_on(start: int, s
 
 
 def test_a_range_begins_by_default_at_the_full_hour_14_days_before_its_end() -> None:
-    assert asked_range(None, None, NOW_MS) == Range(NOW_MS // HOUR_MS * HOUR_MS - 14 * DAY_MS, None)
-    assert asked_range(None, DAY_MS * 20, NOW_MS) == Range(DAY_MS * 6, DAY_MS * 20)
-    assert asked_range(None, 5, NOW_MS) == Range(0, 5)
+    assert resolve_range(None, None, NOW_MS) == Range(NOW_MS // HOUR_MS * HOUR_MS - 14 * DAY_MS, None)
+    assert resolve_range(None, DAY_MS * 20, NOW_MS) == Range(DAY_MS * 6, DAY_MS * 20)
+    assert resolve_range(None, 5, NOW_MS) == Range(0, 5)
 
 
 @pytest.mark.parametrize(("start", "end", "field"), [(5, 5, "end"), (-1, None, "start"), (0, 1 << 62, "end")])
 def test_ranges_that_are_none_are_refused(start: int, end: int | None, field: str) -> None:
     with pytest.raises(BadQuery) as refused:
-        asked_range(start, end, NOW_MS)
+        resolve_range(start, end, NOW_MS)
     assert refused.value.field == field

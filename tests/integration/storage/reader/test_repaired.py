@@ -12,11 +12,10 @@ from storage.client import Client
 from storage.reader.answers import Sort
 from storage.reader.count_calls import GetProjectStats, ListReleases
 from storage.reader.issue_calls import GetIssue, ListIssues
-from storage.reader.ranges import DAY_MS, HOUR_MS, asked_range
+from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CompleteField, CompleteKey, CompleteTag, CountProjectTags
 from storage.reader.trend import trend_unit, trend_window
-from storage.repair.repair_rollups import mend
 from storage.repair.rollups import ROLLUPS
 from tests.integration.storage.reader.world import NOW_MS, World, distinct_users, insert, make
 
@@ -40,7 +39,7 @@ def mended(database: Client) -> Iterator[World]:
     days = database.query(
         f"SELECT DISTINCT project_id, toDate(ts) FROM events WHERE project_id = {world.project}"
     ).result_rows
-    assert all(mend(database, [(int(project), day) for project, day in days], "m").values())
+    assert all(repair_rollups(database, [(int(project), day) for project, day in days], "m").values())
     yield world
     for rollup in ROLLUPS:
         database.command(f"SYSTEM START MERGES {rollup.table}")
@@ -51,7 +50,7 @@ def mended(database: Client) -> Iterator[World]:
 async def test_issues_have_the_figures_of_their_events(
     reader: Reader, mended: World, query: str, start: int | None
 ) -> None:
-    span = asked_range(start, None, NOW_MS)
+    span = resolve_range(start, None, NOW_MS)
     found = mended.by_issue(mended.found(query, span.start, None))
     sorts: tuple[Sort, ...] = ("lastSeen", "events", "trend")
     for sort in sorts:
@@ -68,7 +67,7 @@ async def test_issues_have_the_figures_of_their_events(
 
 
 def _trend(world: World, query: str, issue: str, start: int | None) -> list[int]:
-    span = asked_range(start, None, NOW_MS)
+    span = resolve_range(start, None, NOW_MS)
     window = trend_window(span, NOW_MS)
     size = HOUR_MS if trend_unit(span, NOW_MS) == "hour" else DAY_MS
     assert window.end is not None
