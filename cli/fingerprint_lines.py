@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from edge.validation.repair import has_surrogates, replace_lone_surrogates
-from grouping.fingerprint import GroupingEvent, culprit, grouped, placed
-from grouping.fingerprint.in_app_rules import marked
+from grouping.fingerprint import GroupingEvent, culprit, grouped, locate
+from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.rules import UNTOUCHED, CompiledRules
 from query.event_view import from_json
 
@@ -49,8 +49,8 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(str(error) or "nested too deeply") from None
     outcome = rules.apply(view, event) if rules and view is not None else UNTOUCHED
-    at = placed(marked(event, outcome.marks))
-    found = grouped(event, outcome, at=at)
+    location = locate(apply_in_app_rules(event, outcome.in_app_rules))
+    found = grouped(event, outcome, location=location)
     title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"
     return ExplainedEvent(
         event.id or "",
@@ -60,7 +60,7 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
         found.parts,
         found.discard,
         title[:200],
-        culprit(event, at),
+        culprit(event, location),
     )
 
 

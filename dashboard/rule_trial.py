@@ -130,7 +130,7 @@ def describe(project: int, rules: list[GroupingRule], trial: Trial, known: dict[
         discarded=_events(way for way in ways if way.issue is None),
         issues_before=len({way.one.past.issue for way in felt}),
         issues_after=len({way.issue for way in felt} - {None}),
-        rules=[_figures(place, rule, ways, trial.errors) for place, rule in enumerate(rules)],
+        rules=[_figures(position, rule, ways, trial.errors) for position, rule in enumerate(rules)],
         examples=[_example(way, there) for way in felt[:MAX_EXAMPLES]],
     )
 
@@ -139,13 +139,13 @@ def _events(ways: Iterable[Move]) -> int:
     return sum(way.events for way in ways)
 
 
-def _figures(place: int, rule: GroupingRule, ways: list[Move], errors: dict[str, str]) -> RuleFigures:
+def _figures(position: int, rule: GroupingRule, ways: list[Move], errors: dict[str, str]) -> RuleFigures:
     return RuleFigures(
-        index=place,
+        index=position,
         name=rule.name,
-        matched=_events(way for way in ways if place in way.one.fitting),
+        matched=_events(way for way in ways if position in way.one.fitting),
         decided=_events(way for way in ways if way.one.found.rule == f"rule:{rule.name}"),
-        skipped=_events(way for way in ways if place in way.one.skipped),
+        skipped=_events(way for way in ways if position in way.one.skipped),
         error=errors.get(rule.name),
     )
 

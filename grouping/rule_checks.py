@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from grouping.variables import fault
+from grouping.variables import variable_error
 from query.parse import parse, terms
 from query.tree import COUNTS, ISSUE_FIELDS, ISSUE_TIMES, And, Compare, Filter, Has, Is, Not, Or, Query
 from schemas.errors import Detail, QueryError
@@ -77,21 +77,21 @@ def excesses(rule: GroupingRule) -> Iterator[Detail]:
     elements = rule.fingerprint or ()
     if len(elements) > MAX_ELEMENTS:
         yield Detail("fingerprint", f"at most {MAX_ELEMENTS} elements, not {len(elements)}")
-    for place, element in enumerate(elements[:MAX_ELEMENTS]):
+    for index, element in enumerate(elements[:MAX_ELEMENTS]):
         if len(element) > MAX_ELEMENT:
-            yield Detail(f"fingerprint[{place}]", f"at most {MAX_ELEMENT} characters, not {len(element)}")
-        elif wrong := fault(element):
-            yield Detail(f"fingerprint[{place}]", wrong)
+            yield Detail(f"fingerprint[{index}]", f"at most {MAX_ELEMENT} characters, not {len(element)}")
+        elif wrong := variable_error(element):
+            yield Detail(f"fingerprint[{index}]", wrong)
     yield from _pattern_excess("inApp", rule.in_app or ())
     yield from _pattern_excess("notInApp", rule.not_in_app or ())
 
 
 def _pattern_excess(field: str, patterns: Sequence[str]) -> Iterator[Detail]:
     """The first of a list is enough: the others are mostly of the same kind."""
-    for place, pattern in enumerate(patterns):
+    for index, pattern in enumerate(patterns):
         if not 1 <= len(pattern) <= MAX_PATTERN or pattern.count("*") > MAX_WILDCARDS:
             yield Detail(
-                f"{field}[{place}]", f"1 to {MAX_PATTERN} characters with at most {MAX_WILDCARDS} stars"
+                f"{field}[{index}]", f"1 to {MAX_PATTERN} characters with at most {MAX_WILDCARDS} stars"
             )
             return
 

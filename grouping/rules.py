@@ -14,7 +14,7 @@ from msgspec import Struct
 from grouping.cost import MAX_STEPS, asks_of_error_alone, characters, query_weight
 from grouping.fingerprint.custom import Element, given
 from grouping.fingerprint.event_view import GroupingEvent
-from grouping.fingerprint.in_app_rules import FrameMark, Marks, frame_characters
+from grouping.fingerprint.in_app_rules import InAppRule, InAppRules, frame_characters
 from grouping.variables import Compiled, compiled, filled
 from query.evaluate import predicate
 from query.event_view import EventView
@@ -29,7 +29,7 @@ class RuleOutcome(NamedTuple):
 
     rule: str = ""
     fingerprint: tuple[Element, ...] = ()
-    marks: Marks = ()
+    in_app_rules: InAppRules = ()
     discard: bool = False
 
 
@@ -40,7 +40,7 @@ Predicate = Callable[[EventView], bool]
 
 
 class CompiledRule(Struct, frozen=True, eq=False, gc=False):
-    """A rule that can be asked, equal only to itself; `place` is its position among all rules of its project.
+    """A rule that can be asked, equal only to itself; `position` is its position among all rules of its project.
 
     `weight` is what its query costs for each character of an event, `of_error` whether it depends on error and platform alone.
     """
@@ -48,16 +48,16 @@ class CompiledRule(Struct, frozen=True, eq=False, gc=False):
     name: str
     predicate: Predicate
     fingerprint: tuple[Compiled, ...]
-    marks: Marks
+    in_app_rules: InAppRules
     discard: bool
-    place: int = 0
+    position: int = 0
     weight: int = 0
     of_error: bool = False
 
     @property
-    def mark_weight(self) -> int:
+    def in_app_weight(self) -> int:
         """What its patterns cost for each character of a frame's names."""
-        return sum(mark.weight for mark in self.marks)
+        return sum(rule.weight for rule in self.in_app_rules)
 
 
 class Answers(NamedTuple):
@@ -79,7 +79,7 @@ class CompiledRules:
     def __init__(self, rules: Iterable[CompiledRule], errors: dict[str, str]) -> None:
         self._rules = tuple(rules)
         self.errors = errors
-        self.weight = sum(rule.weight + rule.mark_weight for rule in self._rules)
+        self.weight = sum(rule.weight + rule.in_app_weight for rule in self._rules)
         """What all rules cost at most for each byte of an event."""
         self.of_error = tuple([rule for rule in self._rules if rule.of_error])
         self.of_event = tuple([rule for rule in self._rules if not rule.of_error])
@@ -98,7 +98,7 @@ class CompiledRules:
         affordable: list[CompiledRule] = []
         dear: list[CompiledRule] = []
         for rule in self._rules:
-            cost = rule.weight * size + rule.mark_weight * names
+            cost = rule.weight * size + rule.in_app_weight * names
             (affordable if cost <= left else dear).append(rule)
             left -= cost if cost <= left else 0
         answers = ask(affordable, view)
@@ -109,7 +109,7 @@ def merged(some: Answers, others: Answers) -> Answers:
     """The answers of rules of one project, again in the order of the rules."""
     if others is NO_ANSWERS or some is NO_ANSWERS:
         return some if others is NO_ANSWERS else others
-    fitting = sorted((*some.fitting, *others.fitting), key=lambda rule: rule.place)
+    fitting = sorted((*some.fitting, *others.fitting), key=lambda rule: rule.position)
     return Answers(tuple(fitting), (*some.skipped, *others.skipped))
 
 
@@ -150,17 +150,17 @@ def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None,
     The first that sets a fingerprint decides it; marks add up; a discard ends it.
     """
     decides: CompiledRule | None = None
-    marks: list[FrameMark] = []
+    in_app_rules: list[InAppRule] = []
     for rule in fitting:
         if rule.discard:
             return None, RuleOutcome(rule.name, (), (), discard=True)
-        marks.extend(rule.marks)
+        in_app_rules.extend(rule.in_app_rules)
         if rule.fingerprint and decides is None:
             decides = rule
     if decides is None:
-        return None, RuleOutcome(marks=tuple(marks)) if marks else UNTOUCHED
+        return None, RuleOutcome(in_app_rules=tuple(in_app_rules)) if in_app_rules else UNTOUCHED
     fingerprint = tuple([element for element in decides.fingerprint if isinstance(element, str)])
-    outcome = RuleOutcome(decides.name, fingerprint, tuple(marks))
+    outcome = RuleOutcome(decides.name, fingerprint, tuple(in_app_rules))
     return None if len(fingerprint) == len(decides.fingerprint) else decides, outcome
 
 
@@ -168,17 +168,17 @@ def compile_rules(rules: Iterable[GroupingRule]) -> CompiledRules:
     """The enabled rules, in their order; one whose query doesn't parse stands in `errors` instead."""
     ready: list[CompiledRule] = []
     errors: dict[str, str] = {}
-    for place, rule in enumerate(rules):
+    for position, rule in enumerate(rules):
         if not rule.enabled:
             continue
         try:
-            ready.append(_compiled(rule, place))
+            ready.append(_compiled(rule, position))
         except QueryError as error:
             errors[rule.name] = error.message
     return CompiledRules(ready, errors)
 
 
-def _compiled(rule: GroupingRule, place: int) -> CompiledRule:
+def _compiled(rule: GroupingRule, position: int) -> CompiledRule:
     query = parse(rule.match)
     return CompiledRule(
         rule.name,
@@ -186,7 +186,7 @@ def _compiled(rule: GroupingRule, place: int) -> CompiledRule:
         tuple([compiled(element) for element in given(rule.fingerprint)]),
         _marks(rule),
         rule.discard,
-        place,
+        position,
         query_weight(query),
         asks_of_error_alone(query),
     )
@@ -198,10 +198,10 @@ def _predicate(query: Query) -> Predicate:
     return lambda view: fits(view, view.timestamp)
 
 
-def _marks(rule: GroupingRule) -> Marks:
-    marks: list[FrameMark] = []
+def _marks(rule: GroupingRule) -> InAppRules:
+    in_app_rules: list[InAppRule] = []
     if rule.in_app:
-        marks.append(FrameMark(rule.in_app, in_app=True))
+        in_app_rules.append(InAppRule(rule.in_app, in_app=True))
     if rule.not_in_app:
-        marks.append(FrameMark(rule.not_in_app, in_app=False))
-    return tuple(marks)
+        in_app_rules.append(InAppRule(rule.not_in_app, in_app=False))
+    return tuple(in_app_rules)

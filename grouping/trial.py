@@ -103,8 +103,8 @@ def _regrouped(
         (event.error.type or "")[:_SHOWN_CHARACTERS],
         (event.error.message or "")[:_SHOWN_CHARACTERS],
         found,
-        tuple([rule.place for rule in until_discard(answers.fitting)]),
-        tuple([rule.place for rule, _ in answers.skipped]),
+        tuple([rule.position for rule in until_discard(answers.fitting)]),
+        tuple([rule.position for rule, _ in answers.skipped]),
     )
 
 

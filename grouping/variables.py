@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from grouping.fingerprint.custom import MISSING, Element, Piece, PlaceVariable, is_default
+from grouping.fingerprint.custom import MISSING, Element, Piece, SiteVariable, is_default
 from grouping.fingerprint.messages import template
 from query.event_view import EventView
 
 FIELDS: Final = ("type", "message", "environment", "release", "platform", "os")
-PLACES: Final = ("function", "file")
-KNOWN: Final = ("default", *FIELDS[:2], *PLACES, *FIELDS[2:], "tags[KEY]")
+SITE_VARIABLES: Final = ("function", "file")
+KNOWN: Final = ("default", *FIELDS[:2], *SITE_VARIABLES, *FIELDS[2:], "tags[KEY]")
 """What a variable may be called."""
 _VARIABLE: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _TAG: Final = re.compile(r'tags(?:\["(?P<quoted>[^"\]]+)"\]|\[(?P<key>[^"\[\]]+)\]|\.(?P<dotted>.+))')
@@ -52,7 +52,7 @@ def filled(elements: tuple[Compiled, ...], view: Callable[[], EventView]) -> tup
     return tuple([one if isinstance(one, str) else tuple([_value(p, view) for p in one]) for one in elements])
 
 
-def fault(element: str) -> str | None:
+def variable_error(element: str) -> str | None:
     """Why an element can't be saved, with the position in it; None where it can."""
     if is_default(element):
         return None
@@ -80,8 +80,8 @@ def _pieces(element: str) -> Iterator[Piece | EventVariable]:
 
 def _variable(name: str, text: str) -> Piece | EventVariable:
     """The variable of a name, or the text as it stands."""
-    if name in PLACES:
-        return PlaceVariable(name)
+    if name in SITE_VARIABLES:
+        return SiteVariable(name)
     if name in FIELDS:
         return EventVariable(name, is_tag=False)
     tag = _TAG.fullmatch(name)

@@ -22,7 +22,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Names = tuple[str, ...]
 
 
-class Places(Struct, gc=False, frozen=True, eq=False):
+class FramePlaces(Struct, gc=False, frozen=True, eq=False):
     """Distinct files and functions of frames in their order, and the same packed as columns take them."""
 
     files: Names
@@ -82,7 +82,7 @@ class EventFields(Struct, gc=False):
         """The device; equal ones are one object for a while."""
         return _device(bytes(self.raw_device))
 
-    def places(self) -> Places:
+    def places(self) -> FramePlaces:
         """Distinct files and functions of all frames, those of the causes included, outermost error first.
 
         Events with the same stacks have the same object for a while.
@@ -108,11 +108,11 @@ def _device(device: bytes) -> DeviceFields:
         return DeviceFields(*(_text(found.get(name)) for name in DeviceFields.__struct_fields__))
 
 
-_known_stacks: Final[dict[int, tuple[bytes, Places]]] = {}
-_known_chains: Final[dict[tuple[int, ...], tuple[list[Places], Places]]] = {}
+_known_stacks: Final[dict[int, tuple[bytes, FramePlaces]]] = {}
+_known_chains: Final[dict[tuple[int, ...], tuple[list[FramePlaces], FramePlaces]]] = {}
 
 
-def _places(stack: bytes) -> Places:
+def _places(stack: bytes) -> FramePlaces:
     # An issue's events share their stack, and its frames are half of the decoding. Looked up by a checksum and then compared: a
     # dictionary's own hash of 2 KB takes six times as long.
     key = isal_zlib.crc32(stack)
@@ -126,7 +126,7 @@ def _places(stack: bytes) -> Places:
     return places
 
 
-def _merged(outermost: Places, cause: _ErrorFields) -> Places:
+def _merged(outermost: FramePlaces, cause: _ErrorFields) -> FramePlaces:
     chain, error = [outermost], cause
     while True:
         chain.append(_places(bytes(error.stack)))
@@ -150,7 +150,7 @@ def _merged(outermost: Places, cause: _ErrorFields) -> Places:
     return places
 
 
-def _read_places(stack: bytes) -> Places:
+def _read_places(stack: bytes) -> FramePlaces:
     try:
         frames = _decode_frames(stack)
     except msgspec.ValidationError:
@@ -159,9 +159,9 @@ def _read_places(stack: bytes) -> Places:
     return _bounded(files, dict.fromkeys(frame.function for frame in frames if frame.function))
 
 
-def _bounded(files: Iterable[str], functions: Iterable[str]) -> Places:
+def _bounded(files: Iterable[str], functions: Iterable[str]) -> FramePlaces:
     first_files, first_functions = tuple(files)[:MAX_PLACES], tuple(functions)[:MAX_PLACES]
-    return Places(first_files, first_functions, _packed(first_files), _packed(first_functions))
+    return FramePlaces(first_files, first_functions, _packed(first_files), _packed(first_functions))
 
 
 def _packed(names: Names) -> Packed:

@@ -3,7 +3,7 @@
 Precedence: project rules > the client's `fingerprint` > stack > message.
 """
 
-from grouping.fingerprint.compute import culprit, fingerprint, grouped, placed
+from grouping.fingerprint.compute import culprit, fingerprint, grouped, locate
 from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.key import Fingerprint
 from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS, Mechanism
@@ -17,5 +17,5 @@ __all__ = [
     "culprit",
     "fingerprint",
     "grouped",
-    "placed",
+    "locate",
 ]

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from grouping.fingerprint.custom import given, needs_place, splice
+from grouping.fingerprint.custom import given, needs_site, splice
 from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.frames import Site
-from grouping.fingerprint.in_app_rules import marked
+from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.fingerprint.key import Fingerprint, hash_parts
-from grouping.fingerprint.stacks import Placed
+from grouping.fingerprint.stacks import ErrorLocation
 from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ def fingerprint(
     *,
     view: "EventView | None" = None,
     version: str = CURRENT_VERSION,
-    at: Placed | None = None,
+    location: ErrorLocation | None = None,
 ) -> Fingerprint:
     """The fingerprint of an event; raises on nothing that the edge admits.
 
-    `rules` are asked with a `view`, the event as the query language sees it; without both none applies. `at` is what `placed`
+    `rules` are asked with a `view`, the event as the query language sees it; without both none applies. `location` is what `locate`
     says of the event as the rules mark it, if known already.
     """
     outcome = rules.apply(view, event) if rules and view is not None else None
-    return grouped(event, outcome, version=version, at=at)
+    return grouped(event, outcome, version=version, location=location)
 
 
 def grouped(
@@ -37,15 +37,15 @@ def grouped(
     outcome: "RuleOutcome | None",
     *,
     version: str = CURRENT_VERSION,
-    at: Placed | None = None,
+    location: ErrorLocation | None = None,
 ) -> Fingerprint:
-    """The fingerprint of an event, given what its project's rules decided about it; `at` as for `fingerprint`."""
-    if outcome is not None and outcome.marks and at is None:
-        event = marked(event, outcome.marks)
-    rule, computed = VERSIONS[version].decide(event, at)
+    """The fingerprint of an event, given what its project's rules decided about it; `location` as for `fingerprint`."""
+    if outcome is not None and outcome.in_app_rules and location is None:
+        event = apply_in_app_rules(event, outcome.in_app_rules)
+    rule, computed = VERSIONS[version].decide(event, location)
     parts = computed
     if outcome is not None and outcome.fingerprint:
-        site = _site(at or VERSIONS[version].placed(event)) if needs_place(outcome.fingerprint) else None
+        site = _site(location or VERSIONS[version].locate(event)) if needs_site(outcome.fingerprint) else None
         rule, parts = f"rule:{outcome.rule}", splice(outcome.fingerprint, computed, site)
     elif elements := given(event.fingerprint):
         rule, parts = "client", splice(elements, computed)
@@ -54,17 +54,17 @@ def grouped(
     return Fingerprint(version, hash_parts(version, parts), rule, parts)
 
 
-def _site(at: Placed) -> Site | None:
+def _site(location: ErrorLocation) -> Site | None:
     """The deciding frame, cleaned; None without one."""
-    index, places = at
-    return None if index is None else places[index].sites[0]
+    index, error_sites = location
+    return None if index is None else error_sites[index].sites[0]
 
 
-def culprit(event: GroupingEvent, at: Placed | None = None) -> str:
+def culprit(event: GroupingEvent, location: ErrorLocation | None = None) -> str:
     """Where the error is, for people: `function in file` of the deciding frame, empty without one."""
-    return VERSIONS[CURRENT_VERSION].culprit(event, at)
+    return VERSIONS[CURRENT_VERSION].culprit(event, location)
 
 
-def placed(event: GroupingEvent) -> Placed:
+def locate(event: GroupingEvent) -> ErrorLocation:
     """What the stacks of an event say, by the current version: equal for equal platforms, types of errors and stacks."""
-    return VERSIONS[CURRENT_VERSION].placed(event)
+    return VERSIONS[CURRENT_VERSION].locate(event)

@@ -13,17 +13,17 @@ MISSING: Final = "<none>"
 """What a variable stands for where the event has no such value."""
 
 
-class PlaceVariable(NamedTuple):
+class SiteVariable(NamedTuple):
     """`function` or `file` of the deciding frame, known only once that is found."""
 
     key: str
 
     def value(self, site: Site | None) -> str:
         """The cleaned name, as it stands in the parts."""
-        return (site and (site.name if self.key == "function" else site.place)) or MISSING
+        return (site and (site.name if self.key == "function" else site.module)) or MISSING
 
 
-Piece = str | PlaceVariable
+Piece = str | SiteVariable
 Element = str | tuple[Piece, ...]
 """An element of a given fingerprint: a text, or the pieces of a rule's text with variables."""
 
@@ -41,10 +41,10 @@ def is_default(element: str) -> bool:
     return _DEFAULT.match(element) is not None
 
 
-def needs_place(elements: tuple[Element, ...]) -> bool:
+def needs_site(elements: tuple[Element, ...]) -> bool:
     """Whether a variable stands for something of the deciding frame."""
     return any(
-        isinstance(piece, PlaceVariable) for one in elements if not isinstance(one, str) for piece in one
+        isinstance(piece, SiteVariable) for one in elements if not isinstance(one, str) for piece in one
     )
 
 

@@ -88,11 +88,11 @@ class Role(IntEnum):
 
 
 class Site(NamedTuple):
-    """A frame as grouping sees it. `name` is empty where the code has none; `place` is the file or module."""
+    """A frame as grouping sees it. `name` is empty where the code has none; `module` is the file or module."""
 
     role: Role
     name: str
-    place: str
+    module: str
     family: Family
     marked: bool
     """Whether the client marked it as the app's."""
@@ -102,9 +102,9 @@ class Site(NamedTuple):
     @property
     def text(self) -> str:
         """For people, and for the hash."""
-        if self.name and self.place:
-            return f"{self.name} in {self.place}"
-        return self.name or f"<anonymous> in {self.place}"
+        if self.name and self.module:
+            return f"{self.name} in {self.module}"
+        return self.name or f"<anonymous> in {self.module}"
 
 
 def site_of(platform: str | None, frame: GroupingFrame) -> Site:
@@ -152,14 +152,14 @@ def _site(platform: str, function: str, file: str, in_app: bool) -> Site:
 
 def _javascript_site(function: str, file: str, in_app: bool) -> Site:
     name = javascript.function_name(function)
-    place = javascript.file_name(file)
+    module = javascript.file_name(file)
     if javascript.is_runtime(file):
         role = Role.PLATFORM
     elif in_app and not javascript.is_library(file):
         role = Role.APP
     else:
         role = Role.LIBRARY
-    return Site(role, name, place, Family.JAVASCRIPT, in_app, not name)
+    return Site(role, name, module, Family.JAVASCRIPT, in_app, not name)
 
 
 def _jvm_site(function: str, file: str, in_app: bool) -> Site:

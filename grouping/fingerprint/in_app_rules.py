@@ -14,7 +14,7 @@ _CHARACTERS = 600
 _REMEMBERED: Final = 8192
 
 
-class FrameMark:
+class InAppRule:
     """Frames whose file or function matches one of some globs are the app's, or aren't. Equal only to itself."""
 
     __slots__ = ("_fitting", "in_app", "weight")
@@ -30,12 +30,12 @@ class FrameMark:
         return any((file and fits(file)) or (function and fits(function)) for fits in self._fitting)
 
 
-Marks = tuple[FrameMark, ...]
+InAppRules = tuple[InAppRule, ...]
 
 
-def marked(event: GroupingEvent, marks: Marks) -> GroupingEvent:
+def apply_in_app_rules(event: GroupingEvent, in_app_rules: InAppRules) -> GroupingEvent:
     """The event with its frames marked anew, the first fitting mark deciding; the given event stays as it is."""
-    return replace(event, error=_marked_error(event.error, marks)) if marks else event
+    return replace(event, error=_apply_to_error(event.error, in_app_rules)) if in_app_rules else event
 
 
 def frame_characters(event: GroupingEvent) -> int:
@@ -49,14 +49,14 @@ def frame_characters(event: GroupingEvent) -> int:
         error = error.cause
 
 
-def _marked_error(error: GroupingError, marks: Marks) -> GroupingError:
-    stack = None if error.stack is None else [_marked_frame(frame, marks) for frame in error.stack]
-    cause = None if error.cause is None else _marked_error(error.cause, marks)
+def _apply_to_error(error: GroupingError, in_app_rules: InAppRules) -> GroupingError:
+    stack = None if error.stack is None else [_apply_to_frame(frame, in_app_rules) for frame in error.stack]
+    cause = None if error.cause is None else _apply_to_error(error.cause, in_app_rules)
     return replace(error, stack=stack, cause=cause)
 
 
-def _marked_frame(frame: GroupingFrame, marks: Marks) -> GroupingFrame:
-    in_app = _in_app(marks, (frame.function or "")[:_CHARACTERS], (frame.file or "")[:_CHARACTERS])
+def _apply_to_frame(frame: GroupingFrame, in_app_rules: InAppRules) -> GroupingFrame:
+    in_app = _in_app(in_app_rules, (frame.function or "")[:_CHARACTERS], (frame.file or "")[:_CHARACTERS])
     if in_app is None:
         return frame
     if not in_app:
@@ -65,6 +65,6 @@ def _marked_frame(frame: GroupingFrame, marks: Marks) -> GroupingFrame:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _in_app(marks: Marks, function: str, file: str) -> bool | None:
+def _in_app(in_app_rules: InAppRules, function: str, file: str) -> bool | None:
     """What the first mark that fits says; events of one problem have the same frames."""
-    return next((mark.in_app for mark in marks if mark.matches(function, file)), None)
+    return next((rule.in_app for rule in in_app_rules if rule.matches(function, file)), None)

@@ -101,7 +101,7 @@ _WHOLE = frozenset(
     {"stack overflow", "chunk not loaded", "fetch failed", "aborted", "script error", "resize observer"}
 )
 
-FAULT_TYPES = {
+ENGINE_ERROR_TYPES = {
     "null": "TypeError",
     "call": "TypeError",
     "new": "TypeError",
@@ -126,7 +126,7 @@ _NAME_CHARACTERS = 100
 
 
 @lru_cache(maxsize=2048)
-def fault(message: str) -> str | None:
+def engine_error(message: str) -> str | None:
     """The engine-neutral key of an engine's message, such as `null.price` or `bad JSON`; None for any other message."""
     found = _SENTENCE.match(message[:_CHARACTERS])
     kind = found.lastgroup if found is not None else None

@@ -38,37 +38,37 @@ class ErrorSite(NamedTuple):
     """Where nothing decides: the first frames of the machinery, better than nothing."""
 
 
-Placed = tuple[int | None, list[ErrorSite]]
-"""Which error of a chain decides, and the places that were looked at: what `places_of` answers."""
+ErrorLocation = tuple[int | None, list[ErrorSite]]
+"""Which error of a chain decides, and the places that were looked at: what `error_sites_of` answers."""
 
 NOWHERE = ErrorSite((), Role.SKIPPED, minified=False)
 
 
-def places_of(platform: str | None, chain: Sequence[GroupingError]) -> Placed:
+def error_sites_of(platform: str | None, chain: Sequence[GroupingError]) -> ErrorLocation:
     """Which error of a chain, outermost first, decides, and the places of those that had to be looked at for it.
 
     It is the deepest whose stack shows the app; else the deepest that shows a library, then the platform; None where no
     stack shows anything. Errors between the outermost and the deciding one stay NOWHERE.
     """
-    places = [NOWHERE] * len(chain)
+    error_sites = [NOWHERE] * len(chain)
     left = _FRAMES_LOOKED_AT
     for index in range(len(chain) - 1, -1, -1):
         stack = chain[index].stack
         if stack:
-            places[index] = place_of(platform, chain[index], left)
+            error_sites[index] = error_site_of(platform, chain[index], left)
             left = max(_FRAMES_OF_EACH, left - len(stack))
-        if places[index].role is Role.APP:
+        if error_sites[index].role is Role.APP:
             if index:
-                places[0] = place_of(platform, chain[0], left)
-            return index, places
+                error_sites[0] = error_site_of(platform, chain[0], left)
+            return index, error_sites
     for role in (Role.LIBRARY, Role.PLATFORM):
-        for index in range(len(places) - 1, -1, -1):
-            if places[index].role is role:
-                return index, places
-    return None, places
+        for index in range(len(error_sites) - 1, -1, -1):
+            if error_sites[index].role is role:
+                return index, error_sites
+    return None, error_sites
 
 
-def place_of(platform: str | None, error: GroupingError, limit: int) -> ErrorSite:
+def error_site_of(platform: str | None, error: GroupingError, limit: int) -> ErrorSite:
     """The deciding sites of one error: the app's first, else a library's, else the platform's."""
     if not error.stack:
         return NOWHERE
@@ -80,7 +80,7 @@ def place_of(platform: str | None, error: GroupingError, limit: int) -> ErrorSit
             return ErrorSite(test, Role.APP, minified=False)
     app, first, minified = _looked_through(platform, stack, kind)
     if app:
-        return ErrorSite(_told(app, minified), Role.APP, minified)
+        return ErrorSite(_deciding_sites(app, minified), Role.APP, minified)
     for role in (Role.LIBRARY, Role.PLATFORM):
         if role in first:
             return ErrorSite((first[role],), role, minified=False)
@@ -123,7 +123,7 @@ def _enough(site: Site, minified: bool) -> bool:
     return not site.vague
 
 
-def _told(app: list[Site], minified: bool) -> tuple[Site, ...]:
+def _deciding_sites(app: list[Site], minified: bool) -> tuple[Site, ...]:
     """The topmost frame, and with a vague one the first below it that isn't."""
     if len(app) > 1 and _enough(app[-1], minified):
         return (app[0], app[-1])

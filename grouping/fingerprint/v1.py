@@ -3,9 +3,15 @@
 from grouping.fingerprint import javascript
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
-from grouping.fingerprint.javascript_errors import FAULT_TYPES, ONE_TYPE, fault, is_weak, says_it_all
+from grouping.fingerprint.javascript_errors import (
+    ENGINE_ERROR_TYPES,
+    ONE_TYPE,
+    engine_error,
+    is_weak,
+    says_it_all,
+)
 from grouping.fingerprint.messages import headline, template
-from grouping.fingerprint.stacks import ErrorSite, Placed, places_of
+from grouping.fingerprint.stacks import ErrorLocation, ErrorSite, error_sites_of
 
 # The protocol's limit of the cause chain, plus the error itself.
 _CHAIN = 11
@@ -29,27 +35,27 @@ _BAD_ACCESS = frozenset(
 _ERROR_CLASS = ("Error", "Exception")
 
 
-def placed(event: GroupingEvent) -> Placed:
+def locate(event: GroupingEvent) -> ErrorLocation:
     """Where the error is: all that the stacks say, whatever the messages do. Equal for equal platforms, types and stacks."""
-    return places_of(event.platform, chain_of(event.error))
+    return error_sites_of(event.platform, chain_of(event.error))
 
 
-def decide(event: GroupingEvent, at: Placed | None = None) -> tuple[str, tuple[str, ...]]:
-    """The step that decided, "stack" or "message", and the parts to hash; `at` is what `placed` says, if known already."""
+def decide(event: GroupingEvent, location: ErrorLocation | None = None) -> tuple[str, tuple[str, ...]]:
+    """The step that decided, "stack" or "message", and the parts to hash; `location` is what `locate` says, if known already."""
     chain = chain_of(event.error)
-    index, places = at or places_of(event.platform, chain)
+    index, error_sites = location or error_sites_of(event.platform, chain)
     if index is None:
-        return "message", _message_parts(event.platform, chain, places)
-    parts = _stack_parts(chain[index], places[index])
+        return "message", _message_parts(event.platform, chain, error_sites)
+    parts = _stack_parts(chain[index], error_sites[index])
     if index:
-        parts = [*_outer_parts(chain[0], places[0]), *[f"cause {part}" for part in parts]]
+        parts = [*_outer_parts(chain[0], error_sites[0]), *[f"cause {part}" for part in parts]]
     return "stack", tuple(parts)
 
 
-def culprit(event: GroupingEvent, at: Placed | None = None) -> str:
+def culprit(event: GroupingEvent, location: ErrorLocation | None = None) -> str:
     """The deciding frame, for people: `function in file`, or an empty text."""
-    index, places = at or placed(event)
-    return "" if index is None else places[index].sites[0].text
+    index, error_sites = location or locate(event)
+    return "" if index is None else error_sites[index].sites[0].text
 
 
 def chain_of(error: GroupingError) -> list[GroupingError]:
@@ -62,57 +68,62 @@ def chain_of(error: GroupingError) -> list[GroupingError]:
 
 
 def _message_parts(
-    platform: str | None, chain: list[GroupingError], places: list[ErrorSite]
+    platform: str | None, chain: list[GroupingError], error_sites: list[ErrorSite]
 ) -> tuple[str, ...]:
     top, root = chain[0], chain[-1]
-    known = fault(_message(root)) if platform == "javascript" else None
+    known = engine_error(_message(root)) if platform == "javascript" else None
     parts = [f"type {_type(top)}"]
     if root is not top:
         parts.append(f"cause type {_type(root)}")
     # A template would drop the one word that a quoting engine says.
     named = known is not None and (says_it_all(known) or not is_weak(known))
     parts.append(f"fault {known}" if named else f"message {template(_message(root))}")
-    parts.extend([f"frame {helper.text}" for place in places for helper in place.helpers])
+    parts.extend([f"frame {helper.text}" for error_site in error_sites for helper in error_site.helpers])
     return tuple(parts)
 
 
-def _outer_parts(error: GroupingError, place: ErrorSite) -> list[str]:
+def _outer_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
     """Of the error that was thrown last: its type, and its place where that is a sure one."""
     parts = [f"type {_type(error)}"]
-    if place.role is Role.APP and not place.minified and not place.sites[0].vague:
-        parts.append(f"frame {place.sites[0].text}")
+    if error_site.role is Role.APP and not error_site.minified and not error_site.sites[0].vague:
+        parts.append(f"frame {error_site.sites[0].text}")
     return parts
 
 
-def _stack_parts(error: GroupingError, place: ErrorSite) -> list[str]:
-    site = place.sites[0]
+def _stack_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
+    site = error_site.sites[0]
     if site.family is Family.JAVASCRIPT:
-        return _javascript_parts(error, place)
+        return _javascript_parts(error, error_site)
     kind = _type(error)
     if site.family is Family.NATIVE and kind in _BAD_ACCESS:
         kind = "bad access"
-    parts = [f"type {kind}", *_frame_parts(place.sites)]
+    parts = [f"type {kind}", *_frame_parts(error_site.sites)]
     # Of native crashes the message tells the address; of others it tells apart what happens in a busy library frame.
-    if site.family is not Family.NATIVE and (site.vague or place.role is not Role.APP):
+    if site.family is not Family.NATIVE and (site.vague or error_site.role is not Role.APP):
         parts.append(f"message {template(_message(error))}")
     return parts
 
 
-def _javascript_parts(error: GroupingError, place: ErrorSite) -> list[str]:
+def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
     message = _message(error)
-    known = fault(message)
+    known = engine_error(message)
     kind = _type(error)
     if known is None:
-        told = f"message {headline(message)}"
+        first_part = f"message {headline(message)}"
     else:
-        kind = _fault_type(known, kind)
-        told = f"fault {known}"
-    if place.minified:
-        return [f"type {kind}", told, f"file {place.sites[0].place}", *_surviving_parts(known, place.sites)]
+        kind = _engine_error_type(known, kind)
+        first_part = f"fault {known}"
+    if error_site.minified:
+        return [
+            f"type {kind}",
+            first_part,
+            f"file {error_site.sites[0].module}",
+            *_surviving_parts(known, error_site.sites),
+        ]
     if known is not None and known.startswith(("call.", "new.")):
         # Hermes doesn't tell what was called; where the frame has a name, it needn't.
-        told = f"fault {known.partition('.')[0]}"
-    return [f"type {kind}", told, *_frame_parts(place.sites)]
+        first_part = f"fault {known.partition('.')[0]}"
+    return [f"type {kind}", first_part, *_frame_parts(error_site.sites)]
 
 
 def _surviving_parts(known: str | None, sites: tuple[Site, ...]) -> list[str]:
@@ -123,8 +134,8 @@ def _surviving_parts(known: str | None, sites: tuple[Site, ...]) -> list[str]:
     return []
 
 
-def _fault_type(known: str, kind: str) -> str:
-    usual = FAULT_TYPES.get(known.partition(".")[0])
+def _engine_error_type(known: str, kind: str) -> str:
+    usual = ENGINE_ERROR_TYPES.get(known.partition(".")[0])
     if usual is None or (kind.endswith(_ERROR_CLASS) and known not in ONE_TYPE):
         return kind
     return usual

@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import Raw, Struct
 
 from grouping.cost import MAX_STEPS
-from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, grouped, placed
-from grouping.fingerprint.in_app_rules import Marks, marked
-from grouping.fingerprint.stacks import Placed
+from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, grouped, locate
+from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules
+from grouping.fingerprint.stacks import ErrorLocation
 from grouping.rules import (
     NO_ANSWERS,
     TOO_DEAR,
@@ -76,9 +76,9 @@ class Fingerprinter:
         self._known: LruCache[tuple[str | None, bytes, bytes, RuleOutcome], Found] = LruCache(
             REMEMBERED_BYTES
         )
-        self._placed: LruCache[tuple[str | None, tuple[tuple[str | None, bytes], ...], Marks], Placed] = (
-            LruCache(REMEMBERED_BYTES)
-        )
+        self._locations: LruCache[
+            tuple[str | None, tuple[tuple[str | None, bytes], ...], InAppRules], ErrorLocation
+        ] = LruCache(REMEMBERED_BYTES)
         self._answers: LruCache[tuple[CompiledRules, str | None, bytes], Answers] = LruCache(REMEMBERED_BYTES)
         self._skipped: Counter[Skip] = Counter()
 
@@ -115,22 +115,24 @@ class Fingerprinter:
         key = (event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
         found = self._known.get(key)
         if found is None:
-            form, at = self._by_stacks(event, outcome.marks)
-            found = _found(form, grouped(form, outcome, at=at), at)
+            form, location = self._by_stacks(event, outcome.in_app_rules)
+            found = _found(form, grouped(form, outcome, location=location), location)
             self._known.put(key, found, len(key[1]) + len(key[2]) + ENTRY_BYTES)
         return found
 
-    def _by_stacks(self, event: EventOutline, marks: Marks) -> tuple[GroupingEvent, Placed]:
+    def _by_stacks(
+        self, event: EventOutline, in_app_rules: InAppRules
+    ) -> tuple[GroupingEvent, ErrorLocation]:
         """Messages differ from event to event where the stacks are the same: these need not be looked at again."""
         error = outline(event)
-        key = (event.platform, stacks(error), marks)
-        at = self._placed.get(key)
-        if at is not None:
-            return without_stacks(event, error), at
-        form = marked(grouping_event(event), marks)
-        at = placed(form)
-        self._placed.put(key, at, sum(len(stack) for _, stack in key[1]) + ENTRY_BYTES)
-        return form, at
+        key = (event.platform, stacks(error), in_app_rules)
+        location = self._locations.get(key)
+        if location is not None:
+            return without_stacks(event, error), location
+        form = apply_in_app_rules(grouping_event(event), in_app_rules)
+        location = locate(form)
+        self._locations.put(key, location, sum(len(stack) for _, stack in key[1]) + ENTRY_BYTES)
+        return form, location
 
     def _outcome(
         self, event: EventOutline, rules: CompiledRules, body: bytes, carried: ChunkEvent
@@ -195,11 +197,11 @@ class View:
         return self._view
 
 
-def _found(form: GroupingEvent, found: Fingerprint, at: Placed) -> Found:
+def _found(form: GroupingEvent, found: Fingerprint, location: ErrorLocation) -> Found:
     description = Description(
         (form.error.type or "")[:MAX_NAME],
         (form.error.message or "")[:MAX_TEXT],
-        culprit(form, at)[:MAX_NAME],
+        culprit(form, location)[:MAX_NAME],
         found.version,
         found.rule,
         tuple([part[:MAX_NAME] for part in found.parts[:MAX_PARTS]]),

@@ -11,7 +11,7 @@ from schemas.times import iso
 from storage.errors import DamagedPayload, NotFound
 from storage.reader import activity, event_lookup
 from storage.reader.answers import EventDetail, GroupingOf, MergedBy
-from storage.reader.event_rows import Placed, read_placed
+from storage.reader.event_rows import ErrorLocation, read_placed
 from storage.reader.execute import Rows
 from storage.reader.identifiers import event_number, event_text, issue_number
 from storage.reader.issue_lookup import IssueRef, issue_by_id, issues_of
@@ -98,7 +98,7 @@ async def _by_id(
         _belongs(stored, home)
         return await _shown(session, question, stored, home, payload)
     time = int(payload[0][0])
-    itself, before, after = await _around(session, question, Placed(number, time), home)
+    itself, before, after = await _around(session, question, ErrorLocation(number, time), home)
     if itself is None:
         itself = _first(await session.rows(event_lookup.event_by_id(question, number, time)))
         _belongs(itself, home)
@@ -106,7 +106,7 @@ async def _by_id(
 
 
 async def _shown(
-    session: Session, question: Question, stored: Placed, home: _Home, payload: Rows | None
+    session: Session, question: Question, stored: ErrorLocation, home: _Home, payload: Rows | None
 ) -> EventDetail:
     """What is left to find of an event whose row is known."""
     settled, (_, before, after) = await asyncio.gather(
@@ -123,7 +123,7 @@ async def _payload(session: Session, question: Question, event: int) -> Rows:
     return rows or await session.rows(event_lookup.payload_by_id(question, event))
 
 
-async def _settled(session: Session, question: Question, stored: Placed, payload: Rows | None) -> Rows:
+async def _settled(session: Session, question: Question, stored: ErrorLocation, payload: Rows | None) -> Rows:
     """The payload of a row. A block becomes visible table by table: that of a row that has just come may still be on its way."""
     at = Range(stored.time, stored.time + 1)
     rows = (
@@ -139,7 +139,9 @@ async def _settled(session: Session, question: Question, stored: Placed, payload
     return rows
 
 
-async def _outermost(session: Session, question: Question, issue_ref: IssueRef, newest: bool) -> Placed:
+async def _outermost(
+    session: Session, question: Question, issue_ref: IssueRef, newest: bool
+) -> ErrorLocation:
     """The newest or oldest event of an issue: first where the issue says that it is."""
     beyond = issue_ref.last_seen - HOUR_MS if newest else issue_ref.first_seen + HOUR_MS
     of = issue_ref.fingerprints
@@ -150,8 +152,8 @@ async def _outermost(session: Session, question: Question, issue_ref: IssueRef, 
 
 
 async def _around(
-    session: Session, question: Question, at: Placed, home: _Home
-) -> tuple[Placed | None, int | None, int | None]:
+    session: Session, question: Question, at: ErrorLocation, home: _Home
+) -> tuple[ErrorLocation | None, int | None, int | None]:
     """The row of an event, if it is one of the issue's, and the ids before and after it: first near the event, then anywhere."""
     end = at.time + home.reach
     near = Range(max(0, at.time - home.reach), end if end < question.now_ms else None)
@@ -188,13 +190,13 @@ def _home(issue_ref: IssueRef) -> _Home:
     return _Home(issue_ref.issue_id, issue_ref.fingerprints, issue_ref.grouping_parts, reach)
 
 
-def _first(rows: Rows) -> Placed:
+def _first(rows: Rows) -> ErrorLocation:
     if not rows:
         raise NotFound("there is no such event")
     return read_placed(rows[0])
 
 
-def _belongs(stored: Placed, home: _Home) -> None:
+def _belongs(stored: ErrorLocation, home: _Home) -> None:
     if stored.fingerprint not in home.fingerprints:
         raise NotFound("there is no such event in this issue")
 
@@ -216,7 +218,7 @@ async def _why(
 async def _detail(
     session: Session,
     question: Question,
-    stored: Placed,
+    stored: ErrorLocation,
     payload: bytes | None,
     home: _Home,
     before: int | None,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from storage.reader.event_rows import BEYOND, PLACED, Placed
+from storage.reader.event_rows import BEYOND, PLACED, ErrorLocation
 from storage.reader.parameters import Sql
 from storage.reader.question import Question, Statement
 from storage.reader.ranges import DAY_MS, Range
@@ -64,7 +64,7 @@ def outermost(
     )
 
 
-def around(question: Question, fingerprints: Sequence[int], event: Placed, near: Range) -> Sql:
+def around(question: Question, fingerprints: Sequence[int], event: ErrorLocation, near: Range) -> Sql:
     """One row: ids of the events just before and after another in a range (or None), and a list with `BEYOND` of the event itself, if it is one of these.
 
     Every event of the range is looked at, so it should be short.
@@ -79,7 +79,7 @@ def around(question: Question, fingerprints: Sequence[int], event: Placed, near:
     )
 
 
-def neighbours(question: Question, fingerprints: Sequence[int], event: Placed) -> Sql:
+def neighbours(question: Question, fingerprints: Sequence[int], event: ErrorLocation) -> Sql:
     """-1 and the id of the event just before another, 1 and that of the one after, among all those of some fingerprints."""
     statement = question.statement()
     of = f"{statement.project} AND {of_fingerprints(statement, fingerprints)}"

@@ -59,7 +59,7 @@ class StoredEvent(Struct, frozen=True):
     tags: dict[str, str]
 
 
-class Placed(Struct, frozen=True):
+class ErrorLocation(Struct, frozen=True):
     """Where an event stands, and what its payload doesn't tell; columns in the order of `PLACED`, times are Unix ms."""
 
     id: int
@@ -76,9 +76,9 @@ def read_event(columns: Sequence[Any]) -> StoredEvent:
     return StoredEvent(*columns)
 
 
-def read_placed(columns: Sequence[Any]) -> Placed:
+def read_placed(columns: Sequence[Any]) -> ErrorLocation:
     """A row of an answer that selected `PLACED`."""
-    return Placed(*columns)
+    return ErrorLocation(*columns)
 
 
 def issue_of(project: int, fingerprint: int, issues: Mapping[int, int]) -> int:

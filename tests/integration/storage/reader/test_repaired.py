@@ -16,6 +16,7 @@ from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CompleteField, CompleteKey, CompleteTag, CountProjectTags
 from storage.reader.trend import trend_unit, trend_window
+from storage.repair.repair_rollups import repair_rollups
 from storage.repair.rollups import ROLLUPS
 from tests.integration.storage.reader.world import NOW_MS, World, distinct_users, insert, make
 

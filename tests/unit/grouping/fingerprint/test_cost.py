@@ -64,7 +64,7 @@ def spent(platform: str, text: str, in_app: bool) -> float:
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> None:
-    for cached in (frames._site, messages.template, messages.headline, javascript_errors.fault):
+    for cached in (frames._site, messages.template, messages.headline, javascript_errors.engine_error):
         cached.cache_clear()
 
 
@@ -80,7 +80,9 @@ def test_sixteen_times_the_text_is_not_much_more_work(platform: str, piece: str,
 def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
     text = "word 17 'x' /a/b " * 8000
     assert messages.template(text) == messages.template(text[:600])
-    assert javascript_errors.fault("boom " + text) == javascript_errors.fault(("boom " + text)[:400])
+    assert javascript_errors.engine_error("boom " + text) == javascript_errors.engine_error(
+        ("boom " + text)[:400]
+    )
 
 
 def test_frames_past_the_bound_are_not_looked_at() -> None:
@@ -129,5 +131,5 @@ def test_five_megabytes_of_hostile_events_are_answered() -> None:
 
 
 def test_caches_are_bounded() -> None:
-    for cached in (frames._site, messages.template, messages.headline, javascript_errors.fault):
+    for cached in (frames._site, messages.template, messages.headline, javascript_errors.engine_error):
         assert cached.cache_info().maxsize is not None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grouping.fingerprint.javascript_errors import fault, is_weak
+from grouping.fingerprint.javascript_errors import engine_error, is_weak
 from tests.unit.grouping.fingerprint.events import event, grouped
 
 SAME = {
@@ -127,7 +127,7 @@ SAME = {
     ("key", "message"), [(key, message) for key, messages in SAME.items() for message in messages]
 )
 def test_engines_agree(key: str, message: str) -> None:
-    assert fault(message) == key
+    assert engine_error(message) == key
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_engines_agree(key: str, message: str) -> None:
     ],
 )
 def test_what_an_application_says_is_no_fault_of_an_engine(message: str) -> None:
-    assert fault(message) is None
+    assert engine_error(message) is None
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,4 @@ def test_without_a_stack_a_weak_fault_tells_less_than_the_words_that_name_someth
 
 @given(st.text(max_size=600))
 def test_any_text_is_answered(message: str) -> None:
-    assert fault(message) is None or fault(message)
+    assert engine_error(message) is None or engine_error(message)

@@ -159,8 +159,8 @@ def test_a_class_that_is_none_becomes_the_engines() -> None:
         ([frame("", "Main.java")], "<anonymous> in Main.java"),
     ],
 )
-def test_the_culprit_is_the_place_for_people(stack: list[dict[str, Any]], place: str) -> None:
-    assert culprit(decode(msg(event("E", "m", stack, "android")))) == place
+def test_the_culprit_is_the_place_for_people(stack: list[dict[str, Any]], position: str) -> None:
+    assert culprit(decode(msg(event("E", "m", stack, "android")))) == position
 
 
 def test_without_a_stack_an_engines_fault_counts_where_it_names_something() -> None:

@@ -44,9 +44,9 @@ def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> No
             alone.rule,
             alone.parts,
         )
-        description = decode_description(found.forwarded)
-        assert forwarded.culprit == culprit(decode(body))[:MAX_NAME]
-        assert forwarded.message == (event["error"].get("message") or "")[:1000]
+        description = decode_description(found.description)
+        assert description.culprit == culprit(decode(body))[:MAX_NAME]
+        assert description.message == (event["error"].get("message") or "")[:1000]
 
 
 def test_what_was_asked_for_lately_is_kept_and_the_rest_forgotten() -> None:

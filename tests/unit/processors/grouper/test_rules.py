@@ -132,6 +132,6 @@ def test_the_steps_of_an_event_are_bounded() -> None:
     body = deep_event(2)
     compiled = compile_rules(rules)
     answers = compiled.ask(from_json(body, "web/1.0", START), decode(body))
-    asked = sum(rule.mark_weight for rule in answers.fitting) * frame_characters(decode(body))
+    asked = sum(rule.in_app_weight for rule in answers.fitting) * frame_characters(decode(body))
     assert asked <= MAX_STEPS
     assert len(answers.fitting) + len(answers.skipped) == 200
