@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 DEFAULT_RATE_LIMIT = 5000
 """Requests a minute and token (protocol, section 8)."""
@@ -21,7 +21,7 @@ class Token(Struct, frozen=True, rename="camel"):
     token: str
     created_at: str
     revoked_at: str | None = None
-    request: str = ""
+    request: str = field(default="", name="madeFor")
 
 
 class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):
