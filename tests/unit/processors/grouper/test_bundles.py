@@ -31,8 +31,8 @@ def test_a_take_is_one_record_for_each_target() -> None:
 
 
 def test_values_stay_bounded() -> None:
-    forwarded = Description("E", "x" * 1000, "f", "v1", "stack", ("p",))
-    big = replace(increment(), forwarded=Raw(encode_description(forwarded)))
+    description = Description("E", "x" * 1000, "f", "v1", "stack", ("p",))
+    big = replace(increment(), description=Raw(encode_description(description)))
     sources = [SourceIncrements(0, 1, [replace(big, fingerprint=n) for n in range(5000)])]
     values = [value for found in bundles(sources, 1).values() for value in found]
     assert max(map(len, values)) < MAX_BYTES + MAX_TOGETHER * 2000

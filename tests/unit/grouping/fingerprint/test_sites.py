@@ -13,7 +13,7 @@ LIBRARY = frame("com.squareup.picasso.Picasso.load", "Picasso.java", in_app=Fals
 PLATFORM = frame("android.os.Handler.dispatch", "Handler.java", in_app=False)
 
 
-def places(
+def sites(
     stack: list[dict[str, Any]],
     kind: str = "java.lang.Error",
     platform: str = "android",
@@ -23,13 +23,13 @@ def places(
     return [part for part in grouped(event(kind, message, stack, platform)).parts if "frame " in part]
 
 
-def test_the_topmost_frame_of_the_app_is_the_place() -> None:
+def test_the_topmost_frame_of_the_app_is_the_site() -> None:
     other = frame("com.shop.Main.run", "Main.java")
-    assert places([PLATFORM, LIBRARY, APP, other]) == ["frame com.shop.Cart.total"]
+    assert sites([PLATFORM, LIBRARY, APP, other]) == ["frame com.shop.Cart.total"]
 
 
-def test_a_known_library_is_no_place_even_when_it_is_marked() -> None:
-    assert places([LIBRARY | {"inApp": True}, APP]) == ["frame com.shop.Cart.total"]
+def test_a_known_library_is_no_site_even_when_it_is_marked() -> None:
+    assert sites([LIBRARY | {"inApp": True}, APP]) == ["frame com.shop.Cart.total"]
 
 
 def test_without_the_app_the_first_library_decides_with_the_message() -> None:
@@ -57,9 +57,9 @@ def test_where_only_machinery_is_shown_its_first_frame_is_kept() -> None:
     assert found.parts == ("type SIGABRT", "message died <*>", "frame abort")
 
 
-def test_a_guard_is_no_place_its_caller_is() -> None:
+def test_a_guard_is_no_site_its_caller_is() -> None:
     guard = frame("com.shop.base.Preconditions.checkState", "Preconditions.java")
-    assert places([guard, APP]) == ["frame com.shop.Cart.total"]
+    assert sites([guard, APP]) == ["frame com.shop.Cart.total"]
 
 
 def test_a_failed_assertion_is_placed_in_the_test() -> None:
@@ -73,7 +73,7 @@ def test_a_failed_assertion_is_placed_in_the_test() -> None:
             in_app=False,
         ),
     ]
-    assert places(stack, "java.lang.AssertionError") == [
+    assert sites(stack, "java.lang.AssertionError") == [
         "frame com.shop.CartTestCase.check",
         "frame com.shop.CartTest.testTotal",
     ]
@@ -81,7 +81,7 @@ def test_a_failed_assertion_is_placed_in_the_test() -> None:
 
 def test_the_errors_own_constructor_is_skipped() -> None:
     stack = [frame("CartError2", "src/cart.js"), frame("add", "src/cart.js")]
-    assert places(stack, "CartError", "javascript") == ["frame add in cart.js"]
+    assert sites(stack, "CartError", "javascript") == ["frame add in cart.js"]
 
 
 def test_an_anonymous_function_is_told_by_the_next_name_below() -> None:
@@ -90,7 +90,7 @@ def test_an_anonymous_function_is_told_by_the_next_name_below() -> None:
         frame("Array.map", "<anonymous>", in_app=False),
         frame("Cart.total", "src/cart.js"),
     ]
-    assert places(stack, "TypeError", "javascript") == [
+    assert sites(stack, "TypeError", "javascript") == [
         "frame <anonymous> in cart.js",
         "frame total in cart.js",
     ]
@@ -100,7 +100,7 @@ def test_an_anonymous_function_is_told_by_the_next_name_below() -> None:
 def test_names_below_the_ten_frames_of_v8_are_not_looked_at(between: int, named: bool) -> None:
     library = frame("each", "node_modules/lodash/lodash.js", in_app=False)
     stack = [frame(None, "src/cart.js"), *[library] * between, frame("total", "src/cart.js")]
-    assert ("frame total in cart.js" in places(stack, "TypeError", "javascript")) is named
+    assert ("frame total in cart.js" in sites(stack, "TypeError", "javascript")) is named
 
 
 def test_recursion_is_one_frame_however_deep() -> None:
@@ -152,15 +152,15 @@ def test_a_class_that_is_none_becomes_the_engines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stack", "place"),
+    ("stack", "site"),
     [
         ([PLATFORM, APP], "com.shop.Cart.total"),
         ([], ""),
         ([frame("", "Main.java")], "<anonymous> in Main.java"),
     ],
 )
-def test_the_culprit_is_the_place_for_people(stack: list[dict[str, Any]], position: str) -> None:
-    assert culprit(decode(msg(event("E", "m", stack, "android")))) == position
+def test_the_culprit_is_the_site_for_people(stack: list[dict[str, Any]], site: str) -> None:
+    assert culprit(decode(msg(event("E", "m", stack, "android")))) == site
 
 
 def test_without_a_stack_an_engines_fault_counts_where_it_names_something() -> None:
@@ -179,21 +179,21 @@ def test_without_a_stack_an_engines_fault_counts_where_it_names_something() -> N
 
 def test_a_comprehension_is_where_its_function_is_whatever_the_version_of_python() -> None:
     owner = frame("total", "shop/cart.py")
-    inlined = places([owner], "KeyError", "python")
+    inlined = sites([owner], "KeyError", "python")
     assert inlined == ["frame total in shop/cart.py"]
     for name in ("<listcomp>", "<dictcomp>", "<setcomp>", "total.<locals>.<listcomp>"):
-        assert places([frame(name, "shop/cart.py"), owner], "KeyError", "python") == inlined
+        assert sites([frame(name, "shop/cart.py"), owner], "KeyError", "python") == inlined
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
 def test_methods_of_dotnet_keep_their_place_when_the_compiler_counts_otherwise(platform: str) -> None:
     names = ("Shop.Cart.<Load>d__4.MoveNext", "Shop.Cart.<Load>d__7.MoveNext", "Shop.Cart.Load")
-    assert {tuple(places([frame(name, "Cart.cs")], "E", platform)) for name in names} == {
+    assert {tuple(sites([frame(name, "Cart.cs")], "E", platform)) for name in names} == {
         ("frame Shop.Cart.Load",)
     }
 
 
-def test_equal_methods_of_two_types_in_go_are_two_places() -> None:
-    one, other = (places([frame(f"main.(*{kind}).run", "/src/main.go")]) for kind in ("Server", "Client"))
+def test_equal_methods_of_two_types_in_go_are_two_sites() -> None:
+    one, other = (sites([frame(f"main.(*{kind}).run", "/src/main.go")]) for kind in ("Server", "Client"))
     assert one == ["frame main.Server.run"]
     assert other == ["frame main.Client.run"]
