@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from svc.limits import TEXT_CHARS
-from svc.moments import iso
+from svc.timestamps import iso
 from svc.plain import plain_object, text_of
 from svc.urls import scrub
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from svc import limits
 from svc.breadcrumbs import wire_form
 from svc.frames import Framer
-from svc.moments import iso
+from svc.timestamps import iso
 from svc.options import Options, release_parts
 from svc.plain import clip, encode
-from svc.raised import Raised
+from svc.exception_chain import Raised
 from svc.scope import Snapshot
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from svc.limits import CONTEXT_LINES
 from svc.plain import clip
-from svc.raised import Spot
+from svc.exception_chain import Spot
 from svc.source_files import source_lines
 from svc.sources import shown
 

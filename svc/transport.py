@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import Protocol
 
-from svc.fates import Fates, OnRejected
+from svc.outcomes import Fates, OnRejected
 from svc.notices import Notices
 from svc.pipeline import Make, Pipeline, Poster
 from svc.spool import EventSpool

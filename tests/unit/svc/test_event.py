@@ -16,7 +16,7 @@ from schemas.event import Event
 from schemas.limits import MAX_BODY_BYTES, Limit
 from svc import limits
 from svc.event import fitted
-from svc.moments import Ids, iso
+from svc.timestamps import Ids, iso
 from tests.unit.svc.fuzzed import Situation, client, situations
 
 

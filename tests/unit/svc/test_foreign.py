@@ -14,7 +14,7 @@ import pytest
 import svc
 from svc.current import current
 from svc.frames import Framer
-from svc.raised import Spot, chain
+from svc.exception_chain import Spot, chain
 from svc.source_files import MAX_SOURCE_BYTES, source_lines
 from tests.unit.svc.ingest import Ingest
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from svc.frames import Framer
-from svc.raised import Spot, chain
+from svc.exception_chain import Spot, chain
 
 
 def frames_of(raising: Callable[[], Any], framer: Framer | None = None) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc.raised import Raised, chain
+from svc.exception_chain import Raised, chain
 
 
 def caught(raising: Callable[[], Any]) -> BaseException:
