@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from svc.limits import TEXT_CHARS
-from svc.timestamps import iso
 from svc.plain import plain_object, text_of
+from svc.timestamps import iso
 from svc.urls import scrub
 
 CLIENT_TYPES: Final = frozenset({"custom", "log", "nav", "net", "track", "user"})

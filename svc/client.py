@@ -15,13 +15,13 @@ from typing import Any, Final, TypeVar
 from svc.breadcrumbs import client_form, crumb_of
 from svc.captured import event_of, remember
 from svc.event import Builder, Picture, fitted
-from svc.timestamps import Ids
+from svc.exception_chain import chain
 from svc.notices import Notices
 from svc.options import Options
 from svc.plain import text_of
-from svc.exception_chain import chain
 from svc.scope import OF_REQUEST, Ambient
 from svc.spool import EventSpool
+from svc.timestamps import Ids
 from svc.transport import Transport
 from svc.upload import Uploader
 

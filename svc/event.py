@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from svc import limits
 from svc.breadcrumbs import wire_form
+from svc.exception_chain import Raised
 from svc.frames import Framer
-from svc.timestamps import iso
 from svc.options import Options, release_parts
 from svc.plain import clip, encode
-from svc.exception_chain import Raised
 from svc.scope import Snapshot
+from svc.timestamps import iso
 
 
 class Picture(NamedTuple):

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from svc.exception_chain import Spot
 from svc.limits import CONTEXT_LINES
 from svc.plain import clip
-from svc.exception_chain import Spot
 from svc.source_files import source_lines
 from svc.sources import shown
 

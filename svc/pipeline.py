@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 from svc.answers import Answer, Fate, Patience
 from svc.batches import has_room
-from svc.outcomes import Fates
 from svc.limits import BATCH_EVENTS, MAX_BODY_BYTES
+from svc.outcomes import Fates
 from svc.spool import EventSpool
 
 Make = Callable[[], bytes | None]

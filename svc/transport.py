@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from typing import Protocol
 
-from svc.outcomes import Fates, OnRejected
 from svc.notices import Notices
+from svc.outcomes import Fates, OnRejected
 from svc.pipeline import Make, Pipeline, Poster
 from svc.spool import EventSpool
 

@@ -13,8 +13,8 @@ import pytest
 
 import svc
 from svc.current import current
-from svc.frames import Framer
 from svc.exception_chain import Spot, chain
+from svc.frames import Framer
 from svc.source_files import MAX_SOURCE_BYTES, source_lines
 from tests.unit.svc.ingest import Ingest
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from svc.frames import Framer
 from svc.exception_chain import Spot, chain
+from svc.frames import Framer
 
 
 def frames_of(raising: Callable[[], Any], framer: Framer | None = None) -> list[dict[str, Any]]:
