@@ -43,7 +43,7 @@ class AnswerDecision:
     wait: float = 0.0
 
 
-def understand(status: int, headers: Mapping[str, str], body: bytes, sent: int) -> Answer:
+def parse_answer(status: int, headers: Mapping[str, str], body: bytes, sent: int) -> Answer:
     """The answer to a batch of `sent` events. An answer that cannot be one of this protocol counts as none."""
     content = _object(body)
     if status == 202:
@@ -87,7 +87,7 @@ def _number(value: object) -> float:
     return number if math.isfinite(number) and number > 0 else 0.0
 
 
-class Patience:
+class RetryPolicy:
     """What to do after each answer to one batch: 202 ends it; 429 waits at least as long as asked and twice as long
     each time, without an end; 5xx and silence are tried again after 1, 2 and 4 s; any other answer ends it.
     """  # noqa: D205

@@ -11,7 +11,7 @@ from svc.urls import scrub
 
 CLIENT_TYPES: Final = frozenset({"custom", "log", "nav", "net", "track", "user"})
 _FIELDS: Final = frozenset({"message", "type", "level", "data"})
-_MOST_FIELDS: Final = 1_000
+_MAX_FIELDS: Final = 1_000
 """That are looked at: a mapping of the program's own may have no end."""
 
 
@@ -25,7 +25,7 @@ class Breadcrumb(NamedTuple):
     data: dict[str, Any]
 
 
-def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Breadcrumb:
+def to_breadcrumb(ns: int, given: Mapping[str, Any] | str) -> Breadcrumb:
     """The client's input (`message`, `type`, `level`, `data`, all optional; a text is a message) as a crumb.
 
     Fields beside these four become data. A type unknown here becomes `custom` and is kept in the data.
@@ -37,7 +37,7 @@ def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Breadcrumb:
     data = (
         plain_object(raw) if isinstance(raw, Mapping) else {} if raw is None else plain_object({"value": raw})
     )
-    if more := {key: value for key, value in islice(given.items(), _MOST_FIELDS) if key not in _FIELDS}:
+    if more := {key: value for key, value in islice(given.items(), _MAX_FIELDS) if key not in _FIELDS}:
         data = {**plain_object(more), **data}
     if kind is None:
         kind = "custom"
@@ -53,9 +53,13 @@ def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Breadcrumb:
     )
 
 
-def client_form(crumb: Breadcrumb) -> dict[str, Any]:
+def breadcrumb_for_client(crumb: Breadcrumb) -> dict[str, Any]:
     """What `get_breadcrumbs` shows: the client's type and words, the data as they will travel."""
-    shown: dict[str, Any] = {"timestamp": iso(crumb.ns), "type": crumb.type, "data": wire_form(crumb)["data"]}
+    shown: dict[str, Any] = {
+        "timestamp": iso(crumb.ns),
+        "type": crumb.type,
+        "data": breadcrumb_on_wire(crumb)["data"],
+    }
     if crumb.message is not None:
         shown["message"] = crumb.message
     if crumb.level is not None:
@@ -63,7 +67,7 @@ def client_form(crumb: Breadcrumb) -> dict[str, Any]:
     return shown
 
 
-def wire_form(crumb: Breadcrumb) -> dict[str, Any]:
+def breadcrumb_on_wire(crumb: Breadcrumb) -> dict[str, Any]:
     """A breadcrumb of section 2.8: one of five types, `data` with that type's keys; `track` travels as `custom`."""
     data = _SHAPES[crumb.type](crumb)
     return {

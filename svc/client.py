@@ -12,14 +12,14 @@ from itertools import islice
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from svc.breadcrumbs import client_form, crumb_of
-from svc.captured import event_of, remember
-from svc.event import Builder, Picture, fitted
+from svc.breadcrumbs import breadcrumb_for_client, to_breadcrumb
+from svc.event import Builder, CapturedError, fit_event
 from svc.exception_chain import chain
+from svc.exceptions import captured_event_id, mark_captured
 from svc.notices import Notices
 from svc.options import Options
 from svc.plain import text_of
-from svc.scope import OF_REQUEST, Ambient
+from svc.scope import OF_REQUEST, Scope
 from svc.spool import EventSpool
 from svc.timestamps import Ids
 from svc.transport import Transport
@@ -38,7 +38,7 @@ class Client:
     def __init__(self, options: Options, notices: Notices, transport: Transport | None = None) -> None:
         self.options = options
         self.counts: Counter[str] = Counter()
-        self.process_scope = Ambient(
+        self.process_scope = Scope(
             notices, self.counts, options.identity, max(1, options.breadcrumb_capacity)
         )
         self._notices = notices
@@ -47,11 +47,11 @@ class Client:
         self._busy = threading.local()
         self._spool = self._open_spool() if options.token else None
         self.transport = transport or self._transport()
-        if self.transport is not None and self._spool is not None and self._spool.left():
+        if self.transport is not None and self._spool is not None and self._spool.has_leftovers():
             self.transport.wake()
 
     @property
-    def scope(self) -> Ambient:
+    def scope(self) -> Scope:
         """The scope that the public functions act on: the request's, elsewhere the process's."""
         found = OF_REQUEST.get()
         return found[1] if found is not None and found[0] is self.process_scope else self.process_scope
@@ -97,21 +97,21 @@ class Client:
             return None
         self._busy.now = True
         try:
-            picture = self._picture(error, tags, user, fingerprint, caller)
+            captured = self._capture_error(error, tags, user, fingerprint, caller)
         finally:
             self._busy.now = False
         self.counts["captured"] += 1
-        remember(error, picture.id)
-        return picture.id if self._queue(picture) else None
+        mark_captured(error, captured.id)
+        return captured.id if self._queue(captured) else None
 
-    def _picture(
+    def _capture_error(
         self,
         error: BaseException,
         tags: Mapping[str, object] | None,
         user: Mapping[str, Any] | None,
         fingerprint: Iterable[object] | None,
         caller: FrameType | None,
-    ) -> Picture:
+    ) -> CapturedError:
         ns = time.time_ns()
         scope = self.scope.snapshot()
         if (own_tags := self._given("tags", self.scope.merged, tags)) is not None:
@@ -119,7 +119,7 @@ class Client:
         if (own_user := self._given("user", self.scope.user_of, user)) is not None:
             scope = scope._replace(user=own_user)
         group = self._given("fingerprint", _fingerprint, fingerprint)
-        return Picture(self._ids.new(ns), ns, chain(error, caller), scope, group)
+        return CapturedError(self._ids.new(ns), ns, chain(error, caller), scope, group)
 
     def _given(self, what: str, read: Callable[[A], R], value: A | None) -> R | None:
         """What a capture was given for its event alone; what can't be read must not cost the event."""
@@ -131,30 +131,30 @@ class Client:
             self._notices.once(f"bad {what}", "capture_exception: %s left out: %r", what, error)
             return None
 
-    def _queue(self, picture: Picture) -> bool:
+    def _queue(self, captured: CapturedError) -> bool:
         """With a queue on disk the event is developed and written before the capture returns: the next line may kill us."""
         assert self.transport is not None
         if self._spool is None:
-            return self.transport.submit(picture.id, partial(self._developed, picture))
-        event = self._developed(picture)
+            return self.transport.submit(captured.id, partial(self._build_event, captured))
+        event = self._build_event(captured)
         if event is None:
             return False
-        kept = self._spool.write(picture.id, event)
+        kept = self._spool.write(captured.id, event)
         if not kept:
             self.counts["unspooled"] += 1
             self._notices.once("unspooled", "the queue directory takes no more events")
-        return self.transport.submit(picture.id, event) or kept
+        return self.transport.submit(captured.id, event) or kept
 
-    def _developed(self, picture: Picture) -> bytes | None:
-        event: dict[str, Any] | None = self._builder.event(picture)
+    def _build_event(self, captured: CapturedError) -> bytes | None:
+        event: dict[str, Any] | None = self._builder.event(captured)
         if self.options.before_send is not None and event is not None:
-            event = self._looked_over(event)
-        made = None if event is None else fitted(event)
+            event = self._before_send(event)
+        made = None if event is None else fit_event(event)
         if event is not None and made is None:
             self.counts["dropped.tooLarge"] += 1
         return made
 
-    def _looked_over(self, event: dict[str, Any]) -> dict[str, Any] | None:
+    def _before_send(self, event: dict[str, Any]) -> dict[str, Any] | None:
         """What `before_send` makes of the event. If it fails nothing is sent: it may be there to keep secrets in."""
         assert self.options.before_send is not None
         try:
@@ -176,25 +176,36 @@ class Client:
         """Capture for a hook: not what the application has captured already, nor what only ends a program."""
         if error is None or issubclass(type(error), _ENDINGS):
             return
-        if event_of(error) is None:
+        if captured_event_id(error) is None:
             self.capture(error, tags=tags, user=user)
 
     def add_breadcrumb(self, given: Mapping[str, Any] | str) -> None:
         """Put a breadcrumb into the ring, with the present time."""
-        self.scope.add_crumb(crumb_of(time.time_ns(), given))
+        self.scope.add_crumb(to_breadcrumb(time.time_ns(), given))
 
     def breadcrumbs(self) -> list[dict[str, Any]]:
         """The ring, oldest first."""
-        return [client_form(crumb) for crumb in self.scope.snapshot().crumbs]
+        return [breadcrumb_for_client(crumb) for crumb in self.scope.snapshot().crumbs]
 
-    def renew(self) -> None:
+    def after_fork(self) -> None:
         """In a forked child: locks, queue, thread, connection and ids start anew; the scope stays as it was."""
         self._ids = Ids()
         self._busy = threading.local()
         for scope in {self.process_scope, self.scope}:
-            scope.renew_lock()
+            scope.reset_lock()
         if self.transport is not None:
-            self.transport.renew()
+            self.transport.after_fork()
+
+
+class Current:
+    """Set by `init`, and None again after `close`."""
+
+    client: Client | None = None
+
+
+def current() -> Client | None:
+    """The client that the public functions and the integrations act on, or None before `init`."""
+    return Current.client
 
 
 def _fingerprint(parts: Iterable[object]) -> list[str]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 _NO_TIME: Final = "the exchange took longer than it may"
 
 
-def _left(deadline: float) -> float:
+def _seconds_until(deadline: float) -> float:
     """Seconds until this moment of `time.monotonic`. Raises TimeoutError."""
     left = deadline - time.monotonic()
     if left <= 0:
@@ -30,7 +30,7 @@ class DeadlineSocket(socket.socket):
 
     def recv_into(self, *args: Any, **kwargs: Any) -> int:
         """All that `http.client` reads, it reads by this."""
-        self.settimeout(_left(self.deadline))
+        self.settimeout(_seconds_until(self.deadline))
         return super().recv_into(*args, **kwargs)
 
     def sendall(self, data: Any, flags: int = 0) -> None:
@@ -38,7 +38,7 @@ class DeadlineSocket(socket.socket):
         with memoryview(data) as view:
             sent = 0
             while sent < len(view):
-                self.settimeout(_left(self.deadline))
+                self.settimeout(_seconds_until(self.deadline))
                 sent += self.send(view[sent:], flags)
 
 
@@ -54,7 +54,7 @@ def _connected(host: str, port: int, deadline: float) -> DeadlineSocket:
         opened = DeadlineSocket(family, kind, protocol)
         opened.deadline = deadline
         try:
-            opened.settimeout(_left(deadline) / (len(addresses) - tried))
+            opened.settimeout(_seconds_until(deadline) / (len(addresses) - tried))
             opened.connect(address)
         except OSError as error:
             opened.close()
@@ -101,7 +101,7 @@ class TlsConnection(Connection):
         context.sslsocket_class = DeadlineTlsSocket
         plain = _connected(self.host, self.port, self.deadline)
         try:
-            plain.settimeout(_left(self.deadline))
+            plain.settimeout(_seconds_until(self.deadline))
             secured = context.wrap_socket(plain, server_hostname=self.host)
         except BaseException:
             with contextlib.suppress(OSError):

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from svc.answers import Answer, Fate, Patience
+from svc.answers import Answer, Fate, RetryPolicy
 from svc.upload import Uploader
 
 
@@ -24,11 +24,11 @@ def deliver(
 
     `Fate.DONE` can come with rejected events in `answer.errors`, each with its `index` in the batch.
     """
-    patience, posts = Patience(), 0
+    policy, posts = RetryPolicy(), 0
     while True:
         answer = uploader.post(events)
         posts += 1
-        verdict = patience.after(answer)
+        verdict = policy.after(answer)
         if verdict.fate is not Fate.AGAIN:
             return Delivery(verdict.fate, answer, posts)
         sleep(verdict.wait)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from svc import limits
-from svc.breadcrumbs import wire_form
-from svc.exception_chain import Raised
+from svc.breadcrumbs import breadcrumb_on_wire
+from svc.exception_chain import ExceptionInfo
 from svc.frames import Framer
 from svc.options import Options, release_parts
 from svc.plain import clip, encode
@@ -15,12 +15,12 @@ from svc.scope import Snapshot
 from svc.timestamps import iso
 
 
-class Picture(NamedTuple):
+class CapturedError(NamedTuple):
     """All that a capture takes in the calling thread; an event is developed from it elsewhere, or at once."""
 
     id: str
     ns: int
-    chain: list[Raised]
+    chain: list[ExceptionInfo]
     scope: Snapshot
     fingerprint: list[str] | None
 
@@ -43,25 +43,25 @@ class Builder:
             "app": {"version": version, "build": build, "framework": runtime},
         }
 
-    def event(self, picture: Picture) -> dict[str, Any]:
+    def event(self, captured: CapturedError) -> dict[str, Any]:
         """The event, with parts that are not required left out where they are empty."""
-        user, tags, crumbs = picture.scope
-        event: dict[str, Any] = {"id": picture.id, "timestamp": iso(picture.ns), **self._constant}
+        user, tags, crumbs = captured.scope
+        event: dict[str, Any] = {"id": captured.id, "timestamp": iso(captured.ns), **self._constant}
         if user is not None:
             event["user"] = user
         if tags:
             event["tags"] = tags
         if crumbs:
-            event["breadcrumbs"] = [wire_form(crumb) for crumb in crumbs[-limits.BREADCRUMBS :]]
-        if picture.fingerprint is not None:
-            event["fingerprint"] = picture.fingerprint
-        event["error"] = self._error(picture.chain)
+            event["breadcrumbs"] = [breadcrumb_on_wire(crumb) for crumb in crumbs[-limits.BREADCRUMBS :]]
+        if captured.fingerprint is not None:
+            event["fingerprint"] = captured.fingerprint
+        event["error"] = self._error(captured.chain)
         return event
 
-    def _error(self, chain: list[Raised]) -> dict[str, Any]:
+    def _error(self, chain: list[ExceptionInfo]) -> dict[str, Any]:
         error: dict[str, Any] = {}
         for raised in reversed(chain):
-            stack = self._framer.frames(raised.spots)
+            stack = self._framer.frames(raised.sites)
             below, error = error, {"type": raised.type, "message": raised.message, "stack": stack}
             if below:
                 error["cause"] = below
@@ -72,10 +72,10 @@ def _system() -> str:
     return f"{platform.system() or sys.platform} {platform.release()}".strip()
 
 
-def fitted(event: dict[str, Any], limit: int = limits.MAX_EVENT_BYTES) -> bytes | None:
+def fit_event(event: dict[str, Any], limit: int = limits.MAX_EVENT_BYTES) -> bytes | None:
     """The event as JSON of at most `limit` bytes, with less and less in it; None if even the least is too large."""
     encoded = encode(event)
-    for less in _LESS:
+    for less in _REDUCTIONS:
         if len(encoded) <= limit:
             break
         less(event)
@@ -132,7 +132,7 @@ def _bare(event: dict[str, Any]) -> None:
     event["error"].pop("cause", None)
 
 
-_LESS: tuple[Callable[[dict[str, Any]], None], ...] = (
+_REDUCTIONS: tuple[Callable[[dict[str, Any]], None], ...] = (
     _without_vendor_context, _without_context, _last_breadcrumbs, _without_breadcrumbs, _short_messages, _short_stacks,
     _bare,
 )  # fmt: skip

@@ -19,7 +19,7 @@ _GROUP_MEMBERS = 10
 _NOTES = 20
 
 
-class Spot(NamedTuple):
+class CallSite(NamedTuple):
     """A place in the code: code object, line, index of the instruction (-1: unknown), name of the module."""
 
     code: CodeType
@@ -28,28 +28,28 @@ class Spot(NamedTuple):
     module: str | None
 
 
-class Raised(NamedTuple):
+class ExceptionInfo(NamedTuple):
     """One exception of a chain; its places with the top of the stack (the most recent call) first."""
 
     type: str
     message: str
-    spots: list[Spot]
+    sites: list[CallSite]
 
 
-def chain(error: BaseException, caller: FrameType | None = None) -> list[Raised]:
+def chain(error: BaseException, caller: FrameType | None = None) -> list[ExceptionInfo]:
     """The exception and what led to it, outermost first: at most 10 causes below it, cycles cut.
 
     `caller` stands in for the places of an exception that was never raised.
     """
-    links: list[Raised] = []
+    links: list[ExceptionInfo] = []
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen and len(links) <= CAUSES:
         seen.add(id(current))
-        links.append(Raised(name_of(current), _message(current), _spots(traceback_of(current))))
+        links.append(ExceptionInfo(name_of(current), _message(current), _sites(traceback_of(current))))
         current = origin_of(current)
-    if not links[0].spots and caller is not None:
-        links[0] = links[0]._replace(spots=_stack(caller))
+    if not links[0].sites and caller is not None:
+        links[0] = links[0]._replace(sites=_stack(caller))
     return links
 
 
@@ -61,33 +61,33 @@ def _message(error: BaseException) -> str:
     return clip("\n".join(lines), MESSAGE_CHARS)
 
 
-def _spots(traceback: TracebackType | None) -> list[Spot]:
+def _sites(traceback: TracebackType | None) -> list[CallSite]:
     """Places of a traceback, top first; of more than 100 the first and the last fifty."""
-    outer: list[Spot] = []
-    inner: deque[Spot] = deque(maxlen=_HALF)
+    outer: list[CallSite] = []
+    inner: deque[CallSite] = deque(maxlen=_HALF)
     while traceback is not None:
-        spot = _spot(traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti)
-        (outer if len(outer) < _HALF else inner).append(spot)
+        site = _site(traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti)
+        (outer if len(outer) < _HALF else inner).append(site)
         traceback = traceback.tb_next
     return [*reversed(inner), *reversed(outer)]
 
 
-def _stack(frame: FrameType | None) -> list[Spot]:
-    spots: list[Spot] = []
-    while frame is not None and len(spots) < FRAMES:
-        spots.append(_spot(frame, frame.f_lineno, frame.f_lasti))
+def _stack(frame: FrameType | None) -> list[CallSite]:
+    sites: list[CallSite] = []
+    while frame is not None and len(sites) < FRAMES:
+        sites.append(_site(frame, frame.f_lineno, frame.f_lasti))
         frame = frame.f_back
-    return spots
+    return sites
 
 
-def _spot(frame: FrameType, line: int | None, instruction: int) -> Spot:
+def _site(frame: FrameType, line: int | None, instruction: int) -> CallSite:
     # The names of a module are a `dict`, but it may be of a class of its own: nothing of that is asked.
     code, names = frame.f_code, frame.f_globals
     if code.co_filename not in linecache.cache and dict.__contains__(names, "__loader__"):
         with contextlib.suppress(Exception):
             linecache.lazycache(code.co_filename, names)
     module = dict.get(names, "__name__")
-    return Spot(
+    return CallSite(
         code,
         max(1, line or code.co_firstlineno or 1),
         instruction,

@@ -1,5 +1,6 @@
 """Attributes of an exception, read so that a class which gives them in its own way costs only what it spoils."""
 
+import contextlib
 from collections.abc import Iterable
 from itertools import islice
 from types import TracebackType
@@ -10,6 +11,8 @@ from svc.plain import type_name
 _OWN: Final[dict[str, Any]] = {name: BaseException.__dict__[name] for name in ("__cause__", "__context__")}
 _TRACEBACK: Final[Any] = BaseException.__dict__["__traceback__"]
 _MEMBERS: Final[Any] = BaseExceptionGroup.__dict__["exceptions"]
+_FIELDS: Final[Any] = BaseException.__dict__["__dict__"]
+_EVENT_ID: Final = "__svc_event_id__"
 
 
 def is_exception(value: object, kind: type[BaseException] = BaseException) -> bool:
@@ -67,3 +70,20 @@ def notes_of(error: BaseException, count: int) -> list[object]:
 def name_of(error: BaseException) -> str:
     """The name of its class."""
     return type_name(error)
+
+
+def mark_captured(error: BaseException, event_id: str) -> None:
+    """Store the event's id on the exception, so that no outer handler captures it a second time.
+
+    This bypasses the class, which may refuse new attributes (a frozen dataclass) or fail.
+    """
+    with contextlib.suppress(Exception):
+        _FIELDS.__get__(error)[_EVENT_ID] = event_id
+
+
+def captured_event_id(error: BaseException) -> str | None:
+    """The id of the event that this exception was captured as."""
+    with contextlib.suppress(Exception):
+        event_id = _FIELDS.__get__(error).get(_EVENT_ID)
+        return event_id if type(event_id) is str else None
+    return None

@@ -4,13 +4,13 @@ from typing import Any, Final
 
 from flask import Flask, got_request_exception, request
 
-from svc.reporting import quiet
+from svc.reporting import never_raises
 from svc.web import Describe, WsgiMiddleware, report
 
 _NAME: Final = "svc"
 
 
-@quiet(None)
+@never_raises(None)
 def watch(app: Flask, describe: Describe | None = None) -> None:
     """Report what the application lets escape, once, and give each request a scope of its own."""
     if _NAME in app.extensions:

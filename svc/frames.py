@@ -9,11 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from svc.exception_chain import Spot
+from svc.exception_chain import CallSite
 from svc.limits import CONTEXT_LINES
 from svc.plain import clip
-from svc.source_files import source_lines
-from svc.sources import shown
+from svc.source_files import shown, source_lines
 
 _VENDOR = ("site-packages", "dist-packages")
 _CACHE = 5_000
@@ -48,46 +47,46 @@ class Framer:
         self._root = None if root is None else _folder(root)
         self._source = source
         self._places: dict[tuple[str, str | None], FileFacts] = {}
-        self._met: dict[tuple[Spot, str], dict[str, Any]] = {}
+        self._frame_cache: dict[tuple[CallSite, str], dict[str, Any]] = {}
         self._roots: tuple[list[str], list[str]] = ([], [])
         self._own = _folder(str(Path(__file__).parent))
         self._home = _folder(os.path.expanduser("~"))  # noqa: PTH111  # Path.home raises where there is none
         self._library = _library_folders()
 
-    def frames(self, spots: Sequence[Spot]) -> list[dict[str, Any]]:
+    def frames(self, sites: Sequence[CallSite]) -> list[dict[str, Any]]:
         """Frames in the order of the places. A place that was met before gives the same object again."""
-        return [self._shown(spot) for spot in spots]
+        return [self._shown(site) for site in sites]
 
-    def _shown(self, spot: Spot) -> dict[str, Any]:
+    def _shown(self, site: CallSite) -> dict[str, Any]:
         """A code object may be made by hand, of anything: what can't be read costs a frame and not the event."""
         try:
-            return self._met.get((spot, spot.code.co_filename)) or self._meet(spot)
+            return self._frame_cache.get((site, site.code.co_filename)) or self._meet(site)
         except Exception:
-            return {"function": "<unreadable>", "file": "<unreadable>", "line": spot.line, "inApp": False}
+            return {"function": "<unreadable>", "file": "<unreadable>", "line": site.line, "inApp": False}
 
-    def _meet(self, spot: Spot) -> dict[str, Any]:
+    def _meet(self, site: CallSite) -> dict[str, Any]:
         """Remember the frame. Code objects of different files can be equal: the file is part of the key."""
-        if len(self._met) >= _MET:
-            self._met.clear()
-        frame = self._met[spot, spot.code.co_filename] = self._frame(spot)
+        if len(self._frame_cache) >= _MET:
+            self._frame_cache.clear()
+        frame = self._frame_cache[site, site.code.co_filename] = self._frame(site)
         return frame
 
-    def _frame(self, spot: Spot) -> dict[str, Any]:
-        code = spot.code
-        place = self._place(code.co_filename, spot.module)
+    def _frame(self, site: CallSite) -> dict[str, Any]:
+        code = site.code
+        place = self._place(code.co_filename, site.module)
         frame: dict[str, Any] = {
             "function": clip(code.co_qualname.replace("<locals>.", ""), 300),
             "file": place.file,
-            "line": spot.line,
+            "line": site.line,
             "inApp": place.in_app,
         }
         if place.absolute is not None:
             frame["absolutePath"] = place.absolute
         lines = source_lines(code.co_filename)
-        if (column := _column(spot, lines)) is not None:
+        if (column := _column(site, lines)) is not None:
             frame["column"] = column
         if self._source and lines:
-            at = spot.line - 1
+            at = site.line - 1
             frame["preContext"] = [shown(line) for line in lines[max(0, at - CONTEXT_LINES) : at]]
             frame["postContext"] = [shown(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
         return frame
@@ -163,15 +162,15 @@ def _library_folders() -> tuple[str, ...]:
     return tuple({_folder(path) for path in found if path})
 
 
-def _column(spot: Spot, lines: Sequence[str]) -> int | None:
+def _column(site: CallSite, lines: Sequence[str]) -> int | None:
     """The 1-indexed column where the failing expression begins; code objects count bytes, frames characters."""
-    if spot.instruction < 0:
+    if site.instruction < 0:
         return None
-    for line, _, start, _ in islice(spot.code.co_positions(), spot.instruction // 2, None):
-        if line != spot.line or start is None:
+    for line, _, start, _ in islice(site.code.co_positions(), site.instruction // 2, None):
+        if line != site.line or start is None:
             return None
-        if 0 < spot.line <= len(lines):
-            before = lines[spot.line - 1].encode("utf-8", "replace")[:start]
+        if 0 < site.line <= len(lines):
+            before = lines[site.line - 1].encode("utf-8", "replace")[:start]
             return len(before.decode("utf-8", "replace")) + 1
         return start + 1
     return None

@@ -15,8 +15,7 @@ from typing import Any
 
 from svc.client import Client
 from svc.logs import LogHandler
-from svc.network import Network
-from svc.network_aiohttp import AiohttpNetwork
+from svc.network import AiohttpNetwork, Network
 from svc.options import Capture
 
 Current = Callable[[], Client | None]

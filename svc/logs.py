@@ -3,8 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from svc.client import Client
-from svc.current import current
+from svc.client import Client, current
 from svc.notices import LOGGER
 
 

@@ -58,25 +58,25 @@ def resolve(given: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Optio
     Names are taken as `ingest_url` and as `ingestUrl`. A wrong value is left out and its default used. Without a usable
     token or ingest URL `token` is None and nothing is sent.
     """
-    troubles: list[str] = []
+    problems: list[str] = []
     names = {option.name: option for option in fields(Options)}
     values: dict[str, Any] = {}
     for spelled, value in given.items():
         name = snake(spelled)
         if name not in names:
-            troubles.append(f"init knows no option {text_of(spelled, 64)!r}")
+            problems.append(f"init knows no option {text_of(spelled, 64)!r}")
         elif value is not None:
             values[name] = value
-    checked = {name: value for name, value in values.items() if _fits(name, value, troubles)}
-    checked["capture"] = _capture(values.get("capture"), troubles)
-    checked["release"] = _release(values.get("release"), troubles)
-    checked["token"] = _token(checked.get("token") or setting("SVC_TOKEN", environ, troubles), troubles)
-    url = checked.get("ingest_url") or setting("SVC_INGEST_URL", environ, troubles) or DEFAULT_INGEST_URL
+    checked = {name: value for name, value in values.items() if _fits(name, value, problems)}
+    checked["capture"] = _capture(values.get("capture"), problems)
+    checked["release"] = _release(values.get("release"), problems)
+    checked["token"] = _token(checked.get("token") or setting("SVC_TOKEN", environ, problems), problems)
+    url = checked.get("ingest_url") or setting("SVC_INGEST_URL", environ, problems) or DEFAULT_INGEST_URL
     checked["ingest_url"] = url.rstrip("/")
     if wrong := _wrong_url(checked["ingest_url"]):
-        troubles.append(f"{wrong}; nothing will be reported")
+        problems.append(f"{wrong}; nothing will be reported")
         checked["token"] = None
-    return Options(**checked), troubles
+    return Options(**checked), problems
 
 
 def snake(name: str) -> str:
@@ -93,7 +93,7 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
 }  # fmt: skip
 
 
-def _fits(name: str, value: object, troubles: list[str]) -> bool:
+def _fits(name: str, value: object, problems: list[str]) -> bool:
     if name in {"capture", "release"}:
         return False
     kinds = _KINDS.get(name)
@@ -101,26 +101,26 @@ def _fits(name: str, value: object, troubles: list[str]) -> bool:
     if good and isinstance(value, (int, float)) and not isinstance(value, bool):
         good = 0 <= value < 1e9 and not (name == "breadcrumb_capacity" and value > BREADCRUMBS)
     if not good:
-        troubles.append(f"option {name} cannot be {text_of(value, 64)!r}")
+        problems.append(f"option {name} cannot be {text_of(value, 64)!r}")
     return good
 
 
-def _capture(value: object, troubles: list[str]) -> Capture:
+def _capture(value: object, problems: list[str]) -> Capture:
     if value is None:
         return Capture()
     if not isinstance(value, Mapping):
-        troubles.append("option capture takes an object such as {'network': True}")
+        problems.append("option capture takes an object such as {'network': True}")
         return Capture()
     flags = {}
     for name, flag in value.items():
         if name in Capture.__dataclass_fields__:
             flags[name] = bool(flag)
         else:
-            troubles.append(f"option capture knows no {text_of(name, 64)!r}")
+            problems.append(f"option capture knows no {text_of(name, 64)!r}")
     return Capture(**flags)
 
 
-def _release(value: object, troubles: list[str]) -> str:
+def _release(value: object, problems: list[str]) -> str:
     """A release of the form of section 2.1, made from what there is: the program's name, version 0.0.0, build 0."""
     given = text_of(value, 200).strip() if value is not None else ""
     if _RELEASE.fullmatch(given):
@@ -130,7 +130,7 @@ def _release(value: object, troubles: list[str]) -> str:
     wrong = (
         f"release {given!r} does not have the form <app-name>@<version>+<build>" if given else "no release"
     )
-    troubles.append(f"{wrong}; using {made!r}")
+    problems.append(f"{wrong}; using {made!r}")
     return made
 
 
@@ -159,7 +159,7 @@ def _release_parts(release: str) -> tuple[str, str, str]:
     return name, version, build
 
 
-def setting(name: str, environ: Mapping[str, str], troubles: list[str]) -> str | None:
+def setting(name: str, environ: Mapping[str, str], problems: list[str]) -> str | None:
     """A variable, or the content of the file that `<name>_FILE` names."""
     if environ.get(name):
         return environ[name].strip()
@@ -169,17 +169,17 @@ def setting(name: str, environ: Mapping[str, str], troubles: list[str]) -> str |
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        troubles.append(f"{name}_FILE cannot be read")
+        problems.append(f"{name}_FILE cannot be read")
         return None
 
 
-def _token(value: str | None, troubles: list[str]) -> str | None:
+def _token(value: str | None, problems: list[str]) -> str | None:
     if not value:
-        troubles.append("no token (init(token=...) or SVC_TOKEN); nothing will be reported")
+        problems.append("no token (init(token=...) or SVC_TOKEN); nothing will be reported")
         return None
     value = value.strip()
     if not (value.isascii() and value.isprintable() and " " not in value):
-        troubles.append("the token has characters that no token has; nothing will be reported")
+        problems.append("the token has characters that no token has; nothing will be reported")
         return None
     return value
 

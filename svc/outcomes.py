@@ -11,7 +11,7 @@ from svc.spool import EventSpool
 OnRejected = Callable[[list[dict[str, Any]]], None]
 
 
-class Fates:
+class Outcomes:
     """Ends the way of events. `counts` has sent, rejected, retries, and dropped by reason."""
 
     def __init__(

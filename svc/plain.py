@@ -66,7 +66,7 @@ def plain(value: object) -> Any:
     kind = type(value)
     if value is None or kind is bool or (kind is str and len(value) <= TEXT_CHARS):  # type: ignore[arg-type]
         return value
-    return _Plainer().of(value, 0)
+    return _Converter().of(value, 0)
 
 
 def plain_object(fields: Mapping[Any, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def plain_object(fields: Mapping[Any, Any]) -> dict[str, Any]:
                 break
         else:
             return fields.copy()
-    made = _Plainer().of(fields, 0)
+    made = _Converter().of(fields, 0)
     return made if isinstance(made, dict) else {"value": made}
 
 
@@ -96,7 +96,7 @@ def _number(value: int | float) -> int | float | str:  # both forms are told apa
     return whole if -_SAFE_INTEGER <= whole < _SAFE_INTEGER else f"<integer of {whole.bit_length()} bits>"
 
 
-class _Plainer:
+class _Converter:
     """One walk over a value, with the budget that is left."""
 
     def __init__(self) -> None:

@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from svc.client import Client, application_frame
-from svc.current import Current, current
+from svc.client import Client, Current, application_frame, current
 from svc.exceptions import is_exception, traceback_of
 from svc.hooks import Hooks
 from svc.notices import Notices
@@ -30,7 +29,7 @@ class _State:
     told_multiprocessing = False
 
 
-def quiet(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
+def never_raises(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
     """A fault in here is ours: it is said once in the log and never reaches the application."""
 
     def wrap(function: Callable[P, R]) -> Callable[P, R | D]:
@@ -49,7 +48,7 @@ def quiet(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
     return wrap
 
 
-@quiet(None)
+@never_raises(None)
 def init(token: str | None = None, release: str | None = None, **options: Any) -> None:
     """Start reporting. `svc/options.py` lists all options; each is taken as `ingest_url` and as `ingestUrl`.
 
@@ -57,9 +56,9 @@ def init(token: str | None = None, release: str | None = None, **options: Any) -
     an option is logged and the option's default used; without a token nothing is sent. A second call replaces the first.
     """
     close()
-    resolved, troubles = resolve({"token": token, "release": release, **options}, os.environ)
-    for trouble in troubles:
-        _State.notices.once(trouble, "%s", trouble)
+    resolved, problems = resolve({"token": token, "release": release, **options}, os.environ)
+    for problem in problems:
+        _State.notices.once(problem, "%s", problem)
     with _State.lock:
         client = Current.client = Client(resolved, _State.notices)
         hooks = _State.hooks = Hooks(current)
@@ -73,7 +72,7 @@ def init(token: str | None = None, release: str | None = None, **options: Any) -
     _finalise_in_worker_process()
 
 
-@quiet(None)
+@never_raises(None)
 def capture_exception(
     error: BaseException | None = None,
     *,
@@ -97,35 +96,35 @@ def capture_exception(
     return client.capture(error, tags=tags, user=user, fingerprint=fingerprint, caller=caller)
 
 
-@quiet(None)
+@never_raises(None)
 def set_user(user: Mapping[str, Any] | None) -> None:
     """Name the user of every later event: `id`, `name`, `anonymous`, `linkBy`; None clears (protocol, 2.11)."""
     if Current.client is not None:
         Current.client.scope.set_user(user)
 
 
-@quiet(None)
+@never_raises(None)
 def set_tag(key: str, value: str | None) -> None:
     """Put a tag on every later event; None takes it away."""
     if Current.client is not None:
         Current.client.scope.set_tags({key: value})
 
 
-@quiet(None)
+@never_raises(None)
 def set_tags(record: Mapping[str, str | None]) -> None:
     """Put several tags on every later event, beside those already there."""
     if Current.client is not None:
         Current.client.scope.set_tags(record)
 
 
-@quiet(None)
+@never_raises(None)
 def clear_tags() -> None:
     """Take all tags away."""
     if Current.client is not None:
         Current.client.scope.clear_tags()
 
 
-@quiet(None)
+@never_raises(None)
 def add_breadcrumb(crumb: Mapping[str, Any] | str | None = None, **fields: Any) -> None:
     """Leave a note for later events: `message`, `type`, `level`, `data`, as one mapping or by keyword, all optional."""
     client = Current.client
@@ -142,19 +141,19 @@ def get_breadcrumbs() -> list[dict[str, Any]]:
     return _breadcrumbs() or []
 
 
-@quiet(None)
+@never_raises(None)
 def _breadcrumbs() -> list[dict[str, Any]]:
     return [] if Current.client is None else Current.client.breadcrumbs()
 
 
-@quiet(None)
+@never_raises(None)
 def clear_breadcrumbs() -> None:
     """Forget all breadcrumbs."""
     if Current.client is not None:
         Current.client.scope.clear_crumbs()
 
 
-@quiet(None)
+@never_raises(None)
 def track(name: str, data: Mapping[str, Any] | None = None) -> None:
     """Note that something of the application's own happened; a breadcrumb unless `track_auto_breadcrumb` is False."""
     client = Current.client
@@ -162,13 +161,13 @@ def track(name: str, data: Mapping[str, Any] | None = None) -> None:
         client.add_breadcrumb({"type": "track", "message": name, "data": data})
 
 
-@quiet(None)
+@never_raises(None)
 def session_active() -> None:
     """The application has come to the foreground: a breadcrumb when `capture.sessions` is on."""
     _session("active")
 
 
-@quiet(None)
+@never_raises(None)
 def session_background() -> None:
     """The application has gone to the background: a breadcrumb when `capture.sessions` is on."""
     _session("background")
@@ -180,7 +179,7 @@ def _session(action: str) -> None:
         client.add_breadcrumb({"type": "user", "data": {"action": action, "target": "app"}})
 
 
-@quiet(None)
+@never_raises(None)
 def watch_loop(loop: Any = None) -> None:
     """Report what an asyncio event loop (default: the running one) finds in its tasks and callbacks and nobody handles.
 
@@ -190,14 +189,14 @@ def watch_loop(loop: Any = None) -> None:
         _State.hooks.watch_loop(loop)
 
 
-@quiet(default=False)
+@never_raises(default=False)
 def flush(timeout: float = 5.0) -> bool:
     """Send what has been captured; true if all of it has met its fate within `timeout` seconds. Blocks."""
     client = Current.client
     return client is None or client.transport is None or client.transport.flush(timeout)
 
 
-@quiet(default=False)
+@never_raises(default=False)
 def close(timeout: float | None = None) -> bool:
     """`flush` within `timeout` seconds (default: `shutdown_timeout`), take the hooks away, and be as before `init`."""
     with _State.lock:
@@ -215,19 +214,19 @@ def stats() -> dict[str, int]:
     return {} if Current.client is None else dict(Current.client.counts)
 
 
-@quiet(None)
+@never_raises(None)
 def _at_exit() -> None:
     close()
 
 
-@quiet(None)
+@never_raises(None)
 def _after_fork() -> None:
     _State.lock = threading.RLock()
     if Current.client is not None:
-        Current.client.renew()
+        Current.client.after_fork()
 
 
-@quiet(None)
+@never_raises(None)
 def _before_fork() -> None:
     """A child of `multiprocessing` ends without `atexit`; it runs finalisers, which it forgets as it begins: so it is told then."""
     if "multiprocessing.util" in sys.modules and not _State.told_multiprocessing:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from svc.current import current
+from svc.client import current
 from svc.scope import OF_REQUEST
 
 _KEY: Final = "svc.request_scope"

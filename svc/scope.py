@@ -17,7 +17,7 @@ _LIMITS = {
     "clippedTags": f"{TAG_KEY_CHARS} chars a key, {TAG_VALUE_CHARS} a value",
     "droppedTags": f"{TAG_KEYS} keys an event",
 }
-_MOST_FIELDS = 1_000
+_MAX_FIELDS = 1_000
 """That are looked at: a mapping of the program's own may have no end."""
 _USER_FIELDS = frozenset({"id", "name", "anonymous", "linkBy", "link_by"})
 
@@ -30,7 +30,7 @@ class Snapshot(NamedTuple):
     crumbs: tuple[Breadcrumb, ...]
 
 
-class Ambient:
+class Scope:
     """A mutable scope: the process's, for all its threads and tasks at once, or the copy that one request has.
 
     Tags and user are replaced as a whole under the lock and read without it. The lock may be taken again by its own
@@ -48,9 +48,9 @@ class Ambient:
         self._tags: dict[str, str] = {}
         self._crumbs: deque[Breadcrumb] = deque(maxlen=capacity)
 
-    def for_request(self) -> "Ambient":
+    def for_request(self) -> "Scope":
         """A scope that begins with what is in this one; neither changes the other."""
-        copy = Ambient(self._notices, self._counts, self._identity, self._crumbs.maxlen or BREADCRUMBS)
+        copy = Scope(self._notices, self._counts, self._identity, self._crumbs.maxlen or BREADCRUMBS)
         copy._user, copy._tags, crumbs = self.snapshot()
         copy._crumbs.extend(crumbs)
         return copy
@@ -75,7 +75,7 @@ class Ambient:
         link_by = user.get("linkBy", user.get("link_by"))
         if isinstance(link_by, Mapping) and self._identity and (hashes := link_hashes(link_by)):
             made["linkHashes"] = hashes
-        if any(field not in _USER_FIELDS for field in islice(user, _MOST_FIELDS)):
+        if any(field not in _USER_FIELDS for field in islice(user, _MAX_FIELDS)):
             self._notices.once(
                 "user", "set_user takes id, name, anonymous and linkBy; other fields are left out"
             )
@@ -122,12 +122,12 @@ class Ambient:
                 except RuntimeError:  # a finaliser of this thread added a breadcrumb in the middle
                     continue
 
-    def renew_lock(self) -> None:
+    def reset_lock(self) -> None:
         """In a forked child: another thread of the parent may have held the lock, and is not here to let go."""
         self._lock = threading.RLock()
 
 
-OF_REQUEST: Final[ContextVar[tuple[Ambient, Ambient] | None]] = ContextVar("svc_scope", default=None)
+OF_REQUEST: Final[ContextVar[tuple[Scope, Scope] | None]] = ContextVar("svc_scope", default=None)
 """In a request: the process's scope, which tells whose copy it is, and the request's."""
 
 
@@ -136,7 +136,7 @@ def _merged(tags: Mapping[str, str], more: Mapping[str, object]) -> tuple[dict[s
     if not hasattr(more, "items"):
         raise TypeError(f"tags are a mapping such as {{'plan': 'pro'}}, not {type_name(more)}")
     merged, cuts = dict(tags), Counter[str]()
-    for key, value in islice(more.items(), _MOST_FIELDS):
+    for key, value in islice(more.items(), _MAX_FIELDS):
         name = key if type(key) is str else text_of(key)
         text = value if type(value) is str else text_of(value)
         if len(name) > TAG_KEY_CHARS or len(text) > TAG_VALUE_CHARS:

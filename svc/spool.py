@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 _SUFFIX: Final = ".json"
-_ASIDE: Final = ".part"
+_PART: Final = ".part"
 _STALE_SECONDS: Final = 3_600
 
 
@@ -28,7 +28,7 @@ class EventSpool:
         self._lock = threading.RLock()
         self._sizes: dict[str, int] = {}
         self._bytes = 0
-        self._left: list[str] = []
+        self._leftovers: list[str] = []
 
     def open(self) -> bool:
         """Make the directory and see what an earlier run left there, oldest first; false where that is impossible."""
@@ -39,7 +39,7 @@ class EventSpool:
                     self._find(entry)
         except OSError:
             return False
-        self._left = list(self._sizes)
+        self._leftovers = list(self._sizes)
         return True
 
     def _find(self, entry: os.DirEntry[str]) -> None:
@@ -48,7 +48,7 @@ class EventSpool:
             return
         if entry.name.endswith(_SUFFIX):
             self._grow(entry.name.removesuffix(_SUFFIX), status.st_size)
-        elif entry.name.endswith(_ASIDE) and time.time() - status.st_mtime > _STALE_SECONDS:
+        elif entry.name.endswith(_PART) and time.time() - status.st_mtime > _STALE_SECONDS:
             Path(entry.path).unlink(missing_ok=True)
 
     def _grow(self, event_id: str, size: int) -> None:
@@ -61,7 +61,7 @@ class EventSpool:
             if self._bytes + len(event) > self._max_bytes:
                 return False
             self._grow(event_id, len(event))
-        aside = self._directory / (event_id + _ASIDE)
+        aside = self._directory / (event_id + _PART)
         try:
             with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(event)
@@ -87,13 +87,13 @@ class EventSpool:
         with contextlib.suppress(OSError):
             (self._directory / (event_id + _SUFFIX)).unlink(missing_ok=True)
 
-    def left(self) -> bool:
+    def has_leftovers(self) -> bool:
         """Whether an earlier run's events are still to be sent."""
-        return bool(self._left)
+        return bool(self._leftovers)
 
-    def take(self, count: int) -> list[tuple[str, bytes]]:
+    def take_leftovers(self, count: int) -> list[tuple[str, bytes]]:
         """Up to `count` events that an earlier run left, each once; files that are no event are removed."""
-        names, self._left = self._left[:count], self._left[count:]
+        names, self._leftovers = self._leftovers[:count], self._leftovers[count:]
         found = []
         for name in names:
             event = self._read(name)
@@ -111,9 +111,9 @@ class EventSpool:
             return None
         return event if isinstance(content, dict) and content.get("id") == event_id else None
 
-    def forget(self) -> None:
+    def after_fork(self) -> None:
         """In a forked child: what lies there is the parent's to send."""
         self._lock = threading.RLock()
-        self._left = []
+        self._leftovers = []
         self._sizes = {}
         self._bytes = 0

@@ -10,13 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp
 
-from svc.reporting import quiet
+from svc.reporting import never_raises
 from svc.web import AsgiMiddleware, Describe, report
 
 _WATCHED: Final = "svc_watched"
 
 
-@quiet(None)
+@never_raises(None)
 def watch(app: Starlette, describe: Describe | None = None) -> None:
     """Report the application's errors, once, and give each request a scope of its own. Call it before the first request."""
     if hasattr(app.state, _WATCHED):

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Protocol
 
 from svc.notices import Notices
-from svc.outcomes import Fates, OnRejected
-from svc.pipeline import Make, Pipeline, Poster
+from svc.outcomes import OnRejected, Outcomes
+from svc.pipeline import BuildEvent, Pipeline, Poster
 from svc.spool import EventSpool
 
 
@@ -50,7 +50,7 @@ class Transport:
         self._uploader = uploader
         self._clock = clock or SystemClock()
         self._spool = spool
-        self._fates = Fates(counts, notices, spool, on_rejected)
+        self._outcomes = Outcomes(counts, notices, spool, on_rejected)
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._interval = interval
@@ -59,7 +59,7 @@ class Transport:
     def _clear(self) -> None:
         self._pipeline = Pipeline(
             self._uploader,
-            self._fates,
+            self._outcomes,
             self._clock.now,
             self._spool,
             self._max_events,
@@ -72,10 +72,10 @@ class Transport:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def submit(self, event_id: str, event: Make | bytes) -> bool:
+    def submit(self, event_id: str, event: BuildEvent | bytes) -> bool:
         """Queue an event; false where the queue is full or closed, which is counted."""
         if self._closed:
-            self._fates.drop("closed", 1)
+            self._outcomes.drop("closed", 1)
             return False
         taken = self._pipeline.submit(event_id, event)
         if taken:
@@ -127,7 +127,7 @@ class Transport:
     def flush(self, timeout: float) -> bool:
         """Send what was submitted before this call; true if all of it has met its fate within `timeout` seconds."""
         pipeline = self._pipeline
-        target = pipeline.hurry_to = pipeline.submitted
+        target = pipeline.flush_to = pipeline.submitted
         if pipeline.settled_to >= target:
             return True
         if not self._start():
@@ -153,7 +153,7 @@ class Transport:
             left = 0 if done or self._closed else len(self._pipeline)
             self._closed = True
         if left:
-            self._fates.drop("closed", left)
+            self._outcomes.drop("closed", left)
         self._wake.put(None)
         thread = self._thread
         if thread is None or not thread.is_alive():
@@ -162,9 +162,9 @@ class Transport:
             thread.join(max(0.0, min(0.2, end - self._clock.now())))
         return done
 
-    def renew(self) -> None:
+    def after_fork(self) -> None:
         """In a forked child: nothing of the parent's is ours, neither its events nor its thread, locks and connection."""
-        self._uploader.forget()
+        self._uploader.after_fork()
         if self._spool is not None:
-            self._spool.forget()
+            self._spool.after_fork()
         self._clear()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from svc.answers import MAX_ANSWER_BYTES, Answer, understand
+from svc.answers import MAX_ANSWER_BYTES, Answer, parse_answer
 from svc.connection import Connection, connection_to
 
 _WORTH_ZIPPING: Final = 1_024
@@ -58,7 +58,7 @@ class Uploader:
         connection.request("POST", self._path, body, headers)
         response = connection.getresponse()
         content = response.read(MAX_ANSWER_BYTES)
-        answer = understand(response.status, response.headers, content, sent)  # type: ignore[arg-type]
+        answer = parse_answer(response.status, response.headers, content, sent)  # type: ignore[arg-type]
         if response.will_close or answer.status == 0 or len(content) == MAX_ANSWER_BYTES:
             self._drop()
         return answer
@@ -74,7 +74,7 @@ class Uploader:
         with self._lock:
             self._drop()
 
-    def forget(self) -> None:
+    def after_fork(self) -> None:
         """In a forked child: the parent's connection is not ours to speak on, nor its lock ours to wait for.
 
         Closing ends the child's copy alone; nothing is sent.

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Mu
 from contextlib import contextmanager
 from typing import Any
 
-from svc.current import current
-from svc.reporting import quiet, session_active, session_background, watch_loop
+from svc.client import current
+from svc.reporting import never_raises, session_active, session_background, watch_loop
 from svc.request_scope import scope_of
 
 Describe = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -19,7 +19,7 @@ Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
-@quiet(None)
+@never_raises(None)
 def report(
     error: BaseException | None, request: Mapping[str, Any] | None = None, describe: Describe | None = None
 ) -> None:

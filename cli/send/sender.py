@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cli.send.batches import SendBatch
-from svc.answers import Answer, Patience
+from svc.answers import Answer, RetryPolicy
 from svc.upload import Uploader
 
 IN_FLIGHT = 4
@@ -42,7 +42,7 @@ class SendReport:
             self.problems.append({"index": index, "error": reason, "details": details})
 
 
-def retry_pause(answer: Answer, throttle: Patience, attempt: int) -> float | None:
+def retry_pause(answer: Answer, throttle: RetryPolicy, attempt: int) -> float | None:
     """Seconds to wait before the next attempt, or None where another one is of no use.
 
     429 follows the library's own rule; where that gives up after three silent or 5xx answers, a tool goes on.
@@ -99,7 +99,7 @@ class Sender:
 
     async def _deliver(self, uploader: Uploader, batch: SendBatch) -> None:
         give_up = time.monotonic() + self._retry_for
-        throttle, attempt = Patience(), 0
+        throttle, attempt = RetryPolicy(), 0
         while True:
             posted = time.monotonic()
             answer = await asyncio.to_thread(uploader.post, batch.events)

@@ -46,5 +46,5 @@ class ScriptedPoster:
     def close(self) -> None:
         pass
 
-    def forget(self) -> None:
+    def after_fork(self) -> None:
         pass

@@ -15,7 +15,7 @@ from edge.validation.validate import STRICT, checked_text, validate
 from schemas.event import Event
 from schemas.limits import MAX_BODY_BYTES, Limit
 from svc import limits
-from svc.event import fitted
+from svc.event import fit_event
 from svc.timestamps import Ids, iso
 from tests.unit.svc.fuzzed import Situation, client, situations
 
@@ -80,7 +80,7 @@ def large_event() -> dict[str, Any]:
 @pytest.mark.parametrize("limit", [limits.MAX_EVENT_BYTES, 200_000, 60_000, 20_000, 3_000])
 def test_event_that_is_too_large_is_sent_with_less_in_it(limit: int) -> None:
     event = large_event()
-    made = fitted(copy.deepcopy(event), limit)
+    made = fit_event(copy.deepcopy(event), limit)
     assert made is not None
     assert len(made) <= limit
     decoded = msgspec.json.decode(made, type=Event)
@@ -90,14 +90,14 @@ def test_event_that_is_too_large_is_sent_with_less_in_it(limit: int) -> None:
 
 def test_context_of_libraries_goes_first_and_the_oldest_breadcrumbs_before_the_rest() -> None:
     event = large_event()
-    slim = json.loads(fitted(copy.deepcopy(event), 1_600_000) or b"")
+    slim = json.loads(fit_event(copy.deepcopy(event), 1_600_000) or b"")
     assert len(slim["breadcrumbs"]) == 100
     innermost = slim["error"]
     while "cause" in innermost:
         assert "preContext" not in innermost["stack"][0]
         innermost = innermost["cause"]
     assert innermost["stack"][0]["preContext"]
-    slimmer = json.loads(fitted(copy.deepcopy(event), 600_000) or b"")
+    slimmer = json.loads(fit_event(copy.deepcopy(event), 600_000) or b"")
     assert len(slimmer["breadcrumbs"]) == 20
     assert len(slimmer["error"]["message"]) == 16_000
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc.exception_chain import Raised, chain
+from svc.exception_chain import ExceptionInfo, chain
 
 
 def caught(raising: Callable[[], Any]) -> BaseException:
@@ -16,7 +16,7 @@ def caught(raising: Callable[[], Any]) -> BaseException:
     raise AssertionError("nothing was raised")
 
 
-def types(links: list[Raised]) -> list[str]:
+def types(links: list[ExceptionInfo]) -> list[str]:
     return [link.type for link in links]
 
 
@@ -77,9 +77,9 @@ def test_top_of_the_stack_comes_first() -> None:
     def outer() -> None:
         inner()
 
-    spots = chain(caught(outer))[0].spots
-    assert [spot.code.co_name for spot in spots] == ["inner", "outer", "caught"]
-    assert {spot.module for spot in spots} == {__name__}
+    sites = chain(caught(outer))[0].sites
+    assert [spot.code.co_name for spot in sites] == ["inner", "outer", "caught"]
+    assert {spot.module for spot in sites} == {__name__}
 
 
 def test_of_a_deep_stack_both_ends_are_kept() -> None:
@@ -88,20 +88,20 @@ def test_of_a_deep_stack_both_ends_are_kept() -> None:
             raise ValueError
         deep(n - 1)
 
-    spots = chain(caught(lambda: deep(300)))[0].spots
-    assert len(spots) == 100
-    assert spots[-1].code.co_name == "caught"
-    assert spots[-2].code.co_name == "<lambda>"
-    assert spots[0].code.co_name == "deep"
-    assert spots[0].line < spots[1].line
+    sites = chain(caught(lambda: deep(300)))[0].sites
+    assert len(sites) == 100
+    assert sites[-1].code.co_name == "caught"
+    assert sites[-2].code.co_name == "<lambda>"
+    assert sites[0].code.co_name == "deep"
+    assert sites[0].line < sites[1].line
 
 
 def test_exception_that_was_never_raised_has_the_callers_stack() -> None:
     import sys
 
-    spots = chain(ValueError("made"), sys._getframe())[0].spots
-    assert spots[0].code.co_name == "test_exception_that_was_never_raised_has_the_callers_stack"
-    assert chain(ValueError("made"))[0].spots == []
+    sites = chain(ValueError("made"), sys._getframe())[0].sites
+    assert sites[0].code.co_name == "test_exception_that_was_never_raised_has_the_callers_stack"
+    assert chain(ValueError("made"))[0].sites == []
 
 
 def test_group_says_what_its_members_say_and_continues_with_the_first() -> None:

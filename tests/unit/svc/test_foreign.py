@@ -12,8 +12,8 @@ from typing import Any, Never
 import pytest
 
 import svc
-from svc.current import current
-from svc.exception_chain import Spot, chain
+from svc.client import current
+from svc.exception_chain import CallSite, chain
 from svc.frames import Framer
 from svc.source_files import MAX_SOURCE_BYTES, source_lines
 from tests.unit.svc.ingest import Ingest
@@ -221,7 +221,7 @@ def test_source_of_a_loader_that_fails_costs_the_source_alone() -> None:
         exec(compile("raise ValueError('m')", name, "exec"), names)
     except ValueError as error:
         (link,) = chain(error)
-    frame = Framer().frames(link.spots)[0]
+    frame = Framer().frames(link.sites)[0]
     linecache.cache.pop(name, None)
     assert (frame["absolutePath"], frame["line"], "preContext" in frame) == (name, 1, False)
 
@@ -235,13 +235,13 @@ def test_names_of_a_class_of_their_own_are_not_asked() -> None:
         exec(compile("raise ValueError('m')", "/no/such/place/named.py", "exec"), Names(__name__="named"))
     except ValueError as error:
         (link,) = chain(error)
-    assert link.spots[0].module == "named"
+    assert link.sites[0].module == "named"
 
 
 def test_code_made_by_hand_costs_its_frame_alone() -> None:
     code: CodeType = compile("pass", "/no/such/place/made.py", "exec")
     unhashable = code.replace(co_consts=([],))
-    made, plain = Framer().frames([Spot(unhashable, 3, -1, None), Spot(code, 1, -1, None)])
+    made, plain = Framer().frames([CallSite(unhashable, 3, -1, None), CallSite(code, 1, -1, None)])
     assert (made["line"], made["inApp"]) == (3, False)
     assert plain["file"] == "made.py"
 

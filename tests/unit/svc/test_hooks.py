@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import svc
-from svc.current import current
+from svc.client import current
 from svc.hooks import Hooks
 from svc.notices import Notices
 from tests.eventually import eventually
@@ -235,7 +235,7 @@ def test_log_handler_and_full_queue_do_not_wait_for_each_other(start: Start) -> 
 
     def capture() -> None:
         for n in range(300):
-            client.transport._fates._notices = Notices()  # type: ignore[union-attr]
+            client.transport._outcomes._notices = Notices()  # type: ignore[union-attr]
             svc.capture_exception(ValueError(str(n)))
 
     client = current()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import svc
 from schemas.event import RELEASE_PATTERN
-from svc.current import current
+from svc.client import current
 from svc.options import DEFAULT_INGEST_URL, Capture, Options, release_parts, resolve
 from tests.unit.svc.ingest import Ingest
 

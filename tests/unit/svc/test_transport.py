@@ -263,9 +263,9 @@ def test_whatever_is_answered_each_event_meets_one_fate_and_no_wait_is_cut_short
         bench.run_until_idle()
     counts = bench.counts
     rejected_batches = [len(b) for b, a in zip(bench.poster.batches, script, strict=False) if a.errors]
-    fates = counts["sent"] + sum(rejected_batches)
-    fates += sum(events for reason, events in counts.items() if reason.startswith("dropped."))
-    assert fates == sum(arrivals)
+    outcomes = counts["sent"] + sum(rejected_batches)
+    outcomes += sum(events for reason, events in counts.items() if reason.startswith("dropped."))
+    assert outcomes == sum(arrivals)
     posts = list(zip(bench.poster.times, script, strict=False))
     for (began, answer), later in zip(posts, bench.poster.times[1:], strict=False):
         if answer.status == 429:
