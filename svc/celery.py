@@ -1,4 +1,4 @@
-"""Celery: it keeps what a task raises as the task's result; its signal tells of each failure."""
+"""Celery stores a task's exception as its result; failures are captured through Celery's signals."""
 
 import sys
 from typing import Any, Final
@@ -16,9 +16,9 @@ _LAST_FLUSH_SECONDS: Final = 2.0
 
 @never_raises(None)
 def watch() -> None:
-    """Report every task that fails, with its name as the tag `task`; each task has a scope of its own. Twice is once.
+    """Report every failed task, with its name as the tag `task`, and give each task its own scope. Idempotent.
 
-    Neither arguments nor results are sent. A failure that is retried is reported when no retry is left.
+    Arguments and results are not sent. A retried task is reported after its last retry.
     """
     for signal, receiver in (
         (signals.task_prerun, _begun),
@@ -50,11 +50,11 @@ def _failed(sender: Any, exception: BaseException, **_: Any) -> None:
         return
     raised = sys.exc_info()[1] or exception
     client.capture_uncaught(raised, tags={"task": sender.name})
-    # What cannot be pickled has a stand-in, which Celery logs next.
+    # Celery replaces an exception that cannot be pickled, and logs the replacement next.
     if event_id := captured_event_id(raised):
         mark_captured(exception, event_id)
 
 
 def _worker_ends(**_: Any) -> None:
-    """A worker process of Celery's ends without `atexit`."""
+    """Celery's worker processes exit without running `atexit`."""
     flush(_LAST_FLUSH_SECONDS)

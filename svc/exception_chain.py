@@ -1,7 +1,7 @@
-"""What is taken of an exception in the thread that captures it: types, messages and places, no locals, no arguments.
+"""Reads an exception chain in the capturing thread: types, messages and call sites, no locals or arguments.
 
-Only what can change or vanish is read here. Code objects cannot, so the reading of sources and the naming of frames
-is left to `frames`, away from the application's thread.
+Only mutable state is read here. Code objects are immutable, so `frames` reads sources and names frames later, in the
+background thread.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _NOTES = 20
 
 
 class CallSite(NamedTuple):
-    """A place in the code: code object, line, index of the instruction (-1: unknown), name of the module."""
+    """A position in the code: code object, line, instruction index (-1: unknown), module name."""
 
     code: CodeType
     line: int
@@ -29,7 +29,7 @@ class CallSite(NamedTuple):
 
 
 class ExceptionInfo(NamedTuple):
-    """One exception of a chain; its places with the top of the stack (the most recent call) first."""
+    """One exception of a chain; its call sites with the most recent call first."""
 
     type: str
     message: str
@@ -37,9 +37,9 @@ class ExceptionInfo(NamedTuple):
 
 
 def chain(error: BaseException, caller: FrameType | None = None) -> list[ExceptionInfo]:
-    """The exception and what led to it, outermost first: at most 10 causes below it, cycles cut.
+    """The exception and its causes, outermost first: at most 10 causes, cycles cut.
 
-    `caller` stands in for the places of an exception that was never raised.
+    `caller` supplies the call sites of an exception that was never raised.
     """
     links: list[ExceptionInfo] = []
     seen: set[int] = set()
@@ -54,7 +54,7 @@ def chain(error: BaseException, caller: FrameType | None = None) -> list[Excepti
 
 
 def _message(error: BaseException) -> str:
-    """What the exception says, the notes added to it (PEP 678), and of a group what its members say."""
+    """The exception's message, its notes (PEP 678), and the messages of a group's members."""
     lines = [text_of(error, MESSAGE_CHARS)]
     lines += [text_of(note) for note in notes_of(error, _NOTES)]
     lines += [f"- {name_of(member)}: {text_of(member, 500)}" for member in members_of(error, _GROUP_MEMBERS)]
@@ -62,7 +62,7 @@ def _message(error: BaseException) -> str:
 
 
 def _sites(traceback: TracebackType | None) -> list[CallSite]:
-    """Places of a traceback, top first; of more than 100 the first and the last fifty."""
+    """The call sites of a traceback, most recent first; of more than 100 only the first and last fifty."""
     outer: list[CallSite] = []
     inner: deque[CallSite] = deque(maxlen=_HALF)
     while traceback is not None:
@@ -81,7 +81,7 @@ def _stack(frame: FrameType | None) -> list[CallSite]:
 
 
 def _site(frame: FrameType, line: int | None, instruction: int) -> CallSite:
-    # The names of a module are a `dict`, but it may be of a class of its own: nothing of that is asked.
+    # A module's globals may be a `dict` subclass: bypass its methods.
     code, names = frame.f_code, frame.f_globals
     if code.co_filename not in linecache.cache and dict.__contains__(names, "__loader__"):
         with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""What became of events: counted, said once, told to the application, and forgotten on disk where that is right."""
+"""The outcomes of events: counts, warnings, the `on_rejected` callback, and removal from the queue on disk."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ OnRejected = Callable[[list[dict[str, Any]]], None]
 
 
 class Outcomes:
-    """Ends the way of events. `counts` has sent, rejected, retries, and dropped by reason."""
+    """Records outcomes. `counts` has sent, rejected, retries, and dropped by reason."""
 
     def __init__(
         self, counts: Counter[str], notices: Notices, spool: EventSpool | None, on_rejected: OnRejected | None
@@ -22,23 +22,23 @@ class Outcomes:
         self._spool = spool
         self._on_rejected = on_rejected
 
-    def again(self) -> None:
-        """A batch will be tried again."""
+    def retry(self) -> None:
+        """Count a retry of a batch."""
         self._counts["retries"] += 1
 
     def drop(self, reason: str, events: int) -> None:
-        """Events are lost to `reason`."""
+        """Count events dropped for `reason`."""
         self._counts[f"dropped.{reason}"] += events
         if reason == "queueFull":
             self._notices.once("queueFull", "events are dropped: the queue is full")
 
-    def fault(self, where: str, error: Exception, events: int) -> None:
-        """Events are lost to a fault of ours, or of what was to build them."""
-        self._notices.once(where, "events are lost: %r", error)
-        self.drop(where, events)
+    def fail(self, reason: str, error: Exception, events: int) -> None:
+        """Count events lost to an error in the library or in the application's callbacks."""
+        self._notices.once(reason, "events are lost: %r", error)
+        self.drop(reason, events)
 
     def settle(self, fate: Fate, answer: Answer, ids: Sequence[str]) -> None:
-        """A batch has met its fate. What was given up stays on disk for the next start."""
+        """Record the final outcome of a batch. An abandoned batch stays on disk for the next start."""
         if fate is Fate.DONE:
             self._counts["sent"] += answer.accepted
             self._rejected(answer, ids)
@@ -58,10 +58,10 @@ class Outcomes:
         if not answer.errors:
             return
         self._counts["rejected"] += len(ids) - answer.accepted
-        told = [{"id": ids[error["index"]], **error} for error in answer.errors]
-        self._notices.once("rejected", "the server rejected events, the first of them: %s", told[0])
+        rejected = [{"id": ids[error["index"]], **error} for error in answer.errors]
+        self._notices.once("rejected", "the server rejected events, the first of them: %s", rejected[0])
         if self._on_rejected is not None:
             try:
-                self._on_rejected(told)
+                self._on_rejected(rejected)
             except Exception as error:
                 self._notices.once("on_rejected", "on_rejected raised %r", error)

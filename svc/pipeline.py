@@ -1,7 +1,7 @@
-"""The queue of events and what is due to be done with it: a pure machine around a clock and a poster.
+"""The event queue as a state machine without threads: clock and poster are injected.
 
-The application's side (`submit`) takes one lock that its own thread may take again, and never waits for the network, the
-disk or the sending side (`step`), which one thread at a time calls.
+The application calls `submit`, which takes one reentrant lock and never waits for the network, the disk or the sender.
+One thread at a time calls `step`, the sender.
 """
 
 import threading
@@ -16,11 +16,11 @@ from svc.outcomes import Outcomes
 from svc.spool import EventSpool
 
 BuildEvent = Callable[[], bytes | None]
-"""Develops an event into JSON; None where nothing is to be sent after all."""
+"""Builds an event's JSON; None if nothing is to be sent."""
 
 
 class Poster(Protocol):
-    """What is used of `Uploader`."""
+    """The used part of `Uploader`."""
 
     def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
@@ -28,7 +28,7 @@ class Poster(Protocol):
 
 
 class QueuedEvent(NamedTuple):
-    """An event on its way: its place in the order, its id, when it came, and how to get its JSON."""
+    """A submitted event: sequence number, id, submission time, and its JSON or the function that builds it."""
 
     order: int
     id: str
@@ -37,7 +37,7 @@ class QueuedEvent(NamedTuple):
 
 
 class EncodedEvent(NamedTuple):
-    """An event in its final form."""
+    """An event as JSON."""
 
     order: int
     id: str
@@ -46,10 +46,10 @@ class EncodedEvent(NamedTuple):
 
 
 class Pipeline:
-    """Events in, batches out. `now` gives monotonic seconds.
+    """Collects events into batches and posts them. `now` returns monotonic seconds.
 
-    `submitted` numbers the last event taken; all up to `settled_to` have met their fate; all up to `flush_to` are sent
-    without waiting for company.
+    `submitted` is the number of the last accepted event. The outcome of all events up to `settled_to` is known. Events
+    up to `flush_to` are sent without waiting for a full batch.
     """
 
     def __init__(
@@ -82,25 +82,25 @@ class Pipeline:
         self.flush_to = 0
 
     def __len__(self) -> int:
-        """Events whose fate is open."""
+        """The number of events without an outcome."""
         return len(self._incoming) + len(self._ready) + len(self._batch)
 
     def submit(self, event_id: str, event: BuildEvent | bytes) -> bool:
-        """Queue an event; false where the queue is full, which is counted."""
+        """Queue an event; false (and counted) if the queue is full."""
         with self._lock:
-            taken = len(self) < self._max_events
-            if taken:
+            accepted = len(self) < self._max_events
+            if accepted:
                 self.submitted += 1
                 self._incoming.append(QueuedEvent(self.submitted, event_id, self._now(), event))
-        # Outside the lock: logging takes locks of its own, under which somebody may be capturing.
-        if not taken:
+        # Outside the lock: logging has locks of its own, and their holder may be capturing.
+        if not accepted:
             self._outcomes.drop("queueFull", 1)
-        return taken
+        return accepted
 
     def step(self, timeout: float | None = None) -> float | None:
-        """Do what is due: develop events, gather a batch, post it. Seconds until something is due; None: nothing waits.
+        """Encode events, fill a batch and post it; returns seconds until the next step, or None if the queue is empty.
 
-        `timeout` bounds the time on the network.
+        `timeout` limits the time on the network.
         """
         with self._stepping:
             self._encode_queued()
@@ -117,8 +117,8 @@ class Pipeline:
             return 0.0
 
     def give_up(self, error: Exception) -> None:
-        """`step` failed with `error`: rather than failing again, lose the batch."""
-        self._outcomes.fault("fault", error, len(self._batch))
+        """Drop the batch after `step` failed with `error`, so that it doesn't fail repeatedly."""
+        self._outcomes.fail("fault", error, len(self._batch))
         self._batch = []
         self._update_settled()
 
@@ -126,13 +126,13 @@ class Pipeline:
         while self._incoming:
             order, event_id, at, event = self._incoming[0]
             try:
-                made = self._encode(event)
-                if made is not None and self._ready_bytes + len(made) > self._max_bytes:
+                encoded = self._encode(event)
+                if encoded is not None and self._ready_bytes + len(encoded) > self._max_bytes:
                     self._outcomes.drop("queueFull", 1)
-                elif made is not None:
-                    self._ready.append(EncodedEvent(order, event_id, at, made))
-                    self._ready_bytes += len(made)
-            finally:  # also where the application's part of it ends this thread: the next one must not meet it again
+                elif encoded is not None:
+                    self._ready.append(EncodedEvent(order, event_id, at, encoded))
+                    self._ready_bytes += len(encoded)
+            finally:  # also if the application's callback ends this thread: the next one must not process it again
                 self._incoming.popleft()
 
     def _encode(self, event: BuildEvent | bytes) -> bytes | None:
@@ -141,23 +141,23 @@ class Pipeline:
         try:
             return event()
         except Exception as error:
-            self._outcomes.fault("unsendable", error, 1)
+            self._outcomes.fail("unsendable", error, 1)
             return None
 
     def _gather(self, now: float) -> float | None:
-        """Fill the batch if it is due: full, old enough, or hurried."""
+        """Fill the batch if enough events are queued, the oldest waited long enough, or a flush was requested."""
         if not self._ready:
             self._queue_leftovers(now)
         if not self._ready:
             return None
         first = self._ready[0]
-        due = (
+        ready_to_send = (
             len(self._ready) >= BATCH_EVENTS
             or self._ready_bytes >= MAX_BODY_BYTES
             or first.order <= self.flush_to
             or now - first.at >= self._interval
         )
-        if not due:
+        if not ready_to_send:
             return max(0.001, first.at + self._interval - now)
         size = 0
         while self._ready and (
@@ -171,7 +171,7 @@ class Pipeline:
         return 0.0
 
     def _queue_leftovers(self, now: float) -> None:
-        """What an earlier run left on disk goes when nothing newer waits."""
+        """Queue events that an earlier run left on disk; called when no newer ones wait."""
         if self._spool is None:
             return
         for event_id, event in self._spool.take_leftovers(BATCH_EVENTS):
@@ -179,15 +179,15 @@ class Pipeline:
             self._ready_bytes += len(event)
 
     def _settle(self, answer: Answer) -> None:
-        verdict = self._retry_policy.after(answer)
-        self._not_before = self._now() + verdict.wait if verdict.wait else 0.0
-        if verdict.fate is Fate.AGAIN:
-            self._outcomes.again()
+        decision = self._retry_policy.after(answer)
+        self._not_before = self._now() + decision.wait if decision.wait else 0.0
+        if decision.fate is Fate.AGAIN:
+            self._outcomes.retry()
             return
         batch, self._batch = self._batch, []
-        self._outcomes.settle(verdict.fate, answer, [ready.id for ready in batch])
+        self._outcomes.settle(decision.fate, answer, [ready.id for ready in batch])
 
     def _update_settled(self) -> None:
         with self._lock:
-            oldest = [line[0].order for line in (self._batch, self._ready, self._incoming) if line]
+            oldest = [events[0].order for events in (self._batch, self._ready, self._incoming) if events]
             self.settled_to = min(oldest) - 1 if oldest else self.submitted

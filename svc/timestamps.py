@@ -1,4 +1,4 @@
-"""Times and ids as the wire wants them: ISO 8601 in UTC with milliseconds, uuids of version 7."""
+"""Times and ids in the wire format: ISO 8601 in UTC with milliseconds, UUIDs of version 7."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(ns: int) -> str:
-    """Unix time in nanoseconds as `2026-01-31T12:00:00.123Z`; milliseconds are cut, not rounded."""
+    """Unix time in nanoseconds as `2026-01-31T12:00:00.123Z`; truncated to milliseconds."""
     seconds, ms = divmod(ns // 1_000_000, 1_000)
     return f"{_second(seconds)}.{ms:03d}Z"
 
@@ -21,11 +21,10 @@ def _second(seconds: int) -> str:
 
 
 class Ids:
-    """Uuids of version 7 (RFC 9562, section 5.7) that never go back within a process, whatever its clock does.
+    """UUIDs of version 7 (RFC 9562, section 5.7), monotonic within a process even if the clock goes back.
 
-    The 12 bits after the version count within a millisecond (section 6.2, method 1); when they run out the millisecond
-    is borrowed from the future. A signal handler or a collected object may ask for an id in the middle of this: the lock
-    is one that its own thread may take again.
+    The 12 bits after the version count within a millisecond (section 6.2, method 1); an overflow borrows the next
+    millisecond. The lock is reentrant because a signal handler or finaliser may request an id at any point.
     """
 
     def __init__(self) -> None:

@@ -220,7 +220,7 @@ def test_hook_never_raises_whatever_the_client_does(start: Start) -> None:
         raise RuntimeError("our fault")
 
     client.capture = broken  # type: ignore[method-assign]
-    Hooks(current)._tell(ValueError())
+    Hooks(current)._capture(ValueError())
     assert client.counts["dropped.fault"] == 1
 
 

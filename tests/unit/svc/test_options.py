@@ -65,7 +65,7 @@ def test_capture_flags_are_taken_one_by_one() -> None:
     )
     assert options.capture == Capture(errors=True, network=True, sessions=True, logs=False)
     assert troubles == []
-    assert "option capture knows no 'mouse'" in resolve({"capture": {"mouse": True}}, {})[1]
+    assert "option capture has no 'mouse'" in resolve({"capture": {"mouse": True}}, {})[1]
 
 
 @pytest.mark.parametrize(
