@@ -9,7 +9,7 @@ import click
 from cli.console import BAD_SETTING_STATUS, console, settings_of
 from cli.workspace import Workspace
 from local.clickhouse.server import DATABASE, stored_url
-from local.data_dir import is_held
+from local.data_dir import is_locked
 from schemas.errors import BadSetting
 from schemas.settings import AnalystSettings, MigrateSettings
 from storage.analysts.grants import Analyst, analyst_statements, role_statements
@@ -36,7 +36,7 @@ def connect(workspace: Workspace) -> None:
             err=True,
         )
         sys.exit(BAD_SETTING_STATUS)
-    if not is_held(workspace.data_dir):
+    if not is_locked(workspace.data_dir):
         click.echo("svc: the server is not running: start `svc up`", err=True)
     out = console()
     for line in connection(url, settings):

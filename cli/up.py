@@ -14,7 +14,7 @@ from rich.console import Console
 from cli.doctor.damage import check_damage
 from cli.workspace import Workspace
 from local.board import Board
-from local.data_dir import held
+from local.data_dir import locked
 from local.discovery import published
 from local.stack import PASSWORD_FILE, Stack
 from local.supervisor import Supervisor
@@ -94,7 +94,7 @@ def start(
 ) -> int:
     """Hold the data directory and run everything on it; the exit code. Trouble is said in one line, never as a traceback."""
     try:
-        with held(data_dir):
+        with locked(data_dir):
             stack = Stack(data_dir, os.environ, edge_workers)
             stack.check_ports()
             after = None if then is None else lambda stopping: then(stack, stopping)

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from cli.__main__ import svc
 from local.clickhouse.server import LocalClickHouse
-from local.data_dir import held
+from local.data_dir import locked
 from local.stack import Stack
 from schemas.errors import BadSetting
 from schemas.settings import AnalystSettings, load
@@ -75,7 +75,7 @@ def test_asking_where_to_connect_moves_nothing_while_the_server_listens(tmp_path
 def test_a_server_that_does_not_run_is_said(tmp_path: Path) -> None:
     LocalClickHouse(tmp_path / "clickhouse")
     assert "not running: start `svc up`" in run(tmp_path, "connect").stderr
-    with held(tmp_path):
+    with locked(tmp_path):
         assert "not running" not in run(tmp_path, "connect").stderr
 
 
