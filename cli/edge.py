@@ -1,4 +1,4 @@
-"""`svc edge`: settings in, a served port out."""
+"""`svc edge`: runs the ingestion endpoint."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ from schemas.settings import EdgeSettings, load
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
 @click.pass_context
 def command(context: click.Context, workers: int | None) -> None:
-    """Take events over HTTP and hand them to Kafka."""
+    """Accept events over HTTP and write them to Kafka."""
     environ = getattr(context.obj, "environ", None)
     try:
         settings = load(EdgeSettings, os.environ if environ is None else environ)
@@ -28,8 +28,8 @@ def command(context: click.Context, workers: int | None) -> None:
         _end(str(error), 2)
     if not settings.kafka_bootstrap:
         _end("SVC_KAFKA_BOOTSTRAP is required", 2)
-    if settings.rate_limit_store and (fault := fault_of_store(settings.rate_limit_store)):
-        _end(f"SVC_RATE_LIMIT_STORE: {fault}", 2)
+    if settings.rate_limit_store and (problem := fault_of_store(settings.rate_limit_store)):
+        _end(f"SVC_RATE_LIMIT_STORE: {problem}", 2)
     if workers:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
     try:

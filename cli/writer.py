@@ -1,4 +1,4 @@
-"""`svc writer`: grouped events, issues, activity and outcomes from Kafka into ClickHouse."""
+"""`svc writer`: writes grouped events, issues, activity and outcomes from Kafka to ClickHouse."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ from storage.writer.process import run
 @click.command("writer")
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Write what the processors decided into ClickHouse, each event once."""
+    """Write the processors' results to ClickHouse, each event once."""
     try:
         settings = checked(getattr(ctx.obj, "environ", os.environ))
         look_in(settings.payload_dictionaries)
@@ -32,7 +32,7 @@ def command(ctx: click.Context) -> None:
         sys.exit(2)
     configure(settings.log_level)
     for name in ("clickhouse_connect", "urllib3"):
-        # Each failed try is told once, by the part that waits, with the reason.
+        # The retrying component logs each failure once, with the reason.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         event_loop.run(_main(settings))
@@ -54,7 +54,7 @@ async def _main(settings: WriterSettings) -> None:
 
 
 def checked(environ: Mapping[str, str]) -> WriterSettings:
-    """The writer's settings with both servers named. Raises BadSetting."""
+    """The writer's settings, with both servers required. Raises BadSetting."""
     settings = load(WriterSettings, environ)
     for name in ("kafka_bootstrap", "clickhouse_url"):
         if not getattr(settings, name):

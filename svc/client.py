@@ -19,7 +19,7 @@ from svc.exceptions import captured_event_id, mark_captured
 from svc.notices import Notices
 from svc.options import Options
 from svc.plain import text_of
-from svc.scope import REQUEST_SCOPE, Scope
+from svc.scope import REQUEST_SCOPE, EventScope
 from svc.spool import EventSpool
 from svc.timestamps import Ids
 from svc.transport import Transport
@@ -38,7 +38,7 @@ class Client:
     def __init__(self, options: Options, notices: Notices, transport: Transport | None = None) -> None:
         self.options = options
         self.counts: Counter[str] = Counter()
-        self.process_scope = Scope(
+        self.process_scope = EventScope(
             notices, self.counts, options.identity, max(1, options.breadcrumb_capacity)
         )
         self._notices = notices
@@ -51,7 +51,7 @@ class Client:
             self.transport.wake()
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> EventScope:
         """The scope that the public functions act on: the request's if there is one, otherwise the process's."""
         scopes = REQUEST_SCOPE.get()
         return scopes[1] if scopes is not None and scopes[0] is self.process_scope else self.process_scope

@@ -30,7 +30,7 @@ class Snapshot(NamedTuple):
     crumbs: tuple[Breadcrumb, ...]
 
 
-class Scope:
+class EventScope:
     """A mutable scope: the process's, shared by all threads and tasks, or a request's copy.
 
     Tags and user are replaced as a whole under the lock and read without it. The lock is reentrant because a finaliser
@@ -48,9 +48,9 @@ class Scope:
         self._tags: dict[str, str] = {}
         self._crumbs: deque[Breadcrumb] = deque(maxlen=capacity)
 
-    def for_request(self) -> "Scope":
+    def for_request(self) -> "EventScope":
         """An independent copy."""
-        copy = Scope(self._notices, self._counts, self._identity, self._crumbs.maxlen or BREADCRUMBS)
+        copy = EventScope(self._notices, self._counts, self._identity, self._crumbs.maxlen or BREADCRUMBS)
         copy._user, copy._tags, crumbs = self.snapshot()
         copy._crumbs.extend(crumbs)
         return copy
@@ -127,7 +127,7 @@ class Scope:
         self._lock = threading.RLock()
 
 
-REQUEST_SCOPE: Final[ContextVar[tuple[Scope, Scope] | None]] = ContextVar("svc_scope", default=None)
+REQUEST_SCOPE: Final[ContextVar[tuple[EventScope, EventScope] | None]] = ContextVar("svc_scope", default=None)
 """In a request: the process's scope, which the copy belongs to, and the request's."""
 
 

@@ -1,4 +1,4 @@
-"""`svc doctor`: checks the settings and each dependency, says what is wrong and how to mend it."""
+"""`svc doctor`: checks the settings and each dependency; reports problems with their fixes."""
 
 import sys
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, 
 
 
 def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> list[Finding]:
-    """All checks that make sense here: local programs only where a server would have to be started."""
+    """Run all applicable checks: local programs only if `svc up` would start a server."""
     environ = workspace.environ
-    settled = check_settings(environ)
-    found = [settled, check_disk(workspace.data_dir)]
-    if not settled.ok:
+    valid = check_settings(environ)
+    found = [valid, check_disk(workspace.data_dir)]
+    if not valid.ok:
         return found
     settings = load(MigrateSettings, environ)
     stores = {"writer", "dashboard"} & set(processes)
@@ -42,7 +42,7 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
 
 
 def line(finding: Finding) -> Text:
-    """`ok    kafka  127.0.0.1:9092 answers`, or what is wrong and, below, how to mend it."""
+    """`ok    kafka  127.0.0.1:9092 answers`, or the problem and, in a second line, its fix."""
     text = Text("ok     ", "green") if finding.ok else Text("WRONG  ", "bold red")
     text.append(f"{finding.name:<20} ", "default").append(finding.said, "default")
     if not finding.ok:
@@ -61,7 +61,7 @@ def line(finding: Finding) -> Text:
 )
 @click.pass_obj
 def doctor(workspace: Workspace, as_json: bool, processes: tuple[Process, ...]) -> None:
-    """Check settings, dependencies and rights; exits 1 if anything is wrong. Nothing is changed."""
+    """Check settings, dependencies and rights; exits 1 on any problem. Changes nothing."""
     found = findings(workspace, processes or PROCESSES)
     if as_json:
         print_json(found)

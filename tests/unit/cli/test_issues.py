@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.__main__ import svc
-from cli.issues import whoever
+from cli.issues import current_user
 
 ISSUE = "00000000000000a1"
 NOWHERE = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://127.0.0.1:1/svc"}
@@ -37,7 +37,7 @@ def test_a_user_without_a_name_changes_issues_as_svc(
         raise error
 
     monkeypatch.setattr(getpass, "getuser", nobody)
-    assert whoever() == "svc"
+    assert current_user() == "svc"
 
 
 def test_clickhouse_that_is_away_is_named_by_the_address_that_was_asked() -> None:

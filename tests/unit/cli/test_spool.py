@@ -34,7 +34,7 @@ def test_nothing_set_aside_is_said_so(tmp_path: Path) -> None:
 def test_what_is_set_aside_is_listed_for_people_and_programs(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     told = spool(tmp_path, "list").output
-    assert all(word in told for word in ("damaged", str(path), "1 events", "7 bytes hold none", "2026-"))
+    assert all(word in told for word in ("damaged", str(path), "1 events", "7 unreadable bytes", "2026-"))
     (row,) = json.loads(spool(tmp_path, "list", "--json").output)["segments"]
     assert row == {
         "file": str(path),

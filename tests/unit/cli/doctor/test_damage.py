@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from cli.doctor.damage import judged
+from cli.doctor.damage import damage_finding
 from storage.repair.damage import BrokenPart
 
 
@@ -12,11 +12,11 @@ def broken(name: str) -> BrokenPart:
 
 
 def test_nothing_broken_and_no_issue_missing_is_well() -> None:
-    assert judged([], 0).ok
+    assert damage_finding([], 0).ok
 
 
 def test_a_broken_part_is_named_with_its_repair_and_its_removal() -> None:
-    found = judged([broken(f"broken-on-start_all_{n}_{n}_0") for n in range(5)], 3)
+    found = damage_finding([broken(f"broken-on-start_all_{n}_{n}_0") for n in range(5)], 3)
     assert not found.ok
     assert "issues broken-on-start_all_0_0_0" in found.said
     assert "and 2 more" in found.said
@@ -25,6 +25,6 @@ def test_a_broken_part_is_named_with_its_repair_and_its_removal() -> None:
 
 
 def test_events_without_their_issue_are_told() -> None:
-    found = judged([], 35)
+    found = damage_finding([], 35)
     assert not found.ok
     assert "35 fingerprints" in found.said

@@ -80,10 +80,12 @@ def test_settings_that_break_a_promise_are_wrong_and_the_commands_that_mend_them
 
 
 def test_harmless_settings_are_told_and_fine() -> None:
-    assert settings_finding(SPECS, view(), configs(), "").said == "as asked"
+    assert settings_finding(SPECS, view(), configs(), "").said == "as specified"
     finding = settings_finding(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
     assert finding.ok
-    assert finding.said == "not as asked, but harmless: svc.events has retention.ms=-1, asked is 604800000"
+    assert (
+        finding.said == "not as specified, but harmless: svc.events has retention.ms=-1, asked is 604800000"
+    )
 
 
 def test_settings_that_may_not_be_read_are_told_and_those_of_missing_topics_are_not() -> None:
@@ -91,7 +93,7 @@ def test_settings_that_may_not_be_read_are_told_and_those_of_missing_topics_are_
     del found["svc.grouped"], found["svc.seen"]
     finding = settings_finding(SPECS, view(seen=None), found, "")
     assert finding.ok
-    assert finding.said == "not compared, for want of DescribeConfigs: svc.grouped"
+    assert finding.said == "not compared, DescribeConfigs is not allowed: svc.grouped"
 
 
 def test_unequal_partitions_are_named_where_they_belong_together() -> None:

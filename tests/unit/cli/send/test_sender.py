@@ -16,7 +16,7 @@ from cli.send.batches import batches
 from cli.send.command import bar, events_of, show
 from cli.send.sender import Sender, SendReport, retry_pause
 from svc.answers import Answer as LibraryAnswer
-from svc.answers import Patience
+from svc.answers import RetryPolicy
 
 Answer = tuple[int, dict[str, Any]]
 
@@ -132,7 +132,7 @@ async def test_progress_ends_with_everything(endpoint: tuple[Endpoint, str]) -> 
     ],
 )
 def test_pause_follows_the_clients_rules(answer: LibraryAnswer, attempt: int, pause: float | None) -> None:
-    assert retry_pause(answer, Patience(), attempt) == pause
+    assert retry_pause(answer, RetryPolicy(), attempt) == pause
 
 
 @pytest.mark.parametrize("damage", [b"not gzip at all", gzip.compress(b'{"n":1}\n' * 50_000)[:-40]])
@@ -152,4 +152,4 @@ async def test_a_file_that_ends_in_the_middle_is_told_of_and_the_others_are_sent
     assert not report.clean
     shown = StringIO()
     show(report, Console(file=shown, width=200))
-    assert f"not read to its end: {damaged}" in shown.getvalue()
+    assert f"not read completely: {damaged}" in shown.getvalue()
