@@ -1,7 +1,7 @@
-"""`python -m bench.processors`: what grouping and folding cost an event, beside the bare libraries in the same run.
+"""`python -m bench.processors`: the cost of grouping and folding per event, compared with the bare libraries.
 
-`load` runs events through one worker: deduplicate, fingerprint, fold, forward. `recovery` times taking up millions of ids, and
-`memory` weighs them.
+`load` runs events through one worker: deduplicate, fingerprint, fold, forward. `recovery` times the restore of millions of
+ids, `memory` measures their size.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ HEADERS: Final = [(FORMAT_HEADER, EVENTS_FORMAT)]
 
 
 class Shape:
-    """Makes events: `real` from samples, `varied` with a message of each one's own, `hot` mostly one of them, `flood` each of its own kind."""
+    """Generates events: `real` from samples, `varied` with distinct messages, `hot` mostly a single one, `flood` with distinct types."""
 
     def __init__(self, name: str, samples: list[dict[str, Any]], repeats: float) -> None:
         self._name = name
@@ -70,7 +70,7 @@ class Shape:
         return ChunkEvent(project, identity.bytes, now, "bench/1", compress(msgspec.json.encode(event)))
 
     def chunks(self, events: int) -> Iterator[tuple[int, bytes]]:
-        """Partition and value of records, one in `repeats` of whose events came before."""
+        """Partition and value of records; a share `repeats` of their events are repeated."""
         waiting: list[list[ChunkEvent]] = [[] for _ in range(PARTITIONS)]
         known: list[list[ChunkEvent]] = [[] for _ in range(PARTITIONS)]
         now = time.time_ns() // 1_000_000
@@ -87,7 +87,7 @@ class Shape:
 
 
 async def prepare(bootstrap: str) -> None:
-    """Make the topics."""
+    """Create the topics."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     specs = topic_specs(PREFIX, {}, PARTITIONS, 1)
@@ -140,7 +140,7 @@ class Worker:
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name))
 
     def until(self, name: str, value: float, seconds: float = 600, pause: float = 0.5) -> None:
-        """Wait until a metric has reached a value. Each look costs the worker some milliseconds of CPU."""
+        """Wait until a metric has reached a value. Each request costs the worker some milliseconds of CPU."""
         end = time.monotonic() + seconds
         while self.metric(name) < value:
             if self._child.poll() is not None or time.monotonic() > end:
@@ -148,13 +148,13 @@ class Worker:
             time.sleep(pause)
 
     def stop(self) -> None:
-        """End it in order."""
+        """Stop it."""
         self._child.terminate()
         self._child.wait(30)
 
 
 def floor(form: str, bootstrap: str, records: int, folder: Path) -> tuple[float, float]:
-    """Seconds and CPU seconds of reading all records with a bare library."""
+    """Seconds and CPU seconds for reading all records with a bare library."""
     command = [
         sys.executable,
         "-m",
@@ -186,12 +186,12 @@ def processors() -> None:
 
 @processors.command("load")
 @click.option("--events", default=100_000, show_default=True)
-@click.option("--repeats", default=0.04, show_default=True, help="Part of them that repeats an id.")
+@click.option("--repeats", default=0.04, show_default=True, help="Share of repeated ids.")
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES)
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL of events.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def load_(events: int, repeats: float, shapes: tuple[str, ...], data: Path, cache: Path) -> None:
-    """Events through one worker, beside a bare consumer and a bare agent."""
+    """Process events with one worker, compared with a bare consumer and a bare agent."""
     samples = [msgspec.json.decode(line) for line in read_lines(data)]
     table = Table("what", "events/s", "CPU µs/event", box=None)
     for shape in shapes:
@@ -250,10 +250,10 @@ def _measure(
 
 @processors.command()
 @click.option("--ids", default=10_000_000, show_default=True)
-@click.option("--block", default=10_000, show_default=True, help="Ids of an entry.")
+@click.option("--block", default=10_000, show_default=True, help="Ids per entry.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def recovery(ids: int, block: int, cache: Path) -> None:
-    """A worker takes up a table of so many ids."""
+    """Time a worker's restore of a table of ids."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         kafka = LocalKafka(folder / "kafka", cache).start()
@@ -299,7 +299,7 @@ def _blocks(ids: int, block: int) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def _tail(ids: int) -> Iterator[tuple[int, bytes | None, bytes]]:
-    """As many records of `events` as the table says were read, empty."""
+    """Empty records of `events`, as many as the table marks as read."""
     for partition in range(PARTITIONS):
         for _ in range(ids // PARTITIONS // CHUNK):
             yield partition, None, encode_chunk([])
@@ -307,10 +307,10 @@ def _tail(ids: int) -> Iterator[tuple[int, bytes | None, bytes]]:
 
 @processors.command()
 @click.option("--kills", default=10, show_default=True)
-@click.option("--events", default=200_000, show_default=True, help="Backlog that it works on.")
+@click.option("--events", default=200_000, show_default=True, help="The backlog.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def takeover(kills: int, events: int, cache: Path) -> None:
-    """A worker is killed in the middle of its backlog and started again at once: how long until events flow again."""
+    """Kill and restart a worker within its backlog; measure the time until it processes events again."""
     samples = [msgspec.json.decode(line) for line in read_lines(FILE)]
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
@@ -340,7 +340,7 @@ def takeover(kills: int, events: int, cache: Path) -> None:
 @processors.command()
 @click.option("--ids", default=2_000_000, show_default=True)
 def memory(ids: int) -> None:
-    """What the index of ids weighs, and what asking it costs."""
+    """Measure the size and the lookup cost of the id index."""
     luck, now, index = random.Random(1), time.time_ns() // 1_000_000, IdIndex()
     step = 10_000
     blocks = [id_keys([1] * step, _random_ids(step, now, luck)) for _ in range(ids // step)]

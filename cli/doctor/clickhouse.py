@@ -9,6 +9,7 @@ from functools import partial
 
 from cli.doctor.checks import Finding
 from cli.doctor.clickhouse_rights import (
+    Right,
     as_grants,
     lacking,
     read_only,

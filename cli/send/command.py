@@ -71,8 +71,8 @@ def show(report: SendReport, console: Console) -> None:
         table.add_row(str(problem["index"]), escape(problem["error"]), escape(sentences(problem["details"])))
     if report.problems:
         console.print(table)
-    for problem in report.unread:
-        console.print(f"not read completely: {escape(problem)}", highlight=False, soft_wrap=True)
+    for unread in report.unread:
+        console.print(f"not read completely: {escape(unread)}", highlight=False, soft_wrap=True)
 
 
 @click.command()

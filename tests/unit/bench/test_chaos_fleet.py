@@ -44,7 +44,7 @@ async def test_workers_are_there_from_when_they_are_added_until_they_are_taken_a
     assert not lives(killed)
     assert (tmp_path / "stops").read_text().split() == ["writer"]
     assert fleet.absent == [*NAMES]
-    assert fleet.unwilling == []
+    assert fleet.killed_after_grace == []
 
 
 async def test_a_worker_that_is_killed_comes_back_until_it_is_taken_away(tmp_path: Path) -> None:
@@ -73,4 +73,4 @@ async def test_a_worker_that_has_to_be_killed_after_it_was_asked_is_named(tmp_pa
     fleet = Fleet("writer", [child("writer", tmp_path, IGNORES_TERM, grace_seconds=0.1)])
     await fleet.add("writer").ready()
     await fleet.remove("writer", signal.SIGTERM)
-    assert fleet.unwilling == ["writer"]
+    assert fleet.killed_after_grace == ["writer"]

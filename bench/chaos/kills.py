@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: processes killed at random moments, the broker restarted."""
+"""Kills processes at random moments and restarts the broker."""
 
 import asyncio
 import os
@@ -13,27 +13,27 @@ from rich.console import Console
 from local.supervisor import Status
 
 VICTIMS = ("edge", "processors", "processors", "writer", "writer", "clickhouse")
-"""Who is killed how often, relative to each other; a kind with several workers loses any of them."""
-QUIET_SECONDS = (0.3, 3.0)
-AGAIN = 0.25
-"""How often one that has just come back dies at once again: what the first death left undone is being done then."""
-AGAIN_SECONDS = (0.0, 0.5)
+"""Kinds of processes to kill, weighted by repetition; any worker of the kind may be chosen."""
+PAUSE_SECONDS = (0.3, 3.0)
+KILL_AGAIN_RATE = 0.25
+"""Share of restarted workers that are killed a second time, during their recovery."""
+KILL_AGAIN_SECONDS = (0.0, 0.5)
 WAIT_SECONDS = 300.0
-"""Longest wait for someone to kill; the longest back-off of a server that died often is a tenth of it."""
-_LOOK_SECONDS = 0.05
+"""Longest wait for a victim; ten times the longest back-off of a server."""
+_POLL_SECONDS = 0.05
 
 
-class Disorder:
+class ProcessKiller:
     """Kills `kills` processes and restarts the broker `broker_restarts` times.
 
-    `statuses` tells of all processes there are, by name: a kind, and a number behind it where there are several. `behind` tells how
-    many records lie before each kind of worker: a death waits until there are some, or nobody knows.
+    `statuses` returns all processes by name: a kind, with a number if there are several. `behind` returns each kind's
+    backlog in records: a kill waits until there is one, or the backlog is unknown.
     """
 
     def __init__(
         self,
         statuses: Callable[[], Mapping[str, Status]],
-        luck: random.Random,
+        rng: random.Random,
         kills: int,
         broker_restarts: int,
         console: Console,
@@ -41,25 +41,25 @@ class Disorder:
     ) -> None:
         self._statuses = statuses
         self._behind = behind
-        self._random = luck
+        self._random = rng
         self.plan = self._random.choices(VICTIMS, k=kills) + ["kafka"] * broker_restarts
-        """Whose turn it is, in order."""
+        """The kinds to kill, in order."""
         self._random.shuffle(self.plan)
         self._console = console
         self._began = time.monotonic()
         self.done: Counter[str] = Counter()
-        """Deaths by name; those at once after another are not in the plan."""
+        """Kills by name, including the second kills, which are not in the plan."""
         self.planned_done = 0
         self.backlogs: list[int] = []
-        """Records that lay before the workers at each death, of all kinds together, where the broker could tell."""
+        """The total backlog in records at each kill, if known."""
 
     async def run(self) -> None:
-        """Carry the plan out, each death at a random moment after the last."""
+        """Carry out the plan, each kill a random time after the previous one."""
         for kind in self.plan:
-            await asyncio.sleep(self._random.uniform(*QUIET_SECONDS))
-            # As many draws for each death, whoever there is: so a seed repeats its choices.
+            await asyncio.sleep(self._random.uniform(*PAUSE_SECONDS))
+            # The same number of draws for each kill, so that a seed reproduces its choices.
             which, asked = self._random.random(), self._random.random() < 0.5
-            again, wait = self._random.random() < AGAIN, self._random.uniform(*AGAIN_SECONDS)
+            again, wait = self._random.random() < KILL_AGAIN_RATE, self._random.uniform(*KILL_AGAIN_SECONDS)
             name, pid = await self._end(
                 kind, which, signal.SIGTERM if kind == "kafka" and asked else signal.SIGKILL
             )
@@ -68,7 +68,7 @@ class Disorder:
                 await self._end_again(name, pid, wait)
 
     async def _end(self, kind: str, which: float, how: signal.Signals) -> tuple[str, int]:
-        """End one of the kind; where none is there or on its way up, or has anything to do, that is waited for. Raises TimeoutError."""
+        """End a process of the kind; wait until one is running and has a backlog. Raises TimeoutError."""
         began = time.monotonic()
         while time.monotonic() - began < WAIT_SECONDS:
             behind = self._behind()
@@ -78,7 +78,7 @@ class Disorder:
                 pid = self._pid(name, "ready", "starting")
                 if pid is not None and self._kill(name, pid, how):
                     return name, pid
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
         there = ", ".join(
             f"{name} {status.state} {status.detail}" for name, status in self._statuses().items()
         )
@@ -87,7 +87,7 @@ class Disorder:
         )
 
     async def _end_again(self, name: str, former: int, wait: float) -> None:
-        """Kill the successor of a process that was killed, unless the worker is taken away meanwhile or never comes back."""
+        """Kill the successor of a killed process, unless the worker is removed meanwhile or doesn't restart."""
         began = time.monotonic()
         while name in self._statuses() and time.monotonic() - began < WAIT_SECONDS:
             pid = self._pid(name, "ready")
@@ -95,10 +95,10 @@ class Disorder:
                 await asyncio.sleep(wait)
                 self._kill(name, pid, signal.SIGKILL)
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def _pid(self, name: str, *states: str) -> int | None:
-        """The process of a child that is in one of the states."""
+        """The pid of a child in one of the states."""
         status = self._statuses()[name]
         return status.pid if status.state in states else None
 
