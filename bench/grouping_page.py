@@ -118,7 +118,7 @@ def command(check: bool) -> None:
 
 
 def with_examples(text: str) -> str:
-    """The page with its examples made anew."""
+    """The page with its examples regenerated."""
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n\n{examples()}\n{END}{tail}"
@@ -130,7 +130,7 @@ def examples() -> str:
 
 
 def counts(case: Case) -> dict[str, int]:
-    """Into how many issues each way of grouping puts a case's events."""
+    """The number of issues that each way of grouping gives a case's events."""
     events, fingerprints = _shipped()
     ids = _ids(case.project, case.problems)
     return {

@@ -53,19 +53,19 @@ class Shape:
         self._samples = samples
         self._repeats = repeats
         self._random = random.Random(7)
-        self._made = 0
+        self._sequence = 0
 
     def _one(self, now: int) -> ChunkEvent:
-        self._made += 1
+        self._sequence += 1
         hot = self._name == "hot" and self._random.random() < HOT_SHARE
         event = dict(self._samples[0] if hot else self._random.choice(self._samples))
         identity = uuid7(now - self._random.randrange(600_000))
         event["id"], event["timestamp"] = str(identity), iso(now - self._random.randrange(600_000))
         if self._name == "flood":
-            event["error"] = dict(event["error"], type=f"Kind{self._made}Error")
+            event["error"] = dict(event["error"], type=f"Kind{self._sequence}Error")
         if self._name == "varied":
             error = event["error"]
-            event["error"] = dict(error, message=f"{error.get('message') or ''} {self._made}")
+            event["error"] = dict(error, message=f"{error.get('message') or ''} {self._sequence}")
         project = 1 if hot else 1 + self._random.randrange(PROJECTS)
         return ChunkEvent(project, identity.bytes, now, "bench/1", compress(msgspec.json.encode(event)))
 
@@ -75,12 +75,12 @@ class Shape:
         known: list[list[ChunkEvent]] = [[] for _ in range(PARTITIONS)]
         now = time.time_ns() // 1_000_000
         for _ in range(events):
-            one = self._one(now)
-            partition = event_partition(one.project, one.id, PARTITIONS)
-            known[partition].append(one)
+            event = self._one(now)
+            partition = event_partition(event.project, event.id, PARTITIONS)
+            known[partition].append(event)
             if self._random.random() < self._repeats:
-                one = self._random.choice(known[partition])
-            waiting[partition].append(one)
+                event = self._random.choice(known[partition])
+            waiting[partition].append(event)
             if len(waiting[partition]) == CHUNK:
                 yield partition, encode_chunk(waiting[partition])
                 waiting[partition].clear()
@@ -199,8 +199,8 @@ def load_(events: int, repeats: float, shapes: tuple[str, ...], data: Path, cach
             folder = Path(name)
             kafka = LocalKafka(folder / "kafka", cache).start()
             try:
-                made = Shape(shape, samples, repeats)
-                for row in _measure(shape, made, events, kafka.bootstrap, folder):
+                shape_events = Shape(shape, samples, repeats)
+                for row in _measure(shape, shape_events, events, kafka.bootstrap, folder):
                     table.add_row(*row)
             finally:
                 kafka.stop()
@@ -208,11 +208,11 @@ def load_(events: int, repeats: float, shapes: tuple[str, ...], data: Path, cach
 
 
 def _measure(
-    shape: str, made: Shape, events: int, bootstrap: str, folder: Path
+    shape: str, shape_events: Shape, events: int, bootstrap: str, folder: Path
 ) -> Iterator[tuple[str, str, str]]:
     asyncio.run(prepare(bootstrap))
     records = asyncio.run(
-        append(bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in made.chunks(events)))
+        append(bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in shape_events.chunks(events)))
     )
     read = records * CHUNK
 
@@ -278,17 +278,17 @@ def recovery(ids: int, block: int, cache: Path) -> None:
             kafka.stop()
 
 
-def _random_ids(count: int, now: int, luck: random.Random) -> list[bytes]:
+def _random_ids(count: int, now: int, rng: random.Random) -> list[bytes]:
     week = 7 * 86_400_000
-    return [uuid7(now - luck.randrange(week)).bytes for _ in range(count)]
+    return [uuid7(now - rng.randrange(week)).bytes for _ in range(count)]
 
 
 def _blocks(ids: int, block: int) -> Iterator[tuple[int, bytes, bytes]]:
-    luck, now = random.Random(1), time.time_ns() // 1_000_000
+    rng, now = random.Random(1), time.time_ns() // 1_000_000
     share = ids // PARTITIONS
     for partition in range(PARTITIONS):
         for start in range(0, share, block):
-            keys = id_keys([1] * block, _random_ids(block, now, luck))
+            keys = id_keys([1] * block, _random_ids(block, now, rng))
             records = [
                 DedupRecord(at // CHUNK, 0, [], keys[(at - start) * 16 : (at - start + CHUNK) * 16])
                 for at in range(start, start + block, CHUNK)
@@ -317,8 +317,8 @@ def takeover(kills: int, events: int, cache: Path) -> None:
         kafka = LocalKafka(folder / "kafka", cache).start()
         try:
             asyncio.run(prepare(kafka.bootstrap))
-            made = Shape("real", samples, 0.04).chunks(events)
-            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in made)))
+            shape_events = Shape("real", samples, 0.04).chunks(events)
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in shape_events)))
             worker = Worker(kafka.bootstrap, folder)
             taken = []
             for _ in range(kills):
@@ -341,9 +341,9 @@ def takeover(kills: int, events: int, cache: Path) -> None:
 @click.option("--ids", default=2_000_000, show_default=True)
 def memory(ids: int) -> None:
     """Measure the size and the lookup cost of the id index."""
-    luck, now, index = random.Random(1), time.time_ns() // 1_000_000, IdIndex()
+    rng, now, index = random.Random(1), time.time_ns() // 1_000_000, IdIndex()
     step = 10_000
-    blocks = [id_keys([1] * step, _random_ids(step, now, luck)) for _ in range(ids // step)]
+    blocks = [id_keys([1] * step, _random_ids(step, now, rng)) for _ in range(ids // step)]
     before, cpu = psutil.Process().memory_info().rss, time.process_time()
     for block in blocks:
         index.new(now // 86_400_000, block)
@@ -351,11 +351,11 @@ def memory(ids: int) -> None:
     cpu = time.process_time()
     for block in blocks[:: max(1, len(blocks) // 20)]:
         index.new(now // 86_400_000, block)
-    asked = time.process_time() - cpu
+    lookup_seconds = time.process_time() - cpu
     grown = psutil.Process().memory_info().rss - before
     print(
         f"{len(index):,} ids: index {index.size / len(index):.1f} bytes an id by its own count, {grown / len(index):.1f} of the"
-        f" process; adding {added / ids * 1e6:.2f} µs an id, asking {asked / min(ids, 20 * step) * 1e6:.2f} µs"
+        f" process; adding {added / ids * 1e6:.2f} µs an id, asking {lookup_seconds / min(ids, 20 * step) * 1e6:.2f} µs"
     )
 
 

@@ -147,9 +147,9 @@ async def run(
         if refused:
             console.print(f"[red]refused:[/] {refused}")
         ids = {i for one in loads for i in one.ids}
-        held = await _verify(console, settings.clickhouse_url, ids, accepted, faults.claims())
+        proven = await _verify(console, settings.clickhouse_url, ids, accepted, faults.claims())
         console.print(f"restarts {faults.restarts}")
-        return Result(held and not refused, faults.summary)
+        return Result(proven and not refused, faults.summary)
 
 
 def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:

@@ -49,7 +49,9 @@ class FaultInjector:
             rng = random.Random(f"{seed} {kind}")
             plan = sizes(rng, *scale)
             console.print(f"{kind}: {' → '.join(map(str, plan))}")
-            self._scalings.append(Scaling(fleets[kind], plan, rng, partial(groups.held, kind), console))
+            self._scalings.append(
+                Scaling(fleets[kind], plan, rng, partial(groups.assignments, kind), console)
+            )
 
     async def run(self) -> None:
         """Inject all faults, starting once the workers have a backlog."""
@@ -67,7 +69,7 @@ class FaultInjector:
 
     async def _busy(self) -> None:
         while not all(
-            self._groups.held(kind) and self._groups.behind.get(kind) for kind in self._groups.kinds
+            self._groups.assignments(kind) and self._groups.behind.get(kind) for kind in self._groups.kinds
         ):
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -77,7 +79,7 @@ class FaultInjector:
         deaths = Counter[str]()
         for name, count in self._killer.done.items():
             deaths[name.rstrip("0123456789")] += count
-        each = ", ".join(f"{kind} {count}" for kind, count in sorted(deaths.items()))
+        kinds_killed = ", ".join(f"{kind} {count}" for kind, count in sorted(deaths.items()))
         changes = sum(scaling.done for scaling in self._scalings)
         shares = ", ".join(f"{kind} {self._groups.rebalances[kind]}" for kind in self._groups.kinds)
         killed = [name for fleet in self._fleets.values() for name in fleet.killed_after_grace]
@@ -88,7 +90,7 @@ class FaultInjector:
             else ""
         )
         late = f", killed after a SIGTERM: {', '.join(killed)}" if killed else ""
-        return f"{deaths.total()} deaths ({each}), {changes} scalings, rebalances: {shares}{backlog}{late}"
+        return f"{deaths.total()} deaths ({kinds_killed}), {changes} scalings, rebalances: {shares}{backlog}{late}"
 
     @property
     def restarts(self) -> dict[str, int]:

@@ -71,7 +71,7 @@ class Groups:
         """The kinds of workers whose groups are polled."""
         return [*self._groups]
 
-    def held(self, kind: str) -> Assignments | None:
+    def assignments(self, kind: str) -> Assignments | None:
         """The current assignments; None if unknown or changing."""
         return self._now[kind]
 

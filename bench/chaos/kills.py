@@ -58,16 +58,16 @@ class ProcessKiller:
         for kind in self.plan:
             await asyncio.sleep(self._random.uniform(*PAUSE_SECONDS))
             # The same number of draws for each kill, so that a seed reproduces its choices.
-            which, asked = self._random.random(), self._random.random() < 0.5
-            again, wait = self._random.random() < KILL_AGAIN_RATE, self._random.uniform(*KILL_AGAIN_SECONDS)
+            which, gracefully = self._random.random(), self._random.random() < 0.5
+            repeat, wait = self._random.random() < KILL_AGAIN_RATE, self._random.uniform(*KILL_AGAIN_SECONDS)
             name, pid = await self._end(
-                kind, which, signal.SIGTERM if kind == "kafka" and asked else signal.SIGKILL
+                kind, which, signal.SIGTERM if kind == "kafka" and gracefully else signal.SIGKILL
             )
             self.planned_done += 1
-            if again and kind in {"processors", "writer"}:
-                await self._end_again(name, pid, wait)
+            if repeat and kind in {"processors", "writer"}:
+                await self._kill_successor(name, pid, wait)
 
-    async def _end(self, kind: str, which: float, how: signal.Signals) -> tuple[str, int]:
+    async def _end(self, kind: str, which: float, signum: signal.Signals) -> tuple[str, int]:
         """End a process of the kind; wait until one is running and has a backlog. Raises TimeoutError."""
         began = time.monotonic()
         while time.monotonic() - began < WAIT_SECONDS:
@@ -76,7 +76,7 @@ class ProcessKiller:
             if names and (not behind or any(behind.values())):
                 name = names[int(which * len(names))]
                 pid = self._pid(name, "ready", "starting")
-                if pid is not None and self._kill(name, pid, how):
+                if pid is not None and self._kill(name, pid, signum):
                     return name, pid
             await asyncio.sleep(_POLL_SECONDS)
         there = ", ".join(
@@ -86,7 +86,7 @@ class ProcessKiller:
             f"no {kind} to kill for {WAIT_SECONDS:.0f} s: {there}; {dict(self._behind())} behind"
         )
 
-    async def _end_again(self, name: str, former: int, wait: float) -> None:
+    async def _kill_successor(self, name: str, former: int, wait: float) -> None:
         """Kill the successor of a killed process, unless the worker is removed meanwhile or doesn't restart."""
         began = time.monotonic()
         while name in self._statuses() and time.monotonic() - began < WAIT_SECONDS:
@@ -102,9 +102,9 @@ class ProcessKiller:
         status = self._statuses()[name]
         return status.pid if status.state in states else None
 
-    def _kill(self, name: str, pid: int, how: signal.Signals) -> bool:
+    def _kill(self, name: str, pid: int, signum: signal.Signals) -> bool:
         try:
-            os.kill(pid, how)
+            os.kill(pid, signum)
         except ProcessLookupError:
             return False
         self.done[name] += 1
@@ -112,5 +112,5 @@ class ProcessKiller:
         if behind:
             self.backlogs.append(sum(behind.values()))
         before = ", ".join(f"{count} before {kind}" for kind, count in behind.items()) or "backlog unknown"
-        self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {how.name:8} {name:12} {before}")
+        self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {signum.name:8} {name:12} {before}")
         return True

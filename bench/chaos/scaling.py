@@ -18,16 +18,16 @@ SHARED_SECONDS = 300.0
 _POLL_SECONDS = 0.05
 
 
-def sizes(rng: random.Random, first: int, most: int, changes: int) -> list[int]:
+def sizes(rng: random.Random, first: int, maximum: int, changes: int) -> list[int]:
     """The number of workers at the start and after each change: alternately up and down, in random steps.
 
     Raises ValueError if no change is possible.
     """
-    if changes and most < 2:
+    if changes and maximum < 2:
         raise ValueError("scaling needs a maximum of at least two workers")
-    plan, up = [first], first < most
+    plan, up = [first], first < maximum
     for _ in range(changes):
-        plan.append(rng.randint(plan[-1] + 1, most) if up else rng.randint(1, plan[-1] - 1))
+        plan.append(rng.randint(plan[-1] + 1, maximum) if up else rng.randint(1, plan[-1] - 1))
         up = not up
     return plan
 
@@ -40,13 +40,13 @@ class Scaling:
         fleet: Fleet,
         plan: list[int],
         rng: random.Random,
-        held: Callable[[], Assignments | None],
+        assignments: Callable[[], Assignments | None],
         console: Console,
     ) -> None:
         self._fleet = fleet
         self._plan = plan
         self._rng = rng
-        self._held = held
+        self._assignments = assignments
         self._console = console
         first = rng.choice((signal.SIGTERM, signal.SIGKILL))
         # Alternating, so that two changes cover both signals.
@@ -82,16 +82,18 @@ class Scaling:
         """Wait until exactly the present workers share all partitions."""
         began, wanted = time.monotonic(), {self._fleet.member(name) for name in self._fleet.present}
         while time.monotonic() - began < SHARED_SECONDS:
-            held = self._held()
-            if held is not None and set(held) == wanted:
+            assignments = self._assignments()
+            if assignments is not None and set(assignments) == wanted:
                 self.done += 1
-                shares = ", ".join(f"{worker}: {sorted(share)}" for worker, share in sorted(held.items()))
+                shares = ", ".join(
+                    f"{worker}: {sorted(share)}" for worker, share in sorted(assignments.items())
+                )
                 self._print(
                     f"{'shared':8} {self._fleet.kind} {shares} after {time.monotonic() - began:.1f} s"
                 )
                 return
             await asyncio.sleep(_POLL_SECONDS)
-        self._print(f"{'NOT':8} shared among {sorted(wanted)}: {self._held()}")
+        self._print(f"{'NOT':8} shared among {sorted(wanted)}: {self._assignments()}")
 
     def _print(self, text: str) -> None:
         self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {text}")

@@ -8,7 +8,7 @@ from msgspec import Struct
 from bench.chaos.proof import Claim
 from bench.siege.honest import Window
 
-MOST_SLOWER = 0.25
+MAX_SLOWDOWN = 0.25
 """Tolerated slowdown of the honest project, as a share of its undisturbed p99, in addition to the run's noise."""
 MAX_RETAINED_MB = 32
 
@@ -23,7 +23,7 @@ class Delays(Struct, frozen=True):
     @property
     def allowed(self) -> float:
         """The highest allowed p99 under attack."""
-        return self.quiet * (1 + MOST_SLOWER) + self.noise
+        return self.quiet * (1 + MAX_SLOWDOWN) + self.noise
 
     @property
     def hold(self) -> bool:
@@ -33,8 +33,8 @@ class Delays(Struct, frozen=True):
 
 def delays(quiet: Sequence[Window], attacked: Sequence[Window]) -> Delays:
     """Medians over windows of one run."""
-    before = [each.p99 * 1000 for each in quiet]
-    return Delays(median(before), max(before) - min(before), median(each.p99 * 1000 for each in attacked))
+    before = [sample.p99 * 1000 for sample in quiet]
+    return Delays(median(before), max(before) - min(before), median(sample.p99 * 1000 for sample in attacked))
 
 
 def claims(
@@ -43,7 +43,7 @@ def claims(
     """The claims beside delays and exactness; `memory_mb` of the edge before and a minute after, `errors` counts 500s."""
     before, after = memory_mb
     return [
-        Claim("honest requests refused or lost", 0, sum(sum(each.refused.values()) for each in windows)),
+        Claim("honest requests refused or lost", 0, sum(sum(sample.refused.values()) for sample in windows)),
         Claim(
             f"MB retained by the edge beyond {MAX_RETAINED_MB}",
             0,

@@ -21,24 +21,26 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
     """Run all applicable checks: local programs only if `svc up` would start a server."""
     environ = workspace.environ
     valid = check_settings(environ)
-    found = [valid, check_disk(workspace.data_dir)]
+    results = [valid, check_disk(workspace.data_dir)]
     if not valid.ok:
-        return found
+        return results
     settings = load(MigrateSettings, environ)
     stores = {"writer", "dashboard"} & set(processes)
     if not settings.kafka_bootstrap or (stores and not settings.clickhouse_url):
-        found += check_local_programs()
+        results += check_local_programs()
     processors, writer = load(ProcessorsSettings, environ), load(WriterSettings, environ)
     needed = needs(processors.processors_app, writer.writer_group, grouped_events=processors.grouped_events)
-    found += check_kafka(settings, {process: needed[process] for process in processes})
+    results += check_kafka(settings, {process: needed[process] for process in processes})
     if stores:
-        found += check_clickhouse(settings.clickhouse_url)
-        found += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
-        found += check_damage(settings.clickhouse_url)
-    found.append(check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else ""))
+        results += check_clickhouse(settings.clickhouse_url)
+        results += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
+        results += check_damage(settings.clickhouse_url)
+    results.append(
+        check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else "")
+    )
     if "edge" in processes:
-        found += check_rate_limit_store(load(EdgeSettings, environ))
-    return found
+        results += check_rate_limit_store(load(EdgeSettings, environ))
+    return results
 
 
 def line(finding: Finding) -> Text:
@@ -62,10 +64,10 @@ def line(finding: Finding) -> Text:
 @click.pass_obj
 def doctor(workspace: Workspace, as_json: bool, processes: tuple[Process, ...]) -> None:
     """Check settings, dependencies and rights; exits 1 on any problem. Changes nothing."""
-    found = findings(workspace, processes or PROCESSES)
+    results = findings(workspace, processes or PROCESSES)
     if as_json:
-        print_json(found)
+        print_json(results)
     else:
-        for finding in found:
+        for finding in results:
             console().print(line(finding))
-    sys.exit(0 if all(finding.ok for finding in found) else 1)
+    sys.exit(0 if all(finding.ok for finding in results) else 1)

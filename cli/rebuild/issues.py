@@ -81,17 +81,23 @@ def rebuilt(
     sources: Sources,
 ) -> list[IssueRecord]:
     """The record of every fingerprint, including merged issues."""
-    shown = {row.issue: row for row in rows}
+    stored_rows = {row.issue: row for row in rows}
     stored: dict[int, StoredCounts] = {}
     for count in counts:
         stored[issue_id(count.project, count.fingerprint)] = count
     records = {
         issue: _record(
-            issue, stored.get(issue), shown.get(issue), shown, changes.get(issue, []), covered, sources
+            issue,
+            stored.get(issue),
+            stored_rows.get(issue),
+            stored_rows,
+            changes.get(issue, []),
+            covered,
+            sources,
         )
-        for issue in {**stored, **shown}
+        for issue in {**stored, **stored_rows}
     }
-    for issue, row in shown.items():
+    for issue, row in stored_rows.items():
         if len(row.fingerprints) > 1 and not row.merged_into:
             _join(records, issue, row, changes.get(issue, []))
     return [whole(record) if record.life.members else record for record in records.values()]
@@ -101,13 +107,13 @@ def _record(
     issue: int,
     stored: StoredCounts | None,
     row: StoredIssue | None,
-    shown: Mapping[int, StoredIssue],
+    stored_rows: Mapping[int, StoredIssue],
     changes: list[StoredChange],
     covered: Covered,
     sources: Sources,
 ) -> IssueRecord:
     """The record of one fingerprint, without members."""
-    known = 0 if row is None else row.events - _of_members(row, shown)
+    known = 0 if row is None else row.events - _of_members(row, stored_rows)
     record = _shown_alone(row, known) if row is not None else None
     behind = stored is not None and stored.events > known
     if stored is not None:
@@ -125,9 +131,9 @@ def _record(
     )
 
 
-def _of_members(row: StoredIssue, shown: Mapping[int, StoredIssue]) -> int:
+def _of_members(row: StoredIssue, stored_rows: Mapping[int, StoredIssue]) -> int:
     """The events of a record that merged issues have counted."""
-    members = [shown.get(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:]]
+    members = [stored_rows.get(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:]]
     return sum(member.events for member in members if member is not None)
 
 

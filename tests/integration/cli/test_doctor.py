@@ -55,7 +55,7 @@ def test_a_topic_with_a_smaller_limit_is_told_with_the_command_that_mends_it(
 def test_more_replicas_than_brokers_are_said(kafka_bootstrap: str, topic_prefix: str) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix, topic_replication=3)
     finding = next(finding for finding in check_kafka(settings) if finding.name == "replication")
-    assert "3 replicas are asked for, and the cluster has 1 brokers" in finding.said
+    assert "3 replicas are required, but the cluster has 1 brokers" in finding.said
 
 
 def test_broker_without_tls_is_told_apart(kafka_bootstrap: str) -> None:

@@ -139,7 +139,7 @@ async def test_who_is_unknown_is_refused_in_one_line(stage: Stage) -> None:
     assert (never.exit_code, never.stderr) == (2, "svc: there is no project 4711\n")
     anonymous = await erase(stage, "--project", "8", "--user", "", "--yes")
     assert anonymous.exit_code == 2
-    assert "a user has an id" in anonymous.stderr
+    assert "the user id is empty" in anonymous.stderr
 
 
 async def test_a_pipeline_that_is_behind_is_waited_for_and_said(stage: Stage) -> None:

@@ -41,7 +41,7 @@ def test_workers_are_added_and_taken_away_in_turn(
 
 def test_one_worker_at_most_leaves_no_room_for_changes() -> None:
     assert sizes(random.Random(1), 1, 1, 0) == [1]
-    with pytest.raises(ValueError, match="one is the most"):
+    with pytest.raises(ValueError, match="at least two workers"):
         sizes(random.Random(1), 1, 1, 1)
 
 

@@ -90,4 +90,4 @@ def test_a_user_id_that_is_no_text_is_refused(tmp_path: Path) -> None:
     env = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://u:p@127.0.0.1:1/svc"}
     arguments = ["--data-dir", str(tmp_path), "erase", "--project", "7", "--user", "\udcff"]
     result = CliRunner().invoke(svc, arguments, env=env)
-    assert (result.exit_code, result.stderr) == (2, "svc: the user's id is not valid UTF-8\n")
+    assert (result.exit_code, result.stderr) == (2, "svc: the user id is not valid UTF-8\n")

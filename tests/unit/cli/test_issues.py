@@ -18,7 +18,7 @@ NOWHERE = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://1
         (["comment", ISSUE, ""], "text: must not be empty"),
         (["comment", ISSUE, "x" * 10_001], "text: at most 10000 characters"),
         (["resolve", ISSUE, "--in", ""], "resolvedIn: must not be empty"),
-        (["resolve", ISSUE, "--in", "", "--next"], "one of --in and --next"),
+        (["resolve", ISSUE, "--in", "", "--next"], "use either --in or --next"),
         (["assign", ISSUE, "x" * 201], "assignee: at most 200 characters"),
         (["ignore", ISSUE, "--events", "1000000001"], "ignoreUntil.events: at most 1000000000"),
     ],
@@ -45,5 +45,5 @@ def test_clickhouse_that_is_away_is_named_by_the_address_that_was_asked() -> Non
     for env, port, variable in ((NOWHERE, 1, "SVC_CLICKHOUSE_URL"), (own, 2, "SVC_CLICKHOUSE_READER_URL")):
         answer = CliRunner().invoke(svc, ["issues", "resolve", ISSUE], env=env)
         assert answer.exit_code == 1
-        assert f"nothing answers on 127.0.0.1:{port}" in answer.output
+        assert f"nothing answers at 127.0.0.1:{port}" in answer.output
         assert f"correct {variable}\n" in answer.output

@@ -27,7 +27,7 @@ def damaged(data_dir: Path) -> Path:
 
 
 def test_nothing_set_aside_is_said_so(tmp_path: Path) -> None:
-    assert spool(tmp_path, "list").output == "nothing is set aside\n"
+    assert spool(tmp_path, "list").output == "no quarantined segments\n"
     assert json.loads(spool(tmp_path, "list", "--json").output) == {"segments": []}
 
 

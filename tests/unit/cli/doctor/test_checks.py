@@ -47,7 +47,7 @@ def test_port_where_nothing_listens_is_told_apart_from_a_wrong_name() -> None:
     (finding,) = check_kafka(KafkaSettings(kafka_bootstrap="no-such-host.invalid:9092"))
     assert "name no-such-host.invalid is unknown" in finding.said
     (finding,) = check_clickhouse("http://svc:x@127.0.0.1:1/svc")
-    assert "nothing answers on 127.0.0.1:1" in finding.said
+    assert "nothing answers at 127.0.0.1:1" in finding.said
     (finding,) = check_clickhouse("http://svc:x@no-such-host.invalid:8123/svc")
     assert "name in no-such-host.invalid:8123 is unknown" in finding.said
 

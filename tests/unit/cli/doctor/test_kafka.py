@@ -49,7 +49,7 @@ def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
     hidden = ClusterView(3, {n: t for n, t in seen.topics.items() if n == "svc.events"}, frozenset(), {})
     finding = topics_finding(SPECS, hidden)
     assert finding.ok
-    assert "hidden from us: svc.grouped" in finding.said
+    assert "hidden: svc.grouped" in finding.said
 
 
 def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -105,7 +105,7 @@ def test_unequal_partitions_are_named_where_they_belong_together() -> None:
 
 def test_replication_beyond_the_brokers_or_below_what_is_asked_is_wrong() -> None:
     assert (
-        "4 replicas are asked for, and the cluster has 3 brokers"
+        "4 replicas are required, but the cluster has 3 brokers"
         in replication_finding(SPECS, view(), 4).said
     )
     assert "svc.events has 1" in replication_finding(SPECS, view(events=topic(replicas=1, in_sync=1)), 3).said
