@@ -122,7 +122,7 @@ async def run(
         cpu.append(memory.cpu_seconds(pid))
         report = await asyncio.to_thread(siege.end)
         after_windows = [await window()]
-        after_mb = await memory.settled_mb(pid, before_mb + verdict.MOST_KEPT_MB, 60)
+        after_mb = await memory.settled_mb(pid, before_mb + verdict.MAX_RETAINED_MB, 60)
         delays = verdict.delays(before_windows, attacked_windows)
         _show(console, report, [before_windows, attacked_windows, after_windows], delays)
         console.print(

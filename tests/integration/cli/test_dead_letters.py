@@ -25,7 +25,7 @@ async def run(bootstrap: str, prefix: str, folder: Path, *arguments: str) -> Res
     return await asyncio.to_thread(CliRunner().invoke, dead_letters, arguments, obj=workspace)
 
 
-async def test_what_was_set_aside_is_listed_and_put_back_once(
+async def test_dead_letters_are_listed_and_replayed_once(
     kafka_bootstrap: str, prefix: str, start: Start, tmp_path: Path
 ) -> None:
     feed = Feed(PARTITIONS, seed=1)
@@ -67,7 +67,9 @@ async def test_what_was_put_back_is_known_when_the_offset_of_the_group_has_expir
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("replay",)])
-async def test_a_broker_that_is_away_is_told_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+async def test_an_unavailable_broker_is_reported_in_one_line(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     address = f"127.0.0.1:{free_port()}"
     found = await run(address, "x.", tmp_path, *arguments)
     assert found.exit_code == 1
@@ -75,6 +77,6 @@ async def test_a_broker_that_is_away_is_told_in_one_line(tmp_path: Path, argumen
     assert len(found.output.splitlines()) == 1
 
 
-async def test_nothing_set_aside_is_said_so(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:
+async def test_an_empty_list_is_reported(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:
     assert "no dead letters" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
     assert "0 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output

@@ -1,4 +1,4 @@
-"""A dictionary of a deployment's own events: trained from what is stored, and waited for by a writer that lacks it."""
+"""A dictionary of a deployment's own events: trained on stored events, and awaited by a writer that lacks it."""
 
 import json
 import os
@@ -93,7 +93,7 @@ def test_dictionaries_are_trained_on_stored_events_and_numbered_on(
         client.close()
 
 
-async def test_a_writer_waits_for_a_dictionary_and_sets_no_event_aside(stage: Stage, tmp_path: Path) -> None:
+async def test_a_writer_waits_for_a_dictionary_and_quarantines_no_event(stage: Stage, tmp_path: Path) -> None:
 
     folder = tmp_path / "dictionaries"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""What a seed makes of a run, and what a broker's description of a group tells of its members."""
+"""A chaos run's plan from its seed, and the parsing of group descriptions."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ GROUP = Group("svc-processors", "svc.events")
 
 
 @given(st.integers(), st.integers(2, 6), st.integers(0, 12), st.data())
-def test_workers_are_added_and_taken_away_in_turn(
+def test_workers_are_added_and_removed_alternately(
     seed: int, most: int, changes: int, data: st.DataObject
 ) -> None:
     first = data.draw(st.integers(1, most))
@@ -55,7 +55,7 @@ def test_a_seed_repeats_who_dies_in_which_order() -> None:
     assert set(plan(7)) <= {*VICTIMS, "kafka"}
 
 
-async def test_a_run_in_which_nobody_can_be_killed_ends_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_without_a_victim_ends_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kills, "WAIT_SECONDS", 0.2)
     there = {name: Status(name, "restarting", detail="ended with 1") for name in {*VICTIMS, "kafka"}}
     faults = ProcessKiller(lambda: there, random.Random(1), 1, 0, Console(), lambda: {"writer": 3})
@@ -63,7 +63,7 @@ async def test_a_run_in_which_nobody_can_be_killed_ends_and_says_why(monkeypatch
         await faults.run()
 
 
-async def test_a_run_ends_when_nobody_looks_at_the_groups_any_more() -> None:
+async def test_a_run_ends_when_polling_fails() -> None:
     class Blind(Groups):
         async def run(self) -> None:
             raise ValueError("an answer that nobody understands")

@@ -1,4 +1,4 @@
-"""The page about grouping says what the code does."""
+"""The page about grouping matches the code."""
 
 import json
 import re

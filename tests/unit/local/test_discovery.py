@@ -69,7 +69,7 @@ def test_file_with_secrets_is_for_its_owner_only(tmp_path: Path) -> None:
         assert json.loads((tmp_path / FILE).read_text())["pid"] > 0
 
 
-def test_second_holder_of_a_data_directory_is_told_so(tmp_path: Path) -> None:
+def test_second_lock_of_a_data_directory_is_refused(tmp_path: Path) -> None:
     with locked(tmp_path):
         assert is_locked(tmp_path)
         with pytest.raises(StartError, match="another `svc up` runs"), locked(tmp_path):
@@ -77,5 +77,5 @@ def test_second_holder_of_a_data_directory_is_told_so(tmp_path: Path) -> None:
     assert not is_locked(tmp_path)
 
 
-def test_directory_that_nobody_ever_held_is_not_held(tmp_path: Path) -> None:
+def test_directory_without_a_lock_file_is_not_locked(tmp_path: Path) -> None:
     assert not is_locked(tmp_path / "nowhere")

@@ -51,12 +51,12 @@ def test_5xx_and_silence_are_retried_after_1_2_and_4_seconds_then_given_up(statu
     ]
 
 
-def test_retry_after_of_a_503_is_kept_where_it_is_longer() -> None:
+def test_longer_retry_after_of_a_503_is_respected() -> None:
     policy, got = RetryPolicy(), answer(503, {"error": "internal"}, Retry_After="3")
     assert [policy.after(got).wait for _ in range(3)] == [3.0, 3.0, 4.0]
 
 
-def test_429_waits_as_long_as_asked_and_twice_as_long_each_time() -> None:
+def test_429_waits_as_requested_and_backs_off_exponentially() -> None:
     policy, got = RetryPolicy(), answer(429, {"error": "rateLimited", "retryAfterMs": 2500})
     assert [policy.after(got).wait for _ in range(6)] == [2.5, 2.5, 4.0, 8.0, 16.0, 32.0]
     assert policy.after(answer(429, {"retryAfterMs": 3_600_000})).wait == 3600.0

@@ -61,7 +61,7 @@ def test_client_breadcrumb_becomes_the_wires(client: dict[str, Any], kind: str, 
     assert (made["type"], made["data"]) == (kind, data)
 
 
-def test_values_that_are_not_json_are_made_so() -> None:
+def test_values_that_are_not_json_are_converted() -> None:
     class Awkward:
         def __repr__(self) -> str:
             raise RuntimeError

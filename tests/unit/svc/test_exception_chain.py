@@ -82,7 +82,7 @@ def test_top_of_the_stack_comes_first() -> None:
     assert {spot.module for spot in sites} == {__name__}
 
 
-def test_of_a_deep_stack_both_ends_are_kept() -> None:
+def test_both_ends_of_a_deep_stack_are_sent() -> None:
     def deep(n: int) -> None:
         if n == 0:
             raise ValueError

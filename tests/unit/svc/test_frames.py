@@ -118,7 +118,7 @@ def test_at_most_five_lines_before_and_after(tmp_path: Path) -> None:
     assert (len(frame["preContext"]), len(frame["postContext"])) == (5, 5)
 
 
-def test_source_can_be_kept_at_home() -> None:
+def test_source_context_can_be_disabled() -> None:
     def fail() -> None:
         raise ValueError
 

@@ -43,7 +43,7 @@ def test_torn_and_foreign_files_do_no_harm(tmp_path: Path) -> None:
     assert names(tmp_path) == ["fresh.part", "good.json", "notes.txt"]
 
 
-def test_what_is_no_regular_file_is_left_alone(tmp_path: Path) -> None:
+def test_irregular_files_are_ignored(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.json")
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     spool = EventSpool(str(tmp_path), 1_000)
@@ -71,9 +71,7 @@ def test_only_the_owner_may_read_the_events(tmp_path: Path) -> None:
     assert (directory / "a.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_place_that_is_no_directory_is_said_and_survived(
-    tmp_path: Path, start: Callable[..., Ingest]
-) -> None:
+def test_queue_dir_that_is_no_directory_is_logged(tmp_path: Path, start: Callable[..., Ingest]) -> None:
     (tmp_path / "file").write_text("")
     assert EventSpool(str(tmp_path / "file"), 100).open() is False
     ingest = start(queue_dir=str(tmp_path / "file"))
@@ -108,7 +106,7 @@ def test_event_of_a_run_without_a_server_is_sent_by_the_next_run_with_the_same_i
     assert names(tmp_path) == []
 
 
-def test_refused_event_is_not_kept(tmp_path: Path, start: Callable[..., Ingest], ingest: Ingest) -> None:
+def test_refused_event_is_not_stored(tmp_path: Path, start: Callable[..., Ingest], ingest: Ingest) -> None:
     ingest.answers += [Reply(400, {"error": "validationFailed"})]
     start(queue_dir=str(tmp_path))
     svc.capture_exception(ValueError())
