@@ -1,4 +1,4 @@
-"""`docs/library.md` is true: its programs run, its lists are whole, its event is a real one."""
+"""The pages about the library are true: their programs run, their lists are whole, their event is a real one."""
 
 import asyncio
 import json
@@ -23,7 +23,8 @@ from tests.unit.svc.ingest import Ingest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
-PROGRAMS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
+HOW_TO = (ROOT / "docs" / "develop" / "report-errors.md").read_text(encoding="utf-8")
+PROGRAMS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", HOW_TO, re.DOTALL))
 
 
 def environment(ingest: Ingest, **more: str) -> dict[str, str]:
