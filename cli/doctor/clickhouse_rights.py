@@ -1,4 +1,4 @@
-"""The required rights of our two ClickHouse users (docs/operating.md has the same statements), and the missing ones."""
+"""The required rights of our two ClickHouse users (see docs/operate/permissions.md), and the missing ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
