@@ -8,12 +8,12 @@ import jinja2
 from aiohttp import web
 from msgspec import Struct
 
+from control.ports import ChangePort, Projects
 from dashboard.auth.session import Secrets, SignedOut
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.http.errors import unavailable
 from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
-from dashboard.ports import ChangePort, Projects
 from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dashboard.dependencies import State
-from dashboard.http.conditional import Tagged, tagged
+from dashboard.http.responses import Tagged, tagged
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.errors import QueryError

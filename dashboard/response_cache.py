@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dashboard.http.conditional import Tagged
+from dashboard.http.responses import Tagged
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 MAX_ENTRIES: Final = 1_000

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from control.project_edits import ViewChanges, add_view, apply_once, change_view, remove_view, view_id
 from dashboard.dependencies import State
 from dashboard.http.errors import invalid, not_found
-from dashboard.pages.spans import read_span, span_fields
+from dashboard.pages.time_ranges import read_span, span_fields
 from query.parse import parse
 from schemas.errors import QueryError
 from schemas.projects import Project, SavedView

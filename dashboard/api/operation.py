@@ -12,10 +12,10 @@ from control.project_edits import apply_once
 from dashboard import query_warnings
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
-from dashboard.http.conditional import Tagged, conditional_answer, tagged
 from dashboard.http.errors import HttpError, not_found
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue, read_project
 from dashboard.http.paths import API
+from dashboard.http.responses import Tagged, conditional_answer, tagged
 from dashboard.http.wire import json_answer
 from schemas.errors import WireError
 from schemas.idempotency import request_id

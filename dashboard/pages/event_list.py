@@ -10,7 +10,7 @@ from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_issue
 from dashboard.pages.list_parameters import doubts_of, query_fault, read_parameters
 from dashboard.pages.render import page
-from dashboard.pages.spans import LENGTHS
+from dashboard.pages.time_ranges import LENGTHS
 from storage.errors import BadQuery, QueryTooExpensive
 from storage.reader.answers import EventPage, KeyWarning
 from storage.reader.event_calls import ListIssueEvents

@@ -11,7 +11,7 @@ from dashboard.pages import bulk
 from dashboard.pages.list_parameters import ListParameters, doubts_of, query_fault, read_parameters
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
-from dashboard.pages.spans import LENGTHS
+from dashboard.pages.time_ranges import LENGTHS
 from dashboard.pages.views import current_view, text_to_save, view_link
 from dashboard.view.filters import TABS
 from dashboard.view.series import events_chart

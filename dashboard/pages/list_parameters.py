@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dashboard.http.errors import invalid
 from dashboard.http.inputs import is_text
-from dashboard.pages.spans import PageRange, read_span
+from dashboard.pages.time_ranges import PageRange, read_span
 from dashboard.view.filters import field_query, renamed, state_of_query
 from query.parse import parse
 from query.tree import STATES

@@ -10,7 +10,7 @@ from msgspec import Struct
 from dashboard.api.operation import find_project
 from dashboard.dependencies import state_of
 from dashboard.pages.render import page
-from dashboard.pages.spans import LENGTHS, PageRange, read_span
+from dashboard.pages.time_ranges import LENGTHS, PageRange, read_span
 from dashboard.view.series import outcomes_chart
 from schemas.times import iso
 from storage.reader.answers import Interval, OutcomeCount

@@ -11,7 +11,7 @@ from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_view
 from dashboard.http.wire import redirect
 from dashboard.pages.list_parameters import ListParameters
-from dashboard.pages.spans import span_fields
+from dashboard.pages.time_ranges import span_fields
 from dashboard.saved_views import add, change, remove
 from schemas.projects import Project, SavedView
 

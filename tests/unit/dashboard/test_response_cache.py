@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dashboard.http.conditional import Tagged
+from dashboard.http.responses import Tagged
 from dashboard.response_cache import ResponseCache
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.api.operation import Operation
 from dashboard.api.routes import OPERATIONS
-from dashboard.http.conditional import is_known, tagged
+from dashboard.http.responses import is_known, tagged
 from storage.reader.answers import IssuePage
 from storage.reader.issue_calls import ListIssues
 from tests.unit.dashboard.sample import SHOWCASE, fill
