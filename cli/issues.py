@@ -14,8 +14,7 @@ from rich.table import Column, Table
 from cli.console import clickhouse_failure, console, kafka_hint, need_kafka, print_json, settings_of
 from cli.issue_text import lines
 from cli.workspace import Workspace
-from control.discard_rules import set_discarded
-from control.issue_changes import IssueChanges
+from control.issue_changes import IssueChanges, set_discarded
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
 from dashboard.http.violations import detail_of

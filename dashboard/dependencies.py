@@ -8,7 +8,7 @@ import jinja2
 from aiohttp import web
 from msgspec import Struct
 
-from control.ports import ChangePort, Projects
+from control.ports import IssueChangePort, ProjectPort
 from dashboard.auth.session import Secrets, SignedOut
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.http.errors import unavailable
@@ -25,9 +25,9 @@ class Dependencies(Struct, frozen=True):
     """The outside world: the reader of ClickHouse, the projects on Kafka, the clock (Unix milliseconds), and what changes issues."""
 
     reader: ReadPort
-    projects: Projects
+    projects: ProjectPort
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    changes: ChangePort | None = None
+    changes: IssueChangePort | None = None
 
 
 class State(Struct, frozen=True):
@@ -69,7 +69,7 @@ def is_https(request: web.Request) -> bool:
     return "https" in [one.strip().lower() for one in told.split(",")]
 
 
-def changes_of(state: State) -> ChangePort:
+def changes_of(state: State) -> IssueChangePort:
     """What changes issues. Raises Refused where there is nothing: a dashboard for reading only."""
     if state.parts.changes is None:
         raise unavailable("issues can't be changed here")

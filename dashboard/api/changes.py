@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from control.discard_rules import set_discarded
+from control.issue_changes import set_discarded
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update

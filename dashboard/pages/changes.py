@@ -5,7 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
-from control.discard_rules import set_discarded
+from control.issue_changes import set_discarded
 from dashboard.auth.auth import IDENTITY, form
 from dashboard.dependencies import changes_of, state_of
 from dashboard.http.errors import invalid
