@@ -1,4 +1,4 @@
-"""Issues of a project, one issue, and its changes."""
+"""Issues of a project, an issue, and its activity."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
 
 
 class IssueQuery(Struct, frozen=True):
-    """Which issues, in which order."""
+    """A page of issues."""
 
     query: Query = ""
     start: Time | None = None
@@ -23,7 +23,7 @@ class IssueQuery(Struct, frozen=True):
 
 
 class RangeQuery(Struct, frozen=True):
-    """Which of the events count."""
+    """The events that count."""
 
     query: Query = ""
     start: Time | None = None
@@ -31,29 +31,27 @@ class RangeQuery(Struct, frozen=True):
 
 
 async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
-    asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.warned(
-        call.reader.read(
-            ListIssues(
-                call.project().number,
-                asked.query,
-                start=range_.start,
-                end=range_.end,
-                sort=asked.sort,
-                limit=asked.limit,
-                cursor=asked.cursor,
-            )
+    query, range_ = call.query, read_range(call.query.start, call.query.end)
+    return await call.read_with_warnings(
+        ListIssues(
+            call.project().number,
+            query.query,
+            start=range_.start,
+            end=range_.end,
+            sort=query.sort,
+            limit=query.limit,
+            cursor=query.cursor,
         )
     )
 
 
 async def _get(call: Call[RangeQuery, NoInput]) -> CountedIssue:
     range_ = read_range(call.query.start, call.query.end)
-    found, warnings = await asyncio.gather(
+    issue, warnings = await asyncio.gather(
         call.reader.read(GetIssue(call.issue(), call.query.query, start=range_.start, end=range_.end)),
         call.warnings(),
     )
-    return CountedIssue(**msgspec.structs.asdict(found), warnings=warnings)
+    return CountedIssue(**msgspec.structs.asdict(issue), warnings=warnings)
 
 
 async def _activity(call: Call[PageQuery, NoInput]) -> ActivityPage:

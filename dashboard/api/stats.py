@@ -1,4 +1,4 @@
-"""Counts over time: of events, of releases, and of what became of everything that was sent."""
+"""Counts over time: events, releases, and the outcomes of everything that was sent."""
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from storage.reader.count_calls import CountOutcomes, GetIssueStats, GetProjectS
 
 
 class StatsQuery(Struct, frozen=True):
-    """Which events, and how long a point is; without `interval` it fits the range."""
+    """The events, and the length of an interval; by default it fits the range."""
 
     query: Query = ""
     interval: Interval | None = None
@@ -18,7 +18,7 @@ class StatsQuery(Struct, frozen=True):
 
 
 class OutcomesQuery(Struct, frozen=True):
-    """Without `interval` each outcome is counted once for the whole range."""
+    """Without `interval` each outcome has one count for the whole range."""
 
     start: Time | None = None
     end: Time | None = None
@@ -26,28 +26,22 @@ class OutcomesQuery(Struct, frozen=True):
 
 
 async def _of_project(call: Call[StatsQuery, NoInput]) -> Series:
-    asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.warned(
-        call.reader.read(
-            GetProjectStats(
-                call.project().number,
-                asked.query,
-                interval=asked.interval,
-                start=range_.start,
-                end=range_.end,
-            )
+    query, range_ = call.query, read_range(call.query.start, call.query.end)
+    return await call.read_with_warnings(
+        GetProjectStats(
+            call.project().number,
+            query.query,
+            interval=query.interval,
+            start=range_.start,
+            end=range_.end,
         )
     )
 
 
 async def _of_issue(call: Call[StatsQuery, NoInput]) -> Series:
-    asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.warned(
-        call.reader.read(
-            GetIssueStats(
-                call.issue(), asked.query, interval=asked.interval, start=range_.start, end=range_.end
-            )
-        )
+    query, range_ = call.query, read_range(call.query.start, call.query.end)
+    return await call.read_with_warnings(
+        GetIssueStats(call.issue(), query.query, interval=query.interval, start=range_.start, end=range_.end)
     )
 
 
@@ -86,7 +80,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/projects/{project}/releases",
-        summary="Releases and what they brought",
+        summary="Releases with their events, new issues and regressions",
         handler=_releases,
         query=PageQuery,
         answer=Releases,
@@ -95,7 +89,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/projects/{project}/outcomes",
-        summary="What became of what was sent, by outcome, SDK and reason",
+        summary="Counts of everything that was sent, by outcome, SDK and reason",
         handler=_outcomes,
         query=OutcomesQuery,
         answer=OutcomeSeries,

@@ -1,4 +1,4 @@
-"""Conditional requests (RFC 9110, section 13): what hasn't changed is not sent again."""
+"""Responses: JSON, redirects, the error shape (contract, section 4) and conditional GET (RFC 9110, section 13)."""
 
 import hashlib
 from typing import Any, Final
@@ -7,38 +7,61 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-HEADERS: Final = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
-"""Kept by the asker alone, and asked about before each use: a change shows at once."""
+from dashboard.http.errors import HttpError
+from schemas.errors import ErrorBody
+
+REVALIDATE: Final = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
+"""Only the client may store the response, and it revalidates before each use: a change shows at once."""
 _DIGEST_BYTES: Final = 16
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Tagged(Struct, frozen=True):
-    """An answer's JSON and the tag of what it says."""
+def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """A struct as JSON."""
+    return web.Response(body=_encode(value), status=status, headers=headers, content_type="application/json")
+
+
+def redirect(location: str) -> web.Response:
+    """Redirect to `location` with GET, as after a form."""
+    return web.Response(status=303, headers={"Location": location})
+
+
+def error_response(error: HttpError) -> web.Response:
+    """The error shape: `{"error": CODE, "details"?: [...]}`."""
+    retry = error.headers.get("Retry-After") if error.error.status == 429 else None
+    body = ErrorBody(
+        error=error.error.code,
+        details=error.details,
+        retryAfterMs=None if retry is None else int(retry) * 1000,
+    )
+    return json_response(body, error.error.status, error.headers)
+
+
+class TaggedBody(Struct, frozen=True):
+    """A JSON body and its ETag."""
 
     body: bytes
     etag: str
 
 
-def tagged(answer: Struct) -> Tagged:
-    """The answer with its tag. The tag is weak: a cursor, which differs with each call for the same page, is no part of it."""
-    body = _encode(answer)
-    said = body
+def encode_tagged(answer: Struct) -> TaggedBody:
+    """The answer as JSON with a weak ETag. Cursors are left out of the tag: they differ with each call for the same page."""
+    body = content = _encode(answer)
     if getattr(answer, "next_cursor", None) is not None:
-        said = _encode(msgspec.structs.replace(answer, next_cursor=""))
-    digest = hashlib.blake2b(said, digest_size=_DIGEST_BYTES).hexdigest()
-    return Tagged(body, f'W/"{digest}"')
+        content = _encode(msgspec.structs.replace(answer, next_cursor=""))
+    digest = hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
+    return TaggedBody(body, f'W/"{digest}"')
 
 
-def conditional_answer(request: web.Request, answer: Tagged) -> web.Response:
-    """The answer, or 304 without a body where the asker has it already."""
-    headers: dict[str, Any] = HEADERS | {"ETag": answer.etag}
-    if is_known(request.headers.getall("If-None-Match", []), answer.etag):
+def conditional_response(request: web.Request, answer: TaggedBody) -> web.Response:
+    """The body, or 304 if the client has it already."""
+    headers = REVALIDATE | {"ETag": answer.etag}
+    if matches_etag(request.headers.getall("If-None-Match", []), answer.etag):
         return web.Response(status=304, headers=headers)
     return web.Response(body=answer.body, headers=headers, content_type="application/json")
 
 
-def is_known(given: list[str], etag: str) -> bool:
-    """Whether `If-None-Match` names the tag, or anything; a weak and a strong tag of the same name are the same here."""
-    names = {name.strip().removeprefix("W/") for line in given for name in line.split(",")}
-    return "*" in names or etag.removeprefix("W/") in names
+def matches_etag(if_none_match: list[str], etag: str) -> bool:
+    """Whether `If-None-Match` is `*` or names the ETag, by weak comparison."""
+    tags = {tag.strip().removeprefix("W/") for line in if_none_match for tag in line.split(",")}
+    return "*" in tags or etag.removeprefix("W/") in tags

@@ -60,7 +60,7 @@ async def test_filters_of_the_list_work_together(signed: Site) -> None:
 
 async def test_query_that_does_not_parse_is_explained_and_kept(signed: Site) -> None:
     page = await get(signed, f"/projects/{signed.project.id}/issues?query=a%3A%28", 400)
-    assert "Expected where it is marked: a value" in page
+    assert "Expected at the mark: a value" in page
     assert "<mark><bdi>(</bdi></mark>" in page
     assert 'value="a:("' in page
 
@@ -101,7 +101,7 @@ async def test_unknown_things_are_pages_too(signed: Site) -> None:
         f"{ISSUE}/events/zz",
     ):
         page = await get(signed, path, 404)
-        assert "Nothing here" in page
+        assert "Not found" in page
     assert "Not possible here" in await (await signed.client.post(ISSUE, data={"csrf": csrf(page)})).text()
 
 
@@ -149,7 +149,7 @@ async def test_projects_that_are_not_loaded_are_said(site: Site) -> None:
     await site.sign_in()
     site.projects.loaded = False
     page = await get(site, "/", 503)
-    assert "still being read" in page
+    assert "still loading" in page
 
 
 async def test_without_a_broker_the_dashboard_is_ready_to_be_read_and_tells_of_it(site: Site) -> None:

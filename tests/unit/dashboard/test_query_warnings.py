@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from dashboard.view.filters import renamed
+from dashboard.view.filters import rename_key
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
 
@@ -33,4 +33,4 @@ async def test_a_misspelt_key_is_told_with_the_list_that_was_meant(site: Site, p
     ],
 )
 def test_a_key_is_replaced_where_it_is_one(query: str, meant: str) -> None:
-    assert renamed(query, "assigned", "assignee") == meant
+    assert rename_key(query, "assigned", "assignee") == meant

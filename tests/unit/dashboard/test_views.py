@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from control.project_edits import MAX_VIEWS
-from dashboard.view.filters import state_of_query
+from dashboard.view.filters import split_state
 from schemas.projects import SavedView
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
@@ -127,7 +127,7 @@ async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site
     ],
 )
 def test_the_state_of_a_query_is_parted_from_the_rest_of_it(query: str, state: str, rest: str) -> None:
-    assert state_of_query(query) == (state, rest)
+    assert split_state(query) == (state, rest)
 
 
 async def test_a_tab_takes_the_place_of_the_state_that_the_query_asks_for(site: Site) -> None:
