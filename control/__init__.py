@@ -1,1 +1,1 @@
-"""Changes that people make to projects, rules and issues: pure edits, and the clients that write them to Kafka."""
+"""Changes that people make to projects, rules and issues: pure edits, and the Kafka clients that write them."""

@@ -1,7 +1,8 @@
 """Changes of issues, as the dashboard and the CLI make them.
 
-A change is made once its effect is in the topic `issues`. The answer then waits briefly for ClickHouse, so that the next read
-shows the change. If ClickHouse doesn't answer in time, the record from the topic is the answer.
+A change is made once its effect is in the topic `issues`. The answer then waits briefly for ClickHouse, so
+that the next read shows the change. If ClickHouse doesn't answer in time, the record from the topic is the
+answer.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ class CommandSender(Protocol):
 
 
 class IssueChanges:
-    """Makes changes of issues. `by` names the author. Under the same `key` an issue makes the same change only once.
+    """Makes changes of issues. `by` names the author; a change repeated under its `key` is made once.
 
     Raises NotFound, BadChange, ChangeRefused, KeyReused (the issue knows the key from another change),
     ChangesUnavailable, and what the reader raises.
@@ -83,7 +84,7 @@ class IssueChanges:
     async def update_many(
         self, project: int, issues: Sequence[str], update: Update, *, by: str, key: str = ""
     ) -> list[Issue]:
-        """Apply the same change to many issues of a project, in their order; ids of one merged issue count once."""
+        """Apply the same change to many issues of a project; ids of one merged issue count once."""
         rows = await self._rows(issues, project)
         unique = list({row.issue_id: row for row in rows}.values())
         return await self._update(project, unique, update, by, key)
@@ -170,7 +171,7 @@ class IssueChanges:
         key: str,
         request: object,
     ) -> dict[str, IssueRecord]:
-        """Send a command to each issue. `request` is what the key identifies: the input without data looked up for it."""
+        """Send a command to each issue. The key identifies `request`: the input without data looked up for it."""
         at = iso(self._now_ms())
         commands = []
         for row in rows:
@@ -182,7 +183,7 @@ class IssueChanges:
     async def _answers(
         self, project: int, records: Sequence[IssueRecord], merged_into: Mapping[str, str | None]
     ) -> list[Issue]:
-        """The changed issues. `merged_into` maps issues that were merged or split off to the issue they now belong to."""
+        """The changed issues. `merged_into` maps merged or split-off issues to the issue they now belong to."""
         now_ms = self._now_ms()
         try:
             await self._wait_visible(project, records, merged_into)
@@ -211,7 +212,7 @@ class IssueChanges:
 def _are_visible(
     stored: Mapping[str, IssueVersion], expected: Mapping[str, int], merged_into: Mapping[str, str | None]
 ) -> bool:
-    """Whether the stored versions have reached the expected ones and every merged issue points to its target."""
+    """Whether all expected versions are stored and every merged issue points to its target."""
     newest = all(issue in stored and stored[issue].version >= version for issue, version in expected.items())
     return newest and all(
         issue in stored and stored[issue].merged_into == target for issue, target in merged_into.items()
@@ -229,8 +230,9 @@ async def set_discarded(
 ) -> Issue:
     """Drop the issue's new events and ignore the issue, or store new events again and reopen it.
 
-    The project's record holds the fingerprints, and the grouper drops their events. `request` is the request's name under its
-    idempotency key. Raises BadChange, KeyReused, ProjectsUnavailable and what `update` raises; a retry completes a partial change.
+    The project's record holds the fingerprints, and the grouper drops their events. `request` is the
+    request's name under its idempotency key. Raises BadChange, KeyReused, ProjectsUnavailable and what
+    `update` raises; a retry completes a partial change.
     """
     fingerprints: Sequence[str] = issue.fingerprints
     change = project_edits.discard if discard else project_edits.undo_discard

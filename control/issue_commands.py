@@ -32,7 +32,8 @@ class Commands:
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
         """Send commands, one per issue; return each issue's record once its command is fully applied.
 
-        Raises ChangesUnavailable after the deadline, and KeyReused if the issue knows the key from another command.
+        Raises ChangesUnavailable after the deadline, and KeyReused if the issue knows the key from another
+        command.
         """
         try:
             async with asyncio.timeout(self._deadline):
@@ -42,7 +43,7 @@ class Commands:
             raise ChangesUnavailable("the change was not confirmed in time") from error
 
     async def send(self, commands: Sequence[Command]) -> None:
-        """Send commands without waiting for their effect; Kafka has acknowledged them. Raises ChangesUnavailable on timeout."""
+        """Send commands and wait for Kafka only, not for their effect. Raises ChangesUnavailable on timeout."""
         try:
             async with (
                 asyncio.timeout(self._deadline),

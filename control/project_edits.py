@@ -60,7 +60,7 @@ def create(
     now_ms: int,
     request: str = "",
 ) -> Project:
-    """A new project with one token. `request` is the request's name under its idempotency key. Raises BadChange."""
+    """A new project with one token. `request` is the name of an idempotent request. Raises BadChange."""
     token = _token(now_ms, request)
     project = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(token,))
     changes = ProjectChanges(
@@ -119,7 +119,7 @@ def add_token(project: Project, now_ms: int, request: str = "") -> tuple[Project
 
 
 def revoke_token(project: Project, token: str, now_ms: int) -> Project:
-    """The project with this token revoked; revoking it again keeps the first time. Raises BadChange for an unknown token."""
+    """The project with a token revoked; a repeat keeps the first time. Raises BadChange for an unknown token."""
     if all(known.token != token for known in project.tokens):
         raise BadChange([Detail("token", "not a token of this project")])
     tokens = tuple(
@@ -137,7 +137,7 @@ def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
 
 
 def discard(project: Project, fingerprints: Iterable[str]) -> Project:
-    """The project with new events of these fingerprints dropped. Raises BadChange if there are too many fingerprints."""
+    """The project with new events of these fingerprints dropped. Raises BadChange if there are too many."""
     discarded = tuple(dict.fromkeys((*project.discarded, *fingerprints)))
     if len(discarded) > MAX_DISCARDED:
         raise BadChange(

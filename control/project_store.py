@@ -1,4 +1,4 @@
-"""The projects of the compacted topic `projects`: followed for reading, written by the CLI and the dashboard."""
+"""The projects of the compacted topic `projects`: followed for reading, written by CLI and dashboard."""
 
 import asyncio
 import logging
@@ -20,10 +20,11 @@ log = logging.getLogger(__name__)
 
 
 class ProjectStore:
-    """Reads and writes projects. `async with` waits until all are loaded; a server calls `start` and checks `loaded`.
+    """Reads and writes projects. `async with` waits until all are loaded; servers call `start` and check `loaded`.
 
-    An edit is a read-modify-write without a lock across processes. If two processes change the same project within a few
-    milliseconds, one change can be lost. People make these changes, so that is rare and noticed at once.
+    An edit is a read-modify-write without a lock across processes. If two processes change the same project
+    within a few milliseconds, one change can be lost. People make these changes, so that is rare and noticed
+    at once.
     """
 
     def __init__(self, settings: KafkaSettings, deadline_seconds: float = 10.0) -> None:
@@ -80,7 +81,7 @@ class ProjectStore:
         return self._registry.get(number)
 
     async def write(self, project: Project) -> Project:
-        """Write a new project and return it once it is read back, or the project that the same request already created.
+        """Write a new project and read it back; a repeated request returns the project it already created.
 
         Raises ProjectsUnavailable and KeyReused.
         """

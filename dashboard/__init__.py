@@ -1,1 +1,1 @@
-"""The read API and the pages: issues and events for people and programs, behind the admin password, on a port of its own."""
+"""The read API and the pages: issues and events for people and programs, behind the admin password."""

@@ -36,7 +36,7 @@ MAX_REQUEST_LINE_BYTES: Final = 65_536
 
 
 def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Application:
-    """The dashboard as an application. It starts and stops only the ClickHouse health watch. Raises BadSetting."""
+    """The application; it starts and stops only the ClickHouse health watch. Raises BadSetting."""
     secrets, metrics = Secrets(settings), DashboardMetrics()
     app = web.Application(
         middlewares=[
@@ -84,10 +84,11 @@ def build_runner(app: web.Application) -> web.AppRunner:
 
 @web.middleware
 async def invalidate_cache(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Clear the response cache after each change, so that people read their own writes; a failed change may still apply."""
+    """Clear the response cache after each change, so that people read their own writes."""
     try:
         return await handler(request)
     finally:
+        # A change that failed here may still be applied.
         if request.method not in SAFE_METHODS:
             state_of(request).response_cache.clear()
 

@@ -1,4 +1,4 @@
-"""The dashboard's dependencies and the state that its handlers share; tests pass other dependencies to `build_app`."""
+"""The dashboard's dependencies, which tests replace, and the state that its handlers share."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from storage.reader.port import ReadPort
 
 
 class Dependencies(Struct, frozen=True):
-    """The ClickHouse reader, the projects on Kafka, the clock (Unix milliseconds) and changes of issues (None: read-only)."""
+    """ClickHouse reader, projects on Kafka, clock (Unix milliseconds), and issue changes (None: read-only)."""
 
     reader: ReadPort
     projects: ProjectPort

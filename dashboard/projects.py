@@ -1,4 +1,4 @@
-"""Projects by the id in a path: found, and edited."""
+"""Lookup and edits of the project in a path."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ def project_of(request: web.Request) -> Project:
 async def edit_project(
     state: State, project: Project, change: Callable[[Project], Project], request: str = ""
 ) -> Project:
-    """The project after a change; a non-empty `request` (its name under an idempotency key) makes the change only once.
+    """The project after a change; a non-empty `request` (the name of an idempotent request) applies it once.
 
     Raises HttpError, ProjectsUnavailable, KeyReused, and what `change` raises.
     """

@@ -1,7 +1,7 @@
 """A short-lived cache of responses: equal requests share one load, and for a moment its result.
 
-Fifty open dashboards cost as much as one. A change made by this process clears the cache and detaches pending loads, so whoever
-makes a change never reads the state before it.
+Fifty open dashboards cost as much as one. A change made by this process clears the cache and detaches pending
+loads, so whoever makes a change never reads the state before it.
 """
 
 import asyncio

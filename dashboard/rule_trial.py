@@ -30,7 +30,8 @@ class TrialRequest(Struct, frozen=True):
 class RuleFigures(Struct, frozen=True):
     """One rule: how many events match it, and how many it decides (sets their fingerprint or drops them).
 
-    It was not evaluated on `skipped` events; `error` says why: the rule doesn't parse, or costs too much on them.
+    It was not evaluated on `skipped` events; `error` says why: the rule doesn't parse, or costs too much on
+    them.
     """
 
     index: int
@@ -73,10 +74,11 @@ class Example(Struct, frozen=True, rename="camel"):
 class RuleTest(Struct, frozen=True, rename="camel"):
     """What rules would do to past events.
 
-    `sampled` counts the newest events, received from `oldest` to `newest` (null without events). If `whole` is false, the trial
-    reached its time limit before the rest. `matched` events match a rule, `moved` events would change their issue, and
-    `discarded` events would be dropped. The affected events, matched or moved, are in `issuesBefore` issues now and would be in
-    `issuesAfter`. `warnings` names unknown keys of the query.
+    `sampled` counts the newest events, received from `oldest` to `newest` (null without events). If `whole`
+    is false, the trial reached its time limit before the rest. `matched` events match a rule, `moved` events
+    would change their issue, and `discarded` events would be dropped. The affected events, matched or moved,
+    are in `issuesBefore` issues now and would be in `issuesAfter`. `warnings` names unknown keys of the
+    query.
     """
 
     sampled: int

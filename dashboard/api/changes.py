@@ -51,7 +51,7 @@ async def _update_many(call: Call[NoInput, BulkUpdate]) -> ChangedIssues:
     update = Update(**{name: getattr(body, name) for name in Update.__struct_fields__})
     changes, key = changes_of(call.state), call.request_name(project.id)
     if key:
-        # The project remembers the request as a whole: another list with the same key must not change any issue.
+        # The project remembers the whole request: another list with the same key must not change any issue.
         await call.edit(lambda unchanged: unchanged)
     return ChangedIssues(await changes.update_many(project.number, body.issues, update, by=call.by, key=key))
 

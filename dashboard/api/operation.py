@@ -60,7 +60,7 @@ class Call(Generic[Q, B]):
         return self._request.headers.get(KEY_HEADER, "")
 
     def request_name(self, scope: str = "") -> str:
-        """The request's name under its key (`schemas.idempotency`), empty without a key; `scope` is the remembering project."""
+        """The request's name under its key (`schemas.idempotency`), empty without one; `scope` is a project."""
         return request_id(self.key, f"{self.by}/{scope}", self._request.method, self._request.path, self.body)
 
     def project(self) -> Project:
@@ -84,7 +84,7 @@ class Call(Generic[Q, B]):
         return await self.with_warnings(self.reader.read(call))
 
     async def edit(self, change: Callable[[Project], Project]) -> Project:
-        """The path's project after a change, made once under the request's key; raises as `edit_project` does."""
+        """The path's project after a change, made once under the request's key; errors as in `edit_project`."""
         project = self.project()
         return await edit_project(self.state, project, change, self.request_name(project.id))
 
@@ -104,7 +104,8 @@ class Call(Generic[Q, B]):
 class Operation(Struct, frozen=True, kw_only=True):
     """`handler` returns `answer`; `errors` lists those that not every operation has.
 
-    Open pages poll `polled` operations, so equal calls briefly share a response. A trial changes nothing though it isn't a GET.
+    Open pages poll `polled` operations, so equal calls briefly share a response. A trial changes nothing
+    though it isn't a GET.
     """
 
     method: str

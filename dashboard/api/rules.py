@@ -1,4 +1,4 @@
-"""A project's grouping rules: read, tried on past events, and replaced as a whole, because their order matters."""
+"""A project's grouping rules: read, tried on past events, and replaced as a whole, for order matters."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -20,14 +20,15 @@ from storage.reader.count_calls import ListSkippedRules
 from storage.reader.port import ReadPort
 
 READ_SECONDS: Final = 3.0
-"""How long rules wait for their skip counts from ClickHouse; without an answer they are shown without counts."""
+"""How long to wait for skip counts from ClickHouse; later the rules are shown without counts."""
 
 
 class RuleView(Struct, frozen=True, rename="camel", kw_only=True, forbid_unknown_fields=True):
     """A rule for events that match `match` (query language).
 
-    `fingerprint` may contain `{{ default }}` and variables such as `{{ tags[KEY] }}`. `inApp` and `notInApp` are patterns for the
-    file or function of frames. `discard` drops the event. Rules apply in order; the first that sets a fingerprint decides it.
+    `fingerprint` may contain `{{ default }}` and variables such as `{{ tags[KEY] }}`. `inApp` and `notInApp`
+    are patterns for the file or function of frames. `discard` drops the event. Rules apply in order; the
+    first that sets a fingerprint decides it.
     """
 
     name: str
@@ -46,7 +47,7 @@ class RuleList(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Skipped(Struct, frozen=True, rename="camel"):
-    """Approximate number of events that skipped a rule because it was too expensive for their size (`tooDear`) or `failed`."""
+    """Approximate numbers of events on which a rule was skipped: too expensive (`tooDear`) or `failed`."""
 
     too_dear: int = 0
     failed: int = 0
@@ -55,9 +56,10 @@ class Skipped(Struct, frozen=True, rename="camel"):
 class RuleState(RuleView, frozen=True, rename="camel", kw_only=True):
     """A saved rule.
 
-    `error` says why the rule is never evaluated. `warning` says why it could not be saved today: such an older rule still
-    applies, except to events on which it is too expensive, and unknown variables stay as literal text. `skipped` counts events
-    of the last 14 days that skipped the rule; null if the counts can't be read now.
+    `error` says why the rule is never evaluated. `warning` says why it could not be saved today: such an
+    older rule still applies, except to events on which it is too expensive, and unknown variables stay as
+    literal text. `skipped` counts events of the last 14 days that skipped the rule; null if the counts can't
+    be read now.
     """
 
     error: str | None = None
@@ -77,7 +79,7 @@ async def _get(call: Call[NoInput, NoInput]) -> RuleStates:
 
 
 async def skip_counts(reader: ReadPort, project: int) -> Mapping[str, Skipped] | None:
-    """The numbers of skipped events by rule name; None if ClickHouse doesn't answer, so that rules can still be edited."""
+    """Skip counts by rule name; None if ClickHouse doesn't answer, so that rules can still be edited."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             rows = await reader.read(ListSkippedRules(project))
@@ -90,7 +92,7 @@ async def skip_counts(reader: ReadPort, project: int) -> Mapping[str, Skipped] |
 
 
 def read_rules(views: list[RuleView]) -> list[GroupingRule]:
-    """Rules as a project stores them. Raises HttpError with the index of every invalid or too expensive rule."""
+    """Rules as a project stores them. Raises HttpError with the index of every invalid rule."""
     rules = [
         GroupingRule(
             name=rule.name,

@@ -54,7 +54,7 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
 
 
 async def identify(request: web.Request) -> Identity | None:
-    """The user of the session cookie or, on the API, of HTTP Basic. Raises HttpError if the throttle refuses the address."""
+    """The user by session cookie or, on the API, HTTP Basic. Raises HttpError if the address is throttled."""
     state = state_of(request)
     session = current(request, state.revoked_sessions)
     if session is not None:
@@ -69,7 +69,7 @@ async def identify(request: web.Request) -> Identity | None:
 
 
 async def check_password(request: web.Request, password: str) -> bool:
-    """Whether this is the admin password; a wrong one counts as a failure. Raises HttpError if the address must wait."""
+    """Whether this is the admin password; if not, count a failure. Raises HttpError if the address is throttled."""
     state, address = state_of(request), throttle_key(address_of(request))
     decision = state.throttle.check(address, time.monotonic())
     if decision.delay_seconds and not decision.wait_seconds:
@@ -91,13 +91,11 @@ async def check_password(request: web.Request, password: str) -> bool:
 
 @cache
 def _warn_about_proxy() -> None:
-    log.warning(
-        "sign-ins are throttled by a proxy's address: set SVC_DASHBOARD_TRUSTED_PROXIES to throttle by client address"
-    )
+    log.warning("sign-ins are throttled by a proxy's address: set SVC_DASHBOARD_TRUSTED_PROXIES")
 
 
 def is_cross_site(request: web.Request) -> bool:
-    """Whether browser headers show that a page of another origin sent this request; programs send no such headers."""
+    """Whether browser headers show a page of another origin as sender; programs send no such headers."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site not in {"same-origin", "none"}
@@ -127,7 +125,7 @@ async def read_form(request: web.Request) -> dict[str, str]:
 
 def _require_sign_in(request: web.Request) -> web.StreamResponse:
     if is_for_programs(request.path):
-        # Without this a browser would open its sign-in dialog when a script of the page meets an expired session.
+        # For a page's script the browser must not open its own sign-in dialog when the session has expired.
         by_script = request.headers.get("Sec-Fetch-Mode") in {"cors", "same-origin"}
         headers = {} if by_script else {"WWW-Authenticate": 'Basic realm="svc", charset="UTF-8"'}
         raise HttpError(WireError.UNAUTHORIZED, headers=headers)

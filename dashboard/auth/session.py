@@ -51,9 +51,10 @@ class Secrets:
 def session_middleware(
     storage: EncryptedCookieStorage, is_https: Callable[[web.Request], bool]
 ) -> Middleware:
-    """A middleware that loads a request's session and saves a changed one; over https the cookie is marked secure.
+    """A middleware that loads and saves sessions; over https the cookie is marked secure.
 
-    aiohttp-session's own middleware uses a plain string as request key, for which aiohttp 3.14 warns on each request.
+    aiohttp-session's own middleware uses a plain string as request key, for which aiohttp 3.14 warns on each
+    request.
     """
 
     @web.middleware

@@ -1,7 +1,7 @@
-"""The sign-in throttle: limits wrong passwords per address, and slows down unknown addresses during a distributed attack.
+"""The sign-in throttle: limits wrong passwords per address, and slows down distributed attacks.
 
-Only distinct passwords count: a program that repeats an old password guesses nothing and should lock nobody out. A correct
-password doesn't clear the failures of its address, because others may share the address.
+Only distinct passwords count: a program that repeats an old password guesses nothing and should lock nobody
+out. A correct password doesn't clear the failures of its address, because others may share the address.
 """
 
 from collections import OrderedDict, deque
@@ -15,7 +15,7 @@ MAX_FAILURES: Final = 10
 MAX_FAILURES_KNOWN: Final = 100
 """The same for an address that someone has signed in from: many people may share it."""
 MAX_FAILURES_TOTAL: Final = 100
-"""Wrong passwords of all addresses within the window; beyond it, addresses without a sign-in are slowed down."""
+"""Wrong passwords of all addresses within the window before addresses without a sign-in are slowed down."""
 DELAY_SECONDS: Final = 1.0
 KNOWN_SECONDS: Final = 86_400.0
 MAX_ADDRESSES: Final = 10_000
@@ -30,7 +30,7 @@ class ThrottleDecision(NamedTuple):
 
 
 class SignInThrottle:
-    """Failures per address and in total, in sliding windows. Callers pass the time in seconds of a monotonic clock."""
+    """Failures per address and in total, in sliding windows. Callers pass monotonic seconds as `now`."""
 
     def __init__(self, delay_seconds: float = DELAY_SECONDS) -> None:
         self._delay_seconds = delay_seconds

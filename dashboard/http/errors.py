@@ -17,7 +17,7 @@ RETRY_AFTER_SECONDS = 2
 
 
 class HttpError(Exception):
-    """An error response: its code, the invalid parts of the request, headers, and a sentence for the error page."""
+    """An error response: code, invalid parts of the request, headers, and a sentence for the error page."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ async def add_headers(request: web.Request, handler: Handler) -> web.StreamRespo
 
 
 def _cache_control(request: web.Request, response: web.StreamResponse) -> str:
-    """Static files with a content hash in their URL are cached for a year; responses with data are never stored."""
+    """A year for static files with a content hash in their URL; responses with data are never stored."""
     if request.path.startswith("/static/") and response.status in {200, 206, 304}:
         return f"public, max-age={_YEAR_SECONDS}, immutable" if "v" in request.query else "no-cache"
     return "no-store"

@@ -44,7 +44,8 @@ async def metrics(request: web.Request) -> web.Response:
 def watch_projects(health: Health, dependencies: Dependencies) -> None:
     """Report `projects` as ready once the topic has been read.
 
-    An unreachable broker only shows in the detail: pages still work and only changes fail, so the dashboard stays ready.
+    An unreachable broker only shows in the detail: pages still work and only changes fail, so the dashboard
+    stays ready.
     """
     projects = dependencies.projects
 

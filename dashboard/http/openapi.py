@@ -25,7 +25,7 @@ _KEY: Final[dict[str, Any]] = {
     "in": "header",
     "required": False,
     "schema": {"type": "string"},
-    "description": "a repeated request with the same key makes one change; another request with the key gets 409",
+    "description": "a request repeated with its key makes one change; another request with the key gets 409",
 }
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _PATH_SCHEMAS: Final[dict[str, dict[str, Any]]] = {

@@ -24,7 +24,7 @@ def parse_networks(text: str) -> Networks:
 
 
 def client_address(peer: str, forwarded: Sequence[str], trusted: Networks) -> str:
-    """The rightmost address that isn't a trusted proxy; `forwarded` holds the values of `X-Forwarded-For` in order.
+    """The rightmost address that isn't a trusted proxy; `forwarded` holds the `X-Forwarded-For` headers in order.
 
     The client controls everything left of it. A hop that isn't an address ends the search.
     """

@@ -1,4 +1,4 @@
-"""Responses: JSON, redirects, the error shape (contract, section 4) and conditional GET (RFC 9110, section 13)."""
+"""JSON, redirects, the error shape (contract, section 4) and conditional GET (RFC 9110, section 13)."""
 
 import hashlib
 from typing import Any, Final
@@ -45,7 +45,7 @@ class TaggedBody(Struct, frozen=True):
 
 
 def encode_tagged(answer: Struct) -> TaggedBody:
-    """The answer as JSON with a weak ETag. Cursors are left out of the tag: they differ with each call for the same page."""
+    """The answer as JSON with a weak ETag, which ignores cursors: they differ with each call for the same page."""
     body = content = _encode(answer)
     if getattr(answer, "next_cursor", None) is not None:
         content = _encode(msgspec.structs.replace(answer, next_cursor=""))

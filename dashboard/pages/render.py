@@ -77,7 +77,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
 
 
 def error_page(request: web.Request, error: HttpError) -> web.Response:
-    """An error as a page: a sentence and links to continue. A failed read may follow a change that was made."""
+    """An error page with links to continue. After a change, reading its result may fail."""
     status = error.error.status
     can_retry = status == 503 and request.method == "GET"
     response = page(

@@ -49,7 +49,7 @@ def fields_of(rules: Iterable[GroupingRule]) -> list[RuleFields]:
 
 
 def read_fields(form: Form) -> list[RuleFields]:
-    """The entered rules, sorted by position; a group without name and match is not a rule. Raises HttpError."""
+    """The entered rules by position, without groups that lack name and match. Raises HttpError."""
     lists = [[str(value) for value in form.getall(name, [])] for name in _FIELDS]
     if len({len(values) for values in lists}) != 1 or len(lists[0]) > MAX_RULES:
         raise invalid("rules", "the form is incomplete: reload the page")

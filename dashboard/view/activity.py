@@ -25,7 +25,7 @@ _TITLES = {
 
 
 class ActivityLine(Struct, frozen=True):
-    """A change: its title, author, time and details; `merged_issue` is set if it changed a merged issue instead of this one."""
+    """A change: title, author, time, details, and the merged issue if it changed that one."""
 
     title: str
     by: str

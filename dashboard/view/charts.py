@@ -1,4 +1,4 @@
-"""Charts as inline SVG, styled by attributes and classes only: the content security policy forbids inline style."""
+"""Charts as inline SVG, styled by classes: the content security policy forbids inline styles."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -72,7 +72,7 @@ def read(event: dict[str, Any], sdk: str, time: str = "") -> EventSections:
 
 
 def _clock(timestamp: Any, time: str) -> str:
-    """The device's timestamp if it was implausible, so that the event has another effective time; else empty."""
+    """The device's timestamp if it was implausible and replaced as the event's time; else empty."""
     try:
         return "" if parse_iso(timestamp) == parse_iso(time) else exact(timestamp)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Lenient access to raw events, whatever a future SDK or a lenient project sent: values of the wrong type are empty."""
+"""Lenient access to raw events of any SDK or lenient project: values of the wrong type read as empty."""
 
 import json
 from typing import Any

@@ -1,7 +1,7 @@
 """Text from events, made safe to show: isolated, without invisible characters, and of bounded length.
 
-A message can contain bidirectional controls, control characters, or a megabyte of text. Each piece is wrapped in `<bdi>`,
-invisible characters are shown as code points, and long text is cut, with a way to see the rest.
+A message can contain bidirectional controls, control characters, or a megabyte of text. Each piece is wrapped
+in `<bdi>`, invisible characters are shown as code points, and long text is cut, with a way to see the rest.
 """
 
 import re
