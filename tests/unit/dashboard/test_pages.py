@@ -41,9 +41,9 @@ async def test_list_pages_through_every_issue_once(signed: Site) -> None:
     path = f"/projects/{signed.project.id}/issues?sort=events"
     while True:
         page = await get(signed, path)
-        found = re.findall(r'href="/issues/([0-9a-f]{16})"', page)
-        assert found
-        seen += found
+        listed = re.findall(r'href="/issues/([0-9a-f]{16})"', page)
+        assert listed
+        seen += listed
         more = re.search(r'rel="next" href="([^"]+)"', page)
         if more is None:
             break
@@ -106,9 +106,9 @@ async def test_unknown_things_are_pages_too(signed: Site) -> None:
 
 
 def csrf(page: str) -> str:
-    found = re.search(r'name="csrf" value="([^"]+)"', page)
-    assert found is not None
-    return found[1]
+    listed = re.search(r'name="csrf" value="([^"]+)"', page)
+    assert listed is not None
+    return listed[1]
 
 
 async def test_settings_are_saved_or_explained(signed: Site) -> None:

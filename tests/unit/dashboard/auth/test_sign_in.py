@@ -39,12 +39,12 @@ async def test_wrong_password_opens_nothing(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     ["//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil.example", "javascript:x", ""],
 )
-async def test_sign_in_never_leads_to_another_server(site: Site, place: str) -> None:
+async def test_sign_in_never_leads_to_another_server(site: Site, location: str) -> None:
     answer = await site.client.post(
-        "/sign-in", data={"password": PASSWORD, "next": place}, allow_redirects=False
+        "/sign-in", data={"password": PASSWORD, "next": location}, allow_redirects=False
     )
     assert answer.headers["Location"] == "/"
 

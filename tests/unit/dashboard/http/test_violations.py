@@ -53,5 +53,5 @@ class Order(Struct, forbid_unknown_fields=True, rename="camel"):
 def test_a_violation_names_its_field_and_what_was_expected(body: str, field: str, message: str) -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(body, type=Order)
-    found = detail_of(caught.value, Order)
-    assert (found.field, found.message) == (field, message)
+    detail = detail_of(caught.value, Order)
+    assert (detail.field, detail.message) == (field, message)
