@@ -1,49 +1,32 @@
 """Events of an issue or a project: lists and details."""
 
-from msgspec import Struct
-
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.inputs import Cursor, PageSize, Query, Time, read_range
+from dashboard.http.inputs import Cursor, PageSize, RangeQuery
 from schemas.errors import WireError
 from storage.reader.answers import EventDetail, EventPage
 from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 
 
-class EventQuery(Struct, frozen=True):
+class EventQuery(RangeQuery, frozen=True):
     """A page of events, newest first."""
 
-    query: Query = ""
-    start: Time | None = None
-    end: Time | None = None
     limit: PageSize = 50
     cursor: Cursor | None = None
 
 
 async def _of_issue(call: Call[EventQuery, NoInput]) -> EventPage:
-    query, range_ = call.query, read_range(call.query.start, call.query.end)
+    query = call.query
     return await call.read_with_warnings(
-        ListIssueEvents(
-            call.issue(),
-            query.query,
-            start=range_.start,
-            end=range_.end,
-            limit=query.limit,
-            cursor=query.cursor,
-        )
+        ListIssueEvents(call.issue(), query.query, **query.bounds(), limit=query.limit, cursor=query.cursor)
     )
 
 
 async def _of_project(call: Call[EventQuery, NoInput]) -> EventPage:
-    query, range_ = call.query, read_range(call.query.start, call.query.end)
+    query = call.query
     return await call.read_with_warnings(
         ListProjectEvents(
-            call.project().number,
-            query.query,
-            start=range_.start,
-            end=range_.end,
-            limit=query.limit,
-            cursor=query.cursor,
+            call.project().number, query.query, **query.bounds(), limit=query.limit, cursor=query.cursor
         )
     )
 

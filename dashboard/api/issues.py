@@ -3,41 +3,28 @@
 import asyncio
 
 import msgspec
-from msgspec import Struct
 
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
+from dashboard.http.inputs import Cursor, PageQuery, PageSize, RangeQuery
 from storage.reader.answers import ActivityPage, CountedIssue, IssuePage, Sort
 from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
 
 
-class IssueQuery(Struct, frozen=True):
+class IssueQuery(RangeQuery, frozen=True):
     """A page of issues."""
 
-    query: Query = ""
-    start: Time | None = None
-    end: Time | None = None
     sort: Sort = "lastSeen"
     limit: PageSize = 50
     cursor: Cursor | None = None
 
 
-class RangeQuery(Struct, frozen=True):
-    """The events that count."""
-
-    query: Query = ""
-    start: Time | None = None
-    end: Time | None = None
-
-
 async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
-    query, range_ = call.query, read_range(call.query.start, call.query.end)
+    query = call.query
     return await call.read_with_warnings(
         ListIssues(
             call.project().number,
             query.query,
-            start=range_.start,
-            end=range_.end,
+            **query.bounds(),
             sort=query.sort,
             limit=query.limit,
             cursor=query.cursor,
@@ -46,10 +33,8 @@ async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
 
 
 async def _get(call: Call[RangeQuery, NoInput]) -> CountedIssue:
-    range_ = read_range(call.query.start, call.query.end)
     issue, warnings = await asyncio.gather(
-        call.reader.read(GetIssue(call.issue(), call.query.query, start=range_.start, end=range_.end)),
-        call.warnings(),
+        call.reader.read(GetIssue(call.issue(), call.query.query, **call.query.bounds())), call.warnings()
     )
     return CountedIssue(**msgspec.structs.asdict(issue), warnings=warnings)
 

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from control.project_edits import set_rules
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.errors import HttpError
-from dashboard.http.inputs import Query, Time, read_range
+from dashboard.http.inputs import RangeQuery
 from dashboard.rule_trial import MAX_EVENTS, RuleTest, TrialRequest, try_rules
 from grouping.rule_checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
@@ -116,18 +116,15 @@ async def _put(call: Call[NoInput, RuleList]) -> RuleStates:
     return _view(project.grouping_rules, await skip_counts(call.reader, project.number))
 
 
-class SampleQuery(Struct, frozen=True):
+class SampleQuery(RangeQuery, frozen=True):
     """The sample: the newest events that match the query in the range."""
 
-    query: Query = ""
-    start: Time | None = None
-    end: Time | None = None
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="maximum number of events")] = MAX_EVENTS
 
 
 async def _test(call: Call[SampleQuery, RuleList]) -> RuleTest:
-    rules, range_ = read_rules(call.body.rules), read_range(call.query.start, call.query.end)
-    sample = TrialRequest(call.query.query, range_.start, range_.end, call.query.limit)
+    rules, query = read_rules(call.body.rules), call.query
+    sample = TrialRequest(query.query, **query.bounds(), limit=query.limit)
     return await call.with_warnings(try_rules(call.state, call.project(), rules, sample))
 
 

@@ -1,47 +1,34 @@
 """Counts over time: events, releases, and the outcomes of everything that was sent."""
 
-from msgspec import Struct
-
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.inputs import PageQuery, Query, Time, read_range
+from dashboard.http.inputs import PageQuery, RangeQuery, TimeQuery
 from storage.reader.answers import Interval, OutcomeSeries, Releases, Series
 from storage.reader.count_calls import CountOutcomes, GetIssueStats, GetProjectStats, ListReleases
 
 
-class StatsQuery(Struct, frozen=True):
+class StatsQuery(RangeQuery, frozen=True):
     """The events, and the length of an interval; by default it fits the range."""
 
-    query: Query = ""
     interval: Interval | None = None
-    start: Time | None = None
-    end: Time | None = None
 
 
-class OutcomesQuery(Struct, frozen=True):
+class OutcomesQuery(TimeQuery, frozen=True):
     """Without `interval` each outcome has one count for the whole range."""
 
-    start: Time | None = None
-    end: Time | None = None
     interval: Interval | None = None
 
 
 async def _of_project(call: Call[StatsQuery, NoInput]) -> Series:
-    query, range_ = call.query, read_range(call.query.start, call.query.end)
+    query = call.query
     return await call.read_with_warnings(
-        GetProjectStats(
-            call.project().number,
-            query.query,
-            interval=query.interval,
-            start=range_.start,
-            end=range_.end,
-        )
+        GetProjectStats(call.project().number, query.query, interval=query.interval, **query.bounds())
     )
 
 
 async def _of_issue(call: Call[StatsQuery, NoInput]) -> Series:
-    query, range_ = call.query, read_range(call.query.start, call.query.end)
+    query = call.query
     return await call.read_with_warnings(
-        GetIssueStats(call.issue(), query.query, interval=query.interval, start=range_.start, end=range_.end)
+        GetIssueStats(call.issue(), query.query, interval=query.interval, **query.bounds())
     )
 
 
@@ -52,9 +39,8 @@ async def _releases(call: Call[PageQuery, NoInput]) -> Releases:
 
 
 async def _outcomes(call: Call[OutcomesQuery, NoInput]) -> OutcomeSeries:
-    range_ = read_range(call.query.start, call.query.end)
     return await call.reader.read(
-        CountOutcomes(call.project().number, start=range_.start, end=range_.end, interval=call.query.interval)
+        CountOutcomes(call.project().number, **call.query.bounds(), interval=call.query.interval)
     )
 
 

@@ -4,9 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dashboard.api.issues import RangeQuery
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.inputs import read_key, read_range
+from dashboard.http.inputs import RangeQuery, read_key
 from storage.reader.answers import Keys, TagFacets, TagValues
 from storage.reader.tag_calls import CompleteKey, CompleteTag, CountIssueTags, CountProjectTags
 
@@ -20,16 +19,14 @@ class PrefixQuery(Struct, frozen=True):
 
 
 async def _of_project(call: Call[RangeQuery, NoInput]) -> TagFacets:
-    range_ = read_range(call.query.start, call.query.end)
     return await call.read_with_warnings(
-        CountProjectTags(call.project().number, call.query.query, start=range_.start, end=range_.end)
+        CountProjectTags(call.project().number, call.query.query, **call.query.bounds())
     )
 
 
 async def _of_issue(call: Call[RangeQuery, NoInput]) -> TagFacets:
-    range_ = read_range(call.query.start, call.query.end)
     return await call.read_with_warnings(
-        CountIssueTags(call.issue(), call.query.query, start=range_.start, end=range_.end)
+        CountIssueTags(call.issue(), call.query.query, **call.query.bounds())
     )
 
 

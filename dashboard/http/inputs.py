@@ -1,7 +1,7 @@
 """Decoding of a request's path, query string and body. All functions raise HttpError for invalid input."""
 
 import uuid
-from typing import Annotated, Final, NamedTuple, TypeVar
+from typing import Annotated, Final, TypedDict, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -34,20 +34,32 @@ class PageQuery(Struct, frozen=True):
     cursor: Cursor | None = None
 
 
-class RangeInput(NamedTuple):
+class Bounds(TypedDict):
     """A time range in Unix milliseconds: `start` inclusive, `end` exclusive, None if open."""
 
     start: int | None
     end: int | None
 
 
-def read_range(start: str | None, end: str | None) -> RangeInput:
-    """The range of a request; the reader fills in what is missing (the last 14 days)."""
-    start_ms = None if start is None else read_time("start", start)
-    end_ms = None if end is None else read_time("end", end)
-    if start_ms is not None and end_ms is not None and start_ms >= end_ms:
-        raise invalid("start", "must be before end")
-    return RangeInput(start_ms, end_ms)
+class TimeQuery(Struct, frozen=True):
+    """A time range; the reader fills in what is missing (the last 14 days)."""
+
+    start: Time | None = None
+    end: Time | None = None
+
+    def bounds(self) -> Bounds:
+        """The range as arguments of a read call."""
+        start = None if self.start is None else read_time("start", self.start)
+        end = None if self.end is None else read_time("end", self.end)
+        if start is not None and end is not None and start >= end:
+            raise invalid("start", "must be before end")
+        return {"start": start, "end": end}
+
+
+class RangeQuery(TimeQuery, frozen=True):
+    """The events of a range that match a query."""
+
+    query: Query = ""
 
 
 def read_time(field: str, text: str) -> int:

@@ -36,8 +36,7 @@ async def show(request: web.Request) -> web.Response:
                     ListIssueEvents(
                         issue_id,
                         parameters.query,
-                        start=time_range.start,
-                        end=time_range.end,
+                        **time_range.bounds,
                         limit=PAGE_SIZE,
                         cursor=parameters.cursor,
                     )

@@ -39,12 +39,7 @@ async def show(request: web.Request) -> web.Response:
             issues, series, warnings = await asyncio.gather(
                 _issues(state, project, parameters),
                 state.dependencies.reader.read(
-                    GetProjectStats(
-                        project.number,
-                        parameters.text,
-                        start=parameters.time_range.start,
-                        end=parameters.time_range.end,
-                    )
+                    GetProjectStats(project.number, parameters.text, **parameters.time_range.bounds)
                 ),
                 query_warnings.of_project(state, project.number, parameters.query),
             )
@@ -84,8 +79,7 @@ async def _issues(state: State, project: Project, parameters: ListParameters) ->
         ListIssues(
             project.number,
             parameters.text,
-            start=parameters.time_range.start,
-            end=parameters.time_range.end,
+            **parameters.time_range.bounds,
             sort=parameters.sort,
             limit=PAGE_SIZE,
             cursor=parameters.cursor,

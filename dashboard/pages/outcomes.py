@@ -50,10 +50,8 @@ async def show(request: web.Request) -> web.Response:
     time_range = read_page_range(dict(request.query), now_ms)
     interval = _interval(time_range, now_ms)
     whole, timed = await asyncio.gather(
-        reader.read(CountOutcomes(project.number, start=time_range.start, end=time_range.end)),
-        reader.read(
-            CountOutcomes(project.number, start=time_range.start, end=time_range.end, interval=interval)
-        ),
+        reader.read(CountOutcomes(project.number, **time_range.bounds)),
+        reader.read(CountOutcomes(project.number, **time_range.bounds, interval=interval)),
     )
     times = _times(time_range, now_ms, _UNITS[interval])
     return page(

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from dashboard.http.errors import invalid
-from dashboard.http.inputs import check_year
+from dashboard.http.inputs import Bounds, check_year
 from schemas.times import from_ms, parse_iso
 
 _HOUR: Final = 3_600_000
@@ -28,6 +28,11 @@ class PageRange(Struct, frozen=True):
     start: int
     end: int | None
     parameters: dict[str, str]
+
+    @property
+    def bounds(self) -> Bounds:
+        """The range as arguments of a read call."""
+        return {"start": self.start, "end": self.end}
 
     @property
     def text(self) -> str:
