@@ -74,6 +74,6 @@ def _seen(time: str, release: str) -> str:
 
 def _change(row: ActivityRow, issue: str) -> str:
     change = describe(row, issue)
-    words = f"{change.words} {change.text}".strip()
-    where = f", in the merged issue {change.part}" if change.part else ""
+    words = f"{change.title} {change.text}".strip()
+    where = f", in the merged issue {change.merged_issue}" if change.merged_issue else ""
     return f"{exact(change.at)}  {_line(words)}, by {_line(change.by)}{where}"

@@ -22,8 +22,7 @@ from cli.console import (
 )
 from cli.issue_text import lines
 from cli.workspace import Workspace
-from control.discard_rules import set_discarded
-from control.issue_changes import IssueChanges
+from control.issue_changes import IssueChanges, set_discarded
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
 from dashboard.http.violations import detail_of

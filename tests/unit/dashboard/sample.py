@@ -209,14 +209,14 @@ def changes(now_ms: int) -> list[ActivityRow]:
 def outcomes(now_ms: int) -> list[OutcomeCount]:
     """Two weeks of outcomes."""
     chance = random.Random(3)
-    found = []
+    counts = []
     for hour in range(0, 14 * 24, 3):
         at = iso(now_ms - hour * HOUR_MS)
         for sdk in SDKS:
-            found.append(OutcomeCount(at, "accepted", sdk, "", chance.randrange(200, 2600)))
-            found.append(OutcomeCount(at, "duplicate", sdk, "", chance.randrange(0, 90)))
-        found.append(OutcomeCount(at, "invalid", SDKS[2], "release", chance.randrange(0, 120)))
+            counts.append(OutcomeCount(at, "accepted", sdk, "", chance.randrange(200, 2600)))
+            counts.append(OutcomeCount(at, "duplicate", sdk, "", chance.randrange(0, 90)))
+        counts.append(OutcomeCount(at, "invalid", SDKS[2], "release", chance.randrange(0, 120)))
         if hour % 48 == 0:
-            found.append(OutcomeCount(at, "rateLimited", SDKS[1], "perToken", chance.randrange(0, 400)))
-            found.append(OutcomeCount(at, "tooLarge", SDKS[0], "body", chance.randrange(0, 8)))
-    return found
+            counts.append(OutcomeCount(at, "rateLimited", SDKS[1], "perToken", chance.randrange(0, 400)))
+            counts.append(OutcomeCount(at, "tooLarge", SDKS[0], "body", chance.randrange(0, 8)))
+    return counts

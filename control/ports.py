@@ -1,4 +1,4 @@
-"""What the dashboard needs of the parts below: the projects, and the reader of ClickHouse."""
+"""Ports to projects and issue changes, for callers that tests run without Kafka."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -6,25 +6,23 @@ from typing import Protocol
 from schemas.changes import Update
 from schemas.health import Part
 from schemas.projects import Project
-from storage.reader.answers import (
-    Issue,
-)
+from storage.reader.answers import Issue
 
 
-class Projects(Protocol):
-    """`control.project_store.ProjectStore`, or a fake."""
+class ProjectPort(Protocol):
+    """`control.project_store.ProjectStore`, or a fake; its docstrings name what each method raises."""
 
     @property
     def loaded(self) -> bool:
-        """Whether the projects are known yet."""
+        """Whether the projects are loaded."""
         ...
 
     def answering(self) -> Part:
-        """Whether Kafka answers, of which projects are read."""
+        """Whether Kafka answers."""
         ...
 
     def all(self) -> list[Project]:
-        """Every project, in the order of creation."""
+        """Every project, in order of creation."""
         ...
 
     def get(self, number: int) -> Project | None:
@@ -32,35 +30,35 @@ class Projects(Protocol):
         ...
 
     async def write(self, project: Project) -> Project:
-        """Write a new record; returns once it was read back, or what the same request has made before. Raises ProjectsUnavailable."""
+        """Write a new record and return it, or the project that the same request already created."""
         ...
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
-        """Change a record; None when there is none. Raises ProjectsUnavailable and what `change` raises."""
+        """Change a record; None if the project doesn't exist."""
         ...
 
 
-class ChangePort(Protocol):
-    """`control.issue_changes.IssueChanges`, or a fake; its module says what each does and raises."""
+class IssueChangePort(Protocol):
+    """`control.issue_changes.IssueChanges`, or a fake; its docstrings name what each method raises."""
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
-        """Change one issue."""
+        """Change an issue."""
         ...
 
     async def update_many(
         self, project: int, issues: Sequence[str], update: Update, *, by: str, key: str = ""
     ) -> list[Issue]:
-        """Change many alike."""
+        """Apply the same change to many issues."""
         ...
 
     async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
-        """Say something."""
+        """Comment on an issue."""
         ...
 
     async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
-        """Make others a part of an issue."""
+        """Merge other issues into this one."""
         ...
 
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
-        """Make parts issues of their own."""
+        """Split merged fingerprints off into issues of their own."""
         ...
