@@ -9,7 +9,7 @@ from dashboard.pages.spans import read_span, span_fields
 from query.parse import parse
 from schemas.errors import QueryError
 from schemas.projects import Project, SavedView
-from storage.reader.issue_calls import SORTS
+from storage.reader.issue_list import SORTS
 
 
 async def add(state: State, project: Project, given: ViewChanges, request: str = "") -> SavedView:

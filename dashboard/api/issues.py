@@ -8,7 +8,8 @@ from msgspec import Struct
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
 from storage.reader.answers import ActivityPage, CountedIssue, IssuePage, Sort
-from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
+from storage.reader.issue_calls import GetIssue, ListActivity
+from storage.reader.issue_list import ListIssues
 
 
 class IssueQuery(Struct, frozen=True):

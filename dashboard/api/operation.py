@@ -21,7 +21,7 @@ from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from storage.reader.answers import KeyWarning
-from storage.reader.port import ReadPort
+from storage.reader.reader import ReadPort
 
 Q = TypeVar("Q")
 B = TypeVar("B")

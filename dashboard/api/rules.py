@@ -15,7 +15,7 @@ from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
 from storage.errors import ReadError
 from storage.reader.count_calls import ListSkippedRules
-from storage.reader.port import ReadPort
+from storage.reader.reader import ReadPort
 
 READ_SECONDS: Final = 3.0
 """Rules are shown and saved without what ClickHouse doesn't tell in this time."""

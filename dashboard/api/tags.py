@@ -8,7 +8,8 @@ from dashboard.api.issues import RangeQuery
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import read_key, read_range
 from storage.reader.answers import Keys, TagFacets, TagValues
-from storage.reader.tag_calls import CompleteKey, CompleteTag, CountIssueTags, CountProjectTags
+from storage.reader.completion import CompleteKey, CompleteTag
+from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 
 Prefix = Annotated[str, Meta(max_length=200, description="what the answers begin with")]
 
