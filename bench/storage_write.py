@@ -31,7 +31,7 @@ from local.clickhouse.server import LocalClickHouse
 from processors.grouper.event_view import decode_event, grouping_event
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import uuid7
-from schemas.payload import compress, look_in
+from schemas.payload import compress, use_dictionaries
 from schemas.payload_dictionaries import FIRST_OWN, keep
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
@@ -64,7 +64,7 @@ def main(data: Path, rows: int, blocks: Sequence[int], url: str | None, own_dict
     with tempfile.TemporaryDirectory() as folder:
         if own_dictionary:
             keep(Path(folder), FIRST_OWN, train(lines[::2], FIRST_OWN, SIZES[-1]))
-            look_in(folder)
+            use_dictionaries(folder)
             lines = lines[1::2]
         _measure_all([_grouped(line) for line in lines], rows, blocks, url)
 

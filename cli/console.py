@@ -14,7 +14,7 @@ from broker.diagnosis import why_unreachable
 from broker.errors import KafkaError
 from cli.workspace import Workspace
 from schemas.errors import BadSetting
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import KafkaSettings, load
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -29,7 +29,7 @@ def settings_of(workspace: Workspace, struct: type[S]) -> S:
     """The settings that a subcommand needs. Ends the program with one line and status 2 when one is bad."""
     try:
         settings = load(struct, workspace.environ)
-        look_in(getattr(settings, "payload_dictionaries", ""))
+        use_dictionaries(getattr(settings, "payload_dictionaries", ""))
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)
         sys.exit(BAD_SETTING_STATUS)

@@ -15,7 +15,7 @@ from broker.client import name_of, reading, records_before, writing
 from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_errors, need_kafka, print_json, settings_of
 from cli.workspace import Workspace
-from schemas.dead_letters import DeadLetter, from_headers, put_back_before, put_back_mark
+from schemas.dead_letters import DeadLetter, from_headers, replay_marker, replayed_before
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.topics import Topic
 
@@ -36,7 +36,7 @@ async def _letters(consumer: Consumer, place: TopicPartition, *, everything: boo
     first = (await consumer.beginning_offsets([place]))[place]
     begin = first if everything else await _put_back_before(consumer, place, first)
     async for record in _records(consumer, place, begin):
-        if put_back_before(record.headers) is not None:
+        if replayed_before(record.headers) is not None:
             continue
         try:
             letter, headers = from_headers(record.headers)
@@ -49,7 +49,7 @@ async def _letters(consumer: Consumer, place: TopicPartition, *, everything: boo
 async def _put_back_before(consumer: Consumer, place: TopicPartition, first: int) -> int:
     found = max(first, await consumer.committed(place) or 0)
     async for record in _records(consumer, place, found):
-        found = max(found, put_back_before(record.headers) or 0)
+        found = max(found, replayed_before(record.headers) or 0)
     return found
 
 
@@ -85,7 +85,7 @@ async def put_back(settings: KafkaSettings, limit: int | None) -> int:
         finally:
             if after:
                 await producer.send_and_wait(
-                    place.topic, b"", partition=place.partition, headers=put_back_mark(after)
+                    place.topic, b"", partition=place.partition, headers=replay_marker(after)
                 )
     return done
 

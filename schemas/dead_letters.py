@@ -50,7 +50,7 @@ def from_headers(headers: Iterable[tuple[str, bytes]]) -> tuple[DeadLetter, list
     return letter, original
 
 
-def put_back_mark(offset: int) -> list[tuple[str, bytes]]:
+def replay_marker(offset: int) -> list[tuple[str, bytes]]:
     """Headers of an empty record which says that all letters before `offset` have been put back.
 
     It stands among the letters, so that it is there as long as they are: a group's offset expires sooner.
@@ -58,7 +58,7 @@ def put_back_mark(offset: int) -> list[tuple[str, bytes]]:
     return [(_PUT_BACK, str(offset).encode())]
 
 
-def put_back_before(headers: Iterable[tuple[str, bytes]]) -> int | None:
-    """What `put_back_mark` wrote; None for a letter."""
+def replayed_before(headers: Iterable[tuple[str, bytes]]) -> int | None:
+    """What `replay_marker` wrote; None for a letter."""
     value = next((value for name, value in headers if name == _PUT_BACK), b"")
     return int(value) if value.isdigit() else None

@@ -14,7 +14,7 @@ import zstandard
 from schemas.errors import BadPayload, MissingDictionary
 from schemas.payload_dictionaries import FIRST_OWN, ID_BASE, LAST, Dictionaries
 
-__all__ = ["ID_BASE", "BadPayload", "MissingDictionary", "compress", "decompress", "look_in"]
+__all__ = ["ID_BASE", "BadPayload", "MissingDictionary", "compress", "decompress", "use_dictionaries"]
 
 OWN_LEVEL: Final = 3
 """With a dictionary of the fleet's own events, level 3 costs what level 1 does without: most of an event is a match."""
@@ -27,7 +27,7 @@ MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
 _dictionaries = Dictionaries()
 
 
-def look_in(folder: str) -> None:
+def use_dictionaries(folder: str) -> None:
     """Where this process finds a deployment's own dictionaries (SVC_PAYLOAD_DICTIONARIES, '' for none).
 
     Called once, at a process's start. Raises BadSetting where the folder isn't there or a dictionary in it is damaged.

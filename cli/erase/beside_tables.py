@@ -88,7 +88,7 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
             f"project {project} is erased as a whole: `svc erase --project {project}` ends what is left of it"
         )
     try:
-        found = of_user.look(tools.client, project, user)
+        found = of_user.preview(tools.client, project, user)
         question = f"Erase {found.events:,} events of this user from project {project}?"
         if not found.events:
             question = f"Finish what an erasure of this user left undone in project {project}?"
@@ -114,7 +114,7 @@ def erase_project(tools: EraseTools, project: int, record: Project | None, agree
 
     Raises as `erase_user`, and ProjectsUnavailable.
     """
-    found = of_project.look(tools.client, project)
+    found = of_project.preview(tools.client, project)
     if record is None and not found.rows and not of_project.begun(tools.client, project):
         raise EraseRefused(f"there is no project {project}")
     name = f"{record.name} ({project})" if record else str(project)
