@@ -37,7 +37,7 @@ def reference() -> str:
             "ignored with a warning.",
             "",
             *_settings(),
-            "## Error responses",
+            "## Errors",
             "",
             "| code | HTTP status | retryable | meaning |",
             "| --- | --- | --- | --- |",
