@@ -1,6 +1,6 @@
 """The cost of a rule on an event, in steps: computed before the rule runs, from its text and the event's sizes alone.
 
-A clock would decide otherwise on a busy machine, and a record that is processed again must be decided as before.
+A time limit would depend on load, but a reprocessed record must get the same result.
 """
 
 from typing import Final

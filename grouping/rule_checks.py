@@ -1,6 +1,6 @@
 """Validation of rules to be saved, shared by the read API, the page and `svc fingerprint --rules`.
 
-The bounds keep all rules together cheap on every event; see `cost` for what becomes of rules saved before there were any.
+The limits bound the cost of all rules on an event; `cost` handles rules that were saved before the limits existed.
 """
 
 import re

@@ -1,8 +1,8 @@
 """A project's grouping rules, compiled to predicates over events.
 
-A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. One
-that doesn't parse is disabled with its error kept. One that fails on an event, or would cost too much on it, is skipped for
-that event alone: what is decided depends on the rules and the event, never on the events before it. The others go on.
+A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. A rule that
+doesn't parse is disabled, and its error recorded. A rule that fails on an event, or would cost too much, is skipped for that event
+only: the outcome depends on the rules and the event, not on earlier events. Other rules still apply.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
 """Variables of a rule's fingerprint: `{{ tags[tenant] }}` in an element is replaced by the event's value.
 
-Keys are those of the query language. `{{ default }}`, alone in its element, stands for all computed parts.
+Keys are those of the query language. `{{ default }}`, alone in its element, is replaced by all computed parts.
 """
 
 import re

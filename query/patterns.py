@@ -1,6 +1,6 @@
 """Patterns: reading and writing text with `*`, and matching.
 
-A backslash before `*`, `"` or a backslash takes the character as it is; any other backslash stands for itself.
+A backslash escapes `*`, `"` and a backslash; any other backslash is literal.
 """
 
 import re

@@ -331,7 +331,7 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
     """Settings of one process from its environment.
 
     Raises BadSetting, naming the variable, when one with our prefix is unknown, required and missing, or has a bad value.
-    Variables with the prefix `SVC_TEST_` belong to the tests, those of Kubernetes' services to nobody; they are passed over.
+    Variables with the prefix `SVC_TEST_` (for tests) and those that Kubernetes sets for services are ignored.
     """
     given = dict(_given(environ))
     known = variables()

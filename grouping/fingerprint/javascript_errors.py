@@ -1,7 +1,6 @@
 """One key for the same error in messages of V8, SpiderMonkey, JavaScriptCore, Hermes and Chakra.
 
-Each engine says the same thing in its own sentence, and each version changes it; most name the property or the variable.
-What a sentence of an application says is none of this module's business: it answers nothing.
+Messages differ by engine and version; most name the property or the variable. Messages of applications have no key.
 """
 
 import re
@@ -29,7 +28,7 @@ _NAMING = (
 # Messages that quote source text or a value.
 _QUOTING = (
     rf"'?{_NULLISH}'? is not an object \(evaluating '(?P<accessed>.*)'\)",
-    # Reading by a computed name in Hermes, Object.keys() in all: what was read isn't told.
+    # Reading by a computed name in Hermes, Object.keys() in all: the message omits the name.
     rf"(?P<index>(?:Cannot|can't) convert {_NULLISH}(?: or {_NULLISH})?(?: value)? to object)",
 )
 # Messages without a name, by error.
