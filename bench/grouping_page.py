@@ -1,4 +1,4 @@
-"""The worked examples of `docs/grouping.md`, made from the shipped events: `python -m bench.grouping_page [--check]`."""
+"""The worked examples of `docs/grouping-examples.md`, made from the shipped events: `python -m bench.grouping_page [--check]`."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from bench.grouping import SAMPLES, measure, read_lines
 from bench.grouping_scores import Label
 from grouping.fingerprint import Fingerprint
 
-PAGE = Path(__file__).parent.parent / "docs" / "grouping.md"
+PAGE = Path(__file__).parent.parent / "docs" / "grouping-examples.md"
 BEGIN = "<!-- examples: made by `python -m bench.grouping_page` -->"
 END = "<!-- end of examples -->"
 _EVENTS_SHOWN = 4

@@ -1,4 +1,4 @@
-"""What each process may do on Kafka at least (docs/operating.md has the same table), and what is missing of it. Pure."""
+"""What each process may do on Kafka at least (docs/operate/permissions.md has the same table), and what is missing of it. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal

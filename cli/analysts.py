@@ -20,7 +20,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 @click.group()
 def analysts() -> None:
-    """People with SQL: see docs/analysts.md."""
+    """Access for people with SQL: see docs/operate/analysts.md."""
 
 
 @analysts.command()

@@ -1,4 +1,4 @@
-"""What our two users may do on ClickHouse at least (docs/operating.md has the same statements), and what is missing of it."""
+"""What our two users may do on ClickHouse at least (docs/operate/permissions.md has the same statements), and what is missing of it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final

@@ -155,6 +155,6 @@ def rights_finding(process: Process, missing: Sequence[str]) -> Finding:
     """These credentials may do what a process does."""
     name = f"rights: {process}"
     if missing:
-        mend = f"allow it (docs/operating.md lists all), or ask with --for if the {process} has other credentials"
+        mend = f"allow it (docs/operate/permissions.md lists all), or ask with --for if the {process} has other credentials"
         return Finding(name, False, f"missing: {', '.join(missing)}", mend)
     return Finding(name, True, "each topic and group may be used")

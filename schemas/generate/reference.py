@@ -37,7 +37,7 @@ def reference() -> str:
             "ignored with a warning.",
             "",
             *_settings(),
-            "## Errors",
+            "## Errors of the wire",
             "",
             "| code | HTTP status | retryable | meaning |",
             "| --- | --- | --- | --- |",
