@@ -26,10 +26,8 @@ from local.clickhouse.server import LocalClickHouse
 from storage.client import ClickHouseError, Client, open_client, scalar
 from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.migrations.migrate import migrate
-from storage.reader.execute import ClickHouseExecutor, Limits
-from storage.reader.parameters import Sql
-from storage.reader.reader import Reader
-from storage.reader.session import Session
+from storage.reader.execute import ClickHouseExecutor, Limits, Sql
+from storage.reader.reader import Reader, Session
 
 _BIG, _MIDDLE = 1, 2
 _SHARES: Final = (

@@ -31,8 +31,8 @@ from local.clickhouse.server import LocalClickHouse
 from processors.grouper.event_view import decode_event, grouping_event
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import uuid7
-from schemas.payload import compress, look_in
-from schemas.payload_dictionaries import FIRST_OWN, keep
+from schemas.payload import compress, use_dictionaries
+from schemas.payload_dictionaries import FIRST_OWN, add_dictionary
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from storage.writer.event_rows import EventColumns
@@ -65,8 +65,8 @@ def main(data: Path, rows: int, blocks: Sequence[int], url: str | None, own_dict
     lines = gzip.decompress(data.read_bytes()).splitlines()
     with tempfile.TemporaryDirectory() as folder:
         if own_dictionary:
-            keep(Path(folder), FIRST_OWN, train(lines[::2], FIRST_OWN, SIZES[-1]))
-            look_in(folder)
+            add_dictionary(Path(folder), FIRST_OWN, train(lines[::2], FIRST_OWN, SIZES[-1]))
+            use_dictionaries(folder)
             lines = lines[1::2]
         _measure_all([_grouped(line) for line in lines], rows, blocks, url)
 

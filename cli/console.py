@@ -14,7 +14,7 @@ from broker.diagnosis import why_unreachable
 from broker.errors import KafkaError
 from cli.workspace import Workspace
 from schemas.errors import BadSetting
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import KafkaSettings, load
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -36,7 +36,7 @@ def settings_of(workspace: Workspace, struct: type[S]) -> S:
     """The settings of a subcommand. Ends the program with status 2 if one is invalid."""
     try:
         settings = load(struct, workspace.environ)
-        look_in(getattr(settings, "payload_dictionaries", ""))
+        use_dictionaries(getattr(settings, "payload_dictionaries", ""))
     except BadSetting as error:
         fail(str(error), BAD_SETTING_STATUS)
     return settings

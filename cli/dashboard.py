@@ -22,7 +22,7 @@ from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from dashboard.http.proxies import parse_networks
 from schemas.errors import BadSetting, CannotRun
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import DashboardSettings, load
 from storage.client import parse_url
 from storage.reader.reader import Reader
@@ -43,7 +43,7 @@ def command(ctx: click.Context) -> None:
     try:
         settings = load(DashboardSettings, environ)
         _check(settings)
-        look_in(settings.payload_dictionaries)
+        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)
         sys.exit(BAD_SETTING_STATUS)

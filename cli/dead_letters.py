@@ -15,7 +15,7 @@ from broker.client import name_of, reading, records_before, writing
 from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_errors, need_kafka, print_json, settings_of
 from cli.workspace import Workspace
-from schemas.dead_letters import DeadLetter, from_headers, put_back_before, put_back_mark
+from schemas.dead_letters import DeadLetter, from_headers, replay_marker, replayed_before
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.topics import Topic
 
@@ -36,7 +36,7 @@ async def _letters(consumer: Consumer, tp: TopicPartition, *, everything: bool) 
     first = (await consumer.beginning_offsets([tp]))[tp]
     begin = first if everything else await _replay_position(consumer, tp, first)
     async for record in _records(consumer, tp, begin):
-        if put_back_before(record.headers) is not None:
+        if replayed_before(record.headers) is not None:
             continue
         try:
             letter, headers = from_headers(record.headers)
@@ -49,7 +49,7 @@ async def _letters(consumer: Consumer, tp: TopicPartition, *, everything: bool) 
 async def _replay_position(consumer: Consumer, tp: TopicPartition, first: int) -> int:
     position = max(first, await consumer.committed(tp) or 0)
     async for record in _records(consumer, tp, position):
-        position = max(position, put_back_before(record.headers) or 0)
+        position = max(position, replayed_before(record.headers) or 0)
     return position
 
 
@@ -83,7 +83,7 @@ async def put_back(settings: KafkaSettings, limit: int | None) -> int:
         finally:
             if after:
                 await producer.send_and_wait(
-                    tp.topic, b"", partition=tp.partition, headers=put_back_mark(after)
+                    tp.topic, b"", partition=tp.partition, headers=replay_marker(after)
                 )
     return done
 

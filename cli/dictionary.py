@@ -10,7 +10,7 @@ from cli.dictionary_training import best, measure, split, train
 from cli.workspace import Workspace
 from local.stack import dictionaries_folder
 from schemas.payload import OWN_LEVEL, SHIPPED_LEVEL
-from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, keep
+from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, add_dictionary
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, open_client
 from storage.reader.payload_samples import PayloadSample, samples
@@ -53,7 +53,7 @@ def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: b
     except ValueError as error:
         fail(str(error))
     better = after.mean < _MAX_SIZE_RATIO * before.mean
-    file = keep(folder, number, content) if better or force else None
+    file = add_dictionary(folder, number, content) if better or force else None
     result = {
         "number": number,
         "file": str(file) if file else None,

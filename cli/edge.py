@@ -11,7 +11,7 @@ from cli.logs import configure
 from edge.limits.remote_window import fault_of_store
 from edge.supervisor import run
 from schemas.errors import BadSetting, CannotRun
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import EdgeSettings, load
 
 
@@ -23,7 +23,7 @@ def command(context: click.Context, workers: int | None) -> None:
     environ = getattr(context.obj, "environ", None)
     try:
         settings = load(EdgeSettings, os.environ if environ is None else environ)
-        look_in(settings.payload_dictionaries)
+        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         _end(str(error), 2)
     if not settings.kafka_bootstrap:

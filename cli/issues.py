@@ -33,10 +33,11 @@ from schemas.errors import BadChange, ChangeRefused, ChangesUnavailable, KeyReus
 from schemas.settings import MigrateSettings
 from storage.errors import ReadError, StorageUnavailable
 from storage.reader.answers import ActivityPage, Issue, KeyWarning
-from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
+from storage.reader.completion import FindUnknownKeys
+from storage.reader.issue_calls import GetIssue, ListActivity
+from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
-from storage.reader.tag_calls import FindUnknownKeys
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)

@@ -16,7 +16,7 @@ from cli.logs import configure
 from processors.faust_app.worker import run
 from schemas.errors import BadSetting, CannotRun
 from schemas.health import Health
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import ProcessorsSettings, load
 
 
@@ -27,7 +27,7 @@ def command(ctx: click.Context) -> None:
     environ = getattr(ctx.obj, "environ", None) or os.environ
     try:
         settings = _settings(environ)
-        look_in(settings.payload_dictionaries)
+        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -42,7 +42,7 @@ def lines(topic: Topic, record: Record) -> Iterator[dict[str, Any]]:
     elif topic is Topic.GROUPED:
         yield from _grouped(position, chunks.decode_grouped(record.value or b""))
     elif (
-        topic is Topic.DEAD_LETTERS and (put_back := dead_letters.put_back_before(record.headers)) is not None
+        topic is Topic.DEAD_LETTERS and (put_back := dead_letters.replayed_before(record.headers)) is not None
     ):
         yield position | {"putBackBefore": put_back}
     elif topic is Topic.DEAD_LETTERS:

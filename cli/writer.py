@@ -13,7 +13,7 @@ from cli.health_server import serving_health
 from cli.logs import configure
 from schemas.errors import BadSetting, CannotRun
 from schemas.health import Health
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import WriterSettings, load
 from storage.client import parse_url
 from storage.writer.metrics import WriterMetrics
@@ -26,7 +26,7 @@ def command(ctx: click.Context) -> None:
     """Write the processors' results to ClickHouse, each event once."""
     try:
         settings = checked(getattr(ctx.obj, "environ", os.environ))
-        look_in(settings.payload_dictionaries)
+        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)
         sys.exit(2)

@@ -28,11 +28,9 @@ from storage.client import ClickHouseError
 from storage.errors import NotFound, ReadError
 from storage.reader.answers import Issue
 from storage.reader.count_calls import ListReleases
-from storage.reader.issue_calls import CountIssues, GetIssueRow, ListActivity
-from storage.reader.issue_records import issue_of, row_of
-from storage.reader.issue_rows import IssueRow
+from storage.reader.issue_calls import CountIssues, GetIssueRow, GetIssueVersions, IssueVersion, ListActivity
+from storage.reader.issue_rows import IssueRow, issue_of, row_of
 from storage.reader.reader import Reader
-from storage.reader.versions import GetIssueVersions, IssueVersion
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
-from storage.reader.port import ReadPort
+from storage.reader.reader import ReadPort
 
 
 class Dependencies(Struct, frozen=True):

@@ -10,8 +10,8 @@ from query.keys import tag_keys
 from query.parse import parse
 from schemas.errors import QueryError
 from storage.reader.answers import KeyWarning
+from storage.reader.completion import FindUnknownKeys
 from storage.reader.issue_calls import FindProject
-from storage.reader.tag_calls import FindUnknownKeys
 
 
 class _Warnings(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
 from schemas.times import iso
 from storage.reader.answers import KeyWarning
-from storage.reader.samples import FindIssues, SampleEvents
+from storage.reader.event_calls import SampleEvents
+from storage.reader.issue_calls import FindIssues
 
 MAX_EVENTS: Final = 2_000
 MAX_EXAMPLES: Final = 20

@@ -8,7 +8,7 @@ from dashboard.projects import edit_project
 from query.parse import parse
 from schemas.errors import QueryError
 from schemas.projects import Project, SavedView
-from storage.reader.issue_calls import SORTS
+from storage.reader.issue_list import SORTS
 
 
 async def add(state: State, project: Project, fields: ViewChanges, request: str = "") -> SavedView:

@@ -87,7 +87,7 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
             f"project {project} is being erased as a whole: `svc erase --project {project}` finishes it"
         )
     try:
-        report = of_user.look(tools.client, project, user)
+        report = of_user.preview(tools.client, project, user)
         question = f"Erase {report.events:,} events of this user from project {project}?"
         if not report.events:
             question = f"Finish an interrupted erasure of this user in project {project}?"
@@ -110,7 +110,7 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
 
 def erase_project(tools: EraseTools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
     """Erase a project from the tables and the topic `projects`. Raises as `erase_user`, and ProjectsUnavailable."""
-    report = of_project.look(tools.client, project)
+    report = of_project.preview(tools.client, project)
     if record is None and not report.rows and not of_project.begun(tools.client, project):
         raise EraseRefused(f"there is no project {project}")
     name = f"{record.name} ({project})" if record else str(project)

@@ -19,7 +19,7 @@ from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from storage.reader.answers import KeyWarning
-from storage.reader.port import ReadCall, ReadPort
+from storage.reader.reader import ReadCall, ReadPort
 
 Q = TypeVar("Q")
 B = TypeVar("B")

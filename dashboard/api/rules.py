@@ -17,7 +17,7 @@ from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
 from storage.errors import ReadError
 from storage.reader.count_calls import ListSkippedRules
-from storage.reader.port import ReadPort
+from storage.reader.reader import ReadPort
 
 READ_SECONDS: Final = 3.0
 """How long to wait for skip counts from ClickHouse; later the rules are shown without counts."""

@@ -7,7 +7,8 @@ from msgspec import Meta, Struct
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import RangeQuery, read_key
 from storage.reader.answers import Keys, TagFacets, TagValues
-from storage.reader.tag_calls import CompleteKey, CompleteTag, CountIssueTags, CountProjectTags
+from storage.reader.completion import CompleteKey, CompleteTag
+from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 
 Prefix = Annotated[str, Meta(max_length=200, description="prefix of the answers")]
 

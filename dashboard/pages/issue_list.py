@@ -18,10 +18,10 @@ from dashboard.view.filters import TABS
 from schemas.projects import Project
 from storage.errors import BadQuery, NotFound, QueryTooExpensive
 from storage.reader.answers import IssuePage, KeyWarning
+from storage.reader.completion import CompleteField
 from storage.reader.count_calls import GetProjectStats
 from storage.reader.event_detail import GetProjectEvent
-from storage.reader.issue_calls import ListIssues
-from storage.reader.tag_calls import CompleteField
+from storage.reader.issue_list import ListIssues
 
 PAGE_SIZE = 25
 

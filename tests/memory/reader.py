@@ -40,6 +40,7 @@ from storage.reader.answers import (
     TagFacets,
     TagValues,
 )
+from storage.reader.completion import CompleteField, CompleteKey, CompleteTag, FindUnknownKeys
 from storage.reader.count_calls import (
     CountOutcomes,
     GetIssueStats,
@@ -48,23 +49,23 @@ from storage.reader.count_calls import (
     ListSkippedRules,
 )
 from storage.reader.cursors import EventCursor, IssueCursor, ReleaseCursor, read_cursor, write_cursor
-from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
+from storage.reader.event_calls import ListIssueEvents, ListProjectEvents, SampleEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
-from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListIssues
-from storage.reader.port import ReadCall
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range, floor, resolve_range
-from storage.reader.samples import FindIssues, SampleEvents
-from storage.reader.session import ALWAYS
-from storage.reader.similar import ListSimilarIssues
-from storage.reader.tag_calls import (
-    CompleteField,
-    CompleteKey,
-    CompleteTag,
-    CountIssueTags,
-    CountProjectTags,
-    FindUnknownKeys,
+from storage.reader.issue_calls import FindIssues, FindProject, GetIssue, ListActivity
+from storage.reader.issue_list import ListIssues
+from storage.reader.ranges import (
+    DAY_MS,
+    HOUR_MS,
+    Range,
+    floor,
+    resolve_range,
+    trend_counts,
+    trend_unit,
+    trend_window,
 )
-from storage.reader.trend import trend_counts, trend_unit, trend_window
+from storage.reader.reader import ReadCall
+from storage.reader.similar import ListSimilarIssues
+from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 from tests.memory.paging import issue_page
 from tests.memory.shapes import facets, find, merged_by, rank, similar, values, within
 from tests.memory.stored import StoredEvent, issue_answer, issue_view, own_parts, parts_of, store, users_of
@@ -174,7 +175,7 @@ class MemoryReader:
     @_answered.register
     async def _issue_events(self, call: ListIssueEvents) -> EventPage:
         """Events of an issue, newest first; without a range, of all that there are."""
-        span = self._span(ALWAYS.start if call.start is None else call.start, call.end)
+        span = self._span(0 if call.start is None else call.start, call.end)
         return self._page(self._of_issue(call.issue), call.query, span, call.limit, call.cursor)
 
     @_answered.register
@@ -231,7 +232,7 @@ class MemoryReader:
     @_answered.register
     async def _issue_tags(self, call: CountIssueTags) -> TagFacets:
         """Tags of an issue; without a range, of all its events."""
-        span = self._span(ALWAYS.start if call.start is None else call.start, call.end)
+        span = self._span(0 if call.start is None else call.start, call.end)
         found = self._matching(self._of_issue(call.issue), call.query, span)
         return facets(found, len(found))
 

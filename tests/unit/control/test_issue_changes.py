@@ -15,12 +15,10 @@ from schemas.life import Life
 from schemas.merges import Figures, Member
 from storage.client import ClickHouseError
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.reader.issue_calls import CountIssues, GetIssueRow
-from storage.reader.issue_records import issue_of, row_of
-from storage.reader.issue_rows import RangeCounts, answer
+from storage.reader.issue_calls import CountIssues, GetIssueRow, GetIssueVersions, IssueVersion
+from storage.reader.issue_rows import RangeCounts, answer, issue_of, row_of
 from storage.reader.ranges import HOUR_MS
 from storage.reader.reader import Reader
-from storage.reader.versions import GetIssueVersions, IssueVersion
 
 NOW_MS = 1_760_000_000_000
 HOUR = NOW_MS // HOUR_MS

@@ -8,7 +8,7 @@ from dashboard.api.operation import Operation
 from dashboard.api.routes import OPERATIONS
 from dashboard.http.responses import encode_tagged, matches_etag
 from storage.reader.answers import IssuePage
-from storage.reader.issue_calls import ListIssues
+from storage.reader.issue_list import ListIssues
 from tests.unit.dashboard.sample import SHOWCASE, fill
 from tests.unit.dashboard.site import ADMIN, NOW, Site
 

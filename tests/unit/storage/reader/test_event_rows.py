@@ -7,7 +7,7 @@ from cli.demo.sample_events import load_samples
 from cli.dictionary_training import train
 from schemas import payload
 from storage.errors import StorageUnavailable
-from storage.reader.payloads import readable
+from storage.reader.event_rows import readable
 
 EVENTS = [msgspec.json.encode(event) for event in load_samples()]
 

@@ -3,8 +3,8 @@ import pytest
 from schemas.times import iso
 from storage.errors import BadQuery
 from storage.reader.answers import Interval, Point
+from storage.reader.count_calls import chosen_interval, filled
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
-from storage.reader.series import chosen_interval, filled
 
 NOW_MS = 1_790_003_723_456
 

@@ -1,5 +1,5 @@
-from storage.reader.facets import SAMPLE, sampled_range
 from storage.reader.ranges import DAY_MS, Range
+from storage.reader.tag_calls import SAMPLE, sampled_range
 
 DAYS = [(9 * DAY_MS, SAMPLE // 2), (8 * DAY_MS, SAMPLE // 2), (7 * DAY_MS, SAMPLE)]
 
