@@ -4,6 +4,7 @@ from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import singledispatchmethod
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -80,6 +81,8 @@ class MemoryReader:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms
         self._events: list[StoredEvent] = []
+        self._events_of: dict[int, list[StoredEvent]] = defaultdict(list)
+        self._issue_of: dict[int, int] = {}
         self.states: dict[str, IssueView] = defaultdict(IssueView)
         self.changes: dict[str, list[ActivityRow]] = defaultdict(list)
         self.rules_skipped_of: dict[int, list[RuleSkipped]] = defaultdict(list)
@@ -111,7 +114,14 @@ class MemoryReader:
             received_ms=received,
             grouping=why,
         )
-        insort(self._events, event, key=lambda known: known.order)
+        self.add_stored(event)
+
+    def add_stored(self, event: StoredEvent) -> None:
+        """Keep an event as it is."""
+        insort(self._events, event, key=attrgetter("order"))
+        insort(self._events_of[event.issue], event, key=attrgetter("order"))
+        # A merged one is found by its own id, too.
+        self._issue_of[event.issue] = self._issue_of[event.opened] = event.issue
 
     async def read(self, call: ReadCall[A]) -> A:
         """The answer of a call, from what `add` was given. Raises what `failing` has for calls of its type."""
@@ -354,12 +364,10 @@ class MemoryReader:
         return [event for event in self._events if event.project == project]
 
     def _of_issue(self, issue: str) -> list[StoredEvent]:
-        number = parse_hex64(issue)
-        # A merged one is asked for by its own id, too.
-        whole = next((e.issue for e in self._events if number in (e.issue, e.opened)), None)
+        whole = self._issue_of.get(parse_hex64(issue) or 0)
         if whole is None:
             raise NotFound("there is no such issue")
-        return [event for event in self._events if event.issue == whole]
+        return list(self._events_of[whole])
 
     def _matching(self, events: list[StoredEvent], query: str, span: Range) -> list[StoredEvent]:
         try:
