@@ -27,7 +27,7 @@ from processors.faust_app.tables import BatchTable
 from processors.faust_app.worker import GC_THRESHOLDS
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import ReplayBoundary
+from processors.grouper.replay import ReplayBoundary
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord

@@ -14,11 +14,11 @@ from broker.message import Message
 from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold, created
 from processors.aggregator.merges import RefusedChange
-from processors.dead_letters import LIMIT, PARTITION, DeadEvent, DeadLetterLimit, dead_letter_messages
 from processors.faust_app.tables import BatchTable
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
 from processors.metrics import ProcessorsMetrics
 from processors.positions import OffsetGap, SourceRecord, new_records
+from processors.stage import LIMIT, PARTITION, DeadEvent, DeadLetterLimit, dead_letter_messages
 from processors.topic_names import TopicNames
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle

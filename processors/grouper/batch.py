@@ -10,7 +10,7 @@ from processors.grouper.dedup_log import DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.output import BatchOutput
-from processors.grouper.replay_boundary import ReplayBoundary
+from processors.grouper.replay import ReplayBoundary
 from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, decode_chunk
 

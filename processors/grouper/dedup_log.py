@@ -45,7 +45,7 @@ class DedupEntry(Struct, array_like=True, frozen=True):
     `watermark_ms` is the greatest record timestamp so far, and `clock` the log's clock after them (None in entries of older
     versions, whose day is the watermark's); all of an entry lies in one of its days. `batch_start` is the first offset that was handled together with these, in this entry or one before it, or the one after them
     once all of them is known to be forwarded. `merged` entries are
-    old: all that is in them has been forwarded. `boundary` is `since` and `last` of a `processors.grouper.replay_boundary.ReplayBoundary` in entries that are written
+    old: all that is in them has been forwarded. `boundary` is `since` and `last` of a `processors.grouper.replay.ReplayBoundary` in entries that are written
     again after the topic was emptied: records up to `last` were decided before.
     """
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from broker.client import reading, records_before
 from broker.types import Consumer, TopicPartition
-from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
+from processors.grouper.replay import ForwardedRecord, ReplayBoundary
 from processors.topic_names import TopicNames
 from schemas.chunks import decode_grouped
 from schemas.settings import ProcessorsSettings

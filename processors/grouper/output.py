@@ -10,12 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from broker.message import Message
-from processors.dead_letters import DeadEvent
 from processors.grouper.dedup_log import DedupEntry, DedupRecord
 from processors.grouper.fingerprinter import Fingerprinter, Found
 from processors.grouper.increments import Increments
 from processors.grouper.outcomes import DISCARDED, UNREADABLE, RecordOutcomes, rules_skipped
 from processors.positions import LogRecreated, SourceRecord
+from processors.stage import DeadEvent
 from schemas.chunks import (
     EVENTS_FORMAT,
     FORMAT_HEADER,

@@ -14,14 +14,6 @@ from msgspec.structs import replace
 
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
-from processors.dead_letters import (
-    LIMIT,
-    PARTITION,
-    WINDOW,
-    DeadLetterLimit,
-    TooManyBad,
-    dead_letter_messages,
-)
 from processors.faust_app.tables import BatchTable
 from processors.grouper.batch import PartitionState, process
 from processors.grouper.bundles import bundles
@@ -40,9 +32,17 @@ from processors.grouper.event_view import id_text
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.output import BatchOutput, GroupedEvent, source_position
-from processors.grouper.replay_boundary import ReplayBoundary
+from processors.grouper.replay import ReplayBoundary
 from processors.metrics import ProcessorsMetrics
 from processors.positions import LogRecreated, OffsetGap, SourceRecord, new_records
+from processors.stage import (
+    LIMIT,
+    PARTITION,
+    WINDOW,
+    DeadLetterLimit,
+    TooManyBad,
+    dead_letter_messages,
+)
 from processors.topic_names import TopicNames
 from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, issue_id

@@ -3,7 +3,7 @@
 from aiokafka import AIOKafkaProducer
 
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
+from processors.grouper.replay import ForwardedRecord, ReplayBoundary
 from processors.topic_names import names
 from schemas.chunks import GroupedChunk, Grouping, encode_grouped
 from schemas.settings import ProcessorsSettings, load

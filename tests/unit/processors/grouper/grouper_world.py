@@ -11,7 +11,7 @@ from broker.message import Message
 from processors.faust_app.tables import BatchTable
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
+from processors.grouper.replay import ForwardedRecord, ReplayBoundary
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord

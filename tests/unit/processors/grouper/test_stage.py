@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors.dead_letters import TooManyBad
+from processors.stage import TooManyBad
 from schemas.issues import decode_outcomes
 from tests.unit.processors.aggregator.world import Crash
 from tests.unit.processors.grouper.grouper_world import GrouperWorld

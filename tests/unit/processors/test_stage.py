@@ -1,6 +1,6 @@
 import pytest
 
-from processors.dead_letters import DeadEvent, DeadLetterLimit, TooManyBad, dead_letter_messages
+from processors.stage import DeadEvent, DeadLetterLimit, TooManyBad, dead_letter_messages
 from schemas.dead_letters import from_headers
 
 
