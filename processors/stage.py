@@ -1,79 +1,121 @@
-"""Setting records aside, and knowing when too many are bad for that to be right."""
+"""The part that grouper and aggregator share: partitions and their next offsets, publishing, and the limit of dead letters.
 
-import time
+Faust delivers the batches and acknowledges them (`processors.faust_app`); `broker.stage` names the idea.
+"""
+
 from collections import deque
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, Generic, Protocol, TypeVar
 
+from broker.batch_producer import BatchProducer
 from broker.message import Message
-from schemas.dead_letters import DeadLetter
-from schemas.times import iso
+from broker.stage import DeadEvent, dead_letter_messages
+from processors.metrics import ProcessorsMetrics
+from processors.positions import OffsetGap, SourceRecord, new_records
+from processors.topic_names import TopicNames
 
 WINDOW: Final = 200
-"""Most recent records that are looked at."""
+"""Most recent records that the limit looks at."""
 LIMIT: Final = 100
-"""Bad ones among them at which processing stops (`SVC_PROCESSORS_BAD_LIMIT`): more likely the fault is ours than theirs."""
-PARTITION: Final = 0
-"""Dead letters have one partition: few should ever come, and they are read by people."""
+"""Dead records among them at which processing stops (`SVC_PROCESSORS_BAD_LIMIT`): the error is probably ours, not theirs."""
 
 _NOW: Final = 1 << 62
-"""Later than all that is recalled."""
+"""Later than every restored time."""
+
+Output = tuple[str, int, Iterable[Message]]
+"""Topic, partition and records to publish there."""
 
 
-class DeadEvent(NamedTuple):
-    """A record, or one event of it as a chunk of its own, that is to be set aside."""
+class HasPosition(Protocol):
+    """The state of one partition."""
 
-    offset: int
-    key: bytes | None
-    value: bytes
-    headers: list[tuple[str, bytes]]
-    reason: str
-    project: int | None
+    partition: int
+    next_offset: int
+
+
+S = TypeVar("S", bound=HasPosition)
+
+
+class PartitionStage(Generic[S]):
+    """States by partition, and the ways in and out. `name` is the stage in metrics and dead letters, `source` its source topic in errors."""
+
+    name: str
+    source: str
+
+    def __init__(
+        self, names: TopicNames, producer: BatchProducer, metrics: ProcessorsMetrics, bad_limit: int
+    ) -> None:
+        self._names = names
+        self._producer = producer
+        self._metrics = metrics
+        self._limit = DeadLetterLimit(limit=bad_limit)
+        self._states: dict[int, S] = {}
+
+    @property
+    def partitions(self) -> set[int]:
+        """The partitions that are restored."""
+        return set(self._states)
+
+    def next_offset(self, partition: int) -> int | None:
+        """The next offset in the source topic, or None for a partition that is not restored."""
+        state = self._states.get(partition)
+        return None if state is None else state.next_offset
+
+    def drop(self, partition: int) -> None:
+        """Forget a partition that moved to another worker."""
+        self._states.pop(partition, None)
+
+    def _new_records(self, state: S, records: Sequence[SourceRecord]) -> list[SourceRecord]:
+        """Drop repeats. Raises OffsetGap."""
+        try:
+            new = new_records(self.source, state.partition, state.next_offset, records)
+        except OffsetGap:
+            self._metrics.gaps.labels(self.name).inc()
+            raise
+        self._metrics.repeats.labels(self.name).inc(len(records) - len(new))
+        return new
+
+    async def _publish(self, outputs: Iterable[Output]) -> None:
+        """Write records in order, and return once all in-sync replicas have them. Raises KafkaError or PartitionsLost."""
+        pending = [
+            batch
+            for topic, partition, messages in outputs
+            for batch in await self._producer.begin(topic, partition, messages)
+        ]
+        for batch in pending:
+            await batch
+
+    def _dead_letters(self, topic: str, partition: int, dead: Sequence[DeadEvent]) -> list[Output]:
+        """The output to the topic `dead-letters`, which has one partition."""
+        return (
+            [(self._names.dead_letters, 0, dead_letter_messages(topic, partition, self.name, dead))]
+            if dead
+            else []
+        )
 
 
 class TooManyBad(Exception):
-    """Most recent records can't be processed. Nothing is acknowledged; the cause must be mended first."""
+    """Most recent records can't be processed. Nothing is acknowledged; the cause must be fixed first."""
 
 
 class DeadLetterLimit:
-    """Counts bad records among the most recent ones; with the limit 0 it never stops anything."""
+    """Counts dead-lettered records among the most recent ones; with the limit 0 it never stops anything."""
 
     def __init__(self, window: int = WINDOW, limit: int = LIMIT) -> None:
         self._recent: deque[tuple[int, bool]] = deque(maxlen=window)
         self._limit = limit
 
-    def recall(self, records: Iterable[tuple[int, bool]]) -> None:
-        """Records of earlier processes: a time by which those of several partitions can be ordered, and whether they were bad."""
+    def restore(self, records: Iterable[tuple[int, bool]]) -> None:
+        """Add records of earlier processes: a time that orders those of several partitions, and whether they were bad."""
         self._recent.extend(sorted([*self._recent, *records]))
 
-    def note(self, good: int, bad: int) -> None:
-        """Records of a take. Raises TooManyBad."""
+    def add(self, good: int, bad: int) -> None:
+        """Add the records of a batch. Raises TooManyBad."""
         self._recent.extend([(_NOW, False)] * good + [(_NOW, True)] * bad)
-        found = sum(is_bad for _, is_bad in self._recent)
-        # A take without any is no reason to stop, whatever an earlier process or another worker has met.
-        if bad and self._limit and found >= self._limit:
+        recent_bad = sum(is_bad for _, is_bad in self._recent)
+        # A batch without any is no reason to stop, whatever an earlier process or another worker has met.
+        if bad and self._limit and recent_bad >= self._limit:
             raise TooManyBad(
-                f"{found} of the last {len(self._recent)} records can't be processed: mend the cause, or set "
-                "SVC_PROCESSORS_BAD_LIMIT=0 to set all of them aside"
+                f"{recent_bad} of the last {len(self._recent)} records can't be processed: fix the cause, or set "
+                "SVC_PROCESSORS_BAD_LIMIT=0 to dead-letter all of them"
             )
-
-
-def dead_letter_messages(topic: str, partition: int, stage: str, bad: Iterable[DeadEvent]) -> list[Message]:
-    """Records for the topic `dead-letters`: original key and bytes, the origin and the reason in headers."""
-    at = iso(time.time_ns() // 1_000_000)
-    return [
-        Message(
-            event.key,
-            event.value,
-            DeadLetter(
-                topic=topic,
-                partition=partition,
-                offset=event.offset,
-                stage=stage,
-                reason=event.reason,
-                at=at,
-                project_id="" if event.project is None else str(event.project),
-            ).headers(event.headers),
-        )
-        for event in bad
-    ]

@@ -17,9 +17,8 @@ from broker.types import Consumer, TopicPartition
 from cli.rebuild.dedup_log import IdKeys, entries
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from grouping.fingerprint import culprit, fingerprint
-from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
-from processors.grouper.event_view import decode_event, grouping_event
-from processors.grouper.log_clock import DAY_MS
+from processors.grouper.dedup_log import DAY_MS, DeltasPosition, decode_position, deltas_key, encode
+from processors.grouper.fingerprinter import decode_event, grouping_event
 from schemas.chunks import SOURCE_HEADER
 from schemas.errors import BadPayload
 from schemas.issues import IssueRecord, encode_json

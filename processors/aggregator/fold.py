@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from processors.aggregator.totals import HOURS, figures, own, recent, whole
 from processors.aggregator.users import Users
-from processors.grouper.event_view import id_text
+from processors.grouper.fingerprinter import id_text
 from schemas.changes import RedactData
 from schemas.ids import hex64
 from schemas.increments import Increment, decode_description

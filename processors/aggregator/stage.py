@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
+from broker.stage import DeadEvent, dead_letter_messages
 from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold, created
 from processors.aggregator.merges import RefusedChange
@@ -18,7 +19,7 @@ from processors.faust_app.tables import BatchTable
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
 from processors.metrics import ProcessorsMetrics
 from processors.positions import OffsetGap, SourceRecord, new_records
-from processors.stage import LIMIT, PARTITION, DeadEvent, DeadLetterLimit, dead_letter_messages
+from processors.stage import LIMIT, DeadLetterLimit
 from processors.topic_names import TopicNames
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle
@@ -139,7 +140,7 @@ class AggregatorStage:
                 )
             await asyncio.sleep(0)
         changes.finish()
-        self._limit.note(len(fresh) - len(bad) + refused, len(bad) - refused)
+        self._limit.add(len(fresh) - len(bad) + refused, len(bad) - refused)
         await self._publish(state.partition, changes, bad)
         await self._write(state, changes.dirty)
         self._metrics.records.labels(STAGE).inc(len(fresh))
@@ -211,7 +212,7 @@ class AggregatorStage:
             begun += await self._forwarder.begin(self._names.deltas, target, signals)
         if bad:
             letter = dead_letter_messages(self._names.deltas, partition, STAGE, bad)
-            begun += await self._forwarder.begin(self._names.dead_letters, PARTITION, letter)
+            begun += await self._forwarder.begin(self._names.dead_letters, 0, letter)
         for written in begun:
             await written
         self._metrics.dead.labels(STAGE).inc(len(bad))

@@ -17,8 +17,7 @@ from processors.faust_app.fence import Lease, RebalanceFence
 from processors.faust_app.patches import FAUST_LOG, OrderedTableManager, PlacedConsumer
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.stage import GrouperStage
+from processors.grouper.stage import GroupedTail, GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import TopicNames
 from schemas.projects import ProjectRegistry
@@ -83,7 +82,7 @@ class Processors:
             GroupedTail(settings, names),
             metrics,
             days=settings.dedupe_days,
-            each=settings.grouped_events,
+            grouped_events=settings.grouped_events,
             bad_limit=settings.processors_bad_limit,
         )
         self.aggregator = AggregatorStage(

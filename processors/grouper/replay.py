@@ -1,56 +1,92 @@
-"""What was forwarded before the topic `seen` was emptied, as the topic `grouped` tells it.
+"""Where the grouper goes on after a restart, and which records it replays: published again exactly as they were decided. Pure.
 
-Ids can be taken up again from `events`, but decisions can't: under rules that have changed since, an event would get another
-fingerprint and be counted in two issues. What stands in `grouped` was decided, and all before it; so up to its last source position
-records are only looked through for ids. But the last take may not have been forwarded wholly, so the last records of all are forwarded again,
-with the fingerprints that stand there.
+Entries of the topic `seen` cover the log of `events` without a hole. Only the last batch can be recorded and not published, so a
+restart replays that batch from its entry. Where entries are missing, processing goes back to the hole. Ids can be restored from
+`events`, decisions can't: under rules that have changed since, an event would get another fingerprint and be counted in two
+issues. So records before the replay boundary only restore ids, and the last records published in `grouped` are replayed with the
+fingerprints that they have there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
+from processors.grouper.dedup_log import DedupEntry, DedupRecord
 from schemas.chunks import GroupedChunk
 
 
-class ForwardedRecord(NamedTuple):
-    """A record of `grouped`: the fingerprint of each event in it by position in its source, whose value has this CRC-32."""
+class ReplayStart(NamedTuple):
+    """What the entries of one partition say.
+
+    `next_offset` is the first record to read (None: the log's start), `decided` holds the recorded decisions from there on.
+    Records before `published` only restore ids; from there on they are published again as recorded. `lost` says whether entries
+    are missing, `boundary` is that of the last entry.
+    """
+
+    next_offset: int | None
+    decided: dict[int, DedupRecord]
+    published: int = 0
+    lost: bool = True
+    boundary: tuple[int, int] | None = None
+
+
+def replay_start(entries: Sequence[DedupEntry], start: int) -> ReplayStart:
+    """Judge the entries of one partition; `start` is the first offset that they must still cover."""
+    if not entries:
+        return ReplayStart(None, {})
+    newest = max(entries, key=lambda entry: entry.last)
+    hole = first_hole(((entry.first, entry.last) for entry in entries), start)
+    next_offset = max(start, min(hole, newest.batch_start))
+    decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
+    return ReplayStart(next_offset, decided, newest.batch_start, hole <= newest.last, newest.boundary)
+
+
+def first_hole(ranges: Iterable[tuple[int, int]], start: int) -> int:
+    """The first offset from `start` on that no range (first and last offset) covers. Ranges may overlap."""
+    hole = start
+    for first, last in sorted(ranges):
+        if first > hole:
+            break
+        hole = max(hole, last + 1)
+    return hole
+
+
+class PublishedRecord(NamedTuple):
+    """A record of `grouped`: the fingerprint of each event by its position in the source record, whose value has this CRC-32."""
 
     offset: int
-    values: Mapping[int, int]
+    fingerprints: Mapping[int, int]
     crc: int
 
     @staticmethod
-    def of(grouped: GroupedChunk) -> "ForwardedRecord":
-        """What a record tells."""
-        values = [grouped.groupings[place].fingerprint for place in grouped.grouping_of]
-        return ForwardedRecord(
-            grouped.offset, dict(zip(grouped.kept, values, strict=True)), crc32(grouped.chunk)
-        )
+    def from_chunk(chunk: GroupedChunk) -> "PublishedRecord":
+        """The part of a chunk that a replay needs."""
+        values = [chunk.groupings[index].fingerprint for index in chunk.grouping_of]
+        return PublishedRecord(chunk.offset, dict(zip(chunk.kept, values, strict=True)), crc32(chunk.chunk))
 
 
 class ReplayBoundary(NamedTuple):
-    """Records up to `last` were decided before, those before `since` forwarded too.
+    """Source records up to `last` were decided before; those before `since` were also published, and only restore ids.
 
-    `forwarded` is what stands in `grouped` of the others, by source offset: no other events of them were forwarded.
+    `published` holds what `grouped` has of the records between, by source offset: no other events of them were published.
     """
 
     since: int = 0
     last: int = -1
-    forwarded: Mapping[int, ForwardedRecord] = {}
+    published: Mapping[int, PublishedRecord] = {}
 
     @staticmethod
-    def by(records: Sequence[ForwardedRecord], reach: int, *, whole: bool) -> "ReplayBoundary":
-        """What the last records of `grouped` tell; `whole` says that nothing before them has expired."""
+    def from_records(records: Sequence[PublishedRecord], reach: int, *, whole: bool) -> "ReplayBoundary":
+        """The boundary `reach` records before the last of these; `whole` says that no earlier record of `grouped` has expired."""
         last = max(record.offset for record in records)
-        # Before the first one that is left, what has no record may have had one.
+        # A record before the first one left may have been published too.
         first = 0 if whole else min(record.offset for record in records)
-        return ReplayBoundary.known(max(first, last - reach + 1), last, records)
+        return ReplayBoundary.recorded(max(first, last - reach + 1), last, records)
 
     @staticmethod
-    def known(since: int, last: int, records: Sequence[ForwardedRecord]) -> "ReplayBoundary":
-        """The same with places that were found before. Of repeats the first counts, as for all readers."""
+    def recorded(since: int, last: int, records: Sequence[PublishedRecord]) -> "ReplayBoundary":
+        """The boundary that an earlier process recorded. Of repeated records the first counts, as for all readers."""
         last = max([last, *(record.offset for record in records)])
         return ReplayBoundary(
-            since, last, {one.offset: one for one in reversed(records) if one.offset >= since}
+            since, last, {record.offset: record for record in reversed(records) if record.offset >= since}
         )

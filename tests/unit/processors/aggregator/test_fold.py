@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from processors.aggregator.fold import MAX_NAMES, Fold, created
 from processors.aggregator.totals import HOURS
 from processors.aggregator.users import Users
-from processors.grouper.event_view import id_text
+from processors.grouper.fingerprinter import id_text
 from schemas.ids import issue_id, user_hash
 from schemas.increments import Description, Increment, Row, encode_description
 from schemas.issues import IssueRecord, decode_issue, encode_json

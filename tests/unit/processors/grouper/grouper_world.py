@@ -10,9 +10,8 @@ from broker.batch_producer import BatchProducer
 from broker.message import Message
 from processors.faust_app.tables import BatchTable
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay import ForwardedRecord, ReplayBoundary
-from processors.grouper.stage import GrouperStage
+from processors.grouper.replay import PublishedRecord, ReplayBoundary
+from processors.grouper.stage import GroupedTail, GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
@@ -44,16 +43,16 @@ class MemoryTail:
         self._memory = memory
         self._reach = reach
 
-    async def read(self, partition: int, known: tuple[int, int] | None = None) -> ReplayBoundary | None:
+    async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:
         """What `grouped` tells."""
         messages = self._memory.topics.get(("grouped", partition), [])
-        forwarded = [ForwardedRecord.of(decode_grouped(message.value or b"")) for message in messages]
+        forwarded = [PublishedRecord.from_chunk(decode_grouped(message.value or b"")) for message in messages]
         if not forwarded:
             return None
         return (
-            ReplayBoundary.known(*known, forwarded)
-            if known
-            else ReplayBoundary.by(forwarded, self._reach, whole=True)
+            ReplayBoundary.recorded(*recorded, forwarded)
+            if recorded
+            else ReplayBoundary.from_records(forwarded, self._reach, whole=True)
         )
 
 
@@ -88,7 +87,7 @@ class GrouperWorld:
             cast(GroupedTail, MemoryTail(self.memory, self.reach)),
             self.metrics,
             days=7,
-            each=self._each,
+            grouped_events=self._each,
         )
         await self.worker.restore(PARTITION, self.begins, len(self.log))
 
