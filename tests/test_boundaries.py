@@ -43,10 +43,7 @@ PURE = (
         f"processors.grouper.{name}"
         for name in ("batch", "compaction", "dedupe", "dedup_log", "fingerprinter", "replay")
     ),
-    *(
-        f"processors.aggregator.{name}"
-        for name in ("changes", "fold", "lifecycle", "merges", "release_order")
-    ),
+    *(f"processors.aggregator.{name}" for name in ("changes", "fold", "lifecycle", "merges", "totals")),
     *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "manifest", "record_rows")),
     *("control.project_edits", "dashboard.view"),
 )
