@@ -44,7 +44,7 @@ PURE = (
         for name in ("batch", "compaction", "dedupe", "dedup_log", "fingerprinter", "replay")
     ),
     *(f"processors.aggregator.{name}" for name in ("changes", "fold", "lifecycle", "merges", "totals")),
-    *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "manifest", "record_rows")),
+    *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "record_rows")),
     *("control.project_edits", "dashboard.view"),
 )
 """Modules, and whole rooms, that decide without I/O: they load none of FRAMEWORKS, themselves or through what they import."""

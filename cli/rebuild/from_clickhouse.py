@@ -27,7 +27,7 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import Client, open_client
 from storage.repair import rebuild_queries
-from storage.writer.manifest import NoBlock, decode
+from storage.writer.blocks import NoBlock, decode_manifest
 
 Message = tuple[int, bytes, bytes]
 """Partition, key and value of a record."""
@@ -168,8 +168,8 @@ async def _sources(need: Need, consumer: Consumer) -> dict[int, int]:
     committed = await _commits(need.processors, need.writer.writer_group, places)
     for place in places:
         _, text = committed[place]
-        state = decode(text)
-        seen = state.seen if isinstance(state, NoBlock) else -1
+        state = decode_manifest(text)
+        seen = state.source_offset if isinstance(state, NoBlock) else -1
         if seen < 0 and ends[place]:
             seen = await _last_source(consumer, place, ends[place])
         found[place.partition] = seen
