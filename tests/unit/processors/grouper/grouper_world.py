@@ -91,17 +91,17 @@ class GrouperWorld:
         )
         await self.worker.restore(PARTITION, self.begins, len(self.log))
 
-    async def work(self, most: int = 48) -> bool:
-        """One take; whether there was anything for it."""
-        new_records = self.worker.next_offset(PARTITION) or 0
-        sources = self.log[new_records : new_records + most]
+    async def work(self, limit: int = 48) -> bool:
+        """Handle one batch; whether there were records for it."""
+        next_offset = self.worker.next_offset(PARTITION) or 0
+        sources = self.log[next_offset : next_offset + limit]
         if sources:
             await self.worker.handle_batch({PARTITION: sources})
         return bool(sources)
 
-    async def settle(self, most: int = 48) -> None:
+    async def settle(self, limit: int = 48) -> None:
         """Work until nothing is left."""
-        while await self.work(most):
+        while await self.work(limit):
             pass
 
     def lose(self, topic: str = "seen", keep: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""The pure part of a take: the same records give the same output, from any earlier position."""
+"""The decisions about a batch: the same records give the same output, from any earlier position."""
 
 from collections import Counter
 from typing import Any
@@ -58,7 +58,7 @@ def forwarded(output: BatchOutput) -> list[tuple[int, bytes]]:
 
 
 def published(outputs: list[BatchOutput]) -> list[Any]:
-    """All that was emitted, but for entries, in order."""
+    """All outputs but entries, in order."""
     return [
         [message for e in outputs for message in e.grouped],
         [increments for e in outputs for increments in e.increments],
@@ -187,7 +187,7 @@ logs = st.lists(
 @given(
     logs, st.lists(st.integers(1, 4), max_size=6), st.lists(st.integers(1, 4), max_size=6), st.integers(0, 12)
 )
-def test_a_successor_forwards_the_last_take_as_it_was_and_goes_on_alike(
+def test_a_successor_forwards_the_last_batch_as_it_was_and_goes_on_alike(
     log: list[list[tuple[int, int]]], sizes: list[int], later: list[int], crash: int
 ) -> None:
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
@@ -201,7 +201,7 @@ def test_a_successor_forwards_the_last_take_as_it_was_and_goes_on_alike(
     successor = fresh(resumed.next_offset or 0)
     successor.dedupe.restore(entries)
     successor.decided = resumed.decided
-    # The last take was recorded, but nothing of it was forwarded.
+    # The last batch was recorded, but nothing of it was forwarded.
     done = [e for e in outputs if e.entries and e.entries[-1].last < successor.next_offset]
     while successor.next_offset < len(sources):
         size = later.pop() if later else len(sources)
@@ -224,11 +224,11 @@ def test_what_was_left_unforwarded_by_two_crashes_is_forwarded() -> None:
 @settings(deadline=None)
 @given(logs, st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=20))
 def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
-    log: list[list[tuple[int, int]]], takes: list[tuple[int, bool]]
+    log: list[list[tuple[int, int]]], batches: list[tuple[int, bool]]
 ) -> None:
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
     state, entries, sent = fresh(), list[DedupEntry](), list[BatchOutput]()
-    for size, crash in [*takes, (len(sources), False)]:
+    for size, crash in [*batches, (len(sources), False)]:
         output = run(state, sources[state.next_offset : state.next_offset + size])
         entries += [decode_entry(encode(entry)) for entry in output.entries]
         if not crash:
@@ -294,7 +294,7 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
         ("ruleSkipped", "tooDear/dear", 2, "grouper/3", 0),
         ("ruleSkipped", "tooDear/dear", 1, "grouper/3", 1),
     ]
-    # After a crash the same records are handled in other takes.
+    # After a crash the same records are handled in other batches.
     entries = [decode_entry(encode(entry)) for entry in output.entries]
     decided = {record.offset: record for entry in entries for record in entry.records}
     again = PartitionState(PARTITION, Dedupe(DAYS), 0, decided)

@@ -23,7 +23,7 @@ def test_increments_go_to_the_partition_of_their_issue_and_name_their_source() -
     assert found == {n: 7 if n < 20 else 8 for n in range(40)}
 
 
-def test_a_take_is_one_record_for_each_target() -> None:
+def test_a_batch_is_one_record_for_each_target() -> None:
     sources = [SourceIncrements(0, offset, [increment()]) for offset in range(50)]
     [values] = bundles(sources, PARTITIONS).values()
     assert len(values) == 1

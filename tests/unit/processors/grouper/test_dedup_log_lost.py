@@ -17,12 +17,12 @@ from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld,
 from tests.unit.processors.made import START, carried
 
 
-async def worked(*chunks: list[ChunkEvent], most: int = 48) -> GrouperWorld:
+async def worked(*chunks: list[ChunkEvent], limit: int = 48) -> GrouperWorld:
     """A world in which these records are processed."""
     world = GrouperWorld()
     world.send(*chunks)
     await world.start()
-    await world.settle(most)
+    await world.settle(limit)
     return world
 
 
@@ -33,7 +33,7 @@ def seen(world: GrouperWorld) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("records", [4, 40])
 async def test_events_are_not_counted_again_by_a_rule_that_was_added_since(records: int) -> None:
-    world = await worked(*[[carried(n, kind=n % 2)] for n in range(records)], most=5)
+    world = await worked(*[[carried(n, kind=n % 2)] for n in range(records)], limit=5)
     before = seen(world)
     world.lose()
     world.rule()
@@ -46,7 +46,7 @@ async def test_events_are_not_counted_again_by_a_rule_that_was_added_since(recor
 
 
 async def test_events_behind_a_lost_block_are_not_counted_again_by_a_rule_that_was_added_since() -> None:
-    world = await worked(*[[carried(n, kind=n % 2)] for n in range(2 * MERGE_AT)], most=1)
+    world = await worked(*[[carried(n, kind=n % 2)] for n in range(2 * MERGE_AT)], limit=1)
     before = seen(world)
     merged = [key for key, value in world.table().items() if is_entry(key) and decode_entry(value).merged]
     world.memory.topics["seen", PARTITION] = [

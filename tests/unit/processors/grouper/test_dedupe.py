@@ -32,7 +32,7 @@ def incoming(made: list[tuple[int, list[tuple[int, int]]]]) -> list[Incoming]:
 
 
 def recorded(log: list[Incoming], decisions: list[Decision], sizes: list[int]) -> list[DedupEntry]:
-    """Entries as takes of these sizes would have recorded them: each of one day."""
+    """Entries as batches of these sizes would have been recorded: each of one day."""
     entries: list[DedupEntry] = []
     at = 0
     for size in [*sizes, len(log)]:
@@ -48,7 +48,7 @@ def recorded(log: list[Incoming], decisions: list[Decision], sizes: list[int]) -
 
 
 @given(records, st.lists(st.integers(1, 5), max_size=10))
-def test_decisions_do_not_depend_on_how_the_log_was_cut_into_takes(
+def test_decisions_do_not_depend_on_how_the_log_was_cut_into_batches(
     made: list[tuple[int, list[tuple[int, int]]]], sizes: list[int]
 ) -> None:
     log = incoming(made)

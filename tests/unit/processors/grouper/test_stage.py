@@ -21,7 +21,7 @@ async def test_bad_records_are_not_set_aside_a_few_more_at_each_start() -> None:
     assert world.dead_letter_messages() == [*range(96)]
 
 
-async def test_a_take_that_was_not_forwarded_is_forwarded_before_the_limit_stops_anything() -> None:
+async def test_a_batch_that_was_not_published_is_replayed_before_the_limit_stops_anything() -> None:
     world = GrouperWorld()
     world.send(*[[carried(n)] for n in range(8)], *[BAD] * 300)
     await world.start()
