@@ -14,7 +14,7 @@ class ProcessorsMetrics:
             return Gauge(f"svc_processors_{name}", text, labels, registry=registry)
 
         self.events = counter("events", "Events read.")
-        self.new = counter("events_new", "Events forwarded for the first time.")
+        self.new = counter("events_new", "New events published.")
         self.duplicates = counter("events_duplicate", "Events dropped: their ids were seen before.")
         self.dead = counter("dead_letters", "Records dead-lettered.", "stage")
         self.records = counter("records", "Records processed.", "stage")

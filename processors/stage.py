@@ -37,7 +37,7 @@ S = TypeVar("S", bound=HasPosition)
 
 
 class PartitionStage(Generic[S]):
-    """States by partition, and the ways in and out. `name` is the stage in metrics and dead letters, `source` its source topic in errors."""
+    """A stage with one state a partition. `name` names it in metrics and dead letters, `source` its source topic in errors."""
 
     name: str
     source: str
@@ -76,7 +76,7 @@ class PartitionStage(Generic[S]):
         return new
 
     async def _publish(self, outputs: Iterable[Output]) -> None:
-        """Write records in order, and return once all in-sync replicas have them. Raises KafkaError or PartitionsLost."""
+        """Write the outputs in order; returns once all in-sync replicas have them. Raises KafkaError or PartitionsLost."""
         pending = [
             batch
             for topic, partition, messages in outputs

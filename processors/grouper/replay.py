@@ -1,4 +1,4 @@
-"""Where the grouper goes on after a restart, and which records it replays: published again exactly as they were decided. Pure.
+"""The grouper's next offset after a restart, and the records that it replays: published again exactly as they were decided. Pure.
 
 Entries of the topic `seen` cover the log of `events` without a hole. Only the last batch can be recorded and not published, so a
 restart replays that batch from its entry. Where entries are missing, processing goes back to the hole. Ids can be restored from
