@@ -26,9 +26,8 @@ from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.tables import BatchTable
 from processors.faust_app.worker import GC_THRESHOLDS
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import ReplayBoundary
-from processors.grouper.stage import GrouperStage
+from processors.grouper.replay import ReplayBoundary
+from processors.grouper.stage import GroupedTail, GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from processors.topic_names import TopicNames
@@ -41,7 +40,7 @@ NAMES = TopicNames(
 
 
 class Memory:
-    """A forwarder that stores records for `deltas` and drops all others."""
+    """A producer that stores records for `deltas` and drops all others."""
 
     def __init__(self) -> None:
         self.deltas: dict[int, list[Message]] = {p: [] for p in range(PARTITIONS)}
@@ -75,7 +74,7 @@ class Shares:
 class Nothing:
     """An empty topic `grouped`."""
 
-    async def read(self, partition: int, known: tuple[int, int] | None = None) -> ReplayBoundary | None:  # noqa: ARG002
+    async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:  # noqa: ARG002
         """There are no records."""
         return None
 
@@ -83,18 +82,18 @@ class Nothing:
 async def measure(chunks: list[tuple[int, bytes]], handle_batch: int) -> tuple[float, float]:
     """CPU seconds of the grouper and of the aggregator, which folds once per batch."""
     memory, seen, metrics = Memory(), Shares(), ProcessorsMetrics(CollectorRegistry())
-    forwarder, table = cast(BatchProducer, memory), cast(BatchTable, seen)
+    producer, table = cast(BatchProducer, memory), cast(BatchTable, seen)
     grouper = GrouperStage(
         NAMES,
         table,
-        forwarder,
+        producer,
         Fingerprinter(ProjectRegistry()),
         cast(GroupedTail, Nothing()),
         metrics,
         days=7,
-        each=False,
+        grouped_events=False,
     )
-    aggregator = AggregatorStage(NAMES, cast(BatchTable, Shares()), table, forwarder, metrics)
+    aggregator = AggregatorStage(NAMES, cast(BatchTable, Shares()), table, producer, metrics)
     for partition in range(PARTITIONS):
         await grouper.restore(partition, 0, len(chunks))
         aggregator.restore(partition, 0)

@@ -1,1 +1,1 @@
-"""Processing: deduplicate, group, fold; each stage a deterministic function of its input log."""
+"""The Faust worker: grouper and aggregator, each a deterministic function of its input log (`broker.stage`)."""

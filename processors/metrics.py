@@ -1,4 +1,4 @@
-"""What the processors count and measure, for Prometheus."""
+"""The processors' Prometheus metrics."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -14,26 +14,26 @@ class ProcessorsMetrics:
             return Gauge(f"svc_processors_{name}", text, labels, registry=registry)
 
         self.events = counter("events", "Events read.")
-        self.new = counter("events_new", "Events forwarded for the first time.")
+        self.new = counter("events_new", "New events published.")
         self.duplicates = counter("events_duplicate", "Events dropped: their ids were seen before.")
-        self.dead = counter("dead_letters", "Records set aside.", "stage")
+        self.dead = counter("dead_letters", "Records dead-lettered.", "stage")
         self.records = counter("records", "Records processed.", "stage")
-        self.repeats = counter("records_repeated", "Records delivered again and dropped.", "stage")
-        self.forwarded_again = counter("records_forwarded_again", "Records forwarded again after a start.")
+        self.repeats = counter("records_repeated", "Repeated records dropped.", "stage")
+        self.forwarded_again = counter("records_forwarded_again", "Records replayed after a start.")
         self.stale = counter("records_stale", "Records dropped because their partition had moved.", "stage")
         self.gaps = counter("gaps", "Records missing in what was delivered; the worker stops.", "stage")
         self.increments = counter("increments", "Increments folded into issues.")
-        self.increments_repeated = counter("increments_repeated", "Increments that were in already.")
+        self.increments_repeated = counter("increments_repeated", "Repeated increments dropped.")
         self.issues_written = counter("issues_written", "Issue states written.")
-        self.batches = counter("takes", "Takes handled.", "stage")
-        self.batch_seconds = counter("take_seconds", "Time spent in takes.", "stage")
-        self.rebalances = counter("rebalances", "Changes of the group's assignment.")
-        self.lag = gauge("lag_records", "Records that wait.", "topic", "partition")
-        self.ids = gauge("seen_ids", "Ids remembered.", "partition")
-        self.rules_failed = gauge("rules_failed", "Grouping rules that are not asked: they can't be read.")
+        self.batches = counter("takes", "Batches handled.", "stage")
+        self.batch_seconds = counter("take_seconds", "Time spent handling batches.", "stage")
+        self.rebalances = counter("rebalances", "Rebalances of the group.")
+        self.lag = gauge("lag_records", "Records not processed yet.", "topic", "partition")
+        self.ids = gauge("seen_ids", "Ids in the index.", "partition")
+        self.rules_failed = gauge("rules_failed", "Grouping rules that are ignored: they don't parse.")
         self.rules_skipped = counter(
             "rules_skipped",
-            "Times that a grouping rule was not asked about an event: it would cost too much on it, or failed.",
+            "Times that a grouping rule was skipped on an event: it was too expensive, or failed.",
             "project",
         )
         self.id_bytes = gauge("seen_index_bytes", "Memory of the index of ids, estimated.", "partition")
@@ -41,16 +41,16 @@ class ProcessorsMetrics:
         self.recovering = gauge("recovering", "1 while tables are recovered.")
         self.recovery_seconds = gauge("recovery_seconds", "Duration of the last recovery.")
         self.recovery_records = gauge("recovery_records", "Records of tables read by the last recovery.")
-        self.rebuilt = counter("rebuilds", "Partitions processed again from the log's start.", "stage")
+        self.rebuilt = counter("rebuilds", "Partitions replayed from the log's start.", "stage")
         self.age = Histogram(
             "svc_processors_event_age_seconds",
-            "From receipt to forwarded, of the oldest event of a take.",
+            "From receipt to publishing, of the oldest event of a batch.",
             buckets=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 15, 60, 300, 3600),
             registry=registry,
         )
 
     def forget(self, partition: int, *topics: str) -> None:
-        """A partition of these source topics went to another worker, and what is told of it too."""
+        """Reset the gauges of a partition of these source topics: it moved to another worker."""
         label = str(partition)
         for sizes in (self.ids, self.id_bytes):
             sizes.labels(label).set(0)

@@ -1,7 +1,6 @@
-"""Positions: what has been done is known from our own records, never from what a framework delivers or commits."""
+"""Positions of source records: a stage knows from its own records what it has done, never from what Kafka or Faust committed."""
 
-from collections.abc import Iterable, Sequence
-from enum import Enum
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -20,54 +19,25 @@ class LogRecreated(Exception):
 
 
 class OffsetGap(Exception):
-    """A record came whose predecessor has not been processed. The worker must stop without acknowledging."""
+    """A record was delivered whose predecessor has not been processed. The worker must stop without acknowledging."""
 
-    def __init__(self, what: str, partition: int, expected: int, got: int) -> None:
-        super().__init__(f"{what}/{partition}: expected offset {expected}, got {got}")
-        self.partition = partition
-
-
-class Step(Enum):
-    """What a delivered offset is."""
-
-    NEXT = "next"
-    REPEAT = "repeat"
-    GAP = "gap"
-
-
-def step(next_offset: int, offset: int) -> Step:
-    """Judge an offset by the one that is due. Offsets of our source topics are contiguous: no transactions, no compaction."""
-    if offset == next_offset:
-        return Step.NEXT
-    return Step.REPEAT if offset < next_offset else Step.GAP
+    def __init__(self, topic: str, partition: int, expected: int, got: int) -> None:
+        super().__init__(f"{topic}/{partition}: expected offset {expected}, got {got}")
 
 
 def new_records(
-    topic: str, partition: int, next_offset: int, sources: Sequence[SourceRecord]
+    topic: str, partition: int, next_offset: int, records: Sequence[SourceRecord]
 ) -> list[SourceRecord]:
-    """The records that were not handled before. Raises OffsetGap where one is missing."""
-    fresh: list[SourceRecord] = []
-    for source in sources:
-        judged = step(next_offset + len(fresh), source.offset)
-        if judged is Step.GAP:
-            raise OffsetGap(topic, partition, next_offset + len(fresh), source.offset)
-        if judged is Step.NEXT:
-            fresh.append(source)
-    return fresh
+    """The records from `next_offset` on; earlier ones are repeats. Raises OffsetGap where a record is missing.
 
-
-class OffsetRange(NamedTuple):
-    """Offsets `first` to `last`, both included."""
-
-    first: int
-    last: int
-
-
-def first_hole(spans: Iterable[OffsetRange], start: int) -> int:
-    """The first offset from `start` on that no span covers. Spans may overlap."""
-    new_records = start
-    for first, last in sorted(spans):
-        if first > new_records:
-            break
-        new_records = max(new_records, last + 1)
-    return new_records
+    Offsets of source topics are contiguous: they have no transactions and are not compacted.
+    """
+    new: list[SourceRecord] = []
+    expected = next_offset
+    for record in records:
+        if record.offset > expected:
+            raise OffsetGap(topic, partition, expected, record.offset)
+        if record.offset == expected:
+            new.append(record)
+            expected += 1
+    return new

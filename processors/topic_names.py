@@ -1,4 +1,4 @@
-"""The topics that processors read and write, by their names on the broker, and how many partitions they have."""
+"""Names on the broker of the topics that the processors read and write, and their number of partitions."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from schemas.topics import Topic
 
 
 class TopicNames(Struct, frozen=True):
-    """Names on the broker. `partitions` is the same for all but dead letters, which have one."""
+    """Names on the broker. `partitions` is the same for all except dead letters, which have one."""
 
     events: str
     grouped: str
@@ -23,12 +23,12 @@ class TopicNames(Struct, frozen=True):
 
     @property
     def joined(self) -> tuple[str, ...]:
-        """The topics whose partitions belong together: they must have equally many."""
+        """The co-partitioned topics: they must have the same number of partitions."""
         return (self.events, self.grouped, self.deltas, self.issues, self.seen)
 
 
 def names(settings: KafkaSettings, partitions: int) -> TopicNames:
-    """The names by these settings."""
+    """The names with these settings."""
     return TopicNames(
         events=name_of(settings, Topic.EVENTS),
         grouped=name_of(settings, Topic.GROUPED),

@@ -31,14 +31,20 @@ MAY_IMPORT: dict[str, set[str]] = {
 """The rooms of the product from the bottom up, each with those beneath it that it may import."""
 PURE = (
     *("schemas", "query", "grouping"),
-    *("edge.validation.validate", "edge.http.headers", "edge.delivery.segments", "broker.message"),
-    *(f"processors.grouper.{name}" for name in ("batch", "output", "dedupe", "dedup_log", "increments")),
-    *(f"processors.grouper.{name}" for name in ("bundles", "compaction", "fingerprinter", "log_clock")),
     *(
-        f"processors.aggregator.{name}"
-        for name in ("changes", "fold", "lifecycle", "merges", "release_order")
+        "edge.validation.validate",
+        "edge.http.headers",
+        "edge.delivery.segments",
+        "broker.message",
+        "broker.stage",
     ),
-    *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "manifest", "record_rows")),
+    "processors.positions",
+    *(
+        f"processors.grouper.{name}"
+        for name in ("batch", "compaction", "dedupe", "dedup_log", "fingerprinter", "replay")
+    ),
+    *(f"processors.aggregator.{name}" for name in ("changes", "fold", "lifecycle", "merges", "totals")),
+    *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "record_rows")),
     *("control.project_edits", "dashboard.view"),
 )
 """Modules, and whole rooms, that decide without I/O: they load none of FRAMEWORKS, themselves or through what they import."""

@@ -8,9 +8,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from processors.grouper.compaction import BLOCK_IDS
-from processors.grouper.dedup_log import DedupEntry, DedupRecord, encode, entry_key, horizon_key
-from processors.grouper.id_keys import KEY_BYTES, id_keys
-from processors.grouper.log_clock import DAY_MS
+from processors.grouper.dedup_log import (
+    DAY_MS,
+    KEY_BYTES,
+    DedupEntry,
+    DedupRecord,
+    encode,
+    entry_key,
+    horizon_key,
+)
+from processors.grouper.dedupe import id_keys
 from schemas.ids import event_partition
 
 _BATCH = 10_000

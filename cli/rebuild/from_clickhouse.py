@@ -17,9 +17,8 @@ from broker.types import Consumer, TopicPartition
 from cli.rebuild.dedup_log import IdKeys, entries
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from grouping.fingerprint import culprit, fingerprint
-from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
-from processors.grouper.event_view import decode_event, grouping_event
-from processors.grouper.log_clock import DAY_MS
+from processors.grouper.dedup_log import DAY_MS, DeltasPosition, decode_position, deltas_key, encode
+from processors.grouper.fingerprinter import decode_event, grouping_event
 from schemas.chunks import SOURCE_HEADER
 from schemas.errors import BadPayload
 from schemas.issues import IssueRecord, encode_json
@@ -28,7 +27,7 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import Client, open_client
 from storage.repair import rebuild_queries
-from storage.writer.manifest import NoBlock, decode
+from storage.writer.blocks import NoBlock, decode_manifest
 
 Message = tuple[int, bytes, bytes]
 """Partition, key and value of a record."""
@@ -171,8 +170,8 @@ async def _sources(need: Need, consumer: Consumer) -> dict[int, int]:
     committed = await _commits(need.processors, need.writer.writer_group, tps)
     for tp in tps:
         _, text = committed[tp]
-        state = decode(text)
-        seen = state.seen if isinstance(state, NoBlock) else -1
+        state = decode_manifest(text)
+        seen = state.source_offset if isinstance(state, NoBlock) else -1
         if seen < 0 and ends[tp]:
             seen = await _last_source(consumer, tp, ends[tp])
         offsets[tp.partition] = seen

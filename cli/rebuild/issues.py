@@ -11,9 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from processors.aggregator.lifecycle import fix_in
-from processors.aggregator.totals import figures, recent, whole
-from processors.aggregator.users import Users
-from processors.grouper.event_view import id_text
+from processors.aggregator.totals import Users, figures, recent, whole
+from processors.grouper.fingerprinter import id_text
 from schemas.ids import hex64, issue_id, user_hash
 from schemas.issues import IssueRecord, Status
 from schemas.life import MAX_COMMANDS, Ignored, Life

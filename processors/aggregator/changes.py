@@ -1,4 +1,4 @@
-"""What commands, signals and increments do to the records of issues, gathered until it is written. Pure."""
+"""The effects of commands, signals and increments on issues, collected for one batch. Pure."""
 
 from collections.abc import Callable
 from typing import Final
@@ -28,15 +28,15 @@ from schemas.times import parse_iso
 
 MAX_ID: Final = 200
 Find = Callable[[str], Fold | None]
-"""The fold of an issue by its id, None where there is no such issue."""
+"""The fold of an issue by its id, or None."""
 
 
 class BadCommand(Exception):
-    """The command can't be understood; the text says why."""
+    """The command is invalid; the text says why."""
 
 
 class BatchChanges:
-    """What follows from a take: folds that changed, activities, and records for `issue-deltas` by the issue they are for."""
+    """The outputs of a batch: changed folds, activities, and records for `issue-deltas` with the issue they are for."""
 
     def __init__(self) -> None:
         self.dirty: dict[str, Fold] = {}
@@ -45,7 +45,7 @@ class BatchChanges:
         self._news: dict[str, list[News]] = {}
 
     def increment(self, fold: Fold, partition: int, offset: int, increment: Increment) -> None:
-        """An increment that has just been folded in to an issue that is not quiet: it may end a state, or be news for another."""
+        """Judge an increment just folded into an issue that is not open: it may reopen it, or be news for the issue it is merged into."""
         state = fold.state
         news = News(
             fold.version,
@@ -59,12 +59,12 @@ class BatchChanges:
         if state.merged_into is not None:
             self._news.setdefault(fold.id, []).append(news)
             return
-        judged = judge(state, news)
-        fold.keep(judged.record)
-        self.activities += judged.activities
+        change = judge(state, news)
+        fold.set_state(change.record)
+        self.activities += change.activities
 
     def command(self, offset: int, command: Command, find: Find) -> None:
-        """A command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with no state changed."""
+        """Apply a command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with no state changed."""
         fold = find(command.issue)
         if fold is None or fold.state.project_id != command.project_id:
             raise RefusedChange("no such issue")
@@ -73,15 +73,15 @@ class BatchChanges:
         if offset <= life.applied:
             return
         if uses_known_key(command.id, life.commands):
-            # Published again as it is: the one who asks again waits for it, and sees there whether it asked for something else.
+            # A repeated request: the record is published unchanged, because its sender waits for it and compares the command there.
             self.dirty[fold.id] = fold
             return
-        # Passed on again after a crash or a rebuild, it must not be made now where it was refused or passed on before.
+        # A replay or rebuild delivers it again: a command that was refused or forwarded before must not be applied now.
         name = f"command-{command.id}"
         if name in life.signals:
             return
         if command.kind == "redact":
-            # Also of a merged issue: what it says of itself is shown again once it is taken out.
+            # Also in a merged issue: its own description is visible again once it is unmerged.
             fold.redact(_redact(command))
         elif fold.state.merged_into is not None:
             target = fold.state.merged_into
@@ -93,15 +93,15 @@ class BatchChanges:
         except RefusedChange:
             self._remember(fold, offset, name)
             raise
-        self._settle(fold, offset, changed, commands=(*life.commands, command.id)[-MAX_COMMANDS:])
+        self._change(fold, offset, changed, commands=(*life.commands, command.id)[-MAX_COMMANDS:])
         if command.kind == "redact" and fold.state.merged_into is not None:
-            # What it is a part of may be described by the words that were taken out.
+            # The issue that it is merged into may be described by the removed text.
             self._news.setdefault(fold.id, [])
 
     def signal(self, offset: int, signal: Signal, find: Find) -> None:
-        """A signal at this offset of `issue-deltas`. Raises BadCommand and RefusedChange."""
+        """Apply a signal at this offset of `issue-deltas`. Raises BadCommand and RefusedChange."""
         if not (is_issue(signal.issue) and is_issue(signal.sender)):
-            raise BadCommand("a signal between what are no issues")
+            raise BadCommand("a signal whose issues have bad ids")
         fold = find(signal.issue)
         if fold is None or fold.state.project_id != signal.project_id:
             if signal.kind == "join":
@@ -112,19 +112,19 @@ class BatchChanges:
         if offset <= life.applied:
             return
         if signal.kind == "news":
-            # These come often and need no sums; what has come before is known by its version.
+            # News is frequent and needs no figures of this issue; a repeat is known by its version.
             changed = receive(fold.state, signal)
             if changed.record is not fold.state:
-                self._settle(fold, offset, changed)
+                self._change(fold, offset, changed)
             return
-        # Written again after a crash, it must not be answered otherwise than it was.
+        # A repeat after a crash must not be answered differently.
         name = f"{signal.kind}-{signal.sender}-{signal.join}"
         if name not in life.signals:
             changed = receive(fold.record(), signal)
-            self._settle(fold, offset, changed, signals=(*life.signals, name)[-MAX_SIGNALS:])
+            self._change(fold, offset, changed, signals=(*life.signals, name)[-MAX_SIGNALS:])
 
     def finish(self) -> None:
-        """The last of a take: tell other issues what came to their members."""
+        """End the batch: send news of merged issues to the issues that they are merged into."""
         for issue, news in self._news.items():
             fold = self.dirty[issue]
             state = fold.state
@@ -143,15 +143,15 @@ class BatchChanges:
                 )
 
     def _remember(self, fold: Fold, offset: int, name: str) -> None:
-        """What came at this offset changes nothing here, nor when it comes again; so its record's version stays."""
+        """Note that the record at this offset had no effect, for its repeats too; the version doesn't grow."""
         life = fold.state.life
         signals = (*life.signals, name)[-MAX_SIGNALS:]
-        fold.keep(replace(fold.state, life=replace(life, applied=offset, signals=signals)))
+        fold.set_state(replace(fold.state, life=replace(life, applied=offset, signals=signals)))
         self.dirty[fold.id] = fold
 
-    def _settle(self, fold: Fold, offset: int, changed: Exchanged, **known: tuple[str, ...]) -> None:
+    def _change(self, fold: Fold, offset: int, changed: Exchanged, **lists: tuple[str, ...]) -> None:
         record = changed.record
-        fold.settle(replace(record, life=replace(record.life, applied=offset, **known)))
+        fold.change_state(replace(record, life=replace(record.life, applied=offset, **lists)))
         self.dirty[fold.id] = fold
         self.activities += changed.activities
         for signal in changed.signals:

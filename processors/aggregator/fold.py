@@ -1,13 +1,12 @@
-"""Folding increments into an issue: each counted once however often it comes, whatever else has come in between."""
+"""Folding increments into an issue: each counts once, however often it is delivered. Pure."""
 
 from typing import Any, Final
 
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from processors.aggregator.totals import HOURS, figures, own, recent, whole
-from processors.aggregator.users import Users
-from processors.grouper.event_view import id_text
+from processors.aggregator.totals import HOURS, Users, figures, own, recent, whole
+from processors.grouper.fingerprinter import id_text
 from schemas.changes import RedactData
 from schemas.ids import hex64
 from schemas.increments import Increment, decode_description
@@ -16,19 +15,19 @@ from schemas.merges import Figures
 from schemas.times import iso
 
 MAX_NAMES: Final = 100
-"""Releases, and environments, that an issue's aggregate names; the first and the last release always stay."""
+"""Most releases, and most environments, in an issue's record; the first and the last release are never dropped."""
 SYSTEM: Final = "system"
 
 
-class Growing(IssueRecord, frozen=False, kw_only=True, rename="camel"):  # type: ignore[misc]  # msgspec allows it
-    """A record that is being folded into, in place; encoded like any other."""
+class FoldedRecord(IssueRecord, frozen=False, kw_only=True, rename="camel"):  # type: ignore[misc]  # msgspec allows it
+    """A record that is changed in place; encoded like any other."""
 
 
-_decode = Decoder(Growing).decode
+_decode = Decoder(FoldedRecord).decode
 
 
-def created(increment: Increment) -> Activity:
-    """The activity of an issue's first increment; its id is the same however often it is written."""
+def created_activity(increment: Increment) -> Activity:
+    """The activity of an issue's first increment; its id is the same at each replay."""
     issue = hex64(increment.issue)
     return Activity(
         id=f"{issue}-created",
@@ -42,34 +41,34 @@ def created(increment: Increment) -> Activity:
 
 
 class Fold:
-    """An issue being folded. A fold may go on after its state was taken.
+    """An issue and the increments folded into it.
 
-    It counts its own fingerprint; figures of merged issues are added when the state is taken.
+    It counts its own fingerprint; `record` and `encoded` add the figures of merged issues. More may be folded in after these.
     """
 
-    __slots__ = ("_latest", "_record", "_sketched", "_taken", "_users", "id")
+    __slots__ = ("_counted_version", "_latest", "_record", "_sketched", "_users", "id")
 
     def __init__(self, record: IssueRecord) -> None:
-        # Any: a checker takes what derives from a frozen struct for frozen.
+        # Any: to mypy, a class derived from a frozen struct is frozen.
         self._record: Any = record
         self.id = record.id
         self._users: Users | None = None
         self._sketched = True
-        self._taken = record.version
+        self._counted_version = record.version
         self._latest: Increment | None = None
 
     @staticmethod
-    def read(published: bytes) -> "Fold":
-        """The fold that goes on from a published record."""
+    def restore(published: bytes) -> "Fold":
+        """The fold of a recorded issue."""
         record = _decode(published)
         return Fold(record if record.life.home is None else own(record))
 
     @staticmethod
-    def opened(increment: Increment) -> "Fold":
+    def new(increment: Increment) -> "Fold":
         """The fold of an issue before its first increment is in."""
         description = decode_description(increment.description)
         return Fold(
-            Growing(
+            FoldedRecord(
                 id=hex64(increment.issue),
                 project_id=str(increment.project),
                 fingerprints=(hex64(increment.fingerprint),),
@@ -90,18 +89,18 @@ class Fold:
 
     @property
     def state(self) -> IssueRecord:
-        """Status, merges and all else that is no count; for counts see `record`."""
+        """Status, merges and everything else but counts; for these see `record`."""
         record: IssueRecord = self._record
         return record
 
     @property
-    def quiet(self) -> bool:
-        """Whether an increment has no effect beyond being counted: the issue is open and not merged."""
+    def is_open(self) -> bool:
+        """Whether the issue is open and not merged: an increment then has no other effect than its counts."""
         record: IssueRecord = self._record
         return record.status == "open" and record.merged_into is None
 
-    def keep(self, state: IssueRecord) -> None:
-        """Take over a state that came of an increment which is in."""
+    def set_state(self, state: IssueRecord) -> None:
+        """Set the state that follows from an increment folded in before."""
         record = self._record
         record.status = state.status
         record.regressed = state.regressed
@@ -111,13 +110,13 @@ class Fold:
         record.merged_into = state.merged_into
         record.life = replace(state.life, home=None)
 
-    def settle(self, state: IssueRecord) -> None:
-        """Take over a state that came of a command or signal."""
-        self.keep(state)
+    def change_state(self, state: IssueRecord) -> None:
+        """Set the state that follows from a command or signal; the version grows."""
+        self.set_state(state)
         self._record.version += 1
 
     def redact(self, data: RedactData) -> None:
-        """Take the words of an erased event out of the description, or with `wholly` all words out of the record."""
+        """Remove an erased event's text from the description, or with `wholly` all text from the record."""
         self.encoded()
         record = self._record
         if data.wholly:
@@ -130,20 +129,20 @@ class Fold:
         elif record.last_event == data.event:
             record.message, record.last_event = data.message, data.newest
 
-    def grown(self) -> int:
-        """By how much the version has grown since this was asked last, or since the record was read."""
-        grown, self._taken = self.version - self._taken, self.version
-        return grown
+    def version_growth(self) -> int:
+        """The growth of the version since the last call, or since the fold was restored."""
+        growth, self._counted_version = self.version - self._counted_version, self.version
+        return growth
 
     def figures(self) -> Figures:
-        """What its own fingerprint has counted, a value of its own."""
+        """A copy of the figures of its own fingerprint."""
         return figures(own(self.record()))
 
     def add(self, partition: int, offset: int, increment: Increment) -> bool:
-        """Fold in what the source record at `partition`, `offset` adds; False where it is in already.
+        """Fold in the increment of the source record at `partition`, `offset`; False where it is a repeat.
 
-        Increments of one source partition arrive in order and are sent again from a point already covered, so one that is
-        not beyond the last offset is a repeat.
+        Increments of one source partition arrive in order, and a replay begins at an offset that is already folded in. So an
+        increment at or before the last offset is a repeat.
         """
         record = self._record
         if record.positions.get(partition, -1) >= offset:
@@ -161,7 +160,7 @@ class Fold:
         if (
             record.version == 1
             or last > record.last_seen_ms
-            or (last == record.last_seen_ms and self._beaten(increment))
+            or (last == record.last_seen_ms and self._has_newer_id(increment))
         ):
             record.last_seen_ms = last
             self._latest = increment
@@ -171,11 +170,11 @@ class Fold:
         return True
 
     def record(self) -> IssueRecord:
-        """The state now, a value of its own."""
+        """A copy of the record as it is now."""
         return decode_issue(self.encoded())
 
     def encoded(self) -> bytes:
-        """The state now, as it is published."""
+        """The record as it is now, encoded for the table `issues`."""
         record = self._record
         if self._latest is not None:
             self._describe(self._latest)
@@ -189,8 +188,8 @@ class Fold:
             _bound(record.environments, ())
         return encode_json(whole(record) if record.life.members else record)
 
-    def _beaten(self, increment: Increment) -> bool:
-        """Whether the newest event so far has a smaller id; asked where both happened at the same time."""
+    def _has_newer_id(self, increment: Increment) -> bool:
+        """Whether the increment's last event has a greater id than the newest so far; decides between events of the same time."""
         newest = self._record.last_event if self._latest is None else id_text(self._latest.last_event)
         return id_text(increment.last_event) > newest
 
@@ -214,7 +213,7 @@ class Fold:
             record.hours = recent(hours)
 
     def _describe(self, newest: Increment) -> None:
-        """The issue as its newest event describes it."""
+        """Describe the issue by its newest event."""
         record, description = self._record, decode_description(newest.description)
         record.last_event = id_text(newest.last_event)
         record.last_release = newest.last_release
@@ -227,7 +226,7 @@ class Fold:
 
 
 def _bound(counts: dict[str, int], keep: tuple[str, ...]) -> None:
-    """Drop the names that came first, but for those to keep."""
+    """Drop the oldest names except those to keep."""
     surplus = len(counts) - MAX_NAMES
     for name in [name for name in counts if name not in keep][:surplus]:
         del counts[name]

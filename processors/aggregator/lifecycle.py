@@ -1,40 +1,129 @@
-"""The states of an issue as a pure machine: what people ask for and what events bring, in the order of the log.
+"""The state machine of an issue, driven by commands and events in the order of the log, and the order of releases. Pure.
 
 open → resolved, ignored (by command) · resolved → open and regressed (by an event after the fix) · ignored → open (by an event
-that reaches what was agreed) · resolved, ignored → open (by command).
+that reaches the agreed limit) · resolved, ignored → open (by command).
+
+Releases `<app>@<version>+<build>` are ordered by semantic version and build where their names have both, never as strings.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from processors.aggregator.release_order import compare, highest, newest_by_app
-from processors.aggregator.users import Users
+from processors.aggregator.totals import Users
 from schemas.changes import NEXT, IgnoreUntil, UpdateData
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord
 from schemas.life import Fix, Ignored
 from schemas.merges import News
+from schemas.releases import split_release
 from schemas.times import iso, parse_iso
+
+_VERSION: Final = re.compile(
+    r"v?(\d{1,18}(?:\.\d{1,18}){0,3})(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?", re.ASCII
+)
+_PARTS: Final = 4
+
+Rank = tuple[tuple[int, ...], tuple[tuple[int, int, str], ...]]
+_FINAL: Final = ((2, 0, ""),)
+"""Sorts after every identifier of a pre-release."""
+
+
+class ParsedRelease(NamedTuple):
+    """The parts of a release. `rank` is None where the version can't be parsed."""
+
+    app: str
+    rank: Rank | None
+    build: str
+
+
+@lru_cache(maxsize=4096)
+def parse(release: str) -> ParsedRelease:
+    """The parts of a release.
+
+    A version has one to four numbers, missing ones being 0: app stores ask for two, Windows for four; a pre-release
+    follows the rules of semver.org.
+    """
+    app, version, build = split_release(release)
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return ParsedRelease(app, None, build)
+    numbers = [int(number) for number in match[1].split(".")]
+    numbers += [0] * (_PARTS - len(numbers))
+    pre_release = tuple(_identifier(text) for text in match[2].split(".")) if match[2] else _FINAL
+    return ParsedRelease(app, (tuple(numbers), pre_release), build)
+
+
+def compare(left: str, right: str) -> int | None:
+    """Negative, 0 or positive where `left` is older, the same or newer; None where their names don't decide."""
+    if left == right:
+        return 0
+    a, b = parse(left), parse(right)
+    if a.app != b.app or a.rank is None or b.rank is None:
+        return None
+    if a.rank != b.rank:
+        return 1 if a.rank > b.rank else -1
+    if a.build == b.build:
+        return 0
+    if _is_number(a.build) and _is_number(b.build):
+        return (int(a.build) > int(b.build)) - (int(a.build) < int(b.build))
+    return None
+
+
+def newest_by_app(releases: Iterable[str]) -> tuple[str, ...]:
+    """The newest versioned release of each app; of equal versions the highest build number, else the later one in the list."""
+    newest: dict[str, tuple[tuple[Rank, int], str]] = {}
+    for release in releases:
+        app, rank, build = parse(release)
+        if rank is None:
+            continue
+        order = (rank, int(build) if _is_number(build) else -1)
+        if app not in newest or order >= newest[app][0]:
+            newest[app] = (order, release)
+    return tuple(release for _, release in newest.values())
+
+
+def highest(releases: Iterable[str]) -> list[str]:
+    """The releases without those that have a lower build number than another of the same version."""
+    newest: dict[object, str] = {}
+    for release in releases:
+        app, rank, build = parse(release)
+        kind = (app, rank) if rank is not None and _is_number(build) else release
+        before = newest.pop(kind, release)
+        # Inserted at the end: callers keep the last ones.
+        newest[kind] = before if (compare(release, before) or 0) < 0 else release
+    return list(newest.values())
+
+
+def _identifier(text: str) -> tuple[int, int, str]:
+    """A number sorts by value and before every word."""
+    return (0, int(text), "") if _is_number(text) else (1, 0, text)
+
+
+def _is_number(text: str) -> bool:
+    return len(text) <= 18 and text.isascii() and text.isdecimal()
+
 
 SYSTEM: Final = "system"
 MAX_OLDER: Final = 500
 
 
 class LifecycleChange(NamedTuple):
-    """An issue after a change, and what is to be told about it."""
+    """An issue after a change, and the activities to publish."""
 
     record: IssueRecord
     activities: tuple[Activity, ...] = ()
 
 
 def update(record: IssueRecord, command: Command, data: UpdateData) -> LifecycleChange:
-    """What a command of kind `update` makes of an issue; the same state again is no change."""
+    """Apply a command of kind `update`; setting the current state again is no change."""
     activities: list[Activity] = []
-    changed, kind, told = _status(record, data)
+    changed, kind, details = _status(record, data)
     if kind is not None:
-        activities.append(by_command(record, command, kind, told))
+        activities.append(by_command(record, command, kind, details))
     if data.assignee is not UNSET and data.assignee != changed.assignee:
         changed = replace(changed, assignee=data.assignee)
         activities.append(by_command(record, command, "assigned", {"assignee": data.assignee}))
@@ -42,7 +131,7 @@ def update(record: IssueRecord, command: Command, data: UpdateData) -> Lifecycle
 
 
 def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: dict[str, Any]) -> Activity:
-    """The activity of a command's effect; its id is the same however often the command comes."""
+    """The activity of a command's effect; its id is the same however often the command is delivered."""
     return Activity(
         id=f"{record.id}-{command.id}-{kind}",
         issue=record.id,
@@ -55,7 +144,7 @@ def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: 
 
 
 def judge(record: IssueRecord, news: News, origin: str = "") -> LifecycleChange:
-    """What an increment makes of an issue's state. `origin` names the merged issue that it came to."""
+    """Judge the state of an issue after an increment. `origin` names the merged issue that received it."""
     if record.status == "resolved":
         return _resolved(record, news, origin)
     if record.status == "ignored" and record.ignore_until is not None:
@@ -64,7 +153,7 @@ def judge(record: IssueRecord, news: News, origin: str = "") -> LifecycleChange:
 
 
 def regresses(fix: Fix | None, release: str) -> bool:
-    """Whether an event of this release says that the fix did not hold; without a release, any later event does."""
+    """Whether an event of this release shows that the fix failed; without a known fix, any later event does."""
     if fix is None:
         return True
     for boundary in fix.boundaries:
@@ -75,7 +164,7 @@ def regresses(fix: Fix | None, release: str) -> bool:
 
 
 def fix_in(resolved_in: str, known: Sequence[str]) -> Fix:
-    """What must be remembered of a fix in a release, or in the next one after those that are known, the first seen first."""
+    """The fix in a release, or in the next one after the known releases (in the order in which they were seen)."""
     if resolved_in == NEXT:
         boundaries = newest_by_app(known)
         older = [name for name in known if not any(compare(name, b) is not None for b in boundaries)]
@@ -120,7 +209,7 @@ def _resolve(
 
 def _ignore(record: IssueRecord, data: UpdateData) -> tuple[IssueRecord, ActivityKind | None, dict[str, Any]]:
     given = data.ignore_until
-    until = {} if not isinstance(given, IgnoreUntil) else _agreed(given)
+    until = {} if not isinstance(given, IgnoreUntil) else _limits(given)
     if record.status == "ignored" and not until and record.ignore_until is None:
         return record, None, {}
     changed = replace(
@@ -132,13 +221,13 @@ def _ignore(record: IssueRecord, data: UpdateData) -> tuple[IssueRecord, Activit
     return changed, "ignored", {"ignoreUntil": until} if until else {}
 
 
-def _agreed(until: IgnoreUntil) -> dict[str, Any]:
+def _limits(until: IgnoreUntil) -> dict[str, Any]:
     fields = {"time": until.time, "events": until.events, "users": until.users}
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def opened(record: IssueRecord, *, regressed: bool) -> IssueRecord:
-    """The issue open, with nothing left of how it was resolved or ignored."""
+    """The issue reopened, with the details of how it was resolved or ignored removed."""
     return replace(
         record,
         status="open",
@@ -152,8 +241,8 @@ def opened(record: IssueRecord, *, regressed: bool) -> IssueRecord:
 def _resolved(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
     for release in news.releases:
         if regresses(record.life.fix, release):
-            told = {"release": release, "resolvedIn": record.resolved_in}
-            activity = _by_event(record, news, origin, "regressed", told)
+            details = {"release": release, "resolvedIn": record.resolved_in}
+            activity = _by_event(record, news, origin, "regressed", details)
             return LifecycleChange(opened(record, regressed=True), (activity,))
     return LifecycleChange(record)
 
@@ -161,16 +250,16 @@ def _resolved(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
 def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
     until, since = record.ignore_until or {}, record.life.ignored or Ignored()
     if "time" in until:
-        new_records = news.received_ms >= parse_iso(until["time"])
+        reached = news.received_ms >= parse_iso(until["time"])
     elif "events" in until:
         since = replace(since, events=since.events + news.events)
-        new_records = since.events >= until["events"]
+        reached = since.events >= until["events"]
     else:
         users = Users(since.users_sketch)
         users.add(news.users)
         since = replace(since, users_sketch=users.text())
-        new_records = users.count >= until["users"]
-    if not new_records:
+        reached = users.count >= until["users"]
+    if not reached:
         return LifecycleChange(replace(record, life=replace(record.life, ignored=since)))
     activity = _by_event(record, news, origin, "reopened", {"ignoreUntil": until})
     return LifecycleChange(opened(record, regressed=False), (activity,))
@@ -179,9 +268,9 @@ def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
 def _by_event(
     record: IssueRecord, news: News, origin: str, kind: ActivityKind, data: dict[str, Any]
 ) -> Activity:
-    place = f"{news.partition}-{news.offset}" + (f"-{origin}" if origin else "")
+    position = f"{news.partition}-{news.offset}" + (f"-{origin}" if origin else "")
     return Activity(
-        id=f"{record.id}-{place}-{kind}",
+        id=f"{record.id}-{position}-{kind}",
         issue=record.id,
         project_id=record.project_id,
         kind=kind,

@@ -1,9 +1,9 @@
 """Merging and unmerging as a pure exchange of signals between the records of two issues.
 
-An issue is a set of fingerprints. What each has counted stays in its own record for ever; a record that is merged only tells
-the sums to the one that it is a part of. A merge is asked of each issue (`join`) and answered by it (`joined`, `refused`), an
-unmerge the same way (`leave`, `left`). Issues stay flat: what was merged into an issue that joins another moves with it. An
-issue that waits for an answer refuses to join any other, so that no two can swallow each other.
+An issue is a set of fingerprints. Each fingerprint's counts stay in its own record; a merged record sends its figures to the issue
+it is merged into. A merge requests each issue to join (`join`), which answers (`joined`, `refused`); an unmerge works the same way
+(`leave`, `left`). Merges stay flat: members of an issue that joins another move with it. An issue with pending requests refuses to
+join another, so that two issues can't merge into each other.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ MAX_MEMBERS: Final = 100
 
 
 class RefusedChange(Exception):
-    """The change can't be made; the text says why."""
+    """The change is not possible; the text says why."""
 
 
 class Exchanged(NamedTuple):
-    """A record after a change, what is to be told about it, and what to other records."""
+    """A record after a change, the activities to publish, and the signals to other records."""
 
     record: IssueRecord
     activities: tuple[Activity, ...] = ()
@@ -34,7 +34,7 @@ class Exchanged(NamedTuple):
 
 
 def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
-    """Ask issues to join; nobody is asked while an earlier merge or unmerge is not answered. Raises RefusedChange."""
+    """Request issues to join; no request while an earlier merge or unmerge is pending. Raises RefusedChange."""
     life = record.life
     wanted = [i for i in dict.fromkeys(data.issues) if i not in {record.id, *life.members}]
     room = MAX_MEMBERS - len(life.members)
@@ -42,34 +42,34 @@ def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
         raise RefusedChange(f"at most {MAX_MEMBERS} issues can be merged into one")
     if life.pending:
         return Exchanged(record)
-    asked = {issue: Pending("join", command.id, command.by, command.at) for issue in wanted}
-    signals = [replace(_asked(record, "join", issue, command.id, command), room=room) for issue in wanted]
-    return Exchanged(replace(record, life=replace(life, pending=asked)), signals=tuple(signals))
+    pending = {issue: Pending("join", command.id, command.by, command.at) for issue in wanted}
+    signals = [replace(_request(record, "join", issue, command.id, command), room=room) for issue in wanted]
+    return Exchanged(replace(record, life=replace(life, pending=pending)), signals=tuple(signals))
 
 
 def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchanged:
-    """Give up members; their counts leave with them. Raises RefusedChange where none of the fingerprints is merged."""
+    """Release members with their counts. Raises RefusedChange where none of the fingerprints is merged."""
     life = record.life
-    gone = {issue: m for issue, m in life.members.items() if m.fingerprint in data.fingerprints}
-    if not gone:
+    leaving = {issue: m for issue, m in life.members.items() if m.fingerprint in data.fingerprints}
+    if not leaving:
         raise RefusedChange("none of these fingerprints is merged into the issue")
-    asked = {issue: Pending("leave", command.id, command.by, command.at) for issue in gone}
-    members = {issue: member for issue, member in life.members.items() if issue not in gone}
-    told = {"issues": list(gone), "fingerprints": [member.fingerprint for member in gone.values()]}
+    pending = {issue: Pending("leave", command.id, command.by, command.at) for issue in leaving}
+    members = {issue: member for issue, member in life.members.items() if issue not in leaving}
+    details = {"issues": list(leaving), "fingerprints": [member.fingerprint for member in leaving.values()]}
     return Exchanged(
-        replace(record, life=replace(life, pending=life.pending | asked, members=members)),
-        (by_command(record, command, "unmerged", told),),
-        tuple(_asked(record, "leave", issue, member.join, command) for issue, member in gone.items()),
+        replace(record, life=replace(life, pending=life.pending | pending, members=members)),
+        (by_command(record, command, "unmerged", details),),
+        tuple(_request(record, "leave", issue, member.join, command) for issue, member in leaving.items()),
     )
 
 
 def receive(record: IssueRecord, signal: Signal) -> Exchanged:
-    """What a signal makes of the record that it is for; one that is out of date changes nothing."""
+    """Apply a signal to the record that it is for; an outdated one changes nothing."""
     return _RECEIVERS[signal.kind](record, signal)
 
 
 def refusal(signal: Signal, reason: str) -> Signal:
-    """The answer to a `join` that can't be."""
+    """The answer that refuses a `join`."""
     return Signal(
         "refused", signal.sender, signal.issue, signal.project_id, signal.join, signal.by, signal.at, reason=reason
     )  # fmt: skip
@@ -89,34 +89,34 @@ def _join(record: IssueRecord, signal: Signal) -> Exchanged:
     answer = _answer(alone, signal, "joined")
     answer = replace(answer, fingerprint=alone.fingerprints[0], members=life.members)
     joined = replace(alone, merged_into=signal.sender, life=replace(alone.life, join=signal.join, members={}))
-    return Exchanged(joined, (_told(record, signal, "merged", {"into": signal.sender}),), (answer,))
+    return Exchanged(joined, (_activity(record, signal, "merged", {"into": signal.sender}),), (answer,))
 
 
 def _joined(record: IssueRecord, signal: Signal) -> Exchanged:
-    life, asked = record.life, record.life.pending.get(signal.sender)
-    if asked is None or asked.kind != "join" or asked.command != signal.join or signal.figures is None:
-        # Nobody waits for it any more: it must not believe itself a part.
+    life, request = record.life, record.life.pending.get(signal.sender)
+    if request is None or request.kind != "join" or request.command != signal.join or signal.figures is None:
+        # The request is no longer pending: the sender must not consider itself merged.
         back = Signal("leave", signal.sender, record.id, record.project_id, signal.join, signal.by, signal.at)
         return Exchanged(record, signals=(back,))
-    came = {signal.sender: Member(signal.fingerprint, signal.join, signal.version, signal.figures)}
-    came |= {issue: replace(member, join=signal.join) for issue, member in signal.members.items()}
+    joined = {signal.sender: Member(signal.fingerprint, signal.join, signal.version, signal.figures)}
+    joined |= {issue: replace(member, join=signal.join) for issue, member in signal.members.items()}
     moves = tuple(
-        Signal("move", issue, record.id, record.project_id, signal.join, asked.by, asked.at)
+        Signal("move", issue, record.id, record.project_id, signal.join, request.by, request.at)
         for issue in signal.members
     )
-    told = {"issue": signal.sender, "fingerprints": [member.fingerprint for member in came.values()]}
+    details = {"issue": signal.sender, "fingerprints": [member.fingerprint for member in joined.values()]}
     return Exchanged(
-        replace(record, life=replace(life, members=life.members | came, pending=_without(life.pending, signal))),
-        (_told(record, replace(signal, by=asked.by, at=asked.at), "merged", told, f"-{signal.sender}"),),
+        replace(record, life=replace(life, members=life.members | joined, pending=_without(life.pending, signal))),
+        (_activity(record, replace(signal, by=request.by, at=request.at), "merged", details, f"-{signal.sender}"),),
         moves,
     )  # fmt: skip
 
 
-def _settled(record: IssueRecord, signal: Signal) -> Exchanged:
-    """`refused` and `left`: nothing is waited for any more."""
+def _answered(record: IssueRecord, signal: Signal) -> Exchanged:
+    """Apply `refused` and `left`: the request is answered."""
     kind = "join" if signal.kind == "refused" else "leave"
-    asked = record.life.pending.get(signal.sender)
-    if asked is None or asked.kind != kind:
+    request = record.life.pending.get(signal.sender)
+    if request is None or request.kind != kind:
         return Exchanged(record)
     return Exchanged(
         replace(record, life=replace(record.life, pending=_without(record.life.pending, signal)))
@@ -140,11 +140,11 @@ def _news(record: IssueRecord, signal: Signal) -> Exchanged:
     member = replace(member, version=signal.version, figures=signal.figures)
     record = replace(record, life=replace(record.life, members=record.life.members | {signal.sender: member}))
     activities: list[Activity] = []
-    for one in signal.news:
-        # Sent again after a crash, news may come in other portions: each is judged by its own version.
-        if one.version > known:
-            record, told = judge(record, one, origin=signal.sender)
-            activities += told
+    for news in signal.news:
+        # A replay may split news differently: each is judged by its own version.
+        if news.version > known:
+            record, judged = judge(record, news, origin=signal.sender)
+            activities += judged
     return Exchanged(record, tuple(activities))
 
 
@@ -153,21 +153,21 @@ def _leave(record: IssueRecord, signal: Signal) -> Exchanged:
     if record.merged_into != signal.sender or record.life.join != signal.join:
         return Exchanged(record, signals=(answer,))
     alone = replace(record, merged_into=None, life=replace(record.life, join=""))
-    return Exchanged(alone, (_told(record, signal, "unmerged", {"from": signal.sender}),), (answer,))
+    return Exchanged(alone, (_activity(record, signal, "unmerged", {"from": signal.sender}),), (answer,))
 
 
 _RECEIVERS: Final[dict[SignalKind, Callable[[IssueRecord, Signal], Exchanged]]] = {
     "join": _join,
     "joined": _joined,
-    "refused": _settled,
+    "refused": _answered,
     "move": _move,
     "news": _news,
     "leave": _leave,
-    "left": _settled,
+    "left": _answered,
 }
 
 
-def _asked(record: IssueRecord, kind: SignalKind, issue: str, join: str, command: Command) -> Signal:
+def _request(record: IssueRecord, kind: SignalKind, issue: str, join: str, command: Command) -> Signal:
     return Signal(kind, issue, record.id, record.project_id, join, command.by, command.at)
 
 
@@ -185,7 +185,7 @@ def _answer(alone: IssueRecord, signal: Signal, kind: SignalKind) -> Signal:
     )
 
 
-def _told(
+def _activity(
     record: IssueRecord, signal: Signal, kind: ActivityKind, data: dict[str, Any], suffix: str = ""
 ) -> Activity:
     return Activity(
@@ -200,4 +200,4 @@ def _told(
 
 
 def _without(pending: dict[str, Pending], signal: Signal) -> dict[str, Pending]:
-    return {issue: asked for issue, asked in pending.items() if issue != signal.sender}
+    return {issue: request for issue, request in pending.items() if issue != signal.sender}

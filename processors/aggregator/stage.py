@@ -1,40 +1,57 @@
-"""The aggregator's effects: publish what changed, then the states, then the position; acknowledge last.
+"""The aggregator: folds increments, commands and signals of `issue-deltas` into one record an issue.
 
-What a crash leaves undone comes again and is dropped by the positions in the states, increment by increment.
+For each batch of a partition (the words are those of `broker.stage`):
+
+1. *In*: records from the next offset on. Repeats are dropped; a gap stops the worker.
+2. *Decide*: increments are folded (`Fold.add`, which drops those that an issue's position covers); commands and signals change
+   states (`BatchChanges`). Invalid ones and refused commands become dead letters.
+3. *Publish* `issue-activity`, then signals and forwarded commands in `issue-deltas`, then `dead-letters`.
+4. *Record* the changed issues in the table `issues`, then the position in `issue-deltas` in the table `seen`.
+5. *Commit*: the agent acknowledges the records. The next offset is restored from the position in `seen`.
+
+Each step is safe, on all in-sync replicas, before the next begins. A crash loses the state in memory; the batch is read again:
+
+- before 4: it is decided again with the same result, so activities repeat with equal ids, and readers drop them. Activities come
+  first, because once an issue is recorded its increments are repeats and publish nothing;
+- within 4: each issue that was recorded drops its increments, commands and signals of the batch again;
+- after 4: only the acknowledgement is missing, and nothing is repeated;
+- with `issues` lost, trimmed, or overwritten by a late write of an old owner: the sums beside the position reveal it, and the log is
+  replayed from its start, which changes nothing in complete issues. If the log has expired since, `IssuesLost` stops the worker.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from broker.batch_producer import BatchProducer, WrittenBatch
+from broker.batch_producer import BatchProducer
 from broker.message import Message
+from broker.stage import DeadEvent
 from processors.aggregator.changes import BadCommand, BatchChanges
-from processors.aggregator.fold import Fold, created
+from processors.aggregator.fold import Fold, created_activity
 from processors.aggregator.merges import RefusedChange
-from processors.dead_letters import LIMIT, PARTITION, DeadEvent, DeadLetterLimit, dead_letter_messages
 from processors.faust_app.tables import BatchTable
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
 from processors.metrics import ProcessorsMetrics
-from processors.positions import OffsetGap, SourceRecord, new_records
+from processors.positions import SourceRecord
+from processors.stage import LIMIT, Output, PartitionStage
 from processors.topic_names import TopicNames
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle
 from schemas.issues import DeltaRecord, decode_delta, encode_json
 
-STAGE = "aggregator"
-HOT = 10_000
-"""Issues whose folds are kept between takes, all partitions together."""
+CACHED_FOLDS: Final = 10_000
+"""Issues whose folds are cached between batches, all partitions together."""
 
 
 class IssuesLost(Exception):
-    """Issues are missing, and the log doesn't reach back to their beginning: what is left of it would count too few."""
+    """Issues are missing and the log doesn't reach back to their beginning: the rest of it would count too few."""
 
 
 class _Versioned(Struct, gc=False):
-    """As much of an issue's record as a recovery adds up."""
+    """The field of an issue's record that a recovery adds up."""
 
     version: int = 0
 
@@ -43,63 +60,47 @@ _decode_version = msgspec.json.Decoder(_Versioned).decode
 
 
 class DeltasState:
-    """What is known of one partition of `issue-deltas` and of the issues in it."""
+    """The state of one partition of `issue-deltas`: next offset, sum of the issues' versions, cached folds by issue."""
 
     def __init__(self, partition: int, next_offset: int, versions: int) -> None:
         self.partition = partition
         self.next_offset = next_offset
         self.versions = versions
-        self.hot: dict[int, Fold] = {}
+        self.folds: dict[int, Fold] = {}
 
 
-class AggregatorStage:
-    """Handles takes of `issue-deltas`. One at a time: the caller sees to that."""
+class AggregatorStage(PartitionStage[DeltasState]):
+    """Handles batches of `issue-deltas`, one at a time: the caller ensures it."""
+
+    name = "aggregator"
+    source = "issue-deltas"
 
     def __init__(
         self,
         names: TopicNames,
         issues: BatchTable,
         seen: BatchTable,
-        forwarder: BatchProducer,
+        producer: BatchProducer,
         metrics: ProcessorsMetrics,
         *,
         bad_limit: int = LIMIT,
     ) -> None:
-        self._names = names
+        super().__init__(names, producer, metrics, bad_limit)
         self._issues = issues
         self._seen = seen
-        self._forwarder = forwarder
-        self._metrics = metrics
-        self._limit = DeadLetterLimit(limit=bad_limit)
-        self._states: dict[int, DeltasState] = {}
-
-    @property
-    def partitions(self) -> set[int]:
-        """The partitions that are held."""
-        return set(self._states)
-
-    def next_offset(self, partition: int) -> int | None:
-        """The offset of `issue-deltas` that is due, or None for a partition that is not held."""
-        state = self._states.get(partition)
-        return None if state is None else state.next_offset
-
-    def drop(self, partition: int) -> None:
-        """Forget a partition that went to another worker."""
-        self._states.pop(partition, None)
 
     def restore(self, partition: int, log_start: int) -> bool:
-        """Take up a partition from its recovered tables.
+        """Restore a partition from its recovered tables; False where the log is replayed from its start to repair `issues`.
 
-        False where issues are missing (their topic was emptied or trimmed) or an old state was written late: then the log is
-        folded again from its start, which changes nothing in the issues that are whole. A late state is seconds old, so the
-        log holds what came since; missing issues may be older than it: raises IssuesLost, with nothing taken up.
+        A late write of an old state is seconds old, so the log has what it lacks. Missing issues may be older than the log: raises
+        IssuesLost, with nothing restored.
         """
         part = self._issues.part(partition)
         versions = sum(_decode_version(value).version for value in part.values())
         recorded = self._seen.part(partition).get(deltas_key(partition))
         position = decode_position(recorded) if recorded else None
         whole = position is None or (len(part) >= position.issues and versions >= position.versions)
-        # Each table has lost its share of a partition in which something was done before.
+        # Both tables lost their part of a partition that was processed before.
         unknown = position is None and not part
         if log_start and (unknown or (position is not None and len(part) < position.issues)):
             held = f"{self._names.issues}/{partition} holds {len(part)} of {position.issues if position else '?'} issues"
@@ -109,125 +110,115 @@ class AggregatorStage:
         if position is not None and whole:
             next_offset = max(log_start, position.offset + 1)
         if not whole:
-            self._metrics.rebuilt.labels(STAGE).inc()
+            self._metrics.rebuilt.labels(self.name).inc()
         self._states[partition] = DeltasState(partition, next_offset, versions)
         self._metrics.table_entries.labels("issues", str(partition)).set(len(part))
         return whole
 
     async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
-        """Handle records of several partitions. On return all that follows from them is safe.
+        """Handle records of several partitions. On return all their outputs are safe.
 
-        Raises OffsetGap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
+        Raises OffsetGap, TooManyBad, KafkaError or PartitionsLost: the worker must stop without acknowledging.
         """
-        await asyncio.gather(*(self._share(self._states[p], s) for p, s in by_partition.items()))
+        await asyncio.gather(*(self._handle(self._states[p], r) for p, r in by_partition.items()))
 
-    async def _share(self, state: DeltasState, sources: Sequence[SourceRecord]) -> None:
-        fresh = self._new_records(state, sources)
-        if not fresh:
+    async def _handle(self, state: DeltasState, records: Sequence[SourceRecord]) -> None:
+        new = self._new_records(state, records)
+        if not new:
             return
+        state.next_offset += len(new)
+        changes, dead = await self._decide(state, new)
+        await self._publish(self._outputs(state.partition, changes, dead))
+        self._metrics.dead.labels(self.name).inc(len(dead))
+        await self._record(state, changes.dirty)
+        self._metrics.records.labels(self.name).inc(len(new))
+        self._evict(state)
+
+    async def _decide(
+        self, state: DeltasState, records: Sequence[SourceRecord]
+    ) -> tuple[BatchChanges, list[DeadEvent]]:
         changes = BatchChanges()
-        bad: list[DeadEvent] = []
+        dead: list[DeadEvent] = []
         refused = 0
-        for source in fresh:
+        for record in records:
             try:
-                self._apply(state, source, changes)
+                self._apply(state, record, changes)
             except (msgspec.DecodeError, BadCommand, RefusedChange) as error:
-                # A person's change that can't be made says nothing about the health of what is processed.
+                # A refused command of a user doesn't mean that processing is broken.
                 refused += isinstance(error, RefusedChange)
-                bad.append(
-                    DeadEvent(source.offset, source.key, source.value, source.headers, str(error), None)
+                dead.append(
+                    DeadEvent(record.offset, record.key, record.value, record.headers, str(error), None)
                 )
             await asyncio.sleep(0)
         changes.finish()
-        self._limit.note(len(fresh) - len(bad) + refused, len(bad) - refused)
-        await self._publish(state.partition, changes, bad)
-        await self._write(state, changes.dirty)
-        self._metrics.records.labels(STAGE).inc(len(fresh))
-        self._cool(state)
+        self._limit.add(len(records) - len(dead) + refused, len(dead) - refused)
+        return changes, dead
 
-    def _new_records(self, state: DeltasState, sources: Sequence[SourceRecord]) -> list[SourceRecord]:
-        try:
-            fresh = new_records("issue-deltas", state.partition, state.next_offset, sources)
-        except OffsetGap:
-            self._metrics.gaps.labels(STAGE).inc()
-            raise
-        self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
-        state.next_offset += len(fresh)
-        return fresh
-
-    def _apply(self, state: DeltasState, source: SourceRecord, changes: BatchChanges) -> None:
-        if is_bundle(source.value):
-            self._fold(state, decode_bundle(source.value), changes)
+    def _apply(self, state: DeltasState, record: SourceRecord, changes: BatchChanges) -> None:
+        if is_bundle(record.value):
+            self._fold(state, decode_bundle(record.value), changes)
             return
 
         def find(issue: str) -> Fold | None:
             number = parse_hex64(issue)
-            return None if number is None else self._known(state, number)
+            return None if number is None else self._find(state, number)
 
-        delta = decode_delta(source.value)
+        delta = decode_delta(record.value)
         if delta.command is not None:
-            changes.command(source.offset, delta.command, find)
+            changes.command(record.offset, delta.command, find)
         elif delta.signal is not None:
-            changes.signal(source.offset, delta.signal, find)
+            changes.signal(record.offset, delta.signal, find)
         else:
             raise BadCommand("neither increments nor a command nor a signal")
 
     def _fold(self, state: DeltasState, bundle: Sequence[SourceIncrements], changes: BatchChanges) -> None:
-        hot, dirty = state.hot, changes.dirty
+        folds, dirty = state.folds, changes.dirty
         folded = repeated = 0
         for source in bundle:
             partition, offset = source.partition, source.offset
             for increment in source.increments:
-                fold = hot.get(increment.issue) or self._known(state, increment.issue)
+                fold = folds.get(increment.issue) or self._find(state, increment.issue)
                 if fold is None:
-                    fold = hot[increment.issue] = Fold.opened(increment)
-                    changes.activities.append(created(increment))
+                    fold = folds[increment.issue] = Fold.new(increment)
+                    changes.activities.append(created_activity(increment))
                 if not fold.add(partition, offset, increment):
                     repeated += 1
                     continue
                 folded += 1
                 dirty[fold.id] = fold
-                if not fold.quiet:
+                if not fold.is_open:
                     changes.increment(fold, partition, offset, increment)
         self._metrics.increments.inc(folded)
         self._metrics.increments_repeated.inc(repeated)
 
-    def _known(self, state: DeltasState, issue: int) -> Fold | None:
-        """The fold of an issue that there is."""
-        fold = state.hot.get(issue)
+    def _find(self, state: DeltasState, issue: int) -> Fold | None:
+        """The fold of an existing issue."""
+        fold = state.folds.get(issue)
         if fold is None:
             value = self._issues.part(state.partition).get(hex64(issue).encode())
             if value is not None:
-                fold = state.hot[issue] = Fold.read(value)
+                fold = state.folds[issue] = Fold.restore(value)
         return fold
 
-    async def _publish(self, partition: int, changes: BatchChanges, bad: list[DeadEvent]) -> None:
-        """Before the states: once a state is written, its increments are repeats and nothing more would be published."""
-        messages = [Message(a.issue.encode(), encode_json(a)) for a in changes.activities]
-        begun: list[Awaitable[WrittenBatch]] = list(
-            await self._forwarder.begin(self._names.activity, partition, messages)
-        )
-        for target, signals in self._by_target(changes.deltas).items():
-            begun += await self._forwarder.begin(self._names.deltas, target, signals)
-        if bad:
-            letter = dead_letter_messages(self._names.deltas, partition, STAGE, bad)
-            begun += await self._forwarder.begin(self._names.dead_letters, PARTITION, letter)
-        for written in begun:
-            await written
-        self._metrics.dead.labels(STAGE).inc(len(bad))
+    def _outputs(self, partition: int, changes: BatchChanges, dead: list[DeadEvent]) -> Iterator[Output]:
+        activities = [Message(a.issue.encode(), encode_json(a)) for a in changes.activities]
+        yield self._names.activity, partition, activities
+        for target, deltas in self._by_target(changes.deltas).items():
+            yield self._names.deltas, target, deltas
+        yield from self._dead_letters(self._names.deltas, partition, dead)
 
     def _by_target(self, deltas: list[tuple[str, DeltaRecord]]) -> dict[int, list[Message]]:
-        """Records for other issues by the partition of those, in their order."""
-        found: dict[int, list[Message]] = {}
+        """Records for other issues by their partition, in order."""
+        by_target: dict[int, list[Message]] = {}
         for issue, delta in deltas:
             target = int(issue, 16) % self._names.partitions
-            found.setdefault(target, []).append(Message(None, encode_json(delta)))
-        return found
+            by_target.setdefault(target, []).append(Message(None, encode_json(delta)))
+        return by_target
 
-    async def _write(self, state: DeltasState, dirty: dict[str, Fold]) -> None:
+    async def _record(self, state: DeltasState, dirty: dict[str, Fold]) -> None:
         partition = state.partition
         changes = [(issue.encode(), fold.encoded()) for issue, fold in dirty.items()]
-        state.versions += sum(fold.grown() for fold in dirty.values())
+        state.versions += sum(fold.version_growth() for fold in dirty.values())
         await self._issues.write(partition, changes)
         issues = len(self._issues.part(partition))
         position = DeltasPosition(state.next_offset - 1, issues, state.versions)
@@ -235,8 +226,8 @@ class AggregatorStage:
         self._metrics.issues_written.inc(len(changes))
         self._metrics.table_entries.labels("issues", str(partition)).set(issues)
 
-    def _cool(self, state: DeltasState) -> None:
-        """Keep the folds that were used last."""
-        surplus = len(state.hot) - HOT // max(1, len(self._states))
-        for key in list(state.hot)[: max(0, surplus)]:
-            del state.hot[key]
+    def _evict(self, state: DeltasState) -> None:
+        """Keep the folds that were added last."""
+        surplus = len(state.folds) - CACHED_FOLDS // max(1, len(self._states))
+        for issue in list(state.folds)[: max(0, surplus)]:
+            del state.folds[issue]

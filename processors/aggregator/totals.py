@@ -1,29 +1,73 @@
-"""The sums of an issue that consists of several fingerprints: what each has counted stays apart, and is added up to be shown.
+"""Figures of issues. Pure.
 
-Such an issue is described by the newest event of all of them.
+An issue of several fingerprints keeps the figures of each and publishes their sums; the newest event of all of them describes it.
+Distinct users are counted with a HyperLogLog sketch: exact for a handful, within about 2 % for millions.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
+from datasketches import hll_sketch, hll_union, tgt_hll_type
 from msgspec.structs import replace
 
-from processors.aggregator.users import Users, united
 from schemas.issues import IssueRecord
 from schemas.merges import Figures
 
+LG_K: Final = 11
+"""2^11 registers of 4 bits: 1.1 KB at most, a standard error of 1.8 %."""
+_WRAP: Final = 1 << 64
+_HALF: Final = 1 << 63
+
+
+class Users:
+    """A growing sketch of user hashes (unsigned, 64 bits)."""
+
+    def __init__(self, sketch: str = "") -> None:
+        self._hll = _read(sketch) if sketch else hll_sketch(LG_K, tgt_hll_type.HLL_4)
+
+    def add(self, hashes: Iterable[int]) -> None:
+        """Count users; a repeated user changes nothing."""
+        for value in hashes:
+            self._hll.update(value - _WRAP if value >= _HALF else value)
+
+    @property
+    def count(self) -> int:
+        """The estimate."""
+        return round(float(self._hll.get_estimate()))
+
+    def text(self) -> str:
+        """The sketch in base64; empty if no user was counted."""
+        return "" if self._hll.is_empty() else b64encode(self._hll.serialize_compact()).decode()
+
+
+def united(sketches: Iterable[str]) -> Users:
+    """The users of several sketches, each counted once."""
+    union = hll_union(LG_K)
+    for sketch in sketches:
+        if sketch:
+            union.update(_read(sketch))
+    result = Users()
+    result._hll = union.get_result(tgt_hll_type.HLL_4)
+    return result
+
+
+def _read(sketch: str) -> hll_sketch:
+    return hll_sketch.deserialize(b64decode(sketch))
+
+
 K = TypeVar("K", str, int)
 HOURS: Final = 14 * 24
-"""Hours before the newest event that an issue's aggregate counts one by one."""
+"""Hours before the newest event that an issue's record counts one by one."""
 
 
 def figures(record: IssueRecord) -> Figures:
-    """What a record counts."""
+    """The figures of a record."""
     return Figures(**{name: getattr(record, name) for name in Figures.__struct_fields__})
 
 
 def added(parts: Iterable[Figures]) -> Figures:
-    """Several figures together; users that are in more than one count once, within the sketch's error."""
+    """The sum of several figures; users in more than one count once, within the sketch's error."""
     all_parts = list(parts)
     oldest = min(all_parts, key=lambda part: (part.first_seen_ms, part.first_release))
     newest = max(all_parts, key=lambda part: (part.last_seen_ms, part.last_event))
@@ -47,7 +91,7 @@ def added(parts: Iterable[Figures]) -> Figures:
 
 
 def recent(hours: dict[int, int]) -> dict[int, int]:
-    """The hours that are kept."""
+    """The hours within `HOURS` of the newest."""
     if len(hours) <= HOURS:
         return hours
     oldest = max(hours) - HOURS
@@ -55,7 +99,7 @@ def recent(hours: dict[int, int]) -> dict[int, int]:
 
 
 def whole(record: IssueRecord) -> IssueRecord:
-    """The record of one fingerprint as it is published: with the figures of its members, its own kept beside them."""
+    """The record of one fingerprint as it is published: the sums with its members, and its own figures in `life.home`."""
     members = record.life.members
     if not members:
         return record
@@ -69,7 +113,7 @@ def whole(record: IssueRecord) -> IssueRecord:
 
 
 def own(record: IssueRecord) -> IssueRecord:
-    """A published record with the figures of its own fingerprint alone; its members stay named in `life`."""
+    """A published record with the figures of its own fingerprint alone; `life` still has its members."""
     home = record.life.home
     if home is None:
         return record
@@ -86,7 +130,7 @@ def _with(record: IssueRecord, counted: Figures) -> IssueRecord:
 
 def _sum(counts: Iterable[dict[K, int]]) -> dict[K, int]:
     total: dict[K, int] = {}
-    for one in counts:
-        for name, count in one.items():
+    for part in counts:
+        for name, count in part.items():
             total[name] = total.get(name, 0) + count
     return total

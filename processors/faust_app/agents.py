@@ -1,4 +1,4 @@
-"""The agents: a loop each that hands takes to its worker and acknowledges them once they are safe."""
+"""The agents: each passes batches to its stage and acknowledges them once their outputs are safe."""
 
 import asyncio
 import time
@@ -13,80 +13,80 @@ from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 
 IDLE_FACTOR: Final = 4.0
-"""How long an agent rests after a take, in multiples of the take's own time, so that the next one is worth more."""
+"""Idle time after a batch, in multiples of the batch's duration: the next one is larger."""
 
 
 class Stage(Protocol):
-    """What handles takes."""
+    """Handles batches (`processors.stage.PartitionStage`)."""
 
     @property
     def partitions(self) -> set[int]:
-        """The partitions that are held."""
+        """The partitions that are restored."""
         ...
 
     async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
-        """Handle records; on return they are safe."""
+        """Handle records; on return their outputs are safe."""
         ...
 
 
 class Agent:
-    """One agent. It acknowledges strictly in order, and nothing that it dropped.
+    """One agent. It acknowledges strictly in order, and no record that it dropped.
 
-    `most` records or `seconds` make a take; `idle_seconds` bounds the rest after it.
+    A batch ends after `max_records` or `seconds`; `idle_seconds` bounds the idle time after it.
     """
 
     def __init__(
         self,
-        stage: str,
-        worker: Stage,
-        gate: RebalanceFence,
+        name: str,
+        stage: Stage,
+        fence: RebalanceFence,
         metrics: ProcessorsMetrics,
         *,
-        most: int,
+        max_records: int,
         seconds: float,
         idle_seconds: float = 0.0,
     ) -> None:
-        self.stage = stage
-        self._worker = worker
-        self._gate = gate
+        self.name = name
+        self._stage = stage
+        self._fence = fence
         self._metrics = metrics
-        self._most = most
+        self._max_records = max_records
         self._seconds = seconds
         self._idle_seconds = idle_seconds
 
     def function(self, generation: Callable[[], int]) -> Callable[[StreamT[Any]], Awaitable[None]]:
-        """The function that Faust runs; `generation` is that of the group as the worker knows it."""
+        """The function that Faust runs; `generation` returns the group's generation as the worker knows it."""
 
         async def handle(stream: StreamT[Any]) -> None:
-            async for events in cast(Stream[Any], stream).noack_take(self._most, within=self._seconds):
+            async for events in cast(Stream[Any], stream).noack_take(self._max_records, within=self._seconds):
                 await self._handle(events, generation())
 
-        handle.__name__ = self.stage
+        handle.__name__ = self.name
         return handle
 
     async def _handle(self, events: Sequence[EventT[Any]], generation: int) -> None:
-        held = self._worker.partitions if self._gate.open else set()
-        mine = [e for e in events if e.message.partition in held and e.message.generation_id == generation]
-        self._metrics.stale.labels(self.stage).inc(len(events) - len(mine))
-        if not mine:
+        held = self._stage.partitions if self._fence.open else set()
+        owned = [e for e in events if e.message.partition in held and e.message.generation_id == generation]
+        self._metrics.stale.labels(self.name).inc(len(events) - len(owned))
+        if not owned:
             return
         started = time.perf_counter()
-        with self._gate.passing():
-            await self._worker.handle_batch(_by_partition(mine))
-            for event in mine:
+        with self._fence.batch():
+            await self._stage.handle_batch(_by_partition(owned))
+            for event in owned:
                 event.ack()
-        taken = time.perf_counter() - started
-        self._metrics.batches.labels(self.stage).inc()
-        self._metrics.batch_seconds.labels(self.stage).inc(taken)
+        seconds = time.perf_counter() - started
+        self._metrics.batches.labels(self.name).inc()
+        self._metrics.batch_seconds.labels(self.name).inc(seconds)
         if self._idle_seconds:
-            await asyncio.sleep(min(self._idle_seconds, IDLE_FACTOR * taken))
+            await asyncio.sleep(min(self._idle_seconds, IDLE_FACTOR * seconds))
 
 
 def _by_partition(events: Sequence[EventT[Any]]) -> dict[int, list[SourceRecord]]:
-    found: dict[int, list[SourceRecord]] = {}
+    by_partition: dict[int, list[SourceRecord]] = {}
     for event in events:
         message = event.message
-        found.setdefault(message.partition, []).append(
+        by_partition.setdefault(message.partition, []).append(
             SourceRecord(
                 message.offset,
                 round((message.timestamp or 0.0) * 1000),
@@ -95,7 +95,7 @@ def _by_partition(events: Sequence[EventT[Any]]) -> dict[int, list[SourceRecord]
                 _headers(message.headers),
             )
         )
-    return found
+    return by_partition
 
 
 def _headers(headers: Any) -> list[tuple[str, bytes]]:

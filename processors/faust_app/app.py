@@ -1,4 +1,4 @@
-"""The Faust app, made of its parts by a factory: nothing happens at import."""
+"""The Faust app and its parts, built by a factory: nothing happens at import."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +17,7 @@ from processors.faust_app.fence import Lease, RebalanceFence
 from processors.faust_app.patches import FAUST_LOG, OrderedTableManager, PlacedConsumer
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.stage import GrouperStage
+from processors.grouper.stage import GroupedTail, GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import TopicNames
 from schemas.projects import ProjectRegistry
@@ -26,18 +25,18 @@ from schemas.settings import ProcessorsSettings
 from schemas.topics import MAX_RECORD_BYTES
 
 SESSION_SECONDS: Final = 10.0
-"""Silence after which the group gives a worker's partitions away."""
+"""Time without heartbeats after which the group reassigns a worker's partitions."""
 LEASE_SECONDS: Final = 8.0
 DELTAS_BATCH: Final = 400
 MAX_IDLE_SECONDS: Final = 1.0
-"""Longest rest of the aggregator under load: a hot issue's state is written once where it would be written ten times."""
+"""Longest idle time of the aggregator under load: a frequent issue is written once where it would be written ten times."""
 
 
 class ProcessorsApp(faust.App):
-    """The app with the cure built in (`processors.faust_app.patches`)."""
+    """The app with the patches (`processors.faust_app.patches`)."""
 
     logger = FAUST_LOG
-    gate: RebalanceFence
+    fence: RebalanceFence
     lease: Lease
     sources: Recovery
 
@@ -48,15 +47,15 @@ class ProcessorsApp(faust.App):
         class Consumer(PlacedConsumer):
             lease = app.lease
 
-            async def places(self, assigned: set[TP]) -> dict[TP, int]:
-                return app.sources.places(assigned)
+            async def next_offsets(self, assigned: set[TP]) -> dict[TP, int]:
+                return app.sources.next_offsets(assigned)
 
-        transport.Consumer = Consumer  # type: ignore[misc]  # this instance's own
+        transport.Consumer = Consumer  # type: ignore[misc]  # of this instance alone
         return transport
 
 
 class Processors:
-    """One worker: its app and what the app is made of."""
+    """One worker: its app and the parts of it."""
 
     def __init__(
         self,
@@ -68,69 +67,69 @@ class Processors:
         self.settings = settings
         self.names = names
         self.metrics = metrics
-        self.gate = RebalanceFence()
+        self.fence = RebalanceFence()
         self.lease = Lease(LEASE_SECONDS)
-        self.forwarder = BatchProducer(settings, self.lease.check)
+        self.producer = BatchProducer(settings, self.lease.check)
         self.app = _app(settings, names)
-        self.app.gate, self.app.lease = self.gate, self.lease
+        self.app.fence, self.app.lease = self.fence, self.lease
         seen = self._table("seen", names.seen, self._restore)
-        issues = self._table("issues", names.issues, _nothing)
+        issues = self._table("issues", names.issues, _no_restore)
         self.grouper = GrouperStage(
             names,
             seen,
-            self.forwarder,
+            self.producer,
             Fingerprinter(projects),
             GroupedTail(settings, names),
             metrics,
             days=settings.dedupe_days,
-            each=settings.grouped_events,
+            grouped_events=settings.grouped_events,
             bad_limit=settings.processors_bad_limit,
         )
         self.aggregator = AggregatorStage(
-            names, issues, seen, self.forwarder, metrics, bad_limit=settings.processors_bad_limit
+            names, issues, seen, self.producer, metrics, bad_limit=settings.processors_bad_limit
         )
         self.recovery = Recovery(
-            names, self.grouper, self.aggregator, self.gate, metrics, lambda: seen.read + issues.read
+            names, self.grouper, self.aggregator, self.fence, metrics, lambda: seen.read + issues.read
         )
         self.app.sources = self.recovery
         self._agents(settings)
         self.app.on_partitions_assigned.connect(self._assigned, weak=False)
         self.app.on_partitions_revoked.connect(self._revoked, weak=False)
 
-    def held(self) -> dict[TP, int]:
-        """The offsets that are due in the source partitions that are held; none while partitions change hands."""
-        if not self.gate.open:
+    def next_offsets(self) -> dict[TP, int]:
+        """The next offsets of the assigned source partitions; none during a rebalance."""
+        if not self.fence.open:
             return {}
         assigned: set[TP] = self.app.consumer.assignment()
-        return self.recovery.places(assigned)
+        return self.recovery.next_offsets(assigned)
 
     def _table(self, name: str, topic: str, restore: Any) -> Any:
         from processors.faust_app.tables import BatchTable
 
-        table = BatchTable(self.app, name, topic, self.names.partitions, self.forwarder, restore)
+        table = BatchTable(self.app, name, topic, self.names.partitions, self.producer, restore)
         return self.app.tables.add(table)
 
     def _agents(self, settings: ProcessorsSettings) -> None:
-        group = Agent(
+        grouper = Agent(
             "grouper",
             self.grouper,
-            self.gate,
+            self.fence,
             self.metrics,
-            most=settings.processors_take_chunks,
+            max_records=settings.processors_take_chunks,
             seconds=settings.processors_take_seconds,
         )
-        fold = Agent(
+        aggregator = Agent(
             "aggregator",
             self.aggregator,
-            self.gate,
+            self.fence,
             self.metrics,
-            most=DELTAS_BATCH,
+            max_records=DELTAS_BATCH,
             seconds=settings.processors_fold_seconds,
             idle_seconds=MAX_IDLE_SECONDS,
         )
-        for agent, topic in ((group, self.names.events), (fold, self.names.deltas)):
+        for agent, topic in ((grouper, self.names.events), (aggregator, self.names.deltas)):
             source = self.app.topic(topic, key_type=bytes, value_type=bytes, partitions=self.names.partitions)
-            self.app.agent(source, name=agent.stage, concurrency=1)(agent.function(self._generation))
+            self.app.agent(source, name=agent.name, concurrency=1)(agent.function(self._generation))
 
     def _generation(self) -> int:
         generation: int = self.app.consumer_generation_id
@@ -139,8 +138,8 @@ class Processors:
     async def _restore(self, partitions: set[int]) -> None:
         await self.recovery.restore(self.app.consumer, partitions)
 
-    async def _assigned(self, *told: Any, **_: Any) -> None:
-        await self.recovery.begin(told[-1])
+    async def _assigned(self, *arguments: Any, **_: Any) -> None:
+        await self.recovery.begin(arguments[-1])
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         try:
@@ -149,8 +148,8 @@ class Processors:
             await self.app.crash(error)
 
 
-async def _nothing(partitions: set[int]) -> None:
-    """Both tables are read before either is restored, so one restoration does for both."""
+async def _no_restore(partitions: set[int]) -> None:
+    """Both tables are read before `restore` of either, so one of them restores both stages."""
 
 
 def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:

@@ -1,4 +1,4 @@
-"""Who may work when: takes pass while partitions are ours and stand still while they change hands."""
+"""Fencing: a worker handles batches only while the group assigns it their partitions."""
 
 import asyncio
 import time
@@ -9,38 +9,38 @@ from broker.errors import PartitionsLost
 
 
 class RebalanceFence:
-    """Closed while the group rebalances. Closing waits for the takes inside: so no two owners ever write at once."""
+    """Closed while the group rebalances. Closing waits for the batches in progress, so no two owners write at once."""
 
     def __init__(self) -> None:
         self.open = False
-        self._inside = 0
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self._in_progress = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @contextmanager
-    def passing(self) -> Iterator[None]:
-        """A take's work, from its first decision to its acknowledgement."""
-        self._inside += 1
-        self._empty.clear()
+    def batch(self) -> Iterator[None]:
+        """Encloses the handling of a batch, from its first decision to its acknowledgement."""
+        self._in_progress += 1
+        self._idle.clear()
         try:
             yield
         finally:
-            self._inside -= 1
-            if not self._inside:
-                self._empty.set()
+            self._in_progress -= 1
+            if not self._in_progress:
+                self._idle.set()
 
     async def close(self, seconds: float) -> None:
-        """Let no more takes in and wait for those inside. Raises TimeoutError."""
+        """Admit no more batches and wait for those in progress. Raises TimeoutError."""
         self.open = False
         async with asyncio.timeout(seconds):
-            await self._empty.wait()
+            await self._idle.wait()
 
 
 class Lease:
     """The worker's right to its partitions, renewed by each heartbeat that the group's coordinator answered.
 
-    A process that was frozen, or cut off, for longer than the session may have lost its partitions without knowing: what it
-    writes then could replace what the new owner has written. So it is asked before each write.
+    A process that was frozen or disconnected for longer than the session may have lost its partitions without knowing. Its writes
+    could overwrite those of the new owner, so the lease is checked before each write.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -48,11 +48,11 @@ class Lease:
         self._renewed: float | None = None
 
     def renew(self) -> None:
-        """The coordinator has just answered."""
+        """Note that the coordinator has just answered."""
         self._renewed = time.monotonic()
 
     def check(self) -> None:
-        """Raises PartitionsLost where the last answer is too long ago."""
+        """Raise PartitionsLost if the last answer is too long ago."""
         silent = 0.0 if self._renewed is None else time.monotonic() - self._renewed
         if silent > self._seconds:
             raise PartitionsLost(

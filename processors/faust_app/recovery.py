@@ -1,4 +1,4 @@
-"""Taking up partitions after a recovery: where our own records end is where reading goes on."""
+"""Restoring the stages after a recovery of the tables: reading continues at the next offsets that they restore."""
 
 import asyncio
 import gc
@@ -19,25 +19,25 @@ log = logging.getLogger(__name__)
 
 
 class LogTooShort(Exception):
-    """A source topic ends before what was processed of it: it was made anew, and its records would pass for repeats."""
+    """A source topic ends before the next offset: it was recreated, and its records would be dropped as repeats."""
 
 
 class Recovery:
-    """Restores both workers from their tables. `read` counts the records of tables that were taken over so far."""
+    """Restores both stages from their tables. `read` returns how many table records were read so far."""
 
     def __init__(
         self,
         names: TopicNames,
         grouper: GrouperStage,
         aggregator: AggregatorStage,
-        gate: RebalanceFence,
+        fence: RebalanceFence,
         metrics: ProcessorsMetrics,
         read: Callable[[], int],
     ) -> None:
         self._names = names
         self._grouper = grouper
         self._aggregator = aggregator
-        self._gate = gate
+        self._fence = fence
         self._metrics = metrics
         self._read = read
         self._started, self._read_before = time.monotonic(), 0
@@ -45,39 +45,39 @@ class Recovery:
     async def begin(self, assigned: set[TP]) -> None:
         """The group has assigned partitions: tables are about to be read.
 
-        What is kept in reserve is none of the workers' business, and a partition that left may come back changed.
+        The stages ignore standby partitions. They drop revoked ones, because these may return changed.
         """
         active = {tp.partition for tp in assigned if tp.topic == self._names.events}
-        for worker in (self._grouper, self._aggregator):
-            for partition in worker.partitions - active:
-                worker.drop(partition)
+        for stage in (self._grouper, self._aggregator):
+            for partition in stage.partitions - active:
+                stage.drop(partition)
         self._started, self._read_before = time.monotonic(), self._read()
         self._metrics.rebalances.inc()
         self._metrics.recovering.set(1)
 
     async def revoke(self, seconds: float) -> None:
-        """Partitions are about to change hands: finish what was begun and begin nothing more. Raises TimeoutError."""
-        await self._gate.close(seconds)
+        """Partitions are about to be revoked: finish the batches in progress and begin no more. Raises TimeoutError."""
+        await self._fence.close(seconds)
 
     async def restore(self, consumer: Any, partitions: set[int]) -> None:
-        """Take up new partitions. Raises LogTooShort and IssuesLost, and what the grouper raises."""
-        fresh = sorted(partitions - self._grouper.partitions)
-        sources = [TP(topic, p) for p in fresh for topic in (self._names.events, self._names.deltas)]
+        """Restore new partitions. Raises LogTooShort and IssuesLost, and the errors of the grouper's `restore`."""
+        new = sorted(partitions - self._grouper.partitions)
+        sources = [TP(topic, p) for p in new for topic in (self._names.events, self._names.deltas)]
         starts = await consumer.earliest_offsets(*sources)
         ends = await consumer.highwaters(*sources)
         ids = 0
-        for partition in fresh:
+        for partition in new:
             events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
             ids += await self._grouper.restore(partition, starts[events] or 0, ends[events] or 0)
             await asyncio.sleep(0)
             if not self._aggregator.restore(partition, starts[deltas] or 0):
                 log.warning(
-                    "issues of partition %d are not whole: folding again from the log's start", partition
+                    "issues of partition %d are incomplete: replaying the log from its start", partition
                 )
-            for tp, new_records in self.places({events, deltas}).items():
-                if new_records > (ends[tp] or 0):
+            for tp, next_offset in self.next_offsets({events, deltas}).items():
+                if next_offset > (ends[tp] or 0):
                     raise LogTooShort(
-                        f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {new_records} is due"
+                        f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {next_offset} is the next offset"
                     )
         gc.freeze()
         seconds, read = time.monotonic() - self._started, self._read() - self._read_before
@@ -85,22 +85,22 @@ class Recovery:
         self._metrics.recovery_seconds.set(seconds)
         self._metrics.recovery_records.set(read)
         log.info(
-            "recovered in %.2f s: partitions %s, %d records of tables read, %d ids taken up",
+            "recovered in %.2f s: partitions %s, %d table records read, %d ids restored",
             seconds,
             sorted(partitions),
             read,
             ids,
         )
 
-    def places(self, assigned: set[TP]) -> dict[TP, int]:
-        """The offsets that are due in the source partitions that are held."""
-        found = {}
+    def next_offsets(self, assigned: set[TP]) -> dict[TP, int]:
+        """The next offsets of the source partitions that are restored."""
+        offsets = {}
         for tp in assigned:
-            new_records = None
+            offset = None
             if tp.topic == self._names.events:
-                new_records = self._grouper.next_offset(tp.partition)
+                offset = self._grouper.next_offset(tp.partition)
             elif tp.topic == self._names.deltas:
-                new_records = self._aggregator.next_offset(tp.partition)
-            if new_records is not None:
-                found[tp] = new_records
-        return found
+                offset = self._aggregator.next_offset(tp.partition)
+            if offset is not None:
+                offsets[tp] = offset
+        return offsets

@@ -1,7 +1,7 @@
 """Faust tables whose changes are written as batches.
 
-`table[key] = value` costs 45 to 250 µs a change and returns before anything is safe. Here the changelog is written first, as
-one batch, and the local store follows once all in-sync replicas have it; so the store equals what a recovery reads.
+`table[key] = value` costs 45 to 250 µs a change and returns before the change is safe. Here the changelog is written first, as one
+batch, and the local store follows once all in-sync replicas have it. So the store equals what a recovery reads.
 """
 
 from collections import defaultdict
@@ -21,10 +21,10 @@ Restore = Callable[[set[int]], Awaitable[None]]
 
 
 class PartitionStore(Store[bytes, bytes]):
-    """Bytes in memory, apart by partition, so that a partition's share can be dropped and found whole.
+    """Bytes in memory by partition, so that a partition can be dropped as a whole.
 
-    With each share stands up to where it was read: a standby that takes over, or a rebalance that leaves a partition here, reads
-    on from there. Faust remembers such an offset for stores on disk only, and reads all again for others.
+    `reached` is the changelog offset up to which each partition was read or written: after a rebalance, and for a standby that takes
+    over, reading continues there. Faust stores such an offset only for stores on disk, and reads others from the start.
     """
 
     logger = FAUST_LOG
@@ -38,24 +38,24 @@ class PartitionStore(Store[bytes, bytes]):
         super().__post_init__()
 
     def hold(self, partitions: set[int], generation: int) -> None:
-        """Keep what was held and still is; from now on only what is read in this generation of the group is taken over."""
-        kept = self._held & partitions
-        for partition in [p for p in self.parts if p not in kept]:
+        """Keep partitions that remain assigned; from now on only records read in this generation of the group are applied."""
+        remaining = self._held & partitions
+        for partition in [p for p in self.parts if p not in remaining]:
             del self.parts[partition]
-        self.reached = {p: offset for p, offset in self.reached.items() if p in kept}
+        self.reached = {p: offset for p, offset in self.reached.items() if p in remaining}
         self._held, self._generation = partitions, generation
 
-    def wrote(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]], last: int) -> None:
-        """Make changes that the changelog has up to offset `last`."""
+    def written(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]], last: int) -> None:
+        """Apply changes that the changelog has up to offset `last`."""
         self.apply(partition, changes)
         self.reached[partition] = last
 
     def persisted_offset(self, tp: TP) -> int | None:
-        """Up to where the partition was read."""
+        """The changelog offset up to which the partition was read."""
         return self.reached.get(tp.partition)
 
     def apply(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Make changes; no value removes the key."""
+        """Apply changes; None removes the key."""
         part = self.parts[partition]
         for key, value in changes:
             if value is None:
@@ -69,10 +69,10 @@ class PartitionStore(Store[bytes, bytes]):
         to_key: Callable[[Any], Any],  # noqa: ARG002 - Faust's signature
         to_value: Callable[[Any], Any],  # noqa: ARG002
     ) -> None:
-        """Take over what a recovery or a standby reads.
+        """Apply records that a recovery or a standby reads.
 
-        Faust's buffers may hold events of partitions that have moved meanwhile, or of another table: taken over, they would make
-        a share that looks whole and isn't.
+        Faust's buffers may hold records of partitions that have moved meanwhile, or of another table. Applied, they would make an
+        incomplete partition look complete.
         """
         topic = self.table.changelog_topic.get_topic_name()
         for event in batch:
@@ -91,7 +91,7 @@ class BatchTable(Table[bytes, bytes]):
     logger = FAUST_LOG
 
     def __init__(
-        self, app: App, name: str, topic: str, partitions: int, forwarder: BatchProducer, restore: Restore
+        self, app: App, name: str, topic: str, partitions: int, producer: BatchProducer, restore: Restore
     ) -> None:
         changelog = app.topic(
             topic, key_type=bytes, value_type=bytes, partitions=partitions, acks=False, internal=True
@@ -106,7 +106,7 @@ class BatchTable(Table[bytes, bytes]):
             beacon=app.tables.beacon,
         )
         self._topic = topic
-        self._forwarder = forwarder
+        self._producer = producer
         self._restore = restore
 
     def _new_store(self) -> PartitionStore:
@@ -120,32 +120,32 @@ class BatchTable(Table[bytes, bytes]):
 
     @property
     def read(self) -> int:
-        """Records that recoveries and standbys have taken over."""
+        """Records that recoveries and standbys have applied."""
         return self._parts.read
 
     def part(self, partition: int) -> Mapping[bytes, bytes]:
-        """What is stored of one partition."""
+        """The keys and values of one partition."""
         return self._parts.parts[partition]
 
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Change keys of one partition. On return the changes are safe. Raises KafkaError or Lost, with nothing applied."""
+        """Change keys of one partition. On return the changes are safe. Raises KafkaError or PartitionsLost, with nothing applied."""
         changes = list(changes)
         if not changes:
             return
-        written = await self._forwarder.write(
+        written = await self._producer.write(
             self._topic, partition, [Message(key, value) for key, value in changes]
         )
-        self._parts.wrote(partition, changes, written[-1].last)
+        self._parts.written(partition, changes, written[-1].last)
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        """Drop what went to another worker; what is assigned now is active, or kept in reserve."""
+        """Drop revoked partitions; the assigned ones are active or standby."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
         self._parts.hold({tp.partition for tp in assigned if tp.topic == self._topic}, generation_id)
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
-        """Build on what was recovered. Faust swallows what is raised here, so a failure stops the app by itself."""
+        """Restore the stages. Faust swallows exceptions raised here, so a failure crashes the app explicitly."""
         try:
             await super().on_recovery_completed(active_tps, standby_tps)
             await self._restore({tp.partition for tp in active_tps})

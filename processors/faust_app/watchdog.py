@@ -1,35 +1,35 @@
-"""Seeing a worker that has stopped working without dying: it is ended, and started again from its positions."""
+"""Detects a worker that makes no progress without failing: it ends, and a supervisor restarts it from its positions."""
 
 import time
 from typing import Final
 
 RECOVERY_SECONDS: Final = 120.0
-"""Longest recovery without a record read."""
+"""Longest time of a recovery without a record read."""
 STALL_SECONDS: Final = 60.0
-"""Longest time in which records wait and none is processed."""
+"""Longest time without progress while records wait."""
 SILENCE_SECONDS: Final = 120.0
-"""Longest time without an answer where the source topics end."""
+"""Longest time without an answer from the brokers about the ends of the source topics."""
 
 
 class Stalled(Exception):
-    """Nothing moves although something should."""
+    """There is work and no progress."""
 
 
 class Watchdog:
-    """Told now and then how far the worker is; `look` raises Stalled where that doesn't change for too long."""
+    """Watches the progress of named activities; `check` raises Stalled where one stops for too long."""
 
     def __init__(self) -> None:
         self._progress: dict[str, tuple[object, float]] = {}
 
-    def only(self, what: str) -> None:
-        """Nothing else is expected to move for now: what is looked at later begins anew."""
-        self._progress = {name: mark for name, mark in self._progress.items() if name == what}
+    def only(self, name: str) -> None:
+        """Forget all other activities: no progress is expected of them for now."""
+        self._progress = {key: seen for key, seen in self._progress.items() if key == name}
 
-    def look(self, what: str, progress: object, *, waiting: bool, seconds: float) -> None:
-        """`progress` is any value that changes while work goes on; `waiting` says whether there is work."""
+    def check(self, name: str, progress: object, *, waiting: bool, seconds: float) -> None:
+        """Raise Stalled if `progress`, any value that changes while work continues, is unchanged for `seconds` while work is `waiting`."""
         now = time.monotonic()
-        known = self._progress.get(what)
+        known = self._progress.get(name)
         if not waiting or known is None or known[0] != progress:
-            self._progress[what] = (progress, now)
+            self._progress[name] = (progress, now)
         elif now - known[1] > seconds:
-            raise Stalled(f"{what}: no progress for {now - known[1]:.0f} s")
+            raise Stalled(f"{name}: no progress for {now - known[1]:.0f} s")

@@ -1,4 +1,4 @@
-"""One worker's life: connect, follow the projects, start the app, watch it, stop."""
+"""The life of a worker: connect, follow the projects, start the app, watch it, stop."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
 
 log = logging.getLogger(__name__)
-LOOK_SECONDS: Final = 1.0
+CHECK_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 15.0
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 
@@ -33,18 +33,18 @@ GC_THRESHOLDS: Final = (50_000, 20, 50)
 async def run(
     settings: ProcessorsSettings, stop: asyncio.Event, health: Health, registry: CollectorRegistry
 ) -> None:
-    """Work until `stop` is set. Raises CannotRun."""
+    """Run until `stop` is set. Raises CannotRun."""
     health.set("assigned", ok=False, detail="starting")
-    # Takes make tens of thousands of small objects that live for a moment: looked through less often, they cost half.
+    # Batches create tens of thousands of short-lived objects: collecting less often halves the cost.
     gc.set_threshold(*GC_THRESHOLDS)
     projects = ProjectRegistry()
     follower = follow_projects(settings, projects)
     following = asyncio.create_task(follower.run())
     health.probe("kafka", follower.answering)
     health.probe("projects", lambda: Part(follower.loaded.is_set(), f"{len(projects)} known"))
-    need = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
+    required = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
     try:
-        await until(stop, check_rights(settings, need))
+        await until(stop, check_rights(settings, required))
         partitions = await until(stop, _partitions(settings))
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
@@ -58,7 +58,7 @@ async def run(
 
 async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> None:
     app = processors.app
-    await processors.forwarder.start()
+    await processors.producer.start()
     failure: BaseException | None = None
     try:
         app.finalize()
@@ -69,51 +69,51 @@ async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> 
             async with asyncio.timeout(STOP_SECONDS):
                 await app.stop()
         except (TimeoutError, KafkaError, RuntimeError) as error:
-            log.warning("the app did not stop in order: %s", error)
-        await processors.forwarder.stop()
+            log.warning("the app did not stop cleanly: %s", error)
+        await processors.producer.stop()
     if failure is not None:
         raise CannotRun(f"{type(failure).__name__}: {failure}")
 
 
 async def _watch(processors: Processors, stop: asyncio.Event, health: Health) -> BaseException | None:
-    """Keep health and metrics current; the failure that ended the app, or None at `stop`."""
+    """Update health and metrics; returns the error that ended the app, or None at `stop`."""
     app, watchdog = processors.app, Watchdog()
-    ends = LogEndOffsets(processors.settings, processors.held)
-    asking = asyncio.create_task(ends.run())
+    ends = LogEndOffsets(processors.settings, processors.next_offsets)
+    fetching = asyncio.create_task(ends.run())
     try:
         while not stop.is_set():
             if app.should_stop:
                 return app.crash_reason or RuntimeError("the app stopped by itself")
-            opened = processors.gate.open
+            assigned = processors.fence.open
             held = sorted(processors.grouper.partitions)
-            health.set("assigned", ok=opened, detail=f"partitions {held}" if opened else "recovering")
+            health.set("assigned", ok=assigned, detail=f"partitions {held}" if assigned else "recovering")
             try:
-                _look(processors, watchdog, ends)
+                _check(processors, watchdog, ends)
             except Stalled as error:
                 return error
-            await pause(stop, LOOK_SECONDS)
+            await pause(stop, CHECK_SECONDS)
     finally:
-        asking.cancel()
+        fetching.cancel()
         with suppress(asyncio.CancelledError):
-            await asking
+            await fetching
     return None
 
 
-def _look(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> None:
+def _check(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> None:
     app, metrics = processors.app, processors.metrics
-    if not processors.gate.open:
+    if not processors.fence.open:
         offsets = dict(cast(TableManager, app.tables).recovery.active_offsets)
         watchdog.only("recovery")
-        watchdog.look("recovery", offsets, waiting=True, seconds=RECOVERY_SECONDS)
+        watchdog.check("recovery", offsets, waiting=True, seconds=RECOVERY_SECONDS)
         return
-    watchdog.look("recovery", None, waiting=False, seconds=RECOVERY_SECONDS)
-    watchdog.look("answers", ends.answers, waiting=True, seconds=SILENCE_SECONDS)
-    for tp, new_records in processors.held().items():
-        # Fetched answers are the younger ones, where there are any.
+    watchdog.check("recovery", None, waiting=False, seconds=RECOVERY_SECONDS)
+    watchdog.check("answers", ends.answers, waiting=True, seconds=SILENCE_SECONDS)
+    for tp, next_offset in processors.next_offsets().items():
+        # The consumer's highwater is newer while it fetches.
         end = max(ends.latest.get(tp, 0), app.consumer.highwater(tp) or 0)
-        lag = max(0, end - new_records)
+        lag = max(0, end - next_offset)
         metrics.lag.labels(tp.topic, str(tp.partition)).set(lag)
-        watchdog.look(f"{tp.topic}/{tp.partition}", new_records, waiting=lag > 0, seconds=STALL_SECONDS)
+        watchdog.check(f"{tp.topic}/{tp.partition}", next_offset, waiting=lag > 0, seconds=STALL_SECONDS)
 
 
 async def _started(app: ProcessorsApp) -> bool:
@@ -122,7 +122,7 @@ async def _started(app: ProcessorsApp) -> bool:
 
 
 async def _partitions(settings: ProcessorsSettings) -> int:
-    """How many partitions the joined topics have. Waits for Kafka and for the topics; raises CannotRun where they differ."""
+    """The number of partitions of the joined topics. Waits for Kafka and for the topics; raises CannotRun where they differ."""
     joined = names(settings, settings.topic_partitions).joined
     while True:
         try:
@@ -133,7 +133,7 @@ async def _partitions(settings: ProcessorsSettings) -> int:
             counts = {}
         if counts and all(counts.values()):
             if len(set(counts.values())) > 1:
-                raise CannotRun(f"these topics must have equally many partitions: {counts}")
+                raise CannotRun(f"these topics must have the same number of partitions: {counts}")
             return counts[joined[0]]
         if missing := [topic for topic, count in counts.items() if not count]:
             log.warning("topics missing: %s; run `svc migrate`", ", ".join(missing))

@@ -1,1 +1,1 @@
-"""The grouper: drops repeated ids, fingerprints each event, writes chunks and increments."""
+"""The grouper: drops repeated ids, fingerprints each event, publishes chunks and increments."""

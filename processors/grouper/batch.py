@@ -1,22 +1,72 @@
-"""The pure part of a take: what one partition's records become. No I/O and no clock; effects follow in `processors.grouper.stage`."""
+"""The decisions about one batch of a partition of `events`, and the outputs that follow from them. Pure: no I/O, no clock.
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+The same records and decisions give the same outputs, on any worker and at any time; a replay depends on it.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Final, NamedTuple
 from zlib import crc32
 
 import msgspec
 
-from processors.grouper.dedup_log import DedupEntry, DedupRecord
+from broker.message import Message
+from broker.stage import DeadEvent
+from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming
-from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.output import BatchOutput
-from processors.grouper.replay_boundary import ReplayBoundary
+from processors.grouper.fingerprinter import (
+    MAX_NAME,
+    MINUTE_MS,
+    EventGrouping,
+    EventOutline,
+    Fingerprinter,
+    SkippedRule,
+)
+from processors.grouper.replay import ReplayBoundary
 from processors.positions import LogRecreated, SourceRecord
-from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, decode_chunk
+from schemas.chunks import (
+    EVENTS_FORMAT,
+    FORMAT_HEADER,
+    GROUPED_FORMAT,
+    SOURCE_HEADER,
+    ChunkEvent,
+    GroupedChunk,
+    Grouping,
+    decode_chunk,
+    encode_chunk,
+    encode_grouped,
+)
+from schemas.errors import BadPayload
+from schemas.ids import issue_id, user_hash
+from schemas.increments import Increment, Row, SourceIncrements, encode_source, join
+from schemas.issues import RULE_SKIPPED, Outcome
+from schemas.payload import MissingDictionary
+from schemas.times import event_time, iso, to_ms
 
 ID_BYTES: Final = 16
-NO_CHUNK: Final = "not a chunk when it was read first"
 MAX_PROJECT: Final = 1 << 32
+NO_CHUNK: Final = "not a chunk when it was read first"
+DISCARDED: Final = "discarded"
+"""Reason of an event that a project's rule dropped: its outcome is `deadLettered`, though no dead letter is written, so that
+accepted = stored + duplicate + deadLettered holds (contract, section 2, point 14)."""
+UNREADABLE: Final = "unreadable"
+MAX_SKIPS: Final = 1000
+"""Skipped rules in one record of `outcomes`; each takes a kilobyte at most."""
+HOUR_MS: Final = 3_600_000
+CACHED_ISSUES: Final = 65_536
+MAX_BYTES: Final = 1 << 20
+"""Size of a record of `issue-deltas`."""
+MAX_TOGETHER: Final = 200
+"""Increments that are encoded together: bounds a piece to well below `MAX_BYTES`."""
+
+_ORIGIN: Final = attrgetter("project", "received_ms", "sdk")
+_ROW_ORDER: Final = attrgetter("release", "environment", "platform", "hour")
+
+issue_of = lru_cache(maxsize=CACHED_ISSUES)(issue_id)
+"""`schemas.ids.issue_id`, cached: one hash costs more than a look-up."""
 
 
 class BadRecord(Exception):
@@ -24,10 +74,7 @@ class BadRecord(Exception):
 
 
 class PartitionState:
-    """What is known of one partition of `events`: the offset that is due, the ids seen, and decisions recorded earlier.
-
-    Of records that `boundary` knows as forwarded only ids are remembered.
-    """
+    """The state of one partition of `events`: next offset, ids seen, recorded decisions still to be replayed, replay boundary."""
 
     def __init__(
         self,
@@ -44,11 +91,81 @@ class PartitionState:
         self.boundary = boundary
 
 
+class GroupedEvent(NamedTuple):
+    """A new event with its grouping."""
+
+    offset: int
+    event: ChunkEvent
+    grouping: Grouping
+
+
+class BatchOutput:
+    """The outputs of a batch for one partition. `records` and `events` count what was read, `new` what is published.
+
+    `grouped_events` is None unless each event is also published as a record of its own. Skipped rules are apart from the outcomes:
+    a writer that doesn't know them yet dead-letters these records alone.
+    """
+
+    def __init__(self, partition: int, *, grouped_events: bool = False) -> None:
+        self.partition = partition
+        self.entries: list[DedupEntry] = []
+        self.grouped: list[Message] = []
+        self.increments: list[SourceIncrements] = []
+        self.outcomes: dict[int, list[Outcome]] = {}
+        self.rules_skipped: list[tuple[int, list[Outcome]]] = []
+        self.dead: list[DeadEvent] = []
+        self.grouped_events: list[GroupedEvent] | None = [] if grouped_events else None
+        self.records = 0
+        self.events = 0
+        self.new = 0
+        self.duplicates = 0
+        self.oldest_received_ms = 0
+
+
+def decide(
+    state: PartitionState, sources: Sequence[SourceRecord], fingerprinter: Fingerprinter, output: BatchOutput
+) -> None:
+    """Decide about consecutive records from the next offset on and add what follows to `output`. Raises LogRecreated."""
+    chunks: list[list[ChunkEvent] | BadRecord] = []
+    for source in sources:
+        try:
+            chunks.append(read_chunk(source))
+        except BadRecord as error:
+            chunks.append(error)
+    # Outputs of records before the replay boundary were published; they are dropped.
+    dropped, boundary = BatchOutput(state.partition), state.boundary
+    decisions = iter(state.dedupe.decide(_undecided(state, sources, chunks)))
+    fresh: list[tuple[Decision, DedupRecord]] = []
+    for source, chunk in zip(sources, chunks, strict=True):
+        recorded = state.decided.pop(source.offset, None)
+        decision = next(decisions) if recorded is None else None
+        target = output if source.offset >= boundary.since else dropped
+        if isinstance(chunk, BadRecord):
+            target.dead.append(_dead_record(source, str(chunk)))
+            record = DedupRecord(source.offset, 0, [], b"")
+        elif recorded is not None and not recorded.total and chunk:
+            # It was recorded as no chunk and stays one, though this version can read it: it is retried from the dead letters.
+            target.dead.append(_dead_record(source, NO_CHUNK))
+            record = DedupRecord(source.offset, 0, [], b"")
+        else:
+            published = None if recorded else _published_fingerprints(state, source)
+            work = _ChunkWork(target, source, chunk, fingerprinter, published)
+            record = work.run(recorded or _new_record(source, chunk, decision))
+        if decision is not None:
+            _forget_dead(state, decision, record)
+            fresh.append((decision, record))
+    # Entries carry the boundary until it is passed: the entries before them are lost.
+    entry_boundary = (boundary.since, boundary.last) if state.next_offset <= boundary.last else None
+    state.next_offset += len(sources)
+    # The batch may begin with replayed records: if it crashes, they are unpublished too.
+    output.entries = _entries(fresh, sources[0].offset if sources else 0, entry_boundary)
+
+
 def read_chunk(source: SourceRecord) -> list[ChunkEvent]:
     """The events of a record. Raises BadRecord."""
-    form = dict(source.headers).get(FORMAT_HEADER)
-    if form != EVENTS_FORMAT:
-        raise BadRecord(f"unknown format {form!r}" if form else "no format header")
+    record_format = dict(source.headers).get(FORMAT_HEADER)
+    if record_format != EVENTS_FORMAT:
+        raise BadRecord(f"unknown format {record_format!r}" if record_format else "no format header")
     try:
         chunk = decode_chunk(source.value)
     except msgspec.DecodeError as error:
@@ -57,42 +174,6 @@ def read_chunk(source: SourceRecord) -> list[ChunkEvent]:
         if len(event.id) != ID_BYTES or not 0 <= event.project < MAX_PROJECT:
             raise BadRecord("not a chunk: an event with a bad id or project")
     return chunk
-
-
-def process(
-    state: PartitionState, sources: Sequence[SourceRecord], grouper: Fingerprinter, emission: BatchOutput
-) -> None:
-    """Decide about consecutive records that are due and put all that follows from them into `emission`. Raises LogRecreated."""
-    chunks: list[list[ChunkEvent] | BadRecord] = []
-    for source in sources:
-        try:
-            chunks.append(read_chunk(source))
-        except BadRecord as error:
-            chunks.append(error)
-    # What was forwarded before goes nowhere.
-    nowhere, boundary = BatchOutput(state.partition), state.boundary
-    decisions = iter(state.dedupe.decide(list(_undecided(state, sources, chunks))))
-    fresh: list[tuple[Decision, DedupRecord]] = []
-    for source, chunk in zip(sources, chunks, strict=True):
-        known = state.decided.pop(source.offset, None)
-        decision = next(decisions) if known is None else None
-        out = emission if source.offset >= boundary.since else nowhere
-        # What was recorded as no chunk stays one, though a newer version can read it: it comes back from the dead letters.
-        unread = known is not None and not known.total and chunk
-        if isinstance(chunk, BadRecord) or unread:
-            out.bad_record(source, str(chunk) if isinstance(chunk, BadRecord) else NO_CHUNK)
-            record = DedupRecord(source.offset, 0, [], b"")
-        else:
-            forwarded = None if known else _told(state, source)
-            record = out.record(source, chunk, known or _open(source, chunk, decision), grouper, forwarded)
-        if decision is not None:
-            _forget_dead(state, decision, record)
-            fresh.append((decision, record))
-    # While what was decided before is not all taken up again, entries say so: after them nothing else would.
-    noted = (boundary.since, boundary.last) if state.next_offset <= boundary.last else None
-    state.next_offset += len(sources)
-    # Records decided earlier may stand before the fresh ones: a crash from here on leaves them unforwarded too.
-    emission.entries = _entries(fresh, sources[0].offset if sources else 0, noted)
 
 
 def _undecided(
@@ -107,37 +188,41 @@ def _undecided(
     ]
 
 
-def _told(state: PartitionState, source: SourceRecord) -> Mapping[int, int] | None:
-    """The fingerprints of what was forwarded of a record, if that is known. Raises LogRecreated."""
+def _dead_record(source: SourceRecord, reason: str) -> DeadEvent:
+    return DeadEvent(source.offset, source.key, source.value, source.headers, reason, None)
+
+
+def _published_fingerprints(state: PartitionState, source: SourceRecord) -> Mapping[int, int] | None:
+    """The fingerprints that a record within the replay boundary was published with, None outside of it. Raises LogRecreated."""
     boundary = state.boundary
     if not boundary.since <= source.offset <= boundary.last:
         return None
-    forwarded = boundary.forwarded.get(source.offset)
-    if forwarded is not None and forwarded.crc != crc32(source.value):
-        raise LogRecreated(f"events/{state.partition}/{source.offset} is not what stands in grouped")
-    return {} if forwarded is None else forwarded.values
+    published = boundary.published.get(source.offset)
+    if published is not None and published.crc != crc32(source.value):
+        raise LogRecreated(f"events/{state.partition}/{source.offset} is not the record that grouped has")
+    return {} if published is None else published.fingerprints
 
 
-def _open(source: SourceRecord, chunk: list[ChunkEvent], decision: Decision | None) -> DedupRecord:
+def _new_record(source: SourceRecord, chunk: list[ChunkEvent], decision: Decision | None) -> DedupRecord:
     assert decision is not None
     new = None if len(decision.new) == len(chunk) else decision.new
     return DedupRecord(source.offset, len(chunk), new, decision.keys)
 
 
 def _forget_dead(state: PartitionState, decision: Decision, record: DedupRecord) -> None:
-    """An event that could not be processed may be put back later: its id must not count as seen."""
+    """The id of an event that could not be processed does not count as seen: the event may be retried."""
     dead = set(record.dead)
     if not dead:
         return
-    for place, position in enumerate(decision.new):
+    for index, position in enumerate(decision.new):
         if position in dead:
-            state.dedupe.forget(decision.keys[place * ID_BYTES : (place + 1) * ID_BYTES])
+            state.dedupe.forget(decision.keys[index * KEY_BYTES : (index + 1) * KEY_BYTES])
 
 
 def _entries(
     fresh: list[tuple[Decision, DedupRecord]], batch_start: int, boundary: tuple[int, int] | None
 ) -> list[DedupEntry]:
-    """The records as entries, each of one day of the log; `batch_start` is the first offset that was handled together with them."""
+    """The records as entries, each of one day of the log."""
     entries: list[DedupEntry] = []
     day = -1
     for decision, record in fresh:
@@ -148,3 +233,319 @@ def _entries(
             )
         entries[-1].records.append(record)
     return entries
+
+
+class _ChunkWork:
+    """The work on one chunk: fingerprint its new events and add the outputs.
+
+    `published` are the fingerprints of the events that were published before, by position; no others were.
+    """
+
+    def __init__(
+        self,
+        output: BatchOutput,
+        source: SourceRecord,
+        chunk: list[ChunkEvent],
+        fingerprinter: Fingerprinter,
+        published: Mapping[int, int] | None,
+    ) -> None:
+        self.output = output
+        self.source = source
+        self.chunk = chunk
+        self.fingerprinter = fingerprinter
+        self.published = published
+        self.kept: list[int] = []
+        self.grouping_of: list[int] = []
+        self.groupings: list[Grouping] = []
+        self.indexes: dict[tuple[int, str], int] = {}
+        self.increments = Increments()
+
+    def run(self, record: DedupRecord) -> DedupRecord:
+        """Add the outputs; returns the record completed with the fingerprints, as it is to be recorded."""
+        output, chunk = self.output, self.chunk
+        if record.total != len(chunk):
+            where = f"events/{output.partition}/{self.source.offset}"
+            raise LogRecreated(f"{where}: {record.total} events were recorded, it has {len(chunk)}")
+        outcomes = RecordOutcomes(output.partition, self.source.offset)
+        outcomes.accepted(chunk)
+        positions = record.positions
+        recorded = struct.unpack(f"<{len(record.fingerprints) // 8}Q", record.fingerprints)
+        fingerprints: list[int] = []
+        dead: list[tuple[int, str]] = [(position, UNREADABLE) for position in record.dead]
+        group, count, published = self.fingerprinter.group, self.increments.add, self.published
+        repeated: list[int] = []
+        for index, position in enumerate(positions):
+            chunk_event = chunk[position]
+            try:
+                event, result = group(chunk_event)
+            except (BadPayload, msgspec.DecodeError) as error:
+                dead.append((position, f"bad payload: {error}"))
+                continue
+            except MissingDictionary:
+                # The event is valid: the worker ends with this error and reads the event again once the file is there.
+                raise
+            except Exception as error:  # noqa: BLE001 - one event that grouping fails on must not stop all others
+                dead.append((position, f"grouping failed: {type(error).__name__}: {error}"))
+                continue
+            fingerprint = recorded[index] if recorded else result.fingerprint
+            if published is not None:
+                if fingerprint and position not in published:
+                    # Its id came earlier, in a record that has expired.
+                    repeated.append(position)
+                    continue
+                fingerprint = published.get(position, 0)
+            fingerprints.append(fingerprint)
+            if fingerprint:
+                self._keep(position, chunk_event, result, fingerprint)
+                count(chunk_event, event, result, fingerprint)
+            else:
+                outcomes.dead(chunk_event, DISCARDED)
+        for position, reason in dead:
+            outcomes.dead(chunk[position], UNREADABLE)
+            self._dead_letter(chunk[position], reason)
+        if repeated or len(positions) + len(record.dead) != len(chunk):
+            self._count_duplicates(outcomes, {*positions, *record.dead}.difference(repeated))
+        self._finish(outcomes)
+        if recorded or record.dead:
+            return record
+        return _completed(record, fingerprints, [position for position, _ in dead], repeated)
+
+    def _keep(self, position: int, chunk_event: ChunkEvent, result: EventGrouping, fingerprint: int) -> None:
+        grouping = result.grouping
+        index = self.indexes.get((fingerprint, grouping.rule))
+        if index is None:
+            index = self.indexes[fingerprint, grouping.rule] = len(self.groupings)
+            if grouping.fingerprint != fingerprint:
+                grouping = Grouping(fingerprint, grouping.version, grouping.rule, grouping.parts)
+            self.groupings.append(grouping)
+        self.kept.append(position)
+        self.grouping_of.append(index)
+        if self.output.grouped_events is not None:
+            grouped = GroupedEvent(self.source.offset, chunk_event, self.groupings[index])
+            self.output.grouped_events.append(grouped)
+
+    def _dead_letter(self, chunk_event: ChunkEvent, reason: str) -> None:
+        value = encode_chunk([chunk_event])
+        headers = [(FORMAT_HEADER, EVENTS_FORMAT)]
+        self.output.dead.append(
+            DeadEvent(self.source.offset, self.source.key, value, headers, reason, chunk_event.project)
+        )
+
+    def _count_duplicates(self, outcomes: "RecordOutcomes", first: Collection[int]) -> None:
+        """Count the events at other positions than those that carry an id for the first time."""
+        for position, chunk_event in enumerate(self.chunk):
+            if position not in first:
+                outcomes.duplicate(chunk_event)
+                self.output.duplicates += 1
+
+    def _finish(self, outcomes: "RecordOutcomes") -> None:
+        output, offset = self.output, self.source.offset
+        if self.kept:
+            grouped = GroupedChunk(
+                output.partition, offset, self.kept, self.grouping_of, self.groupings, self.source.value
+            )
+            headers = [
+                (FORMAT_HEADER, GROUPED_FORMAT),
+                (SOURCE_HEADER, source_position(output.partition, offset)),
+            ]
+            output.grouped.append(Message(None, encode_grouped(grouped), headers))
+            increments = SourceIncrements(output.partition, offset, self.increments.finish())
+            output.increments.append(increments)
+        for project, project_outcomes in outcomes.finish().items():
+            output.outcomes.setdefault(project, []).extend(project_outcomes)
+        if skipped := self.fingerprinter.pop_skipped():
+            output.rules_skipped += rules_skipped(output.partition, offset, skipped)
+        output.events += len(self.chunk)
+        output.new += len(self.kept)
+        if self.chunk:
+            oldest = min(event.received_ms for event in self.chunk)
+            output.oldest_received_ms = min(output.oldest_received_ms or oldest, oldest)
+
+
+def source_position(partition: int, offset: int) -> bytes:
+    """A position in `events`, as the header `source` has it."""
+    return b"%d/%d" % (partition, offset)
+
+
+def _completed(
+    record: DedupRecord, fingerprints: list[int], dead: list[int], repeated: list[int]
+) -> DedupRecord:
+    packed = struct.pack(f"<{len(fingerprints)}Q", *fingerprints)
+    if not dead and not repeated:
+        return DedupRecord(record.offset, record.total, record.new, record.keys, packed)
+    excluded = {*dead, *repeated}
+    kept = [(index, position) for index, position in enumerate(record.positions) if position not in excluded]
+    keys = b"".join(record.keys[index * KEY_BYTES : (index + 1) * KEY_BYTES] for index, _ in kept)
+    return DedupRecord(record.offset, record.total, [position for _, position in kept], keys, packed, dead)
+
+
+class Increments:
+    """The increments of one source record: what it adds to each fingerprint."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[int, int], Increment] = {}
+        self._users: set[tuple[int, int, int]] = set()
+        self._rows: dict[tuple[int, int, str, str, str, int], Row] = {}
+
+    def add(
+        self, chunk_event: ChunkEvent, event: EventOutline, result: EventGrouping, fingerprint: int
+    ) -> None:
+        """Count an event under `fingerprint`: the computed one, or one that was recorded or published earlier."""
+        ms = event_time(to_ms(event.timestamp), chunk_event.received_ms)
+        project, release = chunk_event.project, event.release[:MAX_NAME]
+        total = self._sums.get((project, fingerprint))
+        if total is None:
+            total = self._sums[project, fingerprint] = Increment(
+                issue=issue_of(project, fingerprint),
+                project=project,
+                fingerprint=fingerprint,
+                events=1,
+                first_ms=ms,
+                last_ms=ms,
+                received_ms=chunk_event.received_ms,
+                last_event=chunk_event.id,
+                first_release=release,
+                last_release=release,
+                rows=[],
+                users=[],
+                description=result.description,
+            )
+        else:
+            _add(total, ms, release, chunk_event, result)
+        self._count(total, release, event, ms // HOUR_MS)
+        user = event.user
+        if user is not None and user.id:
+            key = (project, fingerprint, user_hash(project, user.id))
+            if key not in self._users:
+                self._users.add(key)
+                total.users.append(key[2])
+
+    def finish(self) -> list[Increment]:
+        """The increments, in the order in which their fingerprints were first met."""
+        for total in self._sums.values():
+            if total.events > 1:
+                total.rows.sort(key=_ROW_ORDER)
+                total.users.sort()
+        return list(self._sums.values())
+
+    def _count(self, total: Increment, release: str, event: EventOutline, hour: int) -> None:
+        environment, platform = event.environment[:MAX_NAME], event.platform or ""
+        key = (total.project, total.fingerprint, release, environment, platform, hour)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = Row(release, environment, platform, hour, 0)
+            total.rows.append(row)
+        row.events += 1
+
+
+def _add(total: Increment, ms: int, release: str, chunk_event: ChunkEvent, result: EventGrouping) -> None:
+    total.events += 1
+    if ms < total.first_ms or (ms == total.first_ms and release < total.first_release):
+        total.first_ms, total.first_release = ms, release
+    if ms > total.last_ms or (ms == total.last_ms and chunk_event.id > total.last_event):
+        total.last_ms, total.last_event, total.received_ms = ms, chunk_event.id, chunk_event.received_ms
+        total.last_release, total.description = release, result.description
+
+
+class RecordOutcomes:
+    """The outcomes of one source record by project, minute of receipt and SDK: counted once however often it is published."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        self._source = f"grouper/{partition}"
+        self._sequence = offset
+        self._counts: dict[tuple[int, int, str, str, str], int] = {}
+
+    def accepted(self, events: Iterable[ChunkEvent]) -> None:
+        """Count all events of the record."""
+        # Events of one request share all three fields: counting in C leaves little to do here.
+        for (project, received_ms, sdk), count in Counter(map(_ORIGIN, events)).items():
+            key = (project, received_ms // MINUTE_MS, sdk, "accepted", "")
+            self._counts[key] = self._counts.get(key, 0) + count
+
+    def duplicate(self, event: ChunkEvent) -> None:
+        """Count an event whose id was seen before."""
+        self._count(event, "duplicate", "")
+
+    def dead(self, event: ChunkEvent, reason: str) -> None:
+        """Count an event that is not published."""
+        self._count(event, "deadLettered", reason)
+
+    def _count(self, event: ChunkEvent, outcome: str, reason: str) -> None:
+        key = (event.project, event.received_ms // MINUTE_MS, event.sdk, outcome, reason)
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+    def finish(self) -> dict[int, list[Outcome]]:
+        """The outcomes by project. Source and sequence are the record's position, by which repeats are dropped."""
+        by_project: dict[int, list[Outcome]] = {}
+        for (project, minute, sdk, outcome, reason), count in self._counts.items():
+            by_project.setdefault(project, []).append(
+                Outcome(
+                    project_id=str(project),
+                    minute=iso(minute * MINUTE_MS),
+                    sdk=sdk,
+                    outcome=outcome,  # type: ignore[arg-type]
+                    reason=reason,
+                    count=count,
+                    source=self._source,
+                    sequence=self._sequence,
+                )
+            )
+        return by_project
+
+
+def rules_skipped(
+    partition: int, offset: int, skipped: Mapping[SkippedRule, int]
+) -> list[tuple[int, list[Outcome]]]:
+    """Rules that were skipped on events of one record, by project. They are not outcomes of events and in no sum of these.
+
+    However many rules a project has, each list fits into a record.
+    """
+    by_project: dict[int, list[Outcome]] = {}
+    for (project, minute, kind, name), count in skipped.items():
+        by_project.setdefault(project, []).append(
+            Outcome(
+                project_id=str(project),
+                minute=iso(minute * MINUTE_MS),
+                sdk="",
+                outcome=RULE_SKIPPED,
+                reason=f"{kind}/{name}",
+                count=count,
+                source=f"grouper/{partition}",
+                sequence=offset,
+            )
+        )
+    return [
+        (project, outcomes[start : start + MAX_SKIPS])
+        for project, outcomes in by_project.items()
+        for start in range(0, len(outcomes), MAX_SKIPS)
+    ]
+
+
+def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, list[bytes]]:
+    """Values of `issue-deltas` by target partition, in the order of their sources: one record a batch and target, if it fits.
+
+    In a value each increment names its own source record.
+    """
+    pieces: dict[int, list[bytes]] = {}
+    for source in sources:
+        by_target: dict[int, list[Increment]] = {}
+        for increment in source.increments:
+            by_target.setdefault(increment.issue % partitions, []).append(increment)
+        for target, increments in by_target.items():
+            target_pieces = pieces.setdefault(target, [])
+            for start in range(0, len(increments), MAX_TOGETHER):
+                piece = increments[start : start + MAX_TOGETHER]
+                target_pieces.append(encode_source(SourceIncrements(source.partition, source.offset, piece)))
+    return {target: list(_joined(target_pieces)) for target, target_pieces in pieces.items()}
+
+
+def _joined(pieces: list[bytes]) -> Iterable[bytes]:
+    """The pieces as few values of bounded size."""
+    start = size = 0
+    for end, piece in enumerate(pieces):
+        if size and size + len(piece) > MAX_BYTES:
+            yield join(pieces[start:end])
+            start, size = end, 0
+        size += len(piece)
+    if size:
+        yield join(pieces[start:])

@@ -1,24 +1,65 @@
-"""The values of the topic `seen`: what each source record was the first to carry, and what was decided about it."""
+"""The values of the topic `seen`: the ids that each source record was the first to carry, the decisions about it, and the log's day.
+
+The day of a partition of `events` is counted from record timestamps that the log itself confirms. A broker's clock can jump, and a
+jump must not empty the index of ids. So `LogClock` does not follow the greatest timestamp: it counts one day at a time, and a day
+takes at least `DAY_RECORDS` records. A timestamp that is more than a day away from the clock's is doubted until a later day follows
+on it; a record of the clock's own days ends the doubt. A day without records is not counted.
+"""
 
 from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from processors.grouper.id_keys import KEY_BYTES
-from processors.grouper.log_clock import DAY_MS, LogClock
+KEY_BYTES: Final = 16
+"""Bytes of an id's key (`processors.grouper.dedupe.id_keys`)."""
+DAY_MS: Final = 86_400_000
+DAY_RECORDS: Final = 1_000
+"""Fewest records of a day: whatever their timestamps say, ids outlive as many records for each day of the window."""
 
-_SEPARATOR: Final = b"/"
-_DELTAS: Final = b"deltas"
-_HORIZON: Final = b"horizon"
+
+class LogClock(Struct, array_like=True, frozen=True):
+    """The day of the log after the records up to one offset.
+
+    `day` counts days of the log; `stamped` is the day of the timestamps with which it began, `since` the offset at which it did;
+    `doubted` is the day of timestamps that nothing has confirmed.
+    """
+
+    day: int
+    stamped: int
+    since: int
+    doubted: int | None = None
+
+
+def started(offset: int, timestamp_ms: int) -> LogClock:
+    """The clock at the first record of a log."""
+    day = timestamp_ms // DAY_MS
+    return LogClock(day, day, offset)
+
+
+def advanced(clock: LogClock, offset: int, timestamp_ms: int) -> LogClock:
+    """The clock after one more record."""
+    stamped = timestamp_ms // DAY_MS
+    if abs(stamped - clock.stamped) > 1:
+        if clock.doubted is None or stamped < clock.doubted:
+            return replace(clock, doubted=stamped)
+        later = stamped > clock.doubted
+    else:
+        if clock.doubted is not None:
+            clock = replace(clock, doubted=None)
+        later = stamped > clock.stamped
+    if later and offset - clock.since >= DAY_RECORDS:
+        return LogClock(clock.day + 1, stamped, offset)
+    return clock
 
 
 class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
     """Decisions about one record of `events`.
 
-    `new` are the positions in its chunk whose ids it was the first to carry (None: all of `total`), `keys` their joined keys
-    (`processors.grouper.id_keys`), `fingerprints` 8 bytes little-endian for each (0: discarded by a rule; empty once the record has
-    been forwarded and merged), `dead` the positions that could not be processed.
+    `new` are the positions in its chunk whose ids it was the first to carry (None: all of `total`), `keys` their joined keys,
+    `fingerprints` 8 bytes little-endian for each (0: discarded by a rule; empty once the record has been published and merged),
+    `dead` the positions that could not be processed.
     """
 
     offset: int
@@ -35,18 +76,20 @@ class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def is_bad(self) -> bool:
-        """Whether it, or an event of it, was set aside: a chunk without events is none."""
+        """Whether the record, or an event of it, was dead-lettered: a chunk without events is not."""
         return bool(self.dead) or not (self.total or self.keys)
 
 
 class DedupEntry(Struct, array_like=True, frozen=True):
-    """Consecutive records of one partition of `events`, decided together.
+    """Consecutive records of one partition of `events`, decided together and all of one day of the log.
 
-    `watermark_ms` is the greatest record timestamp so far, and `clock` the log's clock after them (None in entries of older
-    versions, whose day is the watermark's); all of an entry lies in one of its days. `batch_start` is the first offset that was handled together with these, in this entry or one before it, or the one after them
-    once all of them is known to be forwarded. `merged` entries are
-    old: all that is in them has been forwarded. `boundary` is `since` and `last` of a `processors.grouper.replay_boundary.ReplayBoundary` in entries that are written
-    again after the topic was emptied: records up to `last` were decided before.
+    - `watermark_ms`: the greatest record timestamp so far.
+    - `batch_start`: the first offset of the batch, in this entry or an earlier one; the offset after the entry once all of the batch
+      is known to be published.
+    - `merged`: an old entry, of which everything has been published.
+    - `boundary`: `since` and `last` of the `processors.grouper.replay.ReplayBoundary`, in entries that are written again after the
+      topic was emptied.
+    - `clock`: the log's clock after the records (None in entries of older versions, whose day is the watermark's).
     """
 
     watermark_ms: int
@@ -78,7 +121,7 @@ class DedupEntry(Struct, array_like=True, frozen=True):
 
 
 class DeltasPosition(Struct, array_like=True, frozen=True):
-    """Up to where `issue-deltas` is folded, with two sums by which a damaged `issues` topic is noticed."""
+    """The last offset of `issue-deltas` that is folded, with two sums that reveal a damaged `issues` topic."""
 
     offset: int
     issues: int
@@ -92,12 +135,12 @@ def entry_key(partition: int, first: int, last: int) -> bytes:
 
 def deltas_key(partition: int) -> bytes:
     """Key of the `DeltasPosition` of one partition of `issue-deltas`."""
-    return _DELTAS + _SEPARATOR + b"%d" % partition
+    return b"deltas/%d" % partition
 
 
 def horizon_key(partition: int) -> bytes:
-    """Key of the first offset of `events` whose entry has not expired: below it, nothing is missed."""
-    return _HORIZON + _SEPARATOR + b"%d" % partition
+    """Key of the first offset of `events` whose entry has not expired: no entry is missing before it."""
+    return b"horizon/%d" % partition
 
 
 def is_entry(key: bytes) -> bool:

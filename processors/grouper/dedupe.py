@@ -1,17 +1,191 @@
-"""Dropping repeats: the same prefix of the log gives the same decisions, on any worker, after any crash, at any time of day.
+"""Dropping repeated ids: the same prefix of the log gives the same decisions, on any worker, after any crash, at any time of day. Pure.
 
-Time is the log's own (`processors.grouper.log_clock`). Ids are kept by its day and a whole day is forgotten when it lies more than the
-window behind, so an id is remembered for the window and up to a day longer, and longer still where records are few.
+Time is the log's own (`processors.grouper.dedup_log.LogClock`). Ids are indexed by its day, and a day is forgotten as a whole once it is
+older than the window: an id is remembered for the window and up to a day longer, and longer still where records are few.
+
+An id's key is 16 bytes for (project, uuid), with the hour of the version-7 uuid (modulo 256) in the first byte. Equal ids have equal
+hours, so a look-up searches only that hour's bucket. Keys are sorted runs in numpy arrays by day and hour; the latest keys are in a
+set, which is faster to search and to grow.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from processors.grouper.dedup_log import DedupEntry, DedupRecord
-from processors.grouper.id_index import IdIndex
-from processors.grouper.id_keys import KEY_BYTES, id_keys
-from processors.grouper.log_clock import LogClock, advanced, started
-from processors.positions import OffsetRange, first_hole
+import numpy as np
+from numpy.typing import NDArray
+
+from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, LogClock, advanced, started
+
+BUCKETS: Final = 256
+Words = NDArray[np.uint64]
+
+_HOUR_MS: Final = np.uint64(3_600_000)
+_LOW_56: Final = np.uint64((1 << 56) - 1)
+
+
+def _mix(words: Words) -> Words:
+    """The finaliser of splitmix64: a bijection of 64 bits, so no two words become one."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def id_keys(projects: Sequence[int], ids: Sequence[bytes]) -> bytes:
+    """The keys of (project, 16-byte uuid) pairs, joined.
+
+    Within a project two ids share a key only where their 62 random bits, their hour (modulo 256) and 56 mixed bits of
+    their first half are all equal; an id of another project must equal it in 118 bits.
+    """
+    raw = np.frombuffer(b"".join(ids), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+    low = _mix(raw[:, 1] ^ _mix(np.array(projects, dtype=np.uint64)))
+    hour = (raw[:, 0] >> np.uint64(16)) // _HOUR_MS & np.uint64(BUCKETS - 1)
+    high = hour << np.uint64(56) | _mix(raw[:, 0] ^ low) & _LOW_56
+    return np.stack((high, low), axis=1).astype(">u8").tobytes()
+
+
+def split(keys: bytes) -> list[bytes]:
+    """The single keys of joined keys."""
+    return [keys[i : i + KEY_BYTES] for i in range(0, len(keys), KEY_BYTES)]
+
+
+def words(keys: bytes) -> tuple[Words, Words]:
+    """High and low halves of joined keys; the bucket is the high half's first byte."""
+    raw = np.frombuffer(keys, dtype=">u8").astype(np.uint64).reshape(-1, 2)
+    return np.ascontiguousarray(raw[:, 0]), np.ascontiguousarray(raw[:, 1])
+
+
+RECENT_KEYS: Final = 65_536
+"""Keys that the set holds (about 100 bytes each) before they become sorted runs (16 bytes each)."""
+_SHIFT: Final = np.uint64(56)
+
+
+class Run(NamedTuple):
+    """Keys sorted by their high halves."""
+
+    high: Words
+    low: Words
+
+
+class IdIndex:
+    """The keys seen in one partition."""
+
+    def __init__(self, limit: int = RECENT_KEYS) -> None:
+        self._limit = limit
+        self._day = 0
+        self._recent: set[bytes] = set()
+        self._runs: dict[int, dict[int, list[Run]]] = {}
+        self._sorted: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._recent) + sum(self._sorted.values())
+
+    @property
+    def size(self) -> int:
+        """Memory taken, estimated."""
+        return 100 * len(self._recent) + 16 * (len(self) - len(self._recent))
+
+    def new(self, day: int, keys: bytes) -> list[int]:
+        """Positions of the joined keys that are not in the index, the first of equal ones; adds them under `day`."""
+        if day != self._day:
+            self._flush_recent()
+            self._day = day
+        recent = self._recent
+        old = self._find(keys) if self._runs else None
+        added = []
+        for position, key in enumerate(split(keys)):
+            if key not in recent and (old is None or not old[position]):
+                recent.add(key)
+                added.append(position)
+        if len(recent) >= self._limit:
+            self._flush_recent()
+        return added
+
+    def discard(self, key: bytes) -> None:
+        """Forget a key that `new` has just added."""
+        if key in self._recent:
+            self._recent.remove(key)
+            return
+        high, low = words(key)
+        bucket = int(high[0] >> _SHIFT)
+        for day, buckets in self._runs.items():
+            runs = buckets.get(bucket, [])
+            for number, run in enumerate(runs):
+                keep = (run.high != high[0]) | (run.low != low[0])
+                if not keep.all():
+                    runs[number] = Run(run.high[keep], run.low[keep])
+                    self._sorted[day] -= len(run.high) - len(runs[number].high)
+
+    def restore(self, day: int, keys: Iterable[bytes]) -> None:
+        """Add joined keys, all distinct."""
+        self._add_run(day, b"".join(keys))
+
+    def forget_before(self, day: int) -> None:
+        """Drop all that was added under an earlier day."""
+        if self._day < day:
+            self._recent.clear()
+        for old in [d for d in self._runs if d < day]:
+            del self._runs[old], self._sorted[old]
+
+    def _flush_recent(self) -> None:
+        if self._recent:
+            self._add_run(self._day, b"".join(self._recent))
+            self._recent.clear()
+
+    def _add_run(self, day: int, keys: bytes) -> None:
+        high, low = words(keys)
+        order = np.argsort(high)
+        high, low = high[order], low[order]
+        self._sorted[day] = self._sorted.get(day, 0) + len(high)
+        buckets = self._runs.setdefault(day, defaultdict(list))
+        for bucket, start, end in _spans(high):
+            runs = buckets[bucket]
+            # Copies: a slice would keep the whole array alive after its other runs have been merged.
+            run = Run(high[start:end].copy(), low[start:end].copy())
+            while runs and len(runs[-1].high) <= 2 * len(run.high):
+                run = _merged(runs.pop(), run)
+            runs.append(run)
+
+    def _find(self, keys: bytes) -> NDArray[np.bool_]:
+        high, low = words(keys)
+        seen = np.zeros(len(high), dtype=np.bool_)
+        order = np.argsort(high)
+        ordered = high[order]
+        for bucket, start, end in _spans(ordered):
+            positions = order[start:end]
+            for buckets in self._runs.values():
+                for run in buckets.get(bucket, ()):
+                    seen[positions] |= _in_run(run, high[positions], low[positions])
+        return seen
+
+
+def _spans(high: Words) -> list[tuple[int, int, int]]:
+    """(bucket, start, end) of each bucket's keys in sorted high halves."""
+    if not len(high):
+        return []
+    buckets = high >> _SHIFT
+    starts = np.flatnonzero(np.diff(buckets, prepend=~buckets[:1])).tolist()
+    ends = [*starts[1:], len(high)]
+    return [(int(buckets[s]), s, e) for s, e in zip(starts, ends, strict=True)]
+
+
+def _merged(left: Run, right: Run) -> Run:
+    high = np.concatenate((left.high, right.high))
+    # Stable sorting of two concatenated sorted runs is a merge.
+    order = np.argsort(high, kind="stable")
+    return Run(high[order], np.concatenate((left.low, right.low))[order])
+
+
+def _in_run(run: Run, high: Words, low: Words) -> NDArray[np.bool_]:
+    left = np.searchsorted(run.high, high)
+    at = np.minimum(left, len(run.high) - 1)
+    same = run.high[at] == high
+    hit = same & (run.low[at] == low)
+    # Equal high halves with different low halves are next to impossible: compare them one at a time.
+    for i in np.flatnonzero(same & ~hit):
+        right = int(np.searchsorted(run.high, high[i], side="right"))
+        hit[i] = bool((run.low[left[i] : right] == low[i]).any())
+    return np.asarray(hit, dtype=np.bool_)
 
 
 class Incoming(NamedTuple):
@@ -24,7 +198,7 @@ class Incoming(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Which positions of a record carry ids for the first time, their joined keys, and the log's clock when they were added.
+    """The positions of a record that carry ids for the first time, their joined keys, and the log's clock when they were added.
 
     `watermark_ms` is the greatest record timestamp so far.
     """
@@ -54,23 +228,23 @@ class Dedupe:
 
     @property
     def oldest_day(self) -> int:
-        """The first day that is still remembered."""
+        """The oldest day in the index."""
         return 0 if self._clock is None else self._clock.day - self._days
 
     def decide(self, records: Sequence[Incoming]) -> list[Decision]:
         """Decisions about consecutive records, in order; their ids count as seen from here on."""
         decisions: list[Decision] = []
-        for clock, watermark_ms, together in self._by_day(records):
+        for clock, watermark_ms, run in self._by_day(records):
             self._index.forget_before(clock.day - self._days)
-            projects = [p for record in together for p in record.projects]
-            ids = [i for record in together for i in record.ids]
+            projects = [p for record in run for p in record.projects]
+            ids = [i for record in run for i in record.ids]
             keys = id_keys(projects, ids) if ids else b""
             new = self._index.new(clock.day, keys) if ids else []
-            decisions += _shared(together, keys, new, watermark_ms, clock)
+            decisions += _by_record(run, keys, new, watermark_ms, clock)
         return decisions
 
     def _by_day(self, records: Sequence[Incoming]) -> Iterable[tuple[LogClock, int, list[Incoming]]]:
-        """Runs of records in the same day of the log, with the clock and the watermark after each run; moves both."""
+        """Runs of records of one day of the log, with the clock and the watermark after each run; advances both."""
         group: list[Incoming] = []
         for record in records:
             before = self._clock or started(record.offset, record.timestamp_ms)
@@ -88,69 +262,38 @@ class Dedupe:
         self._index.discard(key)
 
     def restore(self, entries: Iterable[DedupEntry]) -> None:
-        """Take up what recorded entries say. Repeating an entry, or part of it, changes nothing."""
+        """Restore ids and clock from recorded entries. Repeating an entry, or part of it, changes nothing."""
         entries = sorted(entries, key=lambda entry: (entry.day, entry.last))
         for entry in entries[-1:]:
             if self._clock is None or entry.day >= self._clock.day:
                 self._clock = entry.clock or LogClock(entry.day, entry.day, entry.last + 1)
             self._watermark_ms = max(self._watermark_ms, entry.watermark_ms)
         by_day: dict[int, dict[int, bytes]] = {}
-        taken: set[int] = set()
+        restored: set[int] = set()
         for entry in entries:
             if entry.day < self.oldest_day:
                 continue
             for record in entry.records:
-                if record.keys and record.offset not in taken:
-                    taken.add(record.offset)
+                if record.keys and record.offset not in restored:
+                    restored.add(record.offset)
                     by_day.setdefault(entry.day, {})[record.offset] = record.keys
         for day, keys in by_day.items():
             self._index.restore(day, keys.values())
 
 
-def _shared(
+def _by_record(
     records: Sequence[Incoming], keys: bytes, new: list[int], watermark_ms: int, clock: LogClock
 ) -> Iterable[Decision]:
-    """The joint answer split by record."""
-    at = start = 0
+    """Split a run's answer by record."""
+    index = start = 0
     for record in records:
         end = start + len(record.ids)
         positions = []
-        while at < len(new) and new[at] < end:
-            positions.append(new[at] - start)
-            at += 1
-        mine = keys[start * KEY_BYTES : end * KEY_BYTES]
+        while index < len(new) and new[index] < end:
+            positions.append(new[index] - start)
+            index += 1
+        record_keys = keys[start * KEY_BYTES : end * KEY_BYTES]
         if len(positions) < len(record.ids):
-            mine = b"".join(mine[i * KEY_BYTES : (i + 1) * KEY_BYTES] for i in positions)
-        yield Decision(positions, mine, watermark_ms, clock)
+            record_keys = b"".join(record_keys[i * KEY_BYTES : (i + 1) * KEY_BYTES] for i in positions)
+        yield Decision(positions, record_keys, watermark_ms, clock)
         start = end
-
-
-class Resumption(NamedTuple):
-    """Where to go on after a restart.
-
-    `next_offset` is the first record to be delivered (None: from the log's start), and `decided` holds what is already
-    recorded from there on. Records before `forwarded` are only to be remembered, those from there on are forwarded again as they
-    were recorded. `lost` says whether entries are missing, `boundary` is that of the last one.
-    """
-
-    next_offset: int | None
-    decided: dict[int, DedupRecord]
-    forwarded: int = 0
-    lost: bool = True
-    boundary: tuple[int, int] | None = None
-
-
-def resumption(entries: Sequence[DedupEntry], start: int) -> Resumption:
-    """Judge recorded entries of one partition; `start` is the first offset that must still be covered by them.
-
-    Takes are handled one after the other, so only the last one can be recorded without having been forwarded: it is
-    forwarded again. Where entries are missing (a trimmed topic), processing goes back to the hole, but what stood in it was
-    forwarded: done again under rules that have changed since, its events would be counted in two issues.
-    """
-    if not entries:
-        return Resumption(None, {})
-    newest = max(entries, key=lambda entry: entry.last)
-    hole = first_hole((OffsetRange(entry.first, entry.last) for entry in entries), start)
-    next_offset = max(start, min(hole, newest.batch_start))
-    decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
-    return Resumption(next_offset, decided, newest.batch_start, hole <= newest.last, newest.boundary)

@@ -1,14 +1,21 @@
-"""One event's grouping by the rules of its project, which are compiled once per change of the project."""
+"""One event's grouping: decode it, ask the rules of its project, compute its fingerprint. Pure.
+
+Rules are compiled once per change of a project. Events of one problem often repeat the same error byte for byte, so results are
+cached by the error's bytes, by its stacks, and by the rules that were asked about it; a cached result equals a computed one.
+"""
 
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 from msgspec import Raw, Struct
 
 from grouping.cost import MAX_STEPS
 from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, grouped, locate
+from grouping.fingerprint.event_view import GroupingError
 from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules
 from grouping.fingerprint.stacks import ErrorLocation
 from grouping.rules import (
@@ -23,16 +30,6 @@ from grouping.rules import (
     merged,
     outcome_of,
 )
-from processors.grouper.event_view import (
-    EventOutline,
-    decode_event,
-    grouping_event,
-    outline,
-    stacks,
-    without_stacks,
-)
-from processors.grouper.lru_cache import LruCache
-from processors.grouper.outcomes import MINUTE_MS, Skip
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Description, encode_description
@@ -46,22 +43,149 @@ MAX_TEXT: Final = 1000
 MAX_NAME: Final = 200
 """Characters of a type, release, environment, culprit or grouping part that an issue keeps."""
 MAX_PARTS: Final = 32
-REMEMBERED_BYTES: Final = 8 << 20
-"""Bytes of errors whose grouping is remembered, of stacks whose places are, and of errors that rules were asked about; as
-much again of older ones each."""
+CACHE_BYTES: Final = 8 << 20
+"""Bytes of each generation of each cache: groupings by error, error locations by stack, rule answers by error."""
 ENTRY_BYTES: Final = 1000
-"""What is remembered beside the error itself, about."""
+"""Rough size of a cache entry beside its key."""
+MINUTE_MS: Final = 60_000
+SkippedRule = tuple[int, int, str, str]
+"""A grouping rule that was skipped on events: project, minute of receipt, `tooDear` or `failed`, and the rule's name."""
+ABSENT = Raw(b"null")
 
 
-class Found(Struct, frozen=True, gc=False):
+class UserOutline(Struct, gc=False):
+    """The user: only the field that counting needs."""
+
+    id: str | None = None
+
+
+class EventOutline(Struct, gc=False, kw_only=True):
+    """The fields of an event that processing reads. Whatever the edge accepts decodes here, from lenient projects too."""
+
+    timestamp: datetime
+    platform: str | None = None
+    release: str = ""
+    environment: str = ""
+    user: UserOutline | None = None
+    fingerprint: Raw = ABSENT
+    error: Raw
+
+
+class ErrorOutline(Struct, gc=False):
+    """An error with its stack as raw JSON."""
+
+    type: str | None = None
+    message: str | None = None
+    stack: Raw = ABSENT
+    cause: "ErrorOutline | None" = None
+
+
+def outline(event: EventOutline) -> ErrorOutline:
+    """The error without its stacks. Raises msgspec.DecodeError."""
+    return _decode_outline(event.error)
+
+
+def stacks(error: ErrorOutline) -> tuple[tuple[str | None, bytes], ...]:
+    """Type and raw stack of an error and its causes: with the platform, they decide the error's location."""
+    chain = []
+    link: ErrorOutline | None = error
+    while link is not None:
+        chain.append((link.type, bytes(link.stack)))
+        link = link.cause
+    return tuple(chain)
+
+
+def without_stacks(event: EventOutline, error: ErrorOutline) -> GroupingEvent:
+    """The part that decides the group when the error's location is known. Raises msgspec.DecodeError."""
+    return GroupingEvent(_without_stack(error), event.platform, _decode_elements(event.fingerprint))
+
+
+def _without_stack(error: ErrorOutline) -> GroupingError:
+    cause = None if error.cause is None else _without_stack(error.cause)
+    return GroupingError(error.type, error.message, None, cause)
+
+
+def grouping_event(event: EventOutline) -> GroupingEvent:
+    """The part that decides the group. Raises msgspec.DecodeError."""
+    return GroupingEvent(_decode_error(event.error), event.platform, _decode_elements(event.fingerprint))
+
+
+def id_text(raw: bytes) -> str:
+    """A 16-byte uuid in its canonical text, several times faster than `uuid.UUID`."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+decode_event = msgspec.json.Decoder(EventOutline).decode
+_decode_outline = msgspec.json.Decoder(ErrorOutline).decode
+_decode_error = msgspec.json.Decoder(GroupingError).decode
+_decode_elements = msgspec.json.Decoder(list[Any] | None).decode
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """A cache of two generations: the older one is dropped as a whole. `limit` bounds the weight of one generation."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._weight = 0
+        self._young: dict[K, tuple[V, int]] = {}
+        self._old: dict[K, tuple[V, int]] = {}
+
+    def get(self, key: K) -> V | None:
+        """The value of the key, or None."""
+        entry = self._young.get(key)
+        if entry is None:
+            entry = self._old.pop(key, None)
+            if entry is None:
+                return None
+            self._add(key, entry)
+        return entry[0]
+
+    def put(self, key: K, value: V, weight: int) -> None:
+        """Add a value that is not in the cache. One heavier than a sixteenth of a generation is not cached."""
+        if weight * 16 <= self._limit:
+            self._add(key, (value, weight))
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def _add(self, key: K, entry: tuple[V, int]) -> None:
+        if self._weight + entry[1] > self._limit:
+            self._old, self._young, self._weight = self._young, {}, 0
+        self._young[key] = entry
+        self._weight += entry[1]
+
+
+class EventGrouping(Struct, frozen=True, gc=False):
     """An event's grouping.
 
-    `value` is the fingerprint as it is recorded (0: discarded by a rule), `description` what the event says of its issue.
+    `fingerprint` is the one to record (0: discarded by a rule), `description` the encoded description of the issue by this event.
     """
 
-    value: int
+    fingerprint: int
     grouping: Grouping
     description: Raw
+
+
+class LazyView:
+    """An event as the query language sees it, built at the first call."""
+
+    __slots__ = ("_body", "_chunk_event", "_view")
+
+    def __init__(self, body: bytes, chunk_event: ChunkEvent) -> None:
+        self._body = body
+        self._chunk_event = chunk_event
+        self._view: EventView | None = None
+
+    def __call__(self) -> EventView:
+        """The view. Raises query.event_fields.Unreadable for what is no JSON object."""
+        if self._view is None:
+            self._view = from_json(self._body, self._chunk_event.sdk, self._chunk_event.received_ms)
+        return self._view
 
 
 class Fingerprinter:
@@ -73,73 +197,73 @@ class Fingerprinter:
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
-        self._known: LruCache[tuple[str | None, bytes, bytes, RuleOutcome], Found] = LruCache(
-            REMEMBERED_BYTES
+        self._groupings: LruCache[tuple[str | None, bytes, bytes, RuleOutcome], EventGrouping] = LruCache(
+            CACHE_BYTES
         )
         self._locations: LruCache[
             tuple[str | None, tuple[tuple[str | None, bytes], ...], InAppRules], ErrorLocation
-        ] = LruCache(REMEMBERED_BYTES)
-        self._answers: LruCache[tuple[CompiledRules, str | None, bytes], Answers] = LruCache(REMEMBERED_BYTES)
-        self._skipped: Counter[Skip] = Counter()
+        ] = LruCache(CACHE_BYTES)
+        self._answers: LruCache[tuple[CompiledRules, str | None, bytes], Answers] = LruCache(CACHE_BYTES)
+        self._skipped: Counter[SkippedRule] = Counter()
 
-    def group(self, carried: ChunkEvent) -> tuple[EventOutline, Found]:
+    def group(self, chunk_event: ChunkEvent) -> tuple[EventOutline, EventGrouping]:
         """The decoded event and its grouping.
 
-        Raises BadPayload or msgspec.DecodeError for bytes that the edge never wrote.
+        Raises BadPayload or msgspec.DecodeError for bytes that no edge wrote.
         """
-        body = decompress(carried.payload)
+        body = decompress(chunk_event.payload)
         event = decode_event(body)
         if self._version != self._projects.version:
             self._compile()
-        rules = self._active.get(carried.project) if self._active else None
-        outcome = self._outcome(event, rules, body, carried) if rules else UNTOUCHED
-        found = self._by_error(event, outcome)
-        if self._discarded and found.grouping.fingerprint in self._discarded.get(carried.project, ()):
-            found = Found(0, found.grouping, found.description)
-        return event, found
+        rules = self._active.get(chunk_event.project) if self._active else None
+        outcome = self._outcome(event, rules, body, chunk_event) if rules else UNTOUCHED
+        result = self._by_error(event, outcome)
+        if self._discarded and result.grouping.fingerprint in self._discarded.get(chunk_event.project, ()):
+            result = EventGrouping(0, result.grouping, result.description)
+        return event, result
 
     @property
     def failed_rules(self) -> int:
-        """How many rules are not asked because they don't parse."""
+        """How many rules are ignored because they don't parse."""
         return sum(len(rules.errors) for _, rules in self._compiled.values())
 
-    def pop_skipped(self) -> Mapping[Skip, int]:
-        """About how many events each rule was not asked since this was last called."""
+    def pop_skipped(self) -> Mapping[SkippedRule, int]:
+        """The rules skipped since the last call, with the number of events."""
         skipped = self._skipped
         if skipped:
             self._skipped = Counter()
         return skipped
 
-    def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> Found:
-        """But for what rules did nothing but these three decides."""
+    def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
+        """The grouping by platform, error and the event's own fingerprint, and by what the rules did."""
         key = (event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
-        found = self._known.get(key)
-        if found is None:
-            form, location = self._by_stacks(event, outcome.in_app_rules)
-            found = _found(form, grouped(form, outcome, location=location), location)
-            self._known.put(key, found, len(key[1]) + len(key[2]) + ENTRY_BYTES)
-        return found
+        result = self._groupings.get(key)
+        if result is None:
+            error_event, location = self._by_stacks(event, outcome.in_app_rules)
+            result = _event_grouping(error_event, grouped(error_event, outcome, location=location), location)
+            self._groupings.put(key, result, len(key[1]) + len(key[2]) + ENTRY_BYTES)
+        return result
 
     def _by_stacks(
         self, event: EventOutline, in_app_rules: InAppRules
     ) -> tuple[GroupingEvent, ErrorLocation]:
-        """Messages differ from event to event where the stacks are the same: these need not be looked at again."""
+        """The event for grouping and its location, which is cached by stack: messages differ more often than stacks."""
         error = outline(event)
         key = (event.platform, stacks(error), in_app_rules)
         location = self._locations.get(key)
         if location is not None:
             return without_stacks(event, error), location
-        form = apply_in_app_rules(grouping_event(event), in_app_rules)
-        location = locate(form)
+        error_event = apply_in_app_rules(grouping_event(event), in_app_rules)
+        location = locate(error_event)
         self._locations.put(key, location, sum(len(stack) for _, stack in key[1]) + ENTRY_BYTES)
-        return form, location
+        return error_event, location
 
     def _outcome(
-        self, event: EventOutline, rules: CompiledRules, body: bytes, carried: ChunkEvent
+        self, event: EventOutline, rules: CompiledRules, body: bytes, chunk_event: ChunkEvent
     ) -> RuleOutcome:
-        view = View(body, carried)
+        view = LazyView(body, chunk_event)
         if rules.weight * len(body) > MAX_STEPS:
-            # Some of them may be too dear, which takes counting; of any other event they all can be asked.
+            # Some rules may be too expensive here: `CompiledRules.ask` counts steps. Any other event is cheap enough for all.
             answers = rules.ask(view(), grouping_event(event))
         else:
             answers = self._of_error(event, rules, view)
@@ -147,11 +271,13 @@ class Fingerprinter:
                 answers = merged(answers, ask(rules.of_event, view()))
         for rule, reason in answers.skipped:
             kind = "tooDear" if reason == TOO_DEAR else "failed"
-            self._skipped[carried.project, carried.received_ms // MINUTE_MS, kind, rule.name[:MAX_NAME]] += 1
+            self._skipped[
+                chunk_event.project, chunk_event.received_ms // MINUTE_MS, kind, rule.name[:MAX_NAME]
+            ] += 1
         return outcome_of(answers.fitting, view)
 
-    def _of_error(self, event: EventOutline, rules: CompiledRules, view: "View") -> Answers:
-        """What the rules say that depend on nothing but the error and the platform."""
+    def _of_error(self, event: EventOutline, rules: CompiledRules, view: LazyView) -> Answers:
+        """Answers of the rules that depend on the error and the platform alone."""
         if not rules.of_error:
             return NO_ANSWERS
         key = (rules, event.platform, bytes(event.error))
@@ -168,11 +294,11 @@ class Fingerprinter:
             if known is None or known[0] != project.grouping_rules:
                 known = (project.grouping_rules, compile_rules(project.grouping_rules))
                 for name, error in known[1].errors.items():
-                    log.warning("rule %r of project %s is not asked: %s", name, project.id, error)
+                    log.warning("rule %r of project %s is ignored: %s", name, project.id, error)
             compiled[project.number] = known
         self._compiled = compiled
         self._discarded = {
-            project.number: frozenset(int(one, 16) for one in project.discarded)
+            project.number: frozenset(int(fingerprint, 16) for fingerprint in project.discarded)
             for project in self._projects
             if project.discarded
         }
@@ -180,31 +306,16 @@ class Fingerprinter:
         self._version = self._projects.version
 
 
-class View:
-    """An event as the query language sees it, made once it is asked for."""
-
-    __slots__ = ("_body", "_carried", "_view")
-
-    def __init__(self, body: bytes, carried: ChunkEvent) -> None:
-        self._body = body
-        self._carried = carried
-        self._view: EventView | None = None
-
-    def __call__(self) -> EventView:
-        """The view. Raises query.event_fields.Unreadable for what is no JSON object."""
-        if self._view is None:
-            self._view = from_json(self._body, self._carried.sdk, self._carried.received_ms)
-        return self._view
-
-
-def _found(form: GroupingEvent, found: Fingerprint, location: ErrorLocation) -> Found:
+def _event_grouping(event: GroupingEvent, result: Fingerprint, location: ErrorLocation) -> EventGrouping:
     description = Description(
-        (form.error.type or "")[:MAX_NAME],
-        (form.error.message or "")[:MAX_TEXT],
-        culprit(form, location)[:MAX_NAME],
-        found.version,
-        found.rule,
-        tuple([part[:MAX_NAME] for part in found.parts[:MAX_PARTS]]),
+        (event.error.type or "")[:MAX_NAME],
+        (event.error.message or "")[:MAX_TEXT],
+        culprit(event, location)[:MAX_NAME],
+        result.version,
+        result.rule,
+        tuple([part[:MAX_NAME] for part in result.parts[:MAX_PARTS]]),
     )
-    grouping = Grouping(found.hash or 1, found.version, found.rule, found.parts)
-    return Found(0 if found.discard else found.hash or 1, grouping, Raw(encode_description(description)))
+    grouping = Grouping(result.hash or 1, result.version, result.rule, result.parts)
+    return EventGrouping(
+        0 if result.discard else result.hash or 1, grouping, Raw(encode_description(description))
+    )

@@ -1,30 +1,49 @@
-"""The grouper's effects, in the order that makes them exact: record, forward, acknowledge.
+"""The grouper: drops repeated ids of `events`, fingerprints each new event, and publishes chunks and increments.
 
-What a crash leaves undone is done again from the records: at most the last take of each partition.
+For each batch (the words are those of `broker.stage`):
+
+1. *In*: records of some partitions, from the next offset on. Repeats are dropped; a gap stops the worker.
+2. *Decide* (`batch.decide`): new ids (`dedupe`), fingerprints (`fingerprinter`), and all outputs.
+3. *Record* the decisions in the table `seen`.
+4. *Publish* `grouped`, `grouped-events`, `outcomes` and `dead-letters` by partition, then `issue-deltas`.
+5. *Commit*: the agent acknowledges the records. The next offset is restored from `seen`; the acknowledgement is a hint.
+
+Each step is safe, on all in-sync replicas, before the next begins, and batches are handled one at a time. After a crash `restore`
+finds the next offset (`replay.replay_start`):
+
+- before 3 is complete: the batch is decided again where it is not recorded, with the same result, since nothing was published;
+- between 3 and 4, or within 4: the batch is the last one recorded. It is replayed as recorded; the writer drops repeated chunks
+  and the aggregator repeated increments by source position, ClickHouse repeated outcomes by source and sequence;
+- after 4: the same, until the next batch is recorded. A dead letter may be written twice;
+- with `seen` lost or trimmed: ids are restored from `events`, and what was published since the replay boundary is replayed as it
+  is in `grouped`. Entries written meanwhile carry the boundary, so another crash finds it.
+
+Compaction of `seen` comes last. It can stop anywhere: replacements are written before the entries they supersede are tombstoned.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Final
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from broker.batch_producer import BatchProducer, WrittenBatch
+from broker.batch_producer import BatchProducer
+from broker.client import reading, records_before
 from broker.message import Message
-from processors.dead_letters import (
-    LIMIT,
-    PARTITION,
-    WINDOW,
-    DeadLetterLimit,
-    TooManyBad,
-    dead_letter_messages,
-)
+from broker.types import Consumer, TopicPartition
 from processors.faust_app.tables import BatchTable
-from processors.grouper.batch import PartitionState, process
-from processors.grouper.bundles import bundles
+from processors.grouper.batch import (
+    BatchOutput,
+    GroupedEvent,
+    PartitionState,
+    bundles,
+    decide,
+    source_position,
+)
 from processors.grouper.compaction import LogCompaction
 from processors.grouper.dedup_log import (
     DedupEntry,
@@ -35,203 +54,227 @@ from processors.grouper.dedup_log import (
     horizon_key,
     is_entry,
 )
-from processors.grouper.dedupe import Dedupe, Resumption, resumption
-from processors.grouper.event_view import id_text
-from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.output import BatchOutput, GroupedEvent, source_position
-from processors.grouper.replay_boundary import ReplayBoundary
+from processors.grouper.dedupe import Dedupe
+from processors.grouper.fingerprinter import Fingerprinter, id_text
+from processors.grouper.replay import PublishedRecord, ReplayBoundary, ReplayStart, replay_start
 from processors.metrics import ProcessorsMetrics
-from processors.positions import LogRecreated, OffsetGap, SourceRecord, new_records
+from processors.positions import LogRecreated, SourceRecord
+from processors.stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad
 from processors.topic_names import TopicNames
-from schemas.chunks import SOURCE_HEADER
+from schemas.chunks import SOURCE_HEADER, decode_grouped
 from schemas.ids import hex64, issue_id
 from schemas.issues import encode_json
 from schemas.payload import decompress
+from schemas.settings import ProcessorsSettings
 from schemas.times import iso
 
-STAGE = "grouper"
+MIN_REPLAYED: Final = 256
+"""Fewest records that are replayed after a loss of `seen`: more than are handled together."""
+TAIL_SECONDS: Final = 60.0
+"""Longest time for reading the end of `grouped`."""
 
 
-class GrouperStage:
-    """Handles takes of `events`. One at a time: the caller sees to that."""
+class GroupedTail:
+    """Reads from the end of `grouped` which records of a partition of `events` were published."""
+
+    def __init__(self, settings: ProcessorsSettings, names: TopicNames) -> None:
+        self._settings = settings
+        self._topic = names.grouped
+        self._reach = max(MIN_REPLAYED, 2 * settings.processors_take_chunks)
+
+    async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:
+        """The replay boundary of a partition, or None where nothing was published. Raises KafkaError and TimeoutError.
+
+        `recorded` are `since` and `last` as an earlier process recorded them.
+        """
+        async with reading(self._settings) as consumer, asyncio.timeout(TAIL_SECONDS):
+            return await self._read(consumer, TopicPartition(self._topic, partition), recorded)
+
+    async def _read(
+        self, consumer: Consumer, tp: TopicPartition, recorded: tuple[int, int] | None
+    ) -> ReplayBoundary | None:
+        begin = (await consumer.beginning_offsets([tp]))[tp]
+        end = (await consumer.end_offsets([tp]))[tp]
+        if begin >= end:
+            return None if recorded is None else ReplayBoundary(recorded[1] + 1, recorded[1])
+        consumer.assign([tp])
+        count = self._reach
+        while True:
+            # Replays after crashes are at the end: the records that they repeat must be among those read.
+            count *= 2
+            start = max(begin, end - count)
+            records = await _published(consumer, tp, start, end)
+            boundary = (
+                ReplayBoundary.recorded(*recorded, records)
+                if recorded
+                else ReplayBoundary.from_records(records, self._reach, whole=not begin)
+            )
+            if start == begin or min(record.offset for record in records) < boundary.since:
+                return boundary
+
+
+async def _published(consumer: Consumer, tp: TopicPartition, start: int, end: int) -> list[PublishedRecord]:
+    consumer.seek(tp, start)
+    records = [record async for record in records_before(consumer, {tp: end})]
+    return [
+        PublishedRecord.from_chunk(decode_grouped(record.value))
+        for record in records
+        if record.value is not None
+    ]
+
+
+class GrouperStage(PartitionStage[PartitionState]):
+    """Handles batches of `events`, one at a time: the caller ensures it."""
+
+    name = "grouper"
+    source = "events"
 
     def __init__(
         self,
         names: TopicNames,
         seen: BatchTable,
-        forwarder: BatchProducer,
-        grouper: Fingerprinter,
-        grouped: GroupedTail,
+        producer: BatchProducer,
+        fingerprinter: Fingerprinter,
+        tail: GroupedTail,
         metrics: ProcessorsMetrics,
         *,
         days: int,
-        each: bool,
+        grouped_events: bool,
         bad_limit: int = LIMIT,
     ) -> None:
-        self._names = names
+        super().__init__(names, producer, metrics, bad_limit)
         self._seen = seen
-        self._forwarder = forwarder
-        self._grouper = grouper
-        self._grouped = grouped
-        self._metrics = metrics
+        self._fingerprinter = fingerprinter
+        self._tail = tail
         self._days = days
-        self._each = each
-        self._limit = DeadLetterLimit(limit=bad_limit)
-        self._states: dict[int, PartitionState] = {}
+        self._grouped_events = grouped_events
         self._entries: dict[int, LogCompaction] = {}
 
-    @property
-    def partitions(self) -> set[int]:
-        """The partitions that are held."""
-        return set(self._states)
-
-    def next_offset(self, partition: int) -> int | None:
-        """The offset of `events` that is due, or None for a partition that is not held."""
-        state = self._states.get(partition)
-        return None if state is None else state.next_offset
-
     def drop(self, partition: int) -> None:
-        """Forget a partition that went to another worker."""
+        """Forget a partition that moved to another worker."""
         if self._states.pop(partition, None) is not None:
             del self._entries[partition]
             self._metrics.forget(partition, self._names.events, self._names.deltas)
 
     async def restore(self, partition: int, log_start: int, log_end: int) -> int:
-        """Take up a partition from its recovered table; returns how many ids it remembers.
+        """Restore a partition from its recovered table; returns how many ids are indexed.
 
-        Raises KafkaError, TimeoutError or Lost where what was forwarded before a loss of the table can't be found out, LogRecreated
-        where it was forwarded from another log.
+        Raises KafkaError, TimeoutError or PartitionsLost where the end of `grouped` can't be read after a loss of the table, and
+        LogRecreated where `grouped` was published from another log.
         """
         part = self._seen.part(partition)
         entries = {key: decode_entry(value) for key, value in part.items() if is_entry(key)}
         horizon = part.get(horizon_key(partition))
-        start = max(log_start, decode_horizon(horizon) if horizon else 0)
+        start = replay_start(
+            list(entries.values()), max(log_start, decode_horizon(horizon) if horizon else 0)
+        )
         dedupe = Dedupe(self._days)
         dedupe.restore(entries.values())
-        resumed = resumption(list(entries.values()), start)
-        if resumed.next_offset is None and log_start:
-            self._metrics.rebuilt.labels(STAGE).inc()
-        next_offset = log_start if resumed.next_offset is None else resumed.next_offset
-        boundary = await self._before(partition, resumed, next_offset)
+        if start.next_offset is None and log_start:
+            self._metrics.rebuilt.labels(self.name).inc()
+        next_offset = log_start if start.next_offset is None else start.next_offset
+        boundary = await self._boundary(partition, start, next_offset)
         if boundary.last >= log_end:
-            raise LogRecreated(f"events/{partition} ends at {log_end}, but {boundary.last} stands in grouped")
-        self._states[partition] = PartitionState(partition, dedupe, next_offset, resumed.decided, boundary)
+            raise LogRecreated(
+                f"events/{partition} ends at {log_end}, but grouped has its record {boundary.last}"
+            )
+        self._states[partition] = PartitionState(partition, dedupe, next_offset, start.decided, boundary)
         self._entries[partition] = LogCompaction(partition, entries)
-        self._limit.recall(_latest(entries.values()))
+        self._limit.restore(_latest(entries.values()))
         self._measure(partition)
         return len(dedupe)
 
-    async def _before(self, partition: int, resumed: Resumption, next_offset: int) -> ReplayBoundary:
-        """What was forwarded before the table was lost, or while it is being built again after that."""
-        known = resumed.boundary
-        found = await self._grouped.read(partition, known) if resumed.lost or known else None
-        if found is None or found.last < next_offset:
-            return ReplayBoundary(resumed.forwarded)
-        return found._replace(since=max(found.since, resumed.forwarded))
+    async def _boundary(self, partition: int, start: ReplayStart, next_offset: int) -> ReplayBoundary:
+        """The replay boundary: from `grouped` after a loss of the table and until it is passed, otherwise the last batch's start."""
+        recorded = start.boundary
+        boundary = await self._tail.read(partition, recorded) if start.lost or recorded else None
+        if boundary is None or boundary.last < next_offset:
+            return ReplayBoundary(start.published)
+        return boundary._replace(since=max(boundary.since, start.published))
 
     async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
-        """Handle records of several partitions. On return all that follows from them is safe.
+        """Handle records of several partitions. On return all their outputs are safe.
 
-        Raises OffsetGap, TooManyBad, KafkaError or Lost: the worker must stop, and nothing be acknowledged.
+        Raises OffsetGap, TooManyBad, KafkaError or PartitionsLost: the worker must stop without acknowledging.
         """
-        forwarded = [p for p in by_partition if not self._states[p].decided]
+        published = [p for p in by_partition if not self._states[p].decided]
         try:
-            emissions = [self._process(self._states[p], sources) for p, sources in by_partition.items()]
+            outputs = [self._decide(self._states[p], records) for p, records in by_partition.items()]
         except TooManyBad:
-            # Started again in vain, and again, the worker must not send the last take's letters each time.
-            for partition in forwarded:
-                await self._settle(partition)
+            # Each restart ends here again: without this, each would replay the last batch's dead letters.
+            for partition in published:
+                await self._mark_published(partition)
             raise
-        await asyncio.gather(*(self._record(emission) for emission in emissions))
-        begun = [written for emission in emissions for written in await self._forward(emission)]
-        begun += await self._forward_increments(emissions)
-        for written in begun:
-            await written
-        for emission in emissions:
-            self._note(emission)
-            await self._tidy(emission.partition)
-            self._measure(emission.partition)
+        await asyncio.gather(*(self._record(output) for output in outputs))
+        await self._publish(chain(*(self._outputs(output) for output in outputs), self._increments(outputs)))
+        for output in outputs:
+            self._count(output)
+            await self._compact(output.partition)
+            self._measure(output.partition)
 
-    def _process(self, state: PartitionState, sources: Sequence[SourceRecord]) -> BatchOutput:
-        try:
-            fresh = new_records("events", state.partition, state.next_offset, sources)
-        except OffsetGap:
-            self._metrics.gaps.labels(STAGE).inc()
-            raise
-        self._metrics.repeats.labels(STAGE).inc(len(sources) - len(fresh))
-        emission = BatchOutput(state.partition, each=self._each)
-        known = frozenset(state.decided)
-        process(state, fresh, self._grouper, emission)
-        again = len(known) - len(state.decided)
-        self._metrics.forwarded_again.inc(again)
-        # What was decided before has been recalled.
-        bad = len({event.offset for event in emission.bad} - known)
-        self._limit.note(len(fresh) - again - bad, bad)
-        emission.records = len(fresh)
-        self._metrics.rules_failed.set(self._grouper.failed_rules)
-        for project, skipped in emission.rules_skipped:
-            self._metrics.rules_skipped.labels(str(project)).inc(sum(one.count for one in skipped))
-        return emission
+    def _decide(self, state: PartitionState, records: Sequence[SourceRecord]) -> BatchOutput:
+        new = self._new_records(state, records)
+        output = BatchOutput(state.partition, grouped_events=self._grouped_events)
+        recorded = frozenset(state.decided)
+        decide(state, new, self._fingerprinter, output)
+        replayed = len(recorded) - len(state.decided)
+        self._metrics.forwarded_again.inc(replayed)
+        # The limit already has the replayed records, from `restore`.
+        bad = len({event.offset for event in output.dead} - recorded)
+        self._limit.add(len(new) - replayed - bad, bad)
+        output.records = len(new)
+        self._metrics.rules_failed.set(self._fingerprinter.failed_rules)
+        for project, skipped in output.rules_skipped:
+            self._metrics.rules_skipped.labels(str(project)).inc(sum(outcome.count for outcome in skipped))
+        return output
 
-    async def _record(self, emission: BatchOutput) -> None:
-        """Before anything is forwarded: whoever comes after a crash must know what was decided."""
+    async def _record(self, output: BatchOutput) -> None:
+        """Write the decisions to `seen`: a successor must publish what was decided."""
         changes = [
-            (entry_key(emission.partition, entry.first, entry.last), encode(entry))
-            for entry in emission.entries
+            (entry_key(output.partition, entry.first, entry.last), encode(entry)) for entry in output.entries
         ]
-        await self._seen.write(emission.partition, changes)
-        self._entries[emission.partition].add(emission.entries)
+        await self._seen.write(output.partition, changes)
+        self._entries[output.partition].add(output.entries)
 
-    async def _forward(self, emission: BatchOutput) -> list[Awaitable[WrittenBatch]]:
-        begin, names, partition = self._forwarder.begin, self._names, emission.partition
-        begun = await begin(names.grouped, partition, emission.grouped)
-        if emission.each:
-            each = (_public(partition, grouped) for grouped in emission.each)
-            begun += await begin(names.grouped_events, partition, each)
-        for project, outcomes in (*emission.outcomes.items(), *emission.rules_skipped):
+    def _outputs(self, output: BatchOutput) -> Iterator[Output]:
+        names, partition = self._names, output.partition
+        yield names.grouped, partition, output.grouped
+        if output.grouped_events:
+            yield names.grouped_events, partition, (_public(partition, g) for g in output.grouped_events)
+        for project, outcomes in (*output.outcomes.items(), *output.rules_skipped):
             message = Message(b"%d" % project, encode_json(outcomes))
-            begun += await begin(names.outcomes, project % names.partitions, [message])
-        if emission.bad:
-            bad = dead_letter_messages(names.events, partition, STAGE, emission.bad)
-            begun += await begin(names.dead_letters, PARTITION, bad)
-        return begun
+            yield names.outcomes, project % names.partitions, [message]
+        yield from self._dead_letters(names.events, partition, output.dead)
 
-    async def _forward_increments(self, emissions: Iterable[BatchOutput]) -> list[Awaitable[WrittenBatch]]:
-        begun = []
-        sources = [source for emission in emissions for source in emission.increments]
+    def _increments(self, outputs: Iterable[BatchOutput]) -> Iterator[Output]:
+        sources = [source for output in outputs for source in output.increments]
         for target, values in bundles(sources, self._names.partitions).items():
-            messages = [Message(None, value) for value in values]
-            begun += await self._forwarder.begin(self._names.deltas, target, messages)
-        return begun
+            yield self._names.deltas, target, [Message(None, value) for value in values]
 
-    def _note(self, emission: BatchOutput) -> None:
-        """Count what is safe by now."""
+    def _count(self, output: BatchOutput) -> None:
         metrics = self._metrics
-        metrics.records.labels(STAGE).inc(emission.records)
-        metrics.dead.labels(STAGE).inc(len(emission.bad))
-        metrics.events.inc(emission.events)
-        metrics.new.inc(emission.new)
-        metrics.duplicates.inc(emission.duplicates)
-        if emission.oldest_received_ms:
-            metrics.age.observe(max(0.0, time.time() - emission.oldest_received_ms / 1000))
+        metrics.records.labels(self.name).inc(output.records)
+        metrics.dead.labels(self.name).inc(len(output.dead))
+        metrics.events.inc(output.events)
+        metrics.new.inc(output.new)
+        metrics.duplicates.inc(output.duplicates)
+        if output.oldest_received_ms:
+            metrics.age.observe(max(0.0, time.time() - output.oldest_received_ms / 1000))
 
-    async def _tidy(self, partition: int) -> None:
-        """Merge small entries and let old ones go, once there are enough of them."""
-        entries, state = self._entries[partition], self._states[partition]
-        if not entries.is_due(state.dedupe.oldest_day):
-            return
-        part = self._seen.part(partition)
-        for changes in entries.tidy(part, state.dedupe.oldest_day):
-            await self._seen.write(partition, changes)
+    async def _compact(self, partition: int) -> None:
+        """Merge small entries and drop expired ones, once there are enough."""
+        entries, oldest_day = self._entries[partition], self._states[partition].dedupe.oldest_day
+        if entries.needed(oldest_day):
+            for changes in entries.compact(self._seen.part(partition), oldest_day):
+                await self._seen.write(partition, changes)
 
-    async def _settle(self, partition: int) -> None:
-        """Note that all entries are forwarded. Takes are handled one after the other, so they are unless the last is due again."""
+    async def _mark_published(self, partition: int) -> None:
+        """Record that the last entry is published. It is, unless it is being replayed: batches are handled one at a time."""
         key = self._entries[partition].newest
         if key is not None:
             entry = decode_entry(self._seen.part(partition)[key])
-            settled = replace(entry, batch_start=entry.last + 1)
-            await self._seen.write(partition, [(key, encode(settled))])
+            published = replace(entry, batch_start=entry.last + 1)
+            await self._seen.write(partition, [(key, encode(published))])
 
     def _measure(self, partition: int) -> None:
         dedupe, label = self._states[partition].dedupe, str(partition)
@@ -241,14 +284,14 @@ class GrouperStage:
 
 
 def _latest(entries: Iterable[DedupEntry]) -> list[tuple[int, bool]]:
-    """The last records of a partition, as the limit recalls them."""
+    """The last records of a partition, for the limit of dead letters."""
     ordered = sorted(entries, key=lambda entry: entry.last, reverse=True)
     latest = ((entry.watermark_ms, r.is_bad) for entry in ordered for r in reversed(entry.records))
     return list(islice(latest, WINDOW))
 
 
 def _public(partition: int, grouped: GroupedEvent) -> Message:
-    """One record of `grouped-events` (contract, section 3), with the position of the chunk that carried it."""
+    """A record of `grouped-events` (contract, section 3), with the position of the chunk that carried the event."""
     event, grouping = grouped.event, grouped.grouping
     value = {
         "projectId": str(event.project),

@@ -21,8 +21,7 @@ from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.erase.erased import projects
 from storage.repair.missing_rows import complete
-from storage.writer.blocks import Block
-from storage.writer.projects import RegistryRetention
+from storage.writer.blocks import Block, RegistryRetention
 from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
 from storage.writer.records_stage import KINDS
 

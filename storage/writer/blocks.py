@@ -1,6 +1,11 @@
-"""A block that grows record by record, dropping what a processor sent again. Pure."""
+"""A block of rows, and the plan that makes it repeatable: which records it holds, as text that fits into an offset commit. Pure.
+
+Before a block is inserted, each of its partitions is committed at its first record with the plan in the metadata; after it, past its
+last record. The next owner of any of its partitions finds the plan and replays exactly that block under the same token.
+"""
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Final, Protocol
 
@@ -9,28 +14,132 @@ from msgspec import Struct
 
 from schemas.chunks import ChunkEvent, GroupedChunk, Grouping, decode_chunk, decode_grouped
 from schemas.errors import BadPayload, Unreadable
+from schemas.projects import DEFAULT_RETENTION_DAYS, ProjectRegistry
 from storage.writer.event_rows import EventColumns
-from storage.writer.manifest import BlockManifest, RecordRange
+from storage.writer.record_rows import payload_days
+
+MAX_RANGES: Final = 64
+"""Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""
+_PLAN: Final = "plan1"
+_DIRECT: Final = "direct1"
+_DONE: Final = "done1"
+
+
+class NoBlock(Struct, frozen=True):
+    """No block in progress; `source_offset` and `by_id_until` as in `RecordRange`."""
+
+    source_offset: int = -1
+    by_id_until: int = -1
+
+
+class RecordRange(Struct, frozen=True, order=True):
+    """Records `first` to `last` of a partition.
+
+    `source_offset` is the last source position before them, -1 for none. Records before `by_id_until` may be stored already (-1: none).
+    """
+
+    partition: int
+    first: int
+    last: int
+    source_offset: int
+    by_id_until: int = -1
+
+
+class BlockManifest(Struct, frozen=True):
+    """A block in progress: its ranges in the order of their partitions, and when it was planned (Unix ms).
+
+    `direct` says that tables may have rows of it without its token, so it must be completed, not inserted.
+    """
+
+    ranges: tuple[RecordRange, ...]
+    at_ms: int
+    direct: bool = False
+
+    def token(self, topic: str) -> str:
+        """The insert's deduplication token: equal for equal ranges, whoever inserts them, at any time."""
+        spans = ",".join(f"{r.partition}:{r.first}-{r.last}" for r in self.ranges)
+        return f"{topic}/{spans}"
+
+    def ends(self, source_offsets: Mapping[int, int]) -> dict[int, tuple[int, NoBlock]]:
+        """The commits after the insert: next offset and state of each partition, given the last source positions."""
+        return {
+            r.partition: (
+                r.last + 1,
+                NoBlock(source_offsets[r.partition], r.by_id_until if r.by_id_until > r.last + 1 else -1),
+            )
+            for r in self.ranges
+        }
+
+
+def encode_manifest(state: BlockManifest | NoBlock) -> str:
+    """The metadata of an offset commit."""
+    if isinstance(state, NoBlock):
+        return f"{_DONE} {state.source_offset}{_optional(' ', state.by_id_until)}"
+    ranges = ",".join(
+        f"{r.partition}:{r.first}:{r.last - r.first}:{r.source_offset}{_optional(':', r.by_id_until)}"
+        for r in state.ranges
+    )
+    return f"{_DIRECT if state.direct else _PLAN} {state.at_ms} {ranges}"
+
+
+def decode_manifest(text: str) -> BlockManifest | NoBlock:
+    """The state that `encode_manifest` wrote. Text of another origin (none, or an offset set by hand) gives an empty `NoBlock`."""
+    kind, _, fields = text.partition(" ")
+    try:
+        if kind in {_PLAN, _DIRECT}:
+            at_ms, _, ranges = fields.partition(" ")
+            spans = tuple(_range(part) for part in ranges.split(","))
+            return BlockManifest(ranges=spans, at_ms=int(at_ms), direct=kind == _DIRECT)
+        if kind == _DONE:
+            return NoBlock(*map(int, fields.split(" ", 1)))
+    except ValueError:
+        pass
+    return NoBlock()
+
+
+def _optional(separator: str, offset: int) -> str:
+    return "" if offset < 0 else f"{separator}{offset}"
+
+
+def _range(text: str) -> RecordRange:
+    partition, first, more, source_offset, *by_id_until = (int(number) for number in text.split(":"))
+    return RecordRange(partition, first, first + more, source_offset, *by_id_until)
+
 
 REPLAYED_HEADER: Final = "replayed"
-"""Marks a record that was put back from the dead letters: its source position is old and says nothing.
+"""Marks a record that was put back from the dead letters: its source position is old and is ignored.
 
-Its value says where its one event was set aside and counted, as `partition/offset`, or `WHOLE`.
+Its value is the position at which its one event was dead-lettered and counted, as `partition/offset`, or `WHOLE`.
 """
 WHOLE: Final = b"whole"
-"""A record that couldn't be read at all, so that none of its events was counted as a dead letter."""
+"""An undecodable record, none of whose events was counted as a dead letter."""
+MAX_RETENTION_DAYS: Final = 65_535
 Headers = tuple[tuple[str, bytes], ...]
 
 
-class Retention(Protocol):
-    """For how many days a project keeps events and payloads."""
+class RegistryRetention:
+    """Retention by the registry; events of an unknown project are stored for the default."""
+
+    def __init__(self, registry: ProjectRegistry) -> None:
+        self._registry = registry
+        self._version = -1
+        self._days: dict[int, tuple[int, int]] = {}
 
     def days(self, project: int) -> tuple[int, int]:
         """Days of the events and of their payloads."""
+        if self._version != self._registry.version:
+            self._version, self._days = self._registry.version, {}
+        known = self._days.get(project)
+        if known is None:
+            registered = self._registry.get(project)
+            days = registered.retention_days if registered else DEFAULT_RETENTION_DAYS
+            payloads = payload_days(registered) if registered else days
+            known = self._days[project] = (min(days, MAX_RETENTION_DAYS), min(payloads, MAX_RETENTION_DAYS))
+        return known
 
 
 class Record(Protocol):
-    """What a block needs of a Kafka record."""
+    """The fields of a Kafka record that a block reads."""
 
     @property
     def partition(self) -> int: ...  # noqa: D102
@@ -43,7 +152,7 @@ class Record(Protocol):
 
 
 class RejectedRecord(Struct, frozen=True):
-    """What can't be written: a whole record, or one event of it, which `value` then holds alone. `kind` is a stable word."""
+    """A record that can't be written, or one event of it, which `value` then holds alone. `kind` is a stable word."""
 
     partition: int
     offset: int
@@ -55,7 +164,7 @@ class RejectedRecord(Struct, frozen=True):
 
 
 class PutBack(Struct, frozen=True):
-    """An event that had been counted as a dead letter and came back; `origin` is the place where it was set aside."""
+    """An event put back from the dead letters; `origin` is the position at which it was dead-lettered."""
 
     event: ChunkEvent
     origin: str
@@ -64,16 +173,16 @@ class PutBack(Struct, frozen=True):
 class Block:
     """Rows of consecutive records of some partitions; `repeats` counts the records that were dropped.
 
-    `seen` holds the last source position of each partition that has a record here, `oldest_ms` the first receipt of an event.
-    `by_id` says that some rows may be stored already, so that their ids decide: from the dead letters, or read again.
+    `source_offsets` has the last source position of each partition in the block, `oldest_ms` the earliest receipt of an event.
+    `by_id` says that some rows may be stored already, so it is completed by ids: they were put back, or read again.
     """
 
-    def __init__(self, retention: Retention) -> None:
+    def __init__(self, retention: RegistryRetention) -> None:
         self.columns = EventColumns()
-        self.refused: list[RejectedRecord] = []
+        self.rejected: list[RejectedRecord] = []
         self.put_back: list[PutBack] = []
         self.by_id = False
-        self.seen: dict[int, int] = {}
+        self.source_offsets: dict[int, int] = {}
         self.records = 0
         self.repeats = 0
         self.oldest_ms = 1 << 62
@@ -86,27 +195,28 @@ class Block:
         return len(self.columns)
 
     def plan(self, at_ms: int) -> BlockManifest:
-        """The plan of what the block holds now."""
+        """The plan of the block as it is now."""
         return BlockManifest(ranges=tuple(sorted(self._ranges.values())), at_ms=at_ms)
 
-    def feed(self, record: Record, seen: int, again: int = -1) -> int:
-        """Take one record, given the last source position of its partition; returns the new one, kept in `seen` too.
+    def feed(self, record: Record, source_offset: int, by_id_until: int = -1) -> int:
+        """Add a record, given the last source position of its partition; returns the new one, also in `source_offsets`.
 
-        Records before the offset `again` may be stored already.
+        Records before the offset `by_id_until` may be stored already.
         """
-        self.seen[record.partition] = self._feed(record, seen, again)
-        return self.seen[record.partition]
+        source_offset = self._feed(record, source_offset, by_id_until)
+        self.source_offsets[record.partition] = source_offset
+        return source_offset
 
-    def _feed(self, record: Record, seen: int, again: int) -> int:
+    def _feed(self, record: Record, source_offset: int, by_id_until: int) -> int:
         known = self._ranges.get(record.partition)
         self._ranges[record.partition] = RecordRange(
             partition=record.partition,
             first=known.first if known else record.offset,
             last=record.offset,
-            seen=known.seen if known else seen,
-            again=known.again if known else again,
+            source_offset=known.source_offset if known else source_offset,
+            by_id_until=known.by_id_until if known else by_id_until,
         )
-        self.by_id |= record.offset < again
+        self.by_id |= record.offset < by_id_until
         self.records += 1
         try:
             chunk = decode_grouped(record.value or b"")
@@ -114,16 +224,16 @@ class Block:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             reason = f"not a chunk of grouped events: {error}"
             value, headers = record.value or b"", _marked(record, WHOLE)
-            self.refused.append(
+            self.rejected.append(
                 RejectedRecord(record.partition, record.offset, "undecodable", reason, value, headers)
             )
-            return seen
+            return source_offset
         origin = next((value for name, value in record.headers if name == REPLAYED_HEADER), None)
-        if origin is None and chunk.offset <= seen:
+        if origin is None and chunk.offset <= source_offset:
             self.repeats += 1
-            return seen
+            return source_offset
         self._add(record, chunk, events, origin)
-        return chunk.offset if origin is None else seen
+        return chunk.offset if origin is None else source_offset
 
     def _add(
         self, record: Record, chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
@@ -137,12 +247,12 @@ class Block:
             try:
                 add(event, groupings[group], *days(event.project))
             except (BadPayload, Unreadable) as error:
-                self.refused.append(_alone(record, chunk, event, groupings[group], "unreadable", str(error)))
+                self.rejected.append(_alone(record, chunk, event, groupings[group], "unreadable", str(error)))
             else:
                 self.oldest_ms = min(self.oldest_ms, event.received_ms)
 
     def _is_first(self, event: ChunkEvent, origin: bytes) -> bool:
-        """Take note of an event from the dead letters; False where the block has it already."""
+        """Note an event put back from the dead letters; False if the block has it already."""
         self.by_id = True
         if origin != WHOLE:
             self.put_back.append(PutBack(event, origin.decode(errors="replace")))
@@ -151,8 +261,8 @@ class Block:
         self._replayed.add(key)
         return not known
 
-    def refusal(self, row: int, project: int, event_id: bytes, reason: str) -> RejectedRecord:
-        """What the server refused: the event of one of the rows."""
+    def rejection(self, row: int, project: int, event_id: bytes, reason: str) -> RejectedRecord:
+        """The event of a row that the server refused."""
         _, record = self._records[bisect_right(self._records, row, key=itemgetter(0)) - 1]
         chunk = decode_grouped(record.value or b"")
         events = decode_chunk(chunk.chunk)
@@ -178,9 +288,9 @@ def _alone(
 
 
 def _marked(record: Record, origin: bytes) -> Headers:
-    """The headers with which a letter of a record is to be put back."""
-    kept = (header for header in record.headers if header[0] != REPLAYED_HEADER)
-    return (*kept, (REPLAYED_HEADER, origin))
+    """The headers of a dead letter, with which it is put back."""
+    original = (header for header in record.headers if header[0] != REPLAYED_HEADER)
+    return (*original, (REPLAYED_HEADER, origin))
 
 
 def single(chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping) -> bytes:

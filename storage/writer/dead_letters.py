@@ -1,7 +1,6 @@
-"""Sets aside what can't be written: the bytes to the dead letters, the count to the outcomes."""
+"""Writes what can't be inserted to the dead letters, and its count to the outcomes."""
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -9,8 +8,8 @@ from typing import Final
 
 from broker.client import name_of, new_producer
 from broker.errors import KafkaError
+from broker.stage import DeadEvent, dead_letter_messages
 from broker.types import Producer
-from schemas.dead_letters import DeadLetter
 from schemas.issues import Outcome, encode_json
 from schemas.settings import WriterSettings
 from schemas.times import iso
@@ -25,29 +24,30 @@ _MINUTE_MS: Final = 60_000
 
 
 class DeadLetterWriter:
-    """Sends dead letters; its producer is made when the first one is."""
+    """Sends dead letters; its producer is created with the first one."""
 
     def __init__(self, settings: WriterSettings, metrics: WriterMetrics) -> None:
         self._settings = settings
         self._metrics = metrics
         self._producer: Producer | None = None
 
-    async def send(self, topic: str, refused: list[RejectedRecord], put_back: Sequence[PutBack] = ()) -> None:
-        """Set aside records and events of a topic, and count those that came back; returns once the broker has them. Raises KafkaError.
+    async def send(
+        self, topic: str, rejected: list[RejectedRecord], put_back: Sequence[PutBack] = ()
+    ) -> None:
+        """Dead-letter records and events of a topic, and count those put back. On return the broker has them. Raises KafkaError.
 
-        Sent again with the same block, they may be there twice; the outcomes are counted once.
+        A replay of the block may write dead letters twice; the outcomes count once.
         """
-        if not refused and not put_back:
+        if not rejected and not put_back:
             return
         try:
             producer = await self._started()
-            for one in refused:
+            for record in rejected:
+                [message] = dead_letter_messages(topic, record.partition, _STAGE, [_dead_event(record)])
                 await producer.send_and_wait(
-                    name_of(self._settings, Topic.DEAD_LETTERS),
-                    value=one.value,
-                    headers=self._letter(topic, one).headers(one.headers),
+                    name_of(self._settings, Topic.DEAD_LETTERS), value=message.value, headers=message.headers
                 )
-            for outcome in (*returned(put_back), *outcomes(refused)):
+            for outcome in (*put_back_outcomes(put_back), *dead_letter_outcomes(rejected)):
                 await producer.send_and_wait(
                     name_of(self._settings, Topic.OUTCOMES),
                     key=outcome.project_id.encode(),
@@ -56,13 +56,13 @@ class DeadLetterWriter:
         except KafkaError:
             await self.close()
             raise
-        if not refused:
+        if not rejected:
             return
-        self._metrics.dead_letters.labels(topic).inc(len(refused))
-        log.warning("%d of %s went to the dead letters: %s", len(refused), topic, refused[0].reason)
+        self._metrics.dead_letters.labels(topic).inc(len(rejected))
+        log.warning("%d of %s went to the dead letters: %s", len(rejected), topic, rejected[0].reason)
 
     async def close(self) -> None:
-        """Let go of the broker."""
+        """Close the producer."""
         producer, self._producer = self._producer, None
         if producer is not None:
             with suppress(KafkaError):
@@ -75,31 +75,27 @@ class DeadLetterWriter:
             self._producer = producer
         return self._producer
 
-    def _letter(self, topic: str, one: RejectedRecord) -> DeadLetter:
-        return DeadLetter(
-            topic=topic,
-            partition=one.partition,
-            offset=one.offset,
-            stage=_STAGE,
-            reason=f"{one.kind}: {one.reason}",
-            at=iso(time.time_ns() // 1_000_000),
-            project_id=str(one.event.project) if one.event else "",
-        )
+
+def _dead_event(record: RejectedRecord) -> DeadEvent:
+    project = record.event.project if record.event else None
+    return DeadEvent(
+        record.offset, None, record.value, record.headers, f"{record.kind}: {record.reason}", project
+    )
 
 
-def outcomes(refused: list[RejectedRecord]) -> list[Outcome]:
-    """How many events of each record ended in the dead letters. The same for the same records, whenever it is asked."""
+def dead_letter_outcomes(rejected: list[RejectedRecord]) -> list[Outcome]:
+    """How many events of each record were dead-lettered; always the same for the same records."""
     counts = Counter(
         (
-            one.partition,
-            one.offset,
-            one.event.project,
-            one.event.received_ms // _MINUTE_MS,
-            one.event.sdk,
-            one.kind,
+            record.partition,
+            record.offset,
+            record.event.project,
+            record.event.received_ms // _MINUTE_MS,
+            record.event.sdk,
+            record.kind,
         )
-        for one in refused
-        if one.event is not None
+        for record in rejected
+        if record.event is not None
     )
     return [
         Outcome(
@@ -116,14 +112,14 @@ def outcomes(refused: list[RejectedRecord]) -> list[Outcome]:
     ]
 
 
-def returned(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
-    """What makes up for `deadLettered` when a letter comes back: it is accepted once more, as one that the grouper set aside is.
+def put_back_outcomes(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
+    """Outcomes that balance `deadLettered` for events put back: accepted once more, as for a dead letter of the grouper.
 
-    The same for every copy of a letter, so that it counts once however often it was put back.
+    The same for every copy of a dead letter, so it counts once however often it is put back.
     """
-    for one in put_back:
-        event = one.event
-        partition, _, offset = one.origin.partition("/")
+    for copy in put_back:
+        event = copy.event
+        partition, _, offset = copy.origin.partition("/")
         yield Outcome(
             project_id=str(event.project),
             minute=iso(event.received_ms // _MINUTE_MS * _MINUTE_MS),

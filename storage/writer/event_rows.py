@@ -1,4 +1,4 @@
-"""Events to columns: what `ingest` takes, gathered event by event and turned into one Arrow table. Pure: no I/O, no clock."""
+"""Events as columns of the table `ingest`, added event by event and converted to one Arrow table. Pure: no I/O, no clock."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -29,10 +29,10 @@ _NEWEST_MS: Final = int(NEWEST.total_seconds() * 1000)
 _ID_BYTES: Final = 16
 _CACHED_USERS: Final = 16_384
 
-_FEW: Final = (
+_ENCODED: Final = (
     "device", "release", "environment", "platform", "kind", "sdk", "error_type", "grouping_version", "grouping_rule",
 )  # fmt: skip
-_ROW: Final = 10 + len(_FEW)
+_ROW: Final = 10 + len(_ENCODED)
 _NO_TAGS: Final[dict[str, str]] = {}
 
 _hash_of = lru_cache(_CACHED_USERS)(user_hash)
@@ -44,54 +44,64 @@ class EventColumns:
     def __init__(self) -> None:
         self.size = 0
         self._fields: list[Any] = []
-        self._few = {name: _Codes() for name in _FEW}
+        self._codes = {name: _Codes() for name in _ENCODED}
         self._devices: dict[int, DeviceFields] = {}
 
     def __len__(self) -> int:
         return len(self._fields) // _ROW
 
     def add(self, event: ChunkEvent, grouping: Grouping, retention_days: int, payload_days: int) -> None:
-        """One more row. Raises BadPayload and Unreadable, with the block as it was."""
-        found = extract(decompress(event.payload))
-        user, error, device, few = found.user, found.error, found.device, self._few
+        """Add a row. Raises BadPayload and Unreadable, with nothing added."""
+        fields = extract(decompress(event.payload))
+        user, error, device, codes = fields.user, fields.error, fields.device, self._codes
         user_id = (user.id or "") if user is not None else ""
-        # Kept alive, so that no other gets its id.
+        # A reference, so that no other object gets its id.
         self._devices[id(device)] = device
-        # One list of all rows, cut into columns at the end: no object a row for the garbage collector to visit. What is kept must
-        # not hold on to the event's bytes, as `found` does.
+        # One list of all rows, split into columns at the end: no object a row for the garbage collector to visit. Its values must not
+        # reference the event's bytes, as `fields` does.
         self._fields.extend(
             (
                 event,
                 grouping.fingerprint,
-                found.timestamp.timestamp(),
+                fields.timestamp.timestamp(),
                 _hash_of(event.project, user_id) if user_id else 0,
                 retention_days,
                 payload_days,
                 user_id,
                 error.message,
-                found.places(),
-                found.tags or _NO_TAGS,
-                few["device"][id(device)],
-                few["release"][found.release],
-                few["environment"][found.environment],
-                few["platform"][found.platform],
-                few["kind"][found.kind],
-                few["sdk"][event.sdk],
-                few["error_type"][error.type],
-                few["grouping_version"][grouping.version],
-                few["grouping_rule"][grouping.rule],
+                fields.places(),
+                fields.tags or _NO_TAGS,
+                codes["device"][id(device)],
+                codes["release"][fields.release],
+                codes["environment"][fields.environment],
+                codes["platform"][fields.platform],
+                codes["kind"][fields.kind],
+                codes["sdk"][event.sdk],
+                codes["error_type"][error.type],
+                codes["grouping_version"][grouping.version],
+                codes["grouping_rule"][grouping.rule],
             )
         )
         self.size += len(event.payload)
 
     def table(self) -> pa.Table:
-        """All rows, with the columns of `COLUMNS`; what has few values is encoded as a dictionary."""
+        """All rows, with the columns of `COLUMNS`; columns of few distinct values are dictionary-encoded."""
         columns = [self._fields[first::_ROW] for first in range(_ROW)]
-        events, fingerprints, moments, hashes, days, payload_days, users, messages, places, tags, *few = (
-            columns
-        )
+        (
+            events,
+            fingerprints,
+            moments,
+            hashes,
+            days,
+            payload_days,
+            users,
+            messages,
+            locations,
+            tags,
+            *encoded_columns,
+        ) = columns
         received = np.array([event.received_ms for event in events], "i8")
-        codes = {name: np.array(found, "i4") for name, found in zip(_FEW, few, strict=True)}
+        codes = {name: np.array(column, "i4") for name, column in zip(_ENCODED, encoded_columns, strict=True)}
         arrays = {
             "project_id": pa.array(np.array([event.project for event in events], "u4")),
             "fingerprint": pa.array(np.array(fingerprints, "u8")),
@@ -101,15 +111,17 @@ class EventColumns:
             "user_id": texts(users),
             "user_hash": pa.array(np.array(hashes, "u8")),
             "message": texts(messages),
-            "files": _lists([one.packed_files for one in places]),
-            "functions": _lists([one.packed_functions for one in places]),
+            "files": _lists([location.packed_files for location in locations]),
+            "functions": _lists([location.packed_functions for location in locations]),
             "tags": _maps(tags),
             "retention_days": pa.array(np.array(days, "u2")),
             "payload_days": pa.array(np.array(payload_days, "u2")),
             "payload": joined([event.payload for event in events]),
-            **_device_columns([self._devices[one] for one in self._few["device"]], codes.pop("device")),
+            **_device_columns(
+                [self._devices[device] for device in self._codes["device"]], codes.pop("device")
+            ),
         }
-        arrays |= {name: encoded(found, list(self._few[name])) for name, found in codes.items()}
+        arrays |= {name: encoded(column, list(self._codes[name])) for name, column in codes.items()}
         return pa.table([arrays[name] for name in COLUMNS], names=list(COLUMNS))
 
 
@@ -117,7 +129,7 @@ def event_times(
     timestamps: "np.ndarray[Any, Any]", received: "np.ndarray[Any, Any]"
 ) -> "np.ndarray[Any, Any]":
     """`schemas.times.event_time` of a whole column: seconds as floats and Unix ms to Unix ms."""
-    # A float of seconds is exact to the microsecond once rounded to it; cutting to milliseconds comes after.
+    # A float of seconds is exact to the microsecond once rounded to it; then it is truncated to milliseconds.
     sent = np.rint(timestamps * 1e6).astype("i8") // 1000
     trusted = (sent >= received - _OLDEST_MS) & (sent <= received + _NEWEST_MS)
     return np.where(trusted, sent, received)
@@ -125,8 +137,8 @@ def event_times(
 
 def uint128(ids: Sequence[bytes]) -> pa.Array:
     """Sixteen-byte ids as ClickHouse's UInt128: their big-endian value, in little-endian bytes."""
-    turned = np.frombuffer(b"".join(ids), "u1").reshape(-1, _ID_BYTES)[:, ::-1].tobytes()
-    return pa.Array.from_buffers(pa.binary(_ID_BYTES), len(ids), [None, pa.py_buffer(turned)])
+    reversed_ids = np.frombuffer(b"".join(ids), "u1").reshape(-1, _ID_BYTES)[:, ::-1].tobytes()
+    return pa.Array.from_buffers(pa.binary(_ID_BYTES), len(ids), [None, pa.py_buffer(reversed_ids)])
 
 
 def joined(values: Sequence[bytes]) -> pa.Array:
@@ -135,7 +147,7 @@ def joined(values: Sequence[bytes]) -> pa.Array:
 
 
 def texts(values: Sequence[str]) -> pa.Array:
-    """Strings as one column, in the same way."""
+    """Strings as one column by a single join, if they are ASCII."""
     whole = "".join(values)
     encoded = whole.encode()
     if len(encoded) == len(whole):
@@ -144,27 +156,27 @@ def texts(values: Sequence[str]) -> pa.Array:
 
 
 def encoded(codes: "np.ndarray[Any, Any]", values: Sequence[str]) -> pa.DictionaryArray:
-    """Strings of which many are equal as one column: each distinct one once, and its number a row."""
+    """A dictionary-encoded column of strings."""
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))
 
 
 def _device_columns(devices: Sequence[DeviceFields], codes: "np.ndarray[Any, Any]") -> dict[str, pa.Array]:
     columns = {
-        "os": [one.os for one in devices],
-        "os_version": [one.osVersion for one in devices],
-        "model": [one.model or "" for one in devices],
-        "locale": [one.locale or "" for one in devices],
+        "os": [device.os for device in devices],
+        "os_version": [device.osVersion for device in devices],
+        "model": [device.model or "" for device in devices],
+        "locale": [device.locale or "" for device in devices],
     }
-    found = {}
+    arrays = {}
     for name, values in columns.items():
         distinct = _Codes()
         of_device = np.array([distinct[value] for value in values], "i4")
-        found[name] = encoded(of_device[codes], list(distinct))
-    return found
+        arrays[name] = encoded(of_device[codes], list(distinct))
+    return arrays
 
 
 class _Codes(dict[Any, int]):
-    """Numbers its keys in the order in which they are first asked for."""
+    """Numbers its keys in the order of their first look-up."""
 
     def __missing__(self, key: Any) -> int:
         self[key] = code = len(self)
@@ -191,13 +203,13 @@ def _moments(ms: "np.ndarray[Any, Any]") -> pa.Array:
 
 
 def _lists(values: Sequence[Packed]) -> pa.ListArray:
-    lengths = np.frombuffer(b"".join([one.lengths for one in values]), "i4")
-    strings = _strings(lengths, b"".join([one.whole for one in values]), pa.string())
-    counts = np.array([one.count for one in values], "i4")
+    lengths = np.frombuffer(b"".join([packed.lengths for packed in values]), "i4")
+    strings = _strings(lengths, b"".join([packed.whole for packed in values]), pa.string())
+    counts = np.array([packed.count for packed in values], "i4")
     return pa.ListArray.from_arrays(pa.array(_offsets(counts)), strings)
 
 
 def _maps(values: Sequence[dict[str, str]]) -> pa.MapArray:
     keys = texts(list(chain.from_iterable(values)))
-    items = texts(list(chain.from_iterable(one.values() for one in values)))
+    items = texts(list(chain.from_iterable(tags.values() for tags in values)))
     return pa.MapArray.from_arrays(pa.array(_offsets(_lengths(values))), keys, items)

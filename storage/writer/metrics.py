@@ -1,4 +1,4 @@
-"""What the writer counts. One registry a process, handed to the parts that count."""
+"""The writer's Prometheus metrics."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -40,27 +40,27 @@ class WriterMetrics:
         )
         self.repeats = Counter(
             "svc_writer_repeats",
-            "Records dropped because their source position was taken before.",
+            "Records dropped because their source position was written before.",
             registry=registry,
         )
         self.repeated_blocks = Counter(
-            "svc_writer_repeated_blocks", "Planned blocks that were inserted again.", registry=registry
+            "svc_writer_repeated_blocks", "Planned blocks that were replayed.", registry=registry
         )
         self.repaired_rows = Counter(
             "svc_writer_mended_rows",
-            "Rows put right after an insert, by table.",
+            "Rows repaired after an insert, by table.",
             ["table"],
             registry=registry,
         )
         self.dead_letters = Counter(
-            "svc_writer_dead_letters", "Records and events set aside.", ["topic"], registry=registry
+            "svc_writer_dead_letters", "Records and events dead-lettered.", ["topic"], registry=registry
         )
         self.lag = Gauge(
             "svc_writer_lag_records", "Records not written yet.", ["topic", "partition"], registry=registry
         )
         self.broken_parts = Gauge(
             "svc_writer_broken_parts",
-            "Parts that ClickHouse has set aside as broken: rows may be missing, run `svc reconcile --repair`.",
+            "Parts that ClickHouse has detached as broken: rows may be missing, run `svc reconcile --repair`.",
             registry=registry,
         )
         self.dropped_partitions = Counter(

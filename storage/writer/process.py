@@ -1,4 +1,4 @@
-"""The writer's parts put together and run."""
+"""The writer's process: builds its parts and runs them."""
 
 import asyncio
 import gc
@@ -13,13 +13,11 @@ from broker.waiting import until
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
+from storage.writer.blocks import RegistryRetention
 from storage.writer.dead_letters import DeadLetterWriter
-from storage.writer.flush_policy import FlushPolicy
-from storage.writer.housekeeping import run_housekeeping
-from storage.writer.insert_block import BlockInserter
-from storage.writer.inserter import Inserter
+from storage.writer.housekeeping import run_housekeeping, write_projects
+from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
 from storage.writer.metrics import WriterMetrics
-from storage.writer.projects import RegistryRetention, write_projects
 from storage.writer.records_stage import RecordsStage
 from storage.writer.source import GroupedSource
 from storage.writer.stage import EventsStage
@@ -31,14 +29,14 @@ _GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
 async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) -> None:
-    """Write until SIGTERM or SIGINT. Raises CannotRun, and what is neither Kafka's nor ClickHouse's absence."""
-    # Tens of thousands of objects a second live until their block is inserted: looked through seldom, and modules never.
+    """Write until SIGTERM or SIGINT. Raises CannotRun, and errors other than Kafka or ClickHouse being unavailable."""
+    # Tens of thousands of objects a second live until their block is inserted: they are collected rarely, modules never.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
     health.set("registry", ok=False, detail="reading the projects")
     health.set("retention", ok=False, detail="asking ClickHouse")
     registry = ProjectRegistry()
-    pace = FlushPolicy(
+    policy = FlushPolicy(
         block_rows=settings.writer_block_rows,
         block_bytes=_BLOCK_BYTES,
         quiet_seconds=settings.writer_quiet_seconds,
@@ -48,27 +46,27 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         Inserter(settings.clickhouse_url, part, health, metrics)
         for part in ("events", "issues", "projects", "retention")
     ]
-    letters = DeadLetterWriter(settings, metrics)
+    dead_letters = DeadLetterWriter(settings, metrics)
     source = GroupedSource(settings)
-    delivery = BlockInserter(inserters[0], letters, source.topic, metrics)
-    events = EventsStage(source, delivery, RegistryRetention(registry), pace, health, metrics)
-    records = RecordsStage(settings, inserters[1], letters, pace, health, metrics)
+    block_inserter = BlockInserter(inserters[0], dead_letters, source.topic, metrics)
+    events = EventsStage(source, block_inserter, RegistryRetention(registry), policy, health, metrics)
+    records = RecordsStage(settings, inserters[1], dead_letters, policy, health, metrics)
     follower = follow_projects(settings, registry)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     health.probe("kafka", follower.answering)
-    need = needs("", settings.writer_group, grouped_events=False)["writer"]
+    required = needs("", settings.writer_group, grouped_events=False)["writer"]
     try:
-        await until(stopping, check_rights(settings, need))
+        await until(stopping, check_rights(settings, required))
         if stopping.is_set():
             return
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())
             await until(stopping, follower.loaded.wait())
             health.set("registry", ok=True)
-            chores = [
+            background = [
                 tasks.create_task(write_projects(registry, inserters[2])),
                 tasks.create_task(run_housekeeping(inserters[3], metrics)),
             ]
@@ -77,9 +75,9 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
             events.stop()
             records.stop()
             await asyncio.wait(writing)
-            for task in (*chores, following):
+            for task in (*background, following):
                 task.cancel()
     finally:
-        await letters.close()
+        await dead_letters.close()
         for inserter in inserters:
             inserter.close()

@@ -1,4 +1,4 @@
-"""Issues, activity, outcomes and projects to columns, as the tables of the same names take them. Pure: no I/O, no clock."""
+"""Issues, activity, outcomes and projects as columns of the tables of the same names. Pure: no I/O, no clock."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ def table(schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
 
 
 def issue_row(issue: IssueRecord) -> Row:
-    """A row of `issues`. Raises ValueError for an identifier that isn't one."""
+    """A row of `issues`. Raises ValueError for a bad identifier."""
     return (
         int(issue.project_id),
         int(issue.id, 16),
@@ -54,7 +54,7 @@ def issue_row(issue: IssueRecord) -> Row:
         issue.error_type,
         issue.message,
         issue.culprit,
-        _most(issue.platforms),
+        _most_frequent(issue.platforms),
         issue.status,
         int(issue.regressed),
         issue.first_seen_ms,
@@ -120,21 +120,21 @@ def project_row(project: Project, version: int) -> Row:
 
 
 def payload_days(project: Project) -> int:
-    """For how many days the events' payloads are kept: never longer than the events."""
+    """Days for which the events' payloads are stored: never longer than the events."""
     return min(project.payload_retention_days or project.retention_days, project.retention_days)
 
 
 def newest(rows: Iterable[Row], key: int, version: int) -> list[Row]:
     """The rows with the highest version of each key; both are positions in a row."""
-    kept: dict[Any, Row] = {}
+    latest: dict[Any, Row] = {}
     for row in rows:
-        known = kept.get(row[key])
+        known = latest.get(row[key])
         if known is None or known[version] <= row[version]:
-            kept[row[key]] = row
-    return list(kept.values())
+            latest[row[key]] = row
+    return list(latest.values())
 
 
-def _most(counts: dict[str, int]) -> str:
+def _most_frequent(counts: dict[str, int]) -> str:
     return max(counts, key=lambda name: (counts[name], name), default="")
 
 

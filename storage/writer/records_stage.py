@@ -1,4 +1,12 @@
-"""Issues, activity and outcomes into ClickHouse: at least once, into tables where the same row twice is one row."""
+"""The records' stage of the writer: inserts issues, activity and outcomes at-least-once into tables that collapse equal rows.
+
+1. *In*: records of the three topics from the committed offset on, until the flush policy ends the batch.
+2. *Decide* (`record_rows`): rows; of an issue only the newest. Undecodable records are rejected.
+3. *Publish*: insert the rows topic by topic, then the dead letters.
+4. *Commit* the next offsets.
+
+After a crash the batch, or another one with the same records, is inserted again; equal rows collapse.
+"""
 
 import asyncio
 import logging
@@ -20,8 +28,7 @@ from schemas.topics import Topic
 from storage.client import Client
 from storage.writer.blocks import RejectedRecord
 from storage.writer.dead_letters import DeadLetterWriter
-from storage.writer.flush_policy import FlushPolicy, LastFlush
-from storage.writer.inserter import Inserter, RefusedData
+from storage.writer.inserter import FlushPolicy, Inserter, LastFlush, RefusedData
 from storage.writer.metrics import WriterMetrics
 from storage.writer.record_rows import (
     ISSUE_ACTIVITY,
@@ -42,13 +49,13 @@ _READ_SECONDS: Final = 0.2
 _RESTART_SECONDS: Final = 0.5
 _SESSION_MS: Final = 10_000
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
-_FORGET: Final = """
+_DELETE: Final = """
     INSERT INTO issues SELECT * REPLACE (version + 1 AS version, 1 AS deleted)
     FROM (SELECT * FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0)"""
 
 
 class RecordTopic(Struct, frozen=True):
-    """One topic, the table that it fills and how: `rows` gives the rows of a value, `distinct` leaves out older ones."""
+    """A topic and its table: `rows` gives the rows of a value, `distinct` leaves out older ones."""
 
     topic: Topic
     table: str
@@ -75,34 +82,34 @@ KINDS: Final = (
         Topic.OUTCOMES,
         "outcomes",
         OUTCOMES,
-        lambda value: [outcome_row(one) for one in decode_outcomes(value)],
+        lambda value: [outcome_row(outcome) for outcome in decode_outcomes(value)],
     ),
 )
 
 
 class RecordsStage:
-    """Reads the topics of `KINDS` as one member of a group of their own, inserts, then commits."""
+    """Reads the topics of `KINDS` in a consumer group of their own."""
 
     def __init__(
         self,
         settings: WriterSettings,
         inserter: Inserter,
-        letters: DeadLetterWriter,
-        pace: FlushPolicy,
+        dead_letters: DeadLetterWriter,
+        policy: FlushPolicy,
         health: Health,
         metrics: WriterMetrics,
     ) -> None:
         self._settings = settings
         self._inserter = inserter
-        self._letters = letters
-        self._pace = pace
+        self._dead_letters = dead_letters
+        self._policy = policy
         self._health = health
         self._metrics = metrics
         self._kinds = {name_of(settings, kind.topic): kind for kind in KINDS}
         self._stopping = False
 
     def stop(self) -> None:
-        """Return from `run` after the inserts under way."""
+        """Return from `run` after the inserts in progress."""
         self._stopping = True
 
     async def run(self) -> None:
@@ -116,10 +123,10 @@ class RecordsStage:
                 self._health.set("records", ok=True)
                 await self._write(consumer)
             except (CommitFailedError, IllegalStateError):
-                log.info("the group of the records has changed")
+                log.info("the records' group has changed")
             except (KafkaError, OSError) as error:
                 self._health.set("records", ok=False, detail=f"Kafka: {error}")
-                log.warning("the records' session ends: %s", error)
+                log.warning("the records' session has ended: %s", error)
                 await asyncio.sleep(_RESTART_SECONDS)
             finally:
                 await leave(consumer)
@@ -139,79 +146,78 @@ class RecordsStage:
     async def _write(self, consumer: Consumer) -> None:
         last = LastFlush()
         while not self._stopping:
-            got = await self._gather(consumer, last)
-            if not got:
+            batch = await self._read(consumer, last)
+            if not batch:
                 continue
             started = time.monotonic()
-            for topic, records in _by_topic(got).items():
+            for topic, records in _by_topic(batch).items():
                 await self._insert(topic, records)
             ended = time.monotonic()
-            last = LastFlush(ended - started, sum(map(len, got.values())), ended)
-            # A rebalance during the insert may have taken some away; what is committed then is refused.
-            for place in got.keys() & consumer.assignment():
-                records = got[place]
-                behind = max(0, (consumer.highwater(place) or 0) - records[-1].offset - 1)
-                self._metrics.lag.labels(place.topic, place.partition).set(behind)
-            await commit(consumer, {place: records[-1].offset + 1 for place, records in got.items()})
+            last = LastFlush(ended - started, sum(map(len, batch.values())), ended)
+            # A rebalance during the insert may have revoked some of the partitions; the commit is refused then.
+            for tp in batch.keys() & consumer.assignment():
+                lag = max(0, (consumer.highwater(tp) or 0) - batch[tp][-1].offset - 1)
+                self._metrics.lag.labels(tp.topic, tp.partition).set(lag)
+            await commit(consumer, {tp: records[-1].offset + 1 for tp, records in batch.items()})
 
-    async def _gather(self, consumer: Consumer, last: LastFlush) -> dict[TopicPartition, list[Record]]:
-        got: dict[TopicPartition, list[Record]] = {}
+    async def _read(self, consumer: Consumer, last: LastFlush) -> dict[TopicPartition, list[Record]]:
+        batch: dict[TopicPartition, list[Record]] = {}
         since = time.monotonic()
         while not self._stopping:
-            count = sum(map(len, got.values()))
-            remaining = self._pace.remaining(count, 0, time.monotonic() - since, last)
-            if got and remaining <= 0:
+            count = sum(map(len, batch.values()))
+            remaining = self._policy.remaining(count, 0, time.monotonic() - since, last)
+            if batch and remaining <= 0:
                 break
-            timeout = min(remaining, _READ_SECONDS) if got else _READ_SECONDS
+            timeout = min(remaining, _READ_SECONDS) if batch else _READ_SECONDS
             more = await consumer.getmany(timeout_ms=max(1, int(timeout * 1000)), max_records=_READ_RECORDS)
-            if more and not got:
+            if more and not batch:
                 since = time.monotonic()
-                last = self._pace.recent(last, since)
-            for place, records in more.items():
-                got.setdefault(place, []).extend(records)
-        return got
+                last = self._policy.recent(last, since)
+            for tp, records in more.items():
+                batch.setdefault(tp, []).extend(records)
+        return batch
 
     async def _insert(self, topic: str, records: list[Record]) -> None:
         kind = self._kinds[topic]
         rows: list[tuple[Row, Record]] = []
-        refused: list[RejectedRecord] = []
-        gone: list[int] = []
+        rejected: list[RejectedRecord] = []
+        removed: list[int] = []
         for record in records:
             try:
                 if record.value is None:
-                    gone.append(int(record.key or b"", 16))
+                    removed.append(int(record.key or b"", 16))
                 else:
                     rows += [(row, record) for row in kind.rows(record.value)]
             except ValueError as error:
-                refused.append(_refused(record, "undecodable", str(error)))
-        kept = kind.distinct(row for row, _ in rows)
-        if kept:
-            refused += await self._insert_rows(kind, kept, rows, _token(topic, records))
-        if gone and kind.topic is Topic.ISSUES:
-            await self._inserter.run(lambda client: _forget(client, gone))
-        await self._letters.send(topic, refused)
+                rejected.append(_rejected(record, "undecodable", str(error)))
+        distinct = kind.distinct(row for row, _ in rows)
+        if distinct:
+            rejected += await self._insert_rows(kind, distinct, rows, _token(topic, records))
+        if removed and kind.topic is Topic.ISSUES:
+            await self._inserter.run(lambda client: _delete(client, removed))
+        await self._dead_letters.send(topic, rejected)
 
     async def _insert_rows(
         self, kind: RecordTopic, rows: list[Row], origins: list[tuple[Row, Record]], token: str
     ) -> list[RejectedRecord]:
-        """Insert rows; those that are refused are found by halving."""
+        """Insert rows; refused ones are found by bisection and returned."""
         try:
             await self._inserter.insert(kind.table, table(kind.schema, rows), token)
         except (RefusedData, ValueError, OverflowError) as error:
             if len(rows) == 1:
                 record = next(record for row, record in origins if row is rows[0])
-                return [_refused(record, "refused", str(error))]
+                return [_rejected(record, "refused", str(error))]
             middle = len(rows) // 2
             first = await self._insert_rows(kind, rows[:middle], origins, f"{token}/0")
             return first + await self._insert_rows(kind, rows[middle:], origins, f"{token}/1")
         return []
 
 
-def _by_topic(got: Mapping[TopicPartition, list[Record]]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
-    for place in sorted(got):
-        found.setdefault(place.topic, []).extend(got[place])
-    return found
+def _by_topic(batch: Mapping[TopicPartition, list[Record]]) -> dict[str, list[Record]]:
+    by_topic: dict[str, list[Record]] = {}
+    for tp in sorted(batch):
+        by_topic.setdefault(tp.topic, []).extend(batch[tp])
+    return by_topic
 
 
 def _token(topic: str, records: list[Record]) -> str:
@@ -221,10 +227,10 @@ def _token(topic: str, records: list[Record]) -> str:
     return f"{topic}/" + ",".join(f"{p}:{o[0]}-{o[-1]}" for p, o in sorted(spans.items()))
 
 
-def _refused(record: Record, kind: str, reason: str) -> RejectedRecord:
+def _rejected(record: Record, kind: str, reason: str) -> RejectedRecord:
     value, headers = record.value or b"", tuple(record.headers)
     return RejectedRecord(record.partition, record.offset, kind, reason, value, headers)
 
 
-def _forget(client: Client, issues: list[int]) -> None:
-    client.command(_FORGET, parameters={"issues": issues})
+def _delete(client: Client, issues: list[int]) -> None:
+    client.command(_DELETE, parameters={"issues": issues})

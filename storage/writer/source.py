@@ -1,4 +1,4 @@
-"""The topic `grouped` as a member of the writer's group: records, commits that carry a plan, and single ranges read again."""
+"""The topic `grouped`, read as a member of the writer's group: records, commits that carry a plan, and single ranges."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -12,11 +12,11 @@ from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
-from storage.writer.manifest import BlockManifest, NoBlock, decode, encode
+from storage.writer.blocks import BlockManifest, NoBlock, decode_manifest, encode_manifest
 
 Records = Mapping[int, list[Record]]
 _SESSION_MS: Final = 10_000
-# Waiting for ClickHouse is no reason to lose the partitions.
+# A writer that waits for ClickHouse keeps its partitions.
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 _FETCH_BYTES: Final = 16 * 1024 * 1024
 _RANGE_WAIT_MS: Final = 1000
@@ -24,7 +24,7 @@ _RANGE_WAITS: Final = 30
 
 
 class Committed(Struct, frozen=True):
-    """Where a partition stands: the next offset, and what was under way or done there."""
+    """The commit of a partition: its next offset, and the block in progress or the state after the last."""
 
     offset: int
     state: BlockManifest | NoBlock
@@ -45,7 +45,7 @@ class Listener(RebalanceListener):  # type: ignore[misc]  # aiokafka has no type
 
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """When the partitions are known."""
-        await self._assigned({place.partition for place in assigned})
+        await self._assigned({tp.partition for tp in assigned})
 
 
 class GroupedSource:
@@ -80,7 +80,7 @@ class GroupedSource:
         self._started = consumer
 
     async def stop(self) -> None:
-        """Leave without telling: a static member that is back within the session keeps its partitions."""
+        """Stop without leaving the group: a static member that restarts within the session keeps its partitions."""
         if self._started is not None:
             await leave(self._started)
 
@@ -91,66 +91,68 @@ class GroupedSource:
 
     async def read(self, timeout: float, limit: int) -> Records:
         """The next records by partition, at most `limit`; none after `timeout` seconds."""
-        got = await self._consumer.getmany(timeout_ms=max(1, int(timeout * 1000)), max_records=limit)
-        return {place.partition: records for place, records in got.items()}
+        batches = await self._consumer.getmany(timeout_ms=max(1, int(timeout * 1000)), max_records=limit)
+        return {tp.partition: records for tp, records in batches.items()}
 
     def seek(self, partition: int, offset: int) -> None:
-        """Read on from an offset."""
+        """Continue reading at an offset."""
         self._consumer.seek(TopicPartition(self.topic, partition), offset)
 
     async def bounds(self, partitions: set[int]) -> dict[int, tuple[int, int]]:
         """The first offset of each partition, and the one that its next record gets."""
-        places = [TopicPartition(self.topic, partition) for partition in partitions]
-        begins = await self._consumer.beginning_offsets(places)
-        ends = await self._consumer.end_offsets(places)
-        return {place.partition: (begins[place], ends[place]) for place in places}
+        tps = [TopicPartition(self.topic, partition) for partition in partitions]
+        begins = await self._consumer.beginning_offsets(tps)
+        ends = await self._consumer.end_offsets(tps)
+        return {tp.partition: (begins[tp], ends[tp]) for tp in tps}
 
     def check(self) -> None:
-        """Raises what ended the client's part in the group, if anything has: its own reads would say so, but nothing is read meanwhile."""
+        """Raise the error that ended the membership in the group, if any: reads raise it too, but nothing is read meanwhile."""
         self._consumer._coordinator.check_errors()
 
     async def commit(self, states: Mapping[int, tuple[int, BlockManifest | NoBlock]]) -> None:
         """Commit offset and state of partitions.
 
-        Raises CommitFailedError once the group has another owner for them, and CommitStalled where nobody answers.
+        Raises CommitFailedError once the group has another owner for them, and CommitStalled where no answer comes.
         """
         offsets = {
-            TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode(state))
+            TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode_manifest(state))
             for partition, (offset, state) in states.items()
         }
         await commit(self._consumer, offsets, self._commit_seconds)
 
     async def committed(self, partitions: set[int]) -> dict[int, Committed]:
         """What is committed of partitions; one without a commit is missing."""
-        # The consumer's own `committed` leaves out the metadata.
-        places = [TopicPartition(self.topic, partition) for partition in sorted(partitions)]
+        # The consumer's own `committed` has no metadata.
+        tps = [TopicPartition(self.topic, partition) for partition in sorted(partitions)]
         async with administering(self._settings) as admin:
-            found = await committed_offsets(admin, self._group, places)
+            commits = await committed_offsets(admin, self._group, tps)
         return {
-            place.partition: Committed(commit.offset, decode(commit.metadata or ""))
-            for place, commit in found.items()
+            tp.partition: Committed(commit.offset, decode_manifest(commit.metadata or ""))
+            for tp, commit in commits.items()
             if commit.offset >= 0
         }
 
     async def range(self, partition: int, first: int, last: int) -> AsyncIterator[Record]:
-        """The records of a range, whoever owns the partition; those past the topic's retention are missing.
+        """The records of a range, of any partition; those past the topic's retention are missing.
 
-        Raises KafkaError when the broker doesn't hand them out.
+        Raises KafkaError when the broker doesn't deliver them.
         """
-        place = TopicPartition(self.topic, partition)
+        tp = TopicPartition(self.topic, partition)
         consumer = new_consumer(self._settings, auto_offset_reset="none")
         await consumer.start()
         try:
-            consumer.assign([place])
-            begin = (await consumer.beginning_offsets([place]))[place]
+            consumer.assign([tp])
+            begin = (await consumer.beginning_offsets([tp]))[tp]
             position = max(first, begin)
-            consumer.seek(place, position)
+            consumer.seek(tp, position)
             waits = 0
             while position <= last:
-                records: list[Any] = (await consumer.getmany(place, timeout_ms=_RANGE_WAIT_MS)).get(place, [])
+                records: list[Any] = (await consumer.getmany(tp, timeout_ms=_RANGE_WAIT_MS)).get(tp, [])
                 waits = 0 if records else waits + 1
                 if waits > _RANGE_WAITS:
-                    raise KafkaError(f"records {position} to {last} of {self.topic}/{partition} don't come")
+                    raise KafkaError(
+                        f"records {position} to {last} of {self.topic}/{partition} are not delivered"
+                    )
                 for record in records:
                     if record.offset > last:
                         return

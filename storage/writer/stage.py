@@ -1,4 +1,24 @@
-"""Grouped events into ClickHouse: plan, insert, commit (design of the writer: `docs/decisions/writer.md`)."""
+"""The events' stage of the writer: inserts the records of `grouped` into ClickHouse as blocks that can be repeated.
+
+For each batch, here a block (the words are those of `broker.stage`; the reasons are in `docs/decisions/writer.md`):
+
+1. *In*: records of the assigned partitions, from the next offset on (`GroupedSource.read`), until the flush policy closes the block.
+2. *Decide* (`Block.feed`): rows (`event_rows`); repeated source positions are dropped, unreadable events rejected.
+3. *Record* the plan of the block, the ranges of all its partitions, in the metadata of an offset commit at their first records. The
+   group refuses it once it has another owner.
+4. *Publish*: insert the block under a deduplication token made of the plan's ranges (`BlockInserter`), then dead letters and outcomes.
+5. *Commit* the next offsets with the last source positions.
+
+A crash, or a rebalance, is repaired by the next owner of any of the partitions (`_restore`):
+
+- before 3: the records are read again and may form another block; nothing was inserted;
+- between 3 and 5: the owner finds the plan, reads its ranges again and replays exactly that block under the same token. Where the token
+  can't be relied on, the block is completed by ids. Dead letters may repeat, their outcomes count once;
+- after 5: nothing is repeated. Records that a processor replayed are dropped by their source position, also after a restart;
+- with the group's offsets lost: records up to the partition's end at that moment (`by_id_until`) are completed by ids.
+
+A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced.
+"""
 
 import asyncio
 import logging
@@ -10,11 +30,8 @@ from typing import Final
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from schemas.health import Health
 from schemas.payload import MissingDictionary
-from storage.writer.blocks import Block, Retention
-from storage.writer.flush_policy import FlushPolicy, LastFlush
-from storage.writer.insert_block import BlockInserter, Renewer
-from storage.writer.lag import show_lag
-from storage.writer.manifest import MAX_RANGES, BlockManifest, NoBlock
+from storage.writer.blocks import MAX_RANGES, Block, BlockManifest, NoBlock, RegistryRetention
+from storage.writer.inserter import BlockInserter, FlushPolicy, LastFlush, Renewer
 from storage.writer.metrics import WriterMetrics
 from storage.writer.source import Committed, GroupedSource, Listener
 
@@ -25,9 +42,11 @@ _READ_SECONDS: Final = 0.05
 _RESTART_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
 _DICTIONARY_SECONDS: Final = 3.0
-_LOOK_SECONDS: Final = 5.0
+_CHECK_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 60.0
 """Longer than a session and a rebalance together."""
+_LAG_SECONDS: Final = 5.0
+_LAG_ANSWER_SECONDS: Final = 10.0
 
 
 class StaleManifest(Exception):
@@ -35,88 +54,191 @@ class StaleManifest(Exception):
 
 
 class EventsStage:
-    """Writes the partitions that the group gives to this member, session by session: one from each rebalance to the next."""
+    """Writes the partitions that the group assigns to this member, in sessions from one rebalance to the next."""
 
     def __init__(
         self,
         source: GroupedSource,
-        delivery: BlockInserter,
-        retention: Retention,
-        pace: FlushPolicy,
+        inserter: BlockInserter,
+        retention: RegistryRetention,
+        policy: FlushPolicy,
         health: Health,
         metrics: WriterMetrics,
     ) -> None:
         self._source = source
-        self._delivery = delivery
+        self._inserter = inserter
         self._retention = retention
-        self._pace = pace
+        self._policy = policy
         self._health = health
         self._metrics = metrics
-        self._assigned: set[int] = set()
-        self._given = asyncio.Event()
+        self._partitions: set[int] = set()
+        self._assigned = asyncio.Event()
         self._stopping = asyncio.Event()
         self._session: asyncio.Task[None] | None = None
-        self._seen: dict[int, int] = {}
-        self._again: dict[int, int] = {}
-        self._written: dict[int, int] = {}
+        self._source_offsets: dict[int, int] = {}
+        self._by_id_until: dict[int, int] = {}
+        self._next_offsets: dict[int, int] = {}
         self._joining_since = 0.0
 
     async def run(self) -> None:
-        """Write until stopped. Raises what is not a matter of waiting."""
+        """Write until stopped. Raises errors that waiting can't repair."""
         await self._join()
-        lag = asyncio.create_task(show_lag(self._source, self._written, self._metrics))
+        lag = asyncio.create_task(show_lag(self._source, self._next_offsets, self._metrics))
         try:
             while not self._stopping.is_set():
-                if await self._is_given():
+                if await self._wait_for_partitions():
                     self._session = asyncio.create_task(self._write())
                     await self._end_of(self._session)
         finally:
             lag.cancel()
-            await self._revoked()
+            await self._on_revoked()
             await self._source.stop()
 
-    async def _is_given(self) -> bool:
-        """Wait for partitions; False after a while, once a client has been replaced that doesn't get any."""
+    def stop(self) -> None:
+        """Finish the blocks in progress and return from `run`."""
+        self._stopping.set()
+        self._assigned.set()
+
+    # One session.
+
+    async def _write(self) -> None:
+        await self._restore()
+        self._health.set("grouped", ok=True)
+        blocks = _OpenBlocks(self._retention)
+        flush: asyncio.Task[None] | None = None
+        last = LastFlush()
         try:
-            async with asyncio.timeout(_LOOK_SECONDS):
-                await self._given.wait()
+            while not self._stopping.is_set():
+                if flush is not None and flush.done():
+                    flush.result()
+                    flush, last = None, self._inserter.last
+                if blocks.is_empty and flush is None:
+                    last = self._policy.recent(last, time.monotonic())
+                remaining = blocks.remaining(self._policy, last)
+                if remaining <= 0 and flush is None:
+                    flush = asyncio.create_task(self._flush(blocks.all()))
+                    blocks = _OpenBlocks(self._retention)
+                elif blocks.full(self._policy) and flush is not None:
+                    await asyncio.wait([flush])
+                else:
+                    await self._read(blocks, min(remaining, _READ_SECONDS) or _READ_SECONDS)
+            if flush is not None:
+                await asyncio.wait([flush], timeout=_STOP_SECONDS)
+        finally:
+            if flush is not None:
+                flush.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await flush
+
+    async def _restore(self) -> None:
+        """Replay the planned blocks, and seek each partition to its next offset."""
+        partitions = set(self._partitions)
+        committed = await self._source.committed(partitions)
+        for plan in {state.state for state in committed.values() if isinstance(state.state, BlockManifest)}:
+            block = await self._read_plan(plan)
+            self._metrics.repeated_blocks.inc()
+            log.info("replaying a planned block of %d rows", len(block), extra={"token": plan.token("")})
+            ours = {p: at.offset for p, at in committed.items() if at.state == plan}
+            await self._inserter.replay(block, Renewer(plan, self._recorder(ours)))
+            ends = plan.ends(block.source_offsets)
+            await self._source.commit({p: ends[p] for p in ours})
+        committed = await self._source.committed(partitions)
+        for partition, (begin, end) in (await self._source.bounds(partitions)).items():
+            at = committed.get(partition, Committed(begin, NoBlock()))
+            state = at.state
+            if isinstance(state, BlockManifest):
+                raise StaleManifest
+            if at.offset > end:
+                log.error(
+                    "%s/%d ends before the next offset: it was recreated", self._source.topic, partition
+                )
+                at, state = Committed(begin, NoBlock()), NoBlock()
+            if state == NoBlock() and await self._inserter.has_rows():
+                # The group's offsets were reset or have expired: records of the topic may be stored already.
+                state = NoBlock(by_id_until=end)
+                log.info("%s/%d is completed by ids up to %d", self._source.topic, partition, end)
+            self._source_offsets[partition] = state.source_offset
+            self._by_id_until[partition] = state.by_id_until
+            self._next_offsets[partition] = max(at.offset, begin)
+            self._source.seek(partition, self._next_offsets[partition])
+
+    async def _read_plan(self, plan: BlockManifest) -> Block:
+        block = Block(self._retention)
+        for span in plan.ranges:
+            source_offset = span.source_offset
+            async for record in self._source.range(span.partition, span.first, span.last):
+                source_offset = block.feed(record, source_offset, span.by_id_until)
+            block.source_offsets[span.partition] = source_offset
+        return block
+
+    async def _read(self, blocks: "_OpenBlocks", timeout: float) -> None:
+        for partition, records in (await self._source.read(timeout, _READ_RECORDS)).items():
+            block = blocks.of(partition)
+            source_offset, repeats = self._source_offsets[partition], block.repeats
+            for record in records:
+                source_offset = block.feed(record, source_offset, self._by_id_until[partition])
+            self._source_offsets[partition] = source_offset
+            self._metrics.repeats.inc(block.repeats - repeats)
+
+    async def _flush(self, blocks: Iterable[Block]) -> None:
+        """Record the plan, insert, commit: block by block."""
+        for block in blocks:
+            plan = block.plan(time.time_ns() // 1_000_000)
+            ends = plan.ends(block.source_offsets)
+            if len(block) or block.rejected or block.put_back:
+                record = self._recorder({r.partition: r.first for r in plan.ranges})
+                await record(plan)
+                await self._inserter.deliver(block, Renewer(plan, record))
+            await self._source.commit(ends)
+            self._next_offsets |= {partition: offset for partition, (offset, _) in ends.items()}
+
+    def _recorder(self, offsets: Mapping[int, int]) -> Callable[[BlockManifest], Awaitable[None]]:
+        """A function that commits a plan at the first records of its block."""
+
+        async def record(plan: BlockManifest) -> None:
+            await self._source.commit({partition: (offset, plan) for partition, offset in offsets.items()})
+
+        return record
+
+    # Membership in the group.
+
+    async def _wait_for_partitions(self) -> bool:
+        """Wait for partitions; False after a while, and after replacing a client that gets none."""
+        try:
+            async with asyncio.timeout(_CHECK_SECONDS):
+                await self._assigned.wait()
         except TimeoutError:
             joining = time.monotonic() - self._joining_since if self._joining_since else 0.0
             try:
                 self._source.check()
             except KafkaError as error:
-                await self._replace(f"the group is left: {error}")
+                await self._replace(f"not in the group: {error}")
             else:
                 if joining > _JOIN_SECONDS:
-                    await self._replace(f"the group has given nothing for {joining:.0f} s")
+                    await self._replace(f"no assignment for {joining:.0f} s")
             return False
         return True
 
-    async def _replace(self, why: str) -> None:
-        """Another client: some faults of one never end."""
-        self._health.set("grouped", ok=False, detail=f"Kafka: {why}")
-        log.warning("the events' client is replaced: %s", why)
-        self._given.clear()
+    async def _replace(self, reason: str) -> None:
+        """Replace the client: some of its errors never end."""
+        self._health.set("grouped", ok=False, detail=f"Kafka: {reason}")
+        log.warning("replacing the events' client: %s", reason)
+        self._assigned.clear()
         await self._source.stop()
         await asyncio.sleep(_RESTART_SECONDS)
         await self._join()
 
     async def _join(self) -> None:
-        self._begin_to_join()
+        self._start_joining()
         while not self._stopping.is_set():
             try:
-                await self._source.start(Listener(self._revoked, self._take_over))
+                await self._source.start(Listener(self._on_revoked, self._on_assigned))
             except KafkaError as error:
                 self._health.set("grouped", ok=False, detail=f"Kafka: {error}")
-                log.warning("can't join the group: %s", error)
+                log.warning("cannot join the group: %s", error)
                 await asyncio.sleep(_RESTART_SECONDS)
             else:
                 return
-
-    def stop(self) -> None:
-        """Finish the blocks under way and return from `run`."""
-        self._stopping.set()
-        self._given.set()
 
     async def _end_of(self, session: asyncio.Task[None]) -> None:
         try:
@@ -133,7 +255,7 @@ class EventsStage:
             await self._replace(str(error) or type(error).__name__)
             return
         elif isinstance(error, MissingDictionary):
-            # Sound events that can't be read yet: whoever supplies the file finds them where they are.
+            # The events are valid: they are read again until the file is there.
             self._health.set("grouped", ok=False, detail=str(error))
             log.error("%s", error)
             await asyncio.sleep(_DICTIONARY_SECONDS)
@@ -142,136 +264,39 @@ class EventsStage:
         if error is not None:
             await asyncio.sleep(_RESTART_SECONDS)
 
-    async def _revoked(self) -> None:
-        # Before the group is joined again nothing may be committed any more: the commit would carry the next generation.
-        self._given.clear()
-        self._written.clear()
+    async def _on_revoked(self) -> None:
+        # Nothing may be committed from here until the group is joined again: the commit would carry the next generation.
+        self._assigned.clear()
+        self._next_offsets.clear()
         if not self._stopping.is_set():
-            self._begin_to_join()
+            self._start_joining()
         if self._session is not None and not self._session.done():
             self._session.cancel()
             await asyncio.wait([self._session])
 
-    def _begin_to_join(self) -> None:
+    def _start_joining(self) -> None:
         self._joining_since = time.monotonic()
         self._health.set("grouped", ok=False, detail="joining the group")
 
-    async def _take_over(self, partitions: set[int]) -> None:
-        self._assigned = partitions
+    async def _on_assigned(self, partitions: set[int]) -> None:
+        self._partitions = partitions
         self._joining_since = 0.0
         log.info("writing partitions %s", sorted(partitions))
         if partitions:
-            self._given.set()
+            self._assigned.set()
         else:
             self._health.set("grouped", ok=True, detail="no partition is left for this writer")
 
-    async def _write(self) -> None:
-        await self._catch_up()
-        self._health.set("grouped", ok=True)
-        gathered = _Gathered(self._retention)
-        flush: asyncio.Task[None] | None = None
-        last = LastFlush()
-        try:
-            while not self._stopping.is_set():
-                if flush is not None and flush.done():
-                    flush.result()
-                    flush, last = None, self._delivery.last
-                if gathered.is_empty and flush is None:
-                    last = self._pace.recent(last, time.monotonic())
-                remaining = gathered.remaining(self._pace, last)
-                if remaining <= 0 and flush is None:
-                    flush = asyncio.create_task(self._flush(gathered.blocks()))
-                    gathered = _Gathered(self._retention)
-                elif gathered.full(self._pace) and flush is not None:
-                    await asyncio.wait([flush])
-                else:
-                    await self._gather(gathered, min(remaining, _READ_SECONDS) or _READ_SECONDS)
-            if flush is not None:
-                await asyncio.wait([flush], timeout=_STOP_SECONDS)
-        finally:
-            if flush is not None:
-                flush.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await flush
 
-    async def _gather(self, gathered: "_Gathered", timeout: float) -> None:
-        for partition, records in (await self._source.read(timeout, _READ_RECORDS)).items():
-            block = gathered.block_of(partition)
-            seen, repeats = self._seen[partition], block.repeats
-            for record in records:
-                seen = block.feed(record, seen, self._again[partition])
-            self._seen[partition] = seen
-            self._metrics.repeats.inc(block.repeats - repeats)
+class _OpenBlocks:
+    """Blocks that still grow, at most `MAX_RANGES` partitions in each."""
 
-    async def _flush(self, blocks: Iterable[Block]) -> None:
-        for block in blocks:
-            plan = block.plan(time.time_ns() // 1_000_000)
-            ends = plan.ends(block.seen)
-            if len(block) or block.refused or block.put_back:
-                commit = self._committer({r.partition: r.first for r in plan.ranges})
-                await commit(plan)
-                await self._delivery.deliver(block, Renewer(plan, commit))
-            await self._source.commit(ends)
-            self._written |= {partition: offset for partition, (offset, _) in ends.items()}
-
-    def _committer(self, offsets: Mapping[int, int]) -> Callable[[BlockManifest], Awaitable[None]]:
-        """Commits a plan at the first records of a block."""
-
-        async def commit(plan: BlockManifest) -> None:
-            await self._source.commit({partition: (offset, plan) for partition, offset in offsets.items()})
-
-        return commit
-
-    async def _catch_up(self) -> None:
-        """Repeat the blocks that were under way, and read each partition on from where it stands."""
-        partitions = set(self._assigned)
-        committed = await self._source.committed(partitions)
-        for plan in {state.state for state in committed.values() if isinstance(state.state, BlockManifest)}:
-            block = await self._planned(plan)
-            self._metrics.repeated_blocks.inc()
-            log.info("repeating a planned block of %d rows", len(block), extra={"token": plan.token("")})
-            mine = {p: at.offset for p, at in committed.items() if at.state == plan}
-            await self._delivery.repeat(block, Renewer(plan, self._committer(mine)))
-            ends = plan.ends(block.seen)
-            await self._source.commit({p: ends[p] for p in mine})
-        committed = await self._source.committed(partitions)
-        for partition, (begin, end) in (await self._source.bounds(partitions)).items():
-            at = committed.get(partition, Committed(begin, NoBlock()))
-            state = at.state
-            if isinstance(state, BlockManifest):
-                raise StaleManifest
-            if at.offset > end:
-                log.error(
-                    "%s/%d ends before what was written: it was made anew", self._source.topic, partition
-                )
-                at, state = Committed(begin, NoBlock()), NoBlock()
-            if state == NoBlock() and await self._delivery.has_rows():
-                # The group's offsets were reset, or expired: what stands in the topic may be stored already.
-                state = NoBlock(again=end)
-                log.info("%s/%d is read by ids up to %d", self._source.topic, partition, end)
-            self._seen[partition], self._again[partition] = state.seen, state.again
-            self._written[partition] = max(at.offset, begin)
-            self._source.seek(partition, self._written[partition])
-
-    async def _planned(self, plan: BlockManifest) -> Block:
-        block = Block(self._retention)
-        for span in plan.ranges:
-            seen = span.seen
-            async for record in self._source.range(span.partition, span.first, span.last):
-                seen = block.feed(record, seen, span.again)
-            block.seen[span.partition] = seen
-        return block
-
-
-class _Gathered:
-    """Blocks that grow, at most `MAX_RANGES` partitions in each."""
-
-    def __init__(self, retention: Retention) -> None:
+    def __init__(self, retention: RegistryRetention) -> None:
         self._retention = retention
         self._blocks: dict[int, Block] = {}
         self._since = 0.0
 
-    def block_of(self, partition: int) -> Block:
+    def of(self, partition: int) -> Block:
         if not self._blocks:
             self._since = time.monotonic()
         slot = partition // MAX_RANGES
@@ -283,16 +308,44 @@ class _Gathered:
     def is_empty(self) -> bool:
         return not self._blocks
 
-    def blocks(self) -> list[Block]:
+    def all(self) -> list[Block]:
         return list(self._blocks.values())
 
-    def full(self, pace: FlushPolicy) -> bool:
-        return any(pace.full(len(block), block.columns.size) for block in self._blocks.values())
+    def full(self, policy: FlushPolicy) -> bool:
+        return any(policy.full(len(block), block.columns.size) for block in self._blocks.values())
 
-    def remaining(self, pace: FlushPolicy, last: LastFlush) -> float:
+    def remaining(self, policy: FlushPolicy, last: LastFlush) -> float:
         if not self._blocks:
-            return pace.wait_seconds
+            return policy.wait_seconds
         age = time.monotonic() - self._since
         return min(
-            pace.remaining(len(block), block.columns.size, age, last) for block in self._blocks.values()
+            policy.remaining(len(block), block.columns.size, age, last) for block in self._blocks.values()
         )
+
+
+async def show_lag(
+    source: GroupedSource,
+    next_offsets: Mapping[int, int],
+    metrics: WriterMetrics,
+    check_seconds: float = _LAG_SECONDS,
+) -> None:
+    """Set the lag of each partition until cancelled, also while nothing is read. The stage changes `next_offsets` meanwhile."""
+    shown: set[int] = set()
+    while True:
+        await asyncio.sleep(check_seconds)
+        held = set(next_offsets)
+        for partition in shown - held:
+            metrics.lag.remove(source.topic, str(partition))
+        shown &= held
+        try:
+            async with asyncio.timeout(_LAG_ANSWER_SECONDS):
+                bounds = await source.bounds(held)
+        except (KafkaError, OSError, TimeoutError) as error:
+            # The last values remain; the session reports that Kafka is unavailable.
+            log.debug("the ends of %s are unknown: %r", source.topic, error)
+            continue
+        for partition, (begin, end) in bounds.items():
+            if partition in next_offsets:
+                lag = end - max(begin, next_offsets[partition])
+                metrics.lag.labels(source.topic, partition).set(max(0, lag))
+                shown.add(partition)

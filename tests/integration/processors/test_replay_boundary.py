@@ -2,8 +2,8 @@
 
 from aiokafka import AIOKafkaProducer
 
-from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
+from processors.grouper.replay import PublishedRecord, ReplayBoundary
+from processors.grouper.stage import GroupedTail
 from processors.topic_names import names
 from schemas.chunks import GroupedChunk, Grouping, encode_grouped
 from schemas.settings import ProcessorsSettings, load
@@ -47,14 +47,14 @@ async def test_the_last_records_are_told_as_they_were_first(kafka_bootstrap: str
     found = await tail(kafka_bootstrap, prefix).read(2)
     assert found is not None
     assert (found.since, found.last) == (1998 - REACH + 1, 1998)
-    assert sorted(found.forwarded) == list(range(1744, 2000, 2))
-    assert {tuple(one.values.items()) for one in found.forwarded.values()} == {((0, 7), (3, 7))}
-    assert found.forwarded[1998] == ForwardedRecord.of(
+    assert sorted(found.published) == list(range(1744, 2000, 2))
+    assert {tuple(one.fingerprints.items()) for one in found.published.values()} == {((0, 7), (3, 7))}
+    assert found.published[1998] == PublishedRecord.from_chunk(
         GroupedChunk(2, 1998, [0, 3], [0, 0], [Grouping(7, "", "", ())], b"1998")
     )
     known = await tail(kafka_bootstrap, prefix).read(2, (1900, 1950))
     assert known is not None
-    assert (known.since, known.last, min(known.forwarded)) == (1900, 1998, 1900)
+    assert (known.since, known.last, min(known.published)) == (1900, 1998, 1900)
 
 
 async def test_what_has_expired_is_not_taken_for_what_was_never_there(
@@ -65,4 +65,4 @@ async def test_what_has_expired_is_not_taken_for_what_was_never_there(
     await truncate(kafka_bootstrap, topic, keep=10)
     found = await tail(kafka_bootstrap, prefix).read(2)
     assert found is not None
-    assert (found.since, found.last, len(found.forwarded)) == (80, 98, 10)
+    assert (found.since, found.last, len(found.published)) == (80, 98, 10)

@@ -32,13 +32,19 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
-from schemas.projects import DEFAULT_RETENTION_DAYS
+from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings, load
 from schemas.times import iso
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate
-from storage.writer.blocks import Block
-from storage.writer.manifest import BlockManifest, NoBlock, decode, encode
+from storage.writer.blocks import (
+    Block,
+    BlockManifest,
+    NoBlock,
+    RegistryRetention,
+    decode_manifest,
+    encode_manifest,
+)
 from tests.eventually import eventually
 
 PROJECTS = (7, 8)
@@ -161,13 +167,6 @@ class Stage:
         )
 
 
-class Default:
-    """As the writer sees projects that no registry knows."""
-
-    def days(self, project: int) -> tuple[int, int]:  # noqa: ARG002 - all the same
-        return DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS
-
-
 async def planned(stage: Stage) -> tuple[Block, BlockManifest]:
     """What a writer leaves that is killed between the plan of a block of all there is and its insert."""
     places = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
@@ -181,7 +180,7 @@ async def planned(stage: Stage) -> tuple[Block, BlockManifest]:
     try:
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
-        block = Block(Default())
+        block = Block(RegistryRetention(ProjectRegistry()))
         for place in places:
             seen = -1
             while await consumer.position(place) < ends[place]:
@@ -190,7 +189,9 @@ async def planned(stage: Stage) -> tuple[Block, BlockManifest]:
         plan = block.plan(time.time_ns() // 1_000_000)
         await consumer.commit(
             {
-                TopicPartition(stage.topic, span.partition): OffsetAndMetadata(span.first, encode(plan))
+                TopicPartition(stage.topic, span.partition): OffsetAndMetadata(
+                    span.first, encode_manifest(plan)
+                )
                 for span in plan.ranges
             }
         )
@@ -303,7 +304,7 @@ async def drained(stage: Stage) -> bool:
     return all(
         place in found
         and max(found[place].offset, 0) == end
-        and isinstance(decode(found[place].metadata or ""), NoBlock)
+        and isinstance(decode_manifest(found[place].metadata or ""), NoBlock)
         for place, end in ends.items()
     )
 

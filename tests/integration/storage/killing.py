@@ -73,7 +73,7 @@ async def kill_often(
         return Killed(
             writers=kills,
             servers=server_kills,
-            repeated=_lines(writers, "repeating a planned block"),
+            repeated=_lines(writers, "replaying a planned block"),
             completed=_lines(writers, "completed a block"),
             found=counts(client),
             wanted=exactly(total),

@@ -15,14 +15,14 @@ def test_a_discarded_fingerprint_drops_its_events_until_it_is_kept_again() -> No
     registry.apply(b"1", encode_project(project))
     grouper = Fingerprinter(registry)
     _, found = grouper.group(carried(1, kind=1))
-    fingerprint = hex64(found.value)
+    fingerprint = hex64(found.fingerprint)
     dropped = discard(discard(project, [fingerprint]), [fingerprint])
     assert dropped.discarded == (fingerprint,)
     registry.apply(b"1", encode_project(dropped))
-    assert grouper.group(carried(2, kind=1))[1].value == 0
-    assert grouper.group(carried(3, kind=2))[1].value != 0
+    assert grouper.group(carried(2, kind=1))[1].fingerprint == 0
+    assert grouper.group(carried(3, kind=2))[1].fingerprint != 0
     registry.apply(b"1", encode_project(undo_discard(dropped, [fingerprint])))
-    assert grouper.group(carried(4, kind=1))[1].value == found.value
+    assert grouper.group(carried(4, kind=1))[1].fingerprint == found.fingerprint
 
 
 def test_a_rule_that_fails_is_counted_and_groups_nothing() -> None:
@@ -39,4 +39,4 @@ def test_a_rule_that_fails_is_counted_and_groups_nothing() -> None:
     registry.apply(b"1", encode_project(replace(project, grouping_rules=rules)))
     _, after = grouper.group(carried(2, kind=1))
     assert grouper.failed_rules == 1
-    assert after.value == before.value
+    assert after.fingerprint == before.fingerprint

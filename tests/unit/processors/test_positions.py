@@ -1,28 +1,38 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.positions import OffsetRange, Step, first_hole, step
+from processors.grouper.replay import first_hole
+from processors.positions import OffsetGap, new_records
+from tests.unit.processors.made import source
 
 
-def test_the_offset_that_is_due_is_next() -> None:
-    assert step(7, 7) is Step.NEXT
+def offsets(next_offset: int, *delivered: int) -> list[int]:
+    return [
+        record.offset for record in new_records("events", 0, next_offset, [source(o, []) for o in delivered])
+    ]
+
+
+def test_the_next_offset_and_its_successors_are_new() -> None:
+    assert offsets(7, 7, 8) == [7, 8]
 
 
 def test_an_earlier_offset_is_a_repeat() -> None:
-    assert step(7, 6) is Step.REPEAT
+    assert offsets(7, 6, 7, 7, 6, 8) == [7, 8]
 
 
 def test_a_later_offset_is_a_gap() -> None:
-    assert step(7, 8) is Step.GAP
+    with pytest.raises(OffsetGap, match="events/0: expected offset 8, got 9"):
+        offsets(7, 7, 9)
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9))), st.integers(0, 60))
-def test_the_first_hole_is_the_first_offset_that_no_span_covers(
+def test_the_first_hole_is_the_first_offset_that_no_range_covers(
     made: list[tuple[int, int]], start: int
 ) -> None:
-    spans = [OffsetRange(first, first + more) for first, more in made]
-    covered = {offset for span in spans for offset in range(span.first, span.last + 1)}
+    ranges = [(first, first + more) for first, more in made]
+    covered = {offset for first, last in ranges for offset in range(first, last + 1)}
     hole = start
     while hole in covered:
         hole += 1
-    assert first_hole(spans, start) == hole
+    assert first_hole(ranges, start) == hole

@@ -7,7 +7,7 @@ import pytest
 from schemas.ids import issue_id
 from storage.client import Client, scalar
 from storage.repair.reconcile import FigureDifference, compare
-from storage.writer.retention import drop_expired
+from storage.writer.housekeeping import drop_expired
 
 PROJECT = 7
 TODAY = datetime.now(UTC).date()

@@ -12,7 +12,7 @@ from storage.migrations.migrate import migrate
 from storage.reader.event_detail import GetProjectEvent
 from storage.reader.reader import Reader
 from storage.writer.event_rows import EventColumns
-from storage.writer.retention import Partition, drop_expired
+from storage.writer.housekeeping import Partition, drop_expired
 from tests.eventually import eventually
 from tests.integration.storage.grouped import DAY_MS, PROJECTS, chunk_event
 

@@ -9,7 +9,7 @@ from schemas.projects import DEFAULT_RETENTION_DAYS
 from storage.client import INSERT_SETTINGS, Client
 from storage.repair.rollups import ROLLUPS
 from storage.writer.event_rows import EventColumns
-from storage.writer.tokens import forgotten
+from storage.writer.inserter import forgotten
 from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole
 
 TABLES = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))

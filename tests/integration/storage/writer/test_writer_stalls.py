@@ -8,12 +8,10 @@ from prometheus_client import CollectorRegistry
 
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
+from storage.writer.blocks import RegistryRetention
 from storage.writer.dead_letters import DeadLetterWriter
-from storage.writer.flush_policy import FlushPolicy
-from storage.writer.insert_block import BlockInserter
-from storage.writer.inserter import Inserter
+from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
 from storage.writer.metrics import WriterMetrics
-from storage.writer.projects import RegistryRetention
 from storage.writer.source import GroupedSource, Listener
 from storage.writer.stage import EventsStage
 from tests.integration.storage.grouped import Stage, exactly, whole

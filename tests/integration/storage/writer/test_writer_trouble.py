@@ -14,7 +14,7 @@ from schemas.dead_letters import from_headers
 from schemas.payload import decompress
 from schemas.projects import Project, encode_project
 from storage.client import scalar
-from storage.writer.manifest import BlockManifest, RecordRange, encode
+from storage.writer.blocks import BlockManifest, RecordRange, encode_manifest
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
     Stage,
@@ -193,7 +193,9 @@ async def plan_again(stage: Stage, at_ms: int = 1) -> None:
     """Commit everything that is in the topic as one block under way, as a writer does that is killed before it commits the end."""
 
     def plan(ends: Mapping[int, int]) -> str:
-        return encode(BlockManifest(tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items()), at_ms))
+        return encode_manifest(
+            BlockManifest(tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items()), at_ms)
+        )
 
     await commit_again(stage, plan)
 

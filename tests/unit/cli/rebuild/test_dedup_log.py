@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from cli.rebuild.dedup_log import IdKeys, entries
 from processors.grouper.compaction import BLOCK_IDS, LogCompaction
 from processors.grouper.dedup_log import DedupEntry, decode_entry, decode_horizon, horizon_key, is_entry
-from processors.grouper.dedupe import Dedupe, Incoming, resumption
+from processors.grouper.dedupe import Dedupe, Incoming
+from processors.grouper.replay import replay_start
 from schemas.ids import event_partition
 from tests.unit.processors.made import DAY, START, event_id
 
@@ -21,7 +22,7 @@ def restored(
     dedupe = Dedupe(DAYS)
     dedupe.restore(decoded.values())
     horizon = log_records.get(horizon_key(partition))
-    resumed = resumption(list(decoded.values()), decode_horizon(horizon) if horizon else 0)
+    resumed = replay_start(list(decoded.values()), decode_horizon(horizon) if horizon else 0)
     assert resumed.decided == {}
     return dedupe, resumed.next_offset, decoded
 
@@ -51,7 +52,7 @@ def test_each_stored_id_is_a_repeat_and_a_new_one_is_not(
         incoming = Incoming(last + 1, newest, [*(p for p, _ in mine), 1], [*(i for _, i in mine), new])
         [decision] = dedupe.decide([incoming])
         assert decision.new == [len(mine)]
-        assert not LogCompaction(partition, decoded).is_due(dedupe.oldest_day)
+        assert not LogCompaction(partition, decoded).needed(dedupe.oldest_day)
 
 
 def test_where_nothing_was_processed_nothing_is_written() -> None:

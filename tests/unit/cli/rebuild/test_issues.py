@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from processors.aggregator.fold import Fold
-from processors.aggregator.users import Users
+from processors.aggregator.totals import Users
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, encode_json
 from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
@@ -74,7 +74,7 @@ def test_a_row_describes_its_newest_event_unless_a_newer_one_is_stored() -> None
 def test_increments_that_are_in_are_dropped_and_later_ones_are_counted() -> None:
     record = one([counted()], [])
     assert record.positions == {0: 7}
-    fold = Fold.read(encode_json(record))
+    fold = Fold.restore(encode_json(record))
     assert not fold.add(0, 7, increment())
     assert fold.add(0, 8, increment())
     assert fold.add(1, 0, increment())
@@ -151,7 +151,7 @@ def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> No
     # Read again from the log, neither the question nor its answer ends the merge.
     assert f"joined-{member.id}-{COMMAND}" in record.life.signals
     assert f"join-{record.id}-{COMMAND}" in member.life.signals
-    fold = Fold.read(encode_json(record))
+    fold = Fold.restore(encode_json(record))
     fold.add(0, 8, replace_fingerprint(2))
     assert fold.record().events == 13
 

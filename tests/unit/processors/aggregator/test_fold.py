@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from processors.aggregator.fold import MAX_NAMES, Fold, created
-from processors.aggregator.totals import HOURS
-from processors.aggregator.users import Users
-from processors.grouper.event_view import id_text
+from processors.aggregator.fold import MAX_NAMES, Fold, created_activity
+from processors.aggregator.totals import HOURS, Users
+from processors.grouper.fingerprinter import id_text
 from schemas.ids import issue_id, user_hash
 from schemas.increments import Description, Increment, Row, encode_description
 from schemas.issues import IssueRecord, decode_issue, encode_json
@@ -41,7 +40,7 @@ def increment(
 
 
 def folded(log: list[tuple[int, int, Increment]], start: IssueRecord | None = None) -> IssueRecord:
-    fold = Fold.read(encode_json(start)) if start else Fold.opened(log[0][2])
+    fold = Fold.restore(encode_json(start)) if start else Fold.new(log[0][2])
     for partition, offset, one in log:
         fold.add(partition, offset, one)
     return fold.record()
@@ -141,12 +140,12 @@ def test_thousands_of_users_are_estimated_within_six_per_cent() -> None:
 
 
 def test_the_creation_of_an_issue_has_one_id_however_often_it_is_told() -> None:
-    assert created(increment()).id == created(increment(ms=START + 5)).id
+    assert created_activity(increment()).id == created_activity(increment(ms=START + 5)).id
 
 
 def test_ten_thousand_increments_of_a_hot_issue_keep_its_state_small() -> None:
     luck = random.Random(1)
-    fold = Fold.opened(increment())
+    fold = Fold.new(increment())
     for n in range(10_000):
         one = increment(ms=START + n * 60_000, release=f"a@{n % 500}+1", users=(luck.getrandbits(64) or 1,))
         one.rows[0].environment = f"e{n % 300}"

@@ -111,7 +111,7 @@ async def worked(world: World, luck: random.Random) -> None:
     while True:
         world.memory.crash_in = luck.choice((None, luck.randrange(1, 12)))
         try:
-            await world.settle(most=luck.randrange(1, 9))
+            await world.settle(limit=luck.randrange(1, 9))
         except Crash:
             world.restart()
         else:
@@ -231,7 +231,7 @@ async def test_issues_that_were_lost_are_built_again_from_the_log_as_they_were(
         await worked(world, luck)
     before, description = [world.issue(f) for f in FINGERPRINTS], world.activities()
     world.lose()
-    await world.settle(most=luck.randrange(1, 9))
+    await world.settle(limit=luck.randrange(1, 9))
     for was in before:
         now = next(one for one in map(world.issue, FINGERPRINTS) if one.id == was.id)
         for field in ("events", "users", "fingerprints", "merged_into", "status", "releases"):

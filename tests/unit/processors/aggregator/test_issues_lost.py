@@ -3,8 +3,8 @@
 import pytest
 
 from processors.aggregator.stage import IssuesLost
+from processors.grouper.batch import issue_of
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key
-from processors.grouper.identity import issue_of
 from tests.unit.processors.aggregator.world import NAMES, PROJECT, World, increment
 
 PARTITION = issue_of(PROJECT, 1) % NAMES.partitions

@@ -4,7 +4,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from processors.aggregator.totals import figures, own, whole
-from processors.grouper.event_view import id_text
+from processors.grouper.fingerprinter import id_text
 from schemas.increments import Description, encode_description
 from schemas.issues import IssueRecord
 from schemas.merges import Figures

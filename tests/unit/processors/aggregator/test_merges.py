@@ -164,7 +164,7 @@ async def test_a_ring_of_merges_leaves_one_issue_that_has_what_it_shows(order: t
     world = await with_issues(1, 2, 3)
     for at, one in enumerate(order):
         world.ask(id_of(one), "merge", {"issues": [id_of(order[(at + 1) % 3])]})
-    await world.settle(most=1)
+    await world.settle(limit=1)
     shown = [i for i in map(world.issue, order) if i.merged_into is None]
     assert sum(one.events for one in shown) == 6
 

@@ -11,8 +11,8 @@ from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
 from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.tables import BatchTable
+from processors.grouper.batch import issue_of
 from processors.grouper.dedup_log import DeltasPosition, deltas_key, encode
-from processors.grouper.identity import issue_of
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from processors.topic_names import TopicNames
@@ -169,24 +169,24 @@ class World:
         """Write a position, as `svc rebuild` does."""
         self.memory.append("seen", partition, [Message(deltas_key(partition), encode(position))])
 
-    async def work(self, most: int = 1000) -> bool:
-        """Let each partition take up to `most` records; whether there were any. Raises Crash."""
-        taken = {}
+    async def work(self, limit: int = 1000) -> bool:
+        """Let each partition handle up to `limit` records; whether there were any. Raises Crash."""
+        batches = {}
         for partition in range(NAMES.partitions):
-            new_records = self._worker.next_offset(partition) or 0
+            next_offset = self._worker.next_offset(partition) or 0
             log = self.memory.topics.get(("deltas", partition), [])
-            if new_records < len(log):
-                taken[partition] = [
-                    SourceRecord(new_records + n, START, m.key, m.value or b"", [])
-                    for n, m in enumerate(log[new_records : new_records + most])
+            if next_offset < len(log):
+                batches[partition] = [
+                    SourceRecord(next_offset + n, START, m.key, m.value or b"", [])
+                    for n, m in enumerate(log[next_offset : next_offset + limit])
                 ]
-        for partition, sources in taken.items():
+        for partition, sources in batches.items():
             await self._worker.handle_batch({partition: sources})
-        return bool(taken)
+        return bool(batches)
 
-    async def settle(self, most: int = 1000) -> None:
+    async def settle(self, limit: int = 1000) -> None:
         """Work until nothing is left."""
-        while await self.work(most):
+        while await self.work(limit):
             pass
 
     def put(self, partition: int, delta: DeltaRecord) -> None:

@@ -6,28 +6,28 @@ from broker.errors import PartitionsLost
 from processors.faust_app.fence import Lease, RebalanceFence
 
 
-async def test_closing_waits_for_the_take_inside() -> None:
-    gate, order = RebalanceFence(), list[str]()
-    gate.open = True
+async def test_closing_waits_for_the_batch_in_progress() -> None:
+    fence, order = RebalanceFence(), list[str]()
+    fence.open = True
 
     async def handle_batch() -> None:
-        with gate.passing():
+        with fence.batch():
             await asyncio.sleep(0)
-            order.append("taken")
+            order.append("handled")
 
-    taking = asyncio.create_task(handle_batch())
+    handling = asyncio.create_task(handle_batch())
     await asyncio.sleep(0)
-    await gate.close(5)
+    await fence.close(5)
     order.append("closed")
-    await taking
-    assert order == ["taken", "closed"]
-    assert not gate.open
+    await handling
+    assert order == ["handled", "closed"]
+    assert not fence.open
 
 
-async def test_a_take_that_does_not_end_is_reported() -> None:
-    gate = RebalanceFence()
-    with gate.passing(), pytest.raises(TimeoutError):
-        await gate.close(0.01)
+async def test_a_batch_that_does_not_end_is_reported() -> None:
+    fence = RebalanceFence()
+    with fence.batch(), pytest.raises(TimeoutError):
+        await fence.close(0.01)
 
 
 def test_a_lease_that_was_never_given_is_not_checked() -> None:

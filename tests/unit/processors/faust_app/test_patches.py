@@ -1,8 +1,9 @@
-"""The cure wraps methods of Faust and aiokafka: should they change there, somebody must look whether it still fits."""
+"""The patches wrap methods of Faust and aiokafka: if these change, somebody must check that the patches still fit."""
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -15,15 +16,19 @@ from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Transport
+from faust.types import TP
 from prometheus_client import CollectorRegistry
 
+from processors.faust_app import patches
 from processors.faust_app.app import Processors
+from processors.faust_app.fence import Lease
 from processors.faust_app.patches import FETCH_WAIT_MS, PlacedConsumer
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings, load
 
+RESTORED = TP("events", 0)
 WRAPPED: list[tuple[Callable[..., Any], str]] = [
     (Recovery.on_recovery_completed, "6ef567acf072e46d"),
     (Recovery._resume_streams, "d986a6710c1aca98"),
@@ -45,9 +50,65 @@ def test_the_wrapped_code_is_the_code_that_was_read(method: Callable[..., Any], 
     assert hashlib.sha256(source.encode()).hexdigest()[:16] == known
 
 
-def test_the_recovery_service_is_made_where_the_cure_replaces_it() -> None:
+def test_the_recovery_service_is_created_where_the_patch_replaces_it() -> None:
     getter = TableManager.recovery.fget  # type: ignore[attr-defined]
     assert "self._recovery = Recovery(" in inspect.getsource(getter)
+
+
+class FakeConsumer(PlacedConsumer):
+    """A consumer without a broker, of which one source partition is restored."""
+
+    def __init__(self, coordinator: SimpleNamespace) -> None:
+        self.lease = Lease(-1.0)
+        self.sought: list[dict[TP, int]] = []
+        self._committed_offset = {RESTORED: None, TP("seen", 0): None}
+        self._thread = cast(Any, SimpleNamespace(_consumer=SimpleNamespace(_coordinator=coordinator)))
+
+    def assignment(self) -> set[TP]:
+        return set(self._committed_offset)
+
+    async def next_offsets(self, assigned: set[TP]) -> dict[TP, int]:
+        return {tp: 7 for tp in assigned if tp == RESTORED}
+
+    async def seek_wait(self, offsets: Mapping[TP, int]) -> None:
+        self.sought.append(dict(offsets))
+
+
+@pytest.fixture
+def coordinator() -> SimpleNamespace:
+    async def heartbeat() -> bool:
+        return answers.pop(0)
+
+    answers = [False, True]
+    return SimpleNamespace(_do_heartbeat=heartbeat, _client=SimpleNamespace())
+
+
+@pytest.fixture
+def consumer(coordinator: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> FakeConsumer:
+    async def seek_to_committed(_: Consumer) -> None:
+        pass
+
+    monkeypatch.setattr(Consumer, "perform_seek", seek_to_committed)
+    monkeypatch.setattr(patches, "pause_metadata_retries", lambda _: None)
+    return FakeConsumer(coordinator)
+
+
+async def test_the_seek_goes_to_the_restored_offsets_which_count_as_committed(consumer: FakeConsumer) -> None:
+    await consumer.perform_seek()
+    assert consumer.sought == [{RESTORED: 7}]
+    assert consumer._committed_offset == {RESTORED: 7, TP("seen", 0): None}
+
+
+async def test_an_answered_heartbeat_alone_renews_the_lease(
+    consumer: FakeConsumer, coordinator: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renewed: list[bool] = []
+    monkeypatch.setattr(consumer.lease, "renew", lambda: renewed.append(True))
+    await consumer.perform_seek()
+    await consumer.perform_seek()
+    assert renewed == [True]
+    assert [await coordinator._do_heartbeat(), len(renewed)] == [False, 1]
+    assert [await coordinator._do_heartbeat(), len(renewed)] == [True, 2]
 
 
 async def test_a_fetch_that_finds_nothing_keeps_no_other_request_waiting_for_long() -> None:
@@ -56,6 +117,6 @@ async def test_a_fetch_that_finds_nothing_keeps_no_other_request_waiting_for_lon
     app = Processors(settings, names(settings, 1), ProjectRegistry(), registry).app
     app.finalize()
     thread = cast(PlacedConsumer, app.consumer)._new_consumer_thread()
-    made = thread._create_worker_consumer(cast(Transport, app.transport))
-    await made.stop()
-    assert made._fetch_max_wait_ms == FETCH_WAIT_MS < 1_500
+    consumer = thread._create_worker_consumer(cast(Transport, app.transport))
+    await consumer.stop()
+    assert consumer._fetch_max_wait_ms == FETCH_WAIT_MS < 1_500

@@ -49,7 +49,7 @@ def test_a_share_that_was_read_is_read_on_from_where_it_ends(store: PartitionSto
 def test_what_was_written_here_need_not_be_read(store: PartitionStore) -> None:
     store.hold({0}, 5)
     take_over(store, read(0, 7, b"a", 5))
-    store.wrote(0, [(b"a", None), (b"c", b"w")], 12)
+    store.written(0, [(b"a", None), (b"c", b"w")], 12)
     assert (reached(store, 0), store.parts[0]) == (12, {b"c": b"w"})
 
 
@@ -78,6 +78,6 @@ def test_events_of_another_table_are_not_taken_over(store: PartitionStore) -> No
 
 def test_what_was_written_too_late_makes_no_share(store: PartitionStore) -> None:
     store.hold({1}, 5)
-    store.wrote(0, [(b"c", b"w")], 12)
+    store.written(0, [(b"c", b"w")], 12)
     store.hold({0}, 6)
     assert (reached(store, 0), dict(store.parts)) == (None, {})

@@ -10,9 +10,8 @@ from broker.batch_producer import BatchProducer
 from broker.message import Message
 from processors.faust_app.tables import BatchTable
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
-from processors.grouper.stage import GrouperStage
+from processors.grouper.replay import PublishedRecord, ReplayBoundary
+from processors.grouper.stage import GroupedTail, GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
@@ -44,16 +43,16 @@ class MemoryTail:
         self._memory = memory
         self._reach = reach
 
-    async def read(self, partition: int, known: tuple[int, int] | None = None) -> ReplayBoundary | None:
+    async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:
         """What `grouped` tells."""
         messages = self._memory.topics.get(("grouped", partition), [])
-        forwarded = [ForwardedRecord.of(decode_grouped(message.value or b"")) for message in messages]
+        forwarded = [PublishedRecord.from_chunk(decode_grouped(message.value or b"")) for message in messages]
         if not forwarded:
             return None
         return (
-            ReplayBoundary.known(*known, forwarded)
-            if known
-            else ReplayBoundary.by(forwarded, self._reach, whole=True)
+            ReplayBoundary.recorded(*recorded, forwarded)
+            if recorded
+            else ReplayBoundary.from_records(forwarded, self._reach, whole=True)
         )
 
 
@@ -88,21 +87,21 @@ class GrouperWorld:
             cast(GroupedTail, MemoryTail(self.memory, self.reach)),
             self.metrics,
             days=7,
-            each=self._each,
+            grouped_events=self._each,
         )
         await self.worker.restore(PARTITION, self.begins, len(self.log))
 
-    async def work(self, most: int = 48) -> bool:
-        """One take; whether there was anything for it."""
-        new_records = self.worker.next_offset(PARTITION) or 0
-        sources = self.log[new_records : new_records + most]
+    async def work(self, limit: int = 48) -> bool:
+        """Handle one batch; whether there were records for it."""
+        next_offset = self.worker.next_offset(PARTITION) or 0
+        sources = self.log[next_offset : next_offset + limit]
         if sources:
             await self.worker.handle_batch({PARTITION: sources})
         return bool(sources)
 
-    async def settle(self, most: int = 48) -> None:
+    async def settle(self, limit: int = 48) -> None:
         """Work until nothing is left."""
-        while await self.work(most):
+        while await self.work(limit):
             pass
 
     def lose(self, topic: str = "seen", keep: int = 0) -> None:

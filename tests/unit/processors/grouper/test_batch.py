@@ -1,4 +1,4 @@
-"""The pure part of a take: the same records give the same output, from any earlier position."""
+"""The decisions about a batch: the same records give the same output, from any earlier position."""
 
 from collections import Counter
 from typing import Any
@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.grouper.batch import PartitionState, process
+from processors.grouper.batch import BatchOutput, PartitionState, decide, rules_skipped
 from processors.grouper.dedup_log import DedupEntry, decode_entry, encode
-from processors.grouper.dedupe import Dedupe, resumption
+from processors.grouper.dedupe import Dedupe
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.outcomes import rules_skipped
-from processors.grouper.output import BatchOutput
+from processors.grouper.replay import replay_start
 from processors.positions import OffsetGap, SourceRecord, new_records
 from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
 from schemas.issues import encode_json
@@ -38,56 +37,56 @@ def fresh(next_offset: int = 0) -> PartitionState:
 def run(
     state: PartitionState, sources: list[SourceRecord], grouper: Fingerprinter | None = None
 ) -> BatchOutput:
-    emission = BatchOutput(PARTITION, each=True)
-    process(
+    output = BatchOutput(PARTITION, grouped_events=True)
+    decide(
         state,
         new_records("events", state.partition, state.next_offset, sources),
         grouper or Fingerprinter(registry()),
-        emission,
+        output,
     )
-    return emission
+    return output
 
 
-def forwarded(emission: BatchOutput) -> list[tuple[int, bytes]]:
+def forwarded(output: BatchOutput) -> list[tuple[int, bytes]]:
     """Offset and id of each event in `grouped`."""
     found = []
-    for message in emission.grouped:
+    for message in output.grouped:
         grouped = decode_grouped(message.value or b"")
         events = decode_chunk(grouped.chunk)
         found += [(grouped.offset, events[i].id) for i in grouped.kept]
     return found
 
 
-def output(emissions: list[BatchOutput]) -> list[Any]:
-    """All that was emitted, but for entries, in order."""
+def published(outputs: list[BatchOutput]) -> list[Any]:
+    """All outputs but entries, in order."""
     return [
-        [message for e in emissions for message in e.grouped],
-        [increments for e in emissions for increments in e.increments],
-        [outcome for e in emissions for found in e.outcomes.values() for outcome in found],
-        [(bad.offset, bad.value, bad.headers) for e in emissions for bad in e.bad],
+        [message for e in outputs for message in e.grouped],
+        [increments for e in outputs for increments in e.increments],
+        [outcome for e in outputs for found in e.outcomes.values() for outcome in found],
+        [(bad.offset, bad.value, bad.headers) for e in outputs for bad in e.dead],
     ]
 
 
 def test_a_new_event_is_forwarded_with_its_source_position() -> None:
-    emission = run(fresh(5), [source(5, [carried(1), carried(2, kind=1), carried(1)])])
-    grouped = decode_grouped(emission.grouped[0].value or b"")
+    output = run(fresh(5), [source(5, [carried(1), carried(2, kind=1), carried(1)])])
+    grouped = decode_grouped(output.grouped[0].value or b"")
     assert (grouped.partition, grouped.offset, grouped.kept) == (PARTITION, 5, [0, 1])
     assert grouped.grouping_of == [0, 1]
-    assert dict(emission.grouped[0].headers)["source"] == b"3/5"
+    assert dict(output.grouped[0].headers)["source"] == b"3/5"
 
 
 def test_a_record_of_nothing_new_is_recorded_and_not_forwarded() -> None:
     state = fresh()
     run(state, [source(0, [carried(1)])])
-    emission = run(state, [source(1, [carried(1)])])
-    assert emission.grouped == []
-    assert emission.increments == []
-    assert [r.offset for r in emission.entries[0].records] == [1]
+    output = run(state, [source(1, [carried(1)])])
+    assert output.grouped == []
+    assert output.increments == []
+    assert [r.offset for r in output.entries[0].records] == [1]
 
 
 def test_the_same_id_in_another_project_is_another_event() -> None:
-    emission = run(fresh(), [source(0, [carried(1, project=1), carried(1, project=2)])])
-    assert emission.new == 2
+    output = run(fresh(), [source(0, [carried(1, project=1), carried(1, project=2)])])
+    assert output.new == 2
 
 
 def test_a_repeated_record_is_dropped() -> None:
@@ -104,12 +103,12 @@ def test_a_missing_record_is_a_gap() -> None:
 def test_outcomes_of_a_record_add_up() -> None:
     broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
     state = fresh()
-    emission = run(state, [source(0, [carried(1), carried(1), carried(2), broken])])
+    output = run(state, [source(0, [carried(1), carried(1), carried(2), broken])])
     counts = Counter[str]()
-    for outcome in emission.outcomes[1]:
+    for outcome in output.outcomes[1]:
         counts[outcome.outcome] += outcome.count
     assert counts == {"accepted": 4, "duplicate": 1, "deadLettered": 1}
-    assert emission.new == 2
+    assert output.new == 2
 
 
 def test_an_event_that_was_set_aside_can_be_put_back() -> None:
@@ -117,7 +116,7 @@ def test_an_event_that_was_set_aside_can_be_put_back() -> None:
     broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
     state = fresh()
     first = run(state, [source(0, [carried(1), broken])])
-    assert decode_chunk(first.bad[0].value) == [broken]
+    assert decode_chunk(first.dead[0].value) == [broken]
     assert forwarded(run(state, [source(1, [carried(9)])])) == [(1, carried(9).id)]
 
 
@@ -133,22 +132,22 @@ def test_an_event_that_was_set_aside_can_be_put_back() -> None:
 def test_a_record_that_is_no_chunk_is_set_aside_and_the_next_goes_on(
     value: bytes, headers: list[tuple[str, bytes]], reason: str
 ) -> None:
-    emission = run(fresh(), [SourceRecord(0, START, b"k", value, headers), source(1, [carried(1)])])
-    assert reason in emission.bad[0].reason
-    assert (emission.bad[0].key, emission.bad[0].value, emission.bad[0].headers) == (b"k", value, headers)
-    assert forwarded(emission) == [(1, carried(1).id)]
-    assert [r.offset for r in emission.entries[0].records] == [0, 1]
+    output = run(fresh(), [SourceRecord(0, START, b"k", value, headers), source(1, [carried(1)])])
+    assert reason in output.dead[0].reason
+    assert (output.dead[0].key, output.dead[0].value, output.dead[0].headers) == (b"k", value, headers)
+    assert forwarded(output) == [(1, carried(1).id)]
+    assert [r.offset for r in output.entries[0].records] == [0, 1]
 
 
 def test_an_event_that_a_rule_discards_goes_no_further_and_is_counted() -> None:
     grouper = Fingerprinter(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
     state = fresh()
-    emission = run(state, [source(0, [carried(1, kind=7), carried(2)])], grouper)
-    assert forwarded(emission) == [(0, carried(2).id)]
-    assert [(o.outcome, o.reason) for o in emission.outcomes[1] if o.outcome == "deadLettered"] == [
+    output = run(state, [source(0, [carried(1, kind=7), carried(2)])], grouper)
+    assert forwarded(output) == [(0, carried(2).id)]
+    assert [(o.outcome, o.reason) for o in output.outcomes[1] if o.outcome == "deadLettered"] == [
         ("deadLettered", "discarded")
     ]
-    assert emission.bad == []
+    assert output.dead == []
     assert run(state, [source(1, [carried(1, kind=7)])], grouper).duplicates == 1
 
 
@@ -174,7 +173,7 @@ def test_a_discard_that_was_recorded_stays_one() -> None:
     first = run(fresh(), sources, grouper)
     again = fresh()
     again.decided = {r.offset: r for entry in first.entries for r in entry.records}
-    assert output([run(again, sources)])[2] == output([first])[2]
+    assert published([run(again, sources)])[2] == published([first])[2]
 
 
 logs = st.lists(
@@ -188,26 +187,26 @@ logs = st.lists(
 @given(
     logs, st.lists(st.integers(1, 4), max_size=6), st.lists(st.integers(1, 4), max_size=6), st.integers(0, 12)
 )
-def test_a_successor_forwards_the_last_take_as_it_was_and_goes_on_alike(
+def test_a_successor_forwards_the_last_batch_as_it_was_and_goes_on_alike(
     log: list[list[tuple[int, int]]], sizes: list[int], later: list[int], crash: int
 ) -> None:
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
-    whole = output([run(fresh(), sources)])
-    state, entries, emissions = fresh(), list[DedupEntry](), list[BatchOutput]()
+    whole = published([run(fresh(), sources)])
+    state, entries, outputs = fresh(), list[DedupEntry](), list[BatchOutput]()
     for size in [*sizes, len(sources)][: crash + 1]:
-        emission = run(state, sources[state.next_offset : state.next_offset + size])
-        entries += [decode_entry(encode(entry)) for entry in emission.entries]
-        emissions.append(emission)
-    resumed = resumption(entries, 0)
+        output = run(state, sources[state.next_offset : state.next_offset + size])
+        entries += [decode_entry(encode(entry)) for entry in output.entries]
+        outputs.append(output)
+    resumed = replay_start(entries, 0)
     successor = fresh(resumed.next_offset or 0)
     successor.dedupe.restore(entries)
     successor.decided = resumed.decided
-    # The last take was recorded, but nothing of it was forwarded.
-    done = [e for e in emissions if e.entries and e.entries[-1].last < successor.next_offset]
+    # The last batch was recorded, but nothing of it was forwarded.
+    done = [e for e in outputs if e.entries and e.entries[-1].last < successor.next_offset]
     while successor.next_offset < len(sources):
         size = later.pop() if later else len(sources)
         done.append(run(successor, sources[successor.next_offset : successor.next_offset + size]))
-    assert output(done) == whole
+    assert published(done) == whole
 
 
 def test_what_was_left_unforwarded_by_two_crashes_is_forwarded() -> None:
@@ -215,34 +214,34 @@ def test_what_was_left_unforwarded_by_two_crashes_is_forwarded() -> None:
     sources = [source(o, [carried(o)]) for o in range(3)]
     entries = run(fresh(), sources[:2]).entries
     again = fresh(0)
-    again.decided = resumption(entries, 0).decided
+    again.decided = replay_start(entries, 0).decided
     run(again, sources[:1])
     entries += run(again, sources[1:]).entries
-    assert resumption(entries, 0).next_offset == 1
-    assert sorted(resumption(entries, 0).decided) == [1, 2]
+    assert replay_start(entries, 0).next_offset == 1
+    assert sorted(replay_start(entries, 0).decided) == [1, 2]
 
 
 @settings(deadline=None)
 @given(logs, st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=20))
 def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
-    log: list[list[tuple[int, int]]], takes: list[tuple[int, bool]]
+    log: list[list[tuple[int, int]]], batches: list[tuple[int, bool]]
 ) -> None:
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
     state, entries, sent = fresh(), list[DedupEntry](), list[BatchOutput]()
-    for size, crash in [*takes, (len(sources), False)]:
-        emission = run(state, sources[state.next_offset : state.next_offset + size])
-        entries += [decode_entry(encode(entry)) for entry in emission.entries]
+    for size, crash in [*batches, (len(sources), False)]:
+        output = run(state, sources[state.next_offset : state.next_offset + size])
+        entries += [decode_entry(encode(entry)) for entry in output.entries]
         if not crash:
-            sent.append(emission)
+            sent.append(output)
             continue
-        resumed = resumption(entries, 0)
+        resumed = replay_start(entries, 0)
         state = fresh(resumed.next_offset or 0)
         state.dedupe.restore(entries)
         state.decided = resumed.decided
     # As a consumer takes it: what is not beyond the last source position is a repeat.
     taken, last = list[tuple[int, bytes]](), -1
-    for emission in sent:
-        some = [one for one in forwarded(emission) if one[0] > last]
+    for output in sent:
+        some = [one for one in forwarded(output) if one[0] > last]
         taken += some
         last = max([last, *(offset for offset, _ in some)])
     assert taken == forwarded(run(fresh(), sources))
@@ -257,8 +256,8 @@ def test_a_replay_from_any_earlier_position_gives_the_same_output(
     sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
     state, entries = fresh(), list[DedupEntry]()
     for size in [*sizes, len(sources)]:
-        emission = run(state, sources[state.next_offset : state.next_offset + size])
-        entries += [decode_entry(encode(entry)) for entry in emission.entries]
+        output = run(state, sources[state.next_offset : state.next_offset + size])
+        entries += [decode_entry(encode(entry)) for entry in output.entries]
     back = data.draw(st.integers(0, len(sources)))
     records = [record for entry in entries for record in entry.records]
     kept = records if recorded else records[:back]
@@ -266,7 +265,7 @@ def test_a_replay_from_any_earlier_position_gives_the_same_output(
     again.dedupe.restore([DedupEntry(START, 0, kept)] if kept else [])
     again.decided = {record.offset: record for record in kept if record.offset >= back}
     before = run(fresh(), sources[:back])
-    assert output([before, run(again, sources[back:])]) == output([run(fresh(), sources)])
+    assert published([before, run(again, sources[back:])]) == published([run(fresh(), sources)])
 
 
 @settings(deadline=None)
@@ -284,19 +283,19 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
     monkeypatch.setattr("grouping.rules.MAX_STEPS", 0)
     rules = Fingerprinter(registry(GroupingRule(name="dear", match="type:X", fingerprint=("x",))))
     sources = [source(0, [carried(1), carried(1), carried(2)]), source(1, [carried(3)])]
-    emission = run(fresh(), sources, rules)
-    assert [o.outcome for found in emission.outcomes.values() for o in found] == [
+    output = run(fresh(), sources, rules)
+    assert [o.outcome for found in output.outcomes.values() for o in found] == [
         "accepted",
         "duplicate",
         "accepted",
     ]
-    forwarded = [one for _, found in emission.rules_skipped for one in found]
+    forwarded = [one for _, found in output.rules_skipped for one in found]
     assert [(o.outcome, o.reason, o.count, o.source, o.sequence) for o in forwarded] == [
         ("ruleSkipped", "tooDear/dear", 2, "grouper/3", 0),
         ("ruleSkipped", "tooDear/dear", 1, "grouper/3", 1),
     ]
-    # After a crash the same records are handled in other takes.
-    entries = [decode_entry(encode(entry)) for entry in emission.entries]
+    # After a crash the same records are handled in other batches.
+    entries = [decode_entry(encode(entry)) for entry in output.entries]
     decided = {record.offset: record for entry in entries for record in entry.records}
     again = PartitionState(PARTITION, Dedupe(DAYS), 0, decided)
     repeated = [run(again, [one], rules) for one in sources]

@@ -1,7 +1,7 @@
 from msgspec import Raw
 from msgspec.structs import replace
 
-from processors.grouper.bundles import MAX_BYTES, MAX_TOGETHER, bundles
+from processors.grouper.batch import MAX_BYTES, MAX_TOGETHER, bundles
 from schemas.ids import issue_id
 from schemas.increments import Description, SourceIncrements, decode_bundle, encode_description, is_bundle
 from schemas.issues import DeltaRecord, encode_json
@@ -23,7 +23,7 @@ def test_increments_go_to_the_partition_of_their_issue_and_name_their_source() -
     assert found == {n: 7 if n < 20 else 8 for n in range(40)}
 
 
-def test_a_take_is_one_record_for_each_target() -> None:
+def test_a_batch_is_one_record_for_each_target() -> None:
     sources = [SourceIncrements(0, offset, [increment()]) for offset in range(50)]
     [values] = bundles(sources, PARTITIONS).values()
     assert len(values) == 1

@@ -2,6 +2,7 @@
 
 from processors.grouper.compaction import MERGE_AT, LogCompaction
 from processors.grouper.dedup_log import (
+    DAY_MS,
     DedupEntry,
     DedupRecord,
     decode_entry,
@@ -10,9 +11,10 @@ from processors.grouper.dedup_log import (
     entry_key,
     horizon_key,
     is_entry,
+    started,
 )
-from processors.grouper.dedupe import Dedupe, Incoming, resumption
-from processors.grouper.log_clock import DAY_MS, started
+from processors.grouper.dedupe import Dedupe, Incoming
+from processors.grouper.replay import replay_start
 from tests.unit.processors.made import START, event_id
 
 DAYS = 7
@@ -34,7 +36,7 @@ def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], LogCompact
 
 
 def apply(part: dict[bytes, bytes], entries: LogCompaction, oldest_day: int) -> None:
-    for changes in entries.tidy(part, oldest_day):
+    for changes in entries.compact(part, oldest_day):
         for key, value in changes:
             if value is None:
                 del part[key]
@@ -48,15 +50,15 @@ def known(part: dict[bytes, bytes]) -> list[DedupEntry]:
 
 def test_small_entries_are_merged_once_there_are_enough() -> None:
     part, entries = log(MERGE_AT + 1)
-    assert entries.is_due(0)
+    assert entries.needed(0)
     apply(part, entries, 0)
     assert len(part) == 2
-    assert not entries.is_due(0)
+    assert not entries.needed(0)
 
 
 def test_few_entries_are_left_alone() -> None:
     _, entries = log(MERGE_AT)
-    assert not entries.is_due(0)
+    assert not entries.needed(0)
 
 
 def test_the_last_take_is_never_merged() -> None:
@@ -75,7 +77,7 @@ def test_merged_entries_say_what_the_small_ones_said() -> None:
     other.restore(known(part))
     again = [Incoming(n, START + 5 * DAY_MS, [1], [event_id(n)]) for n in range(MERGE_AT + 60)]
     assert [d.new for d in one.decide(again)] == [d.new for d in other.decide(again)]
-    assert resumption(before, 0).next_offset == resumption(known(part), 0).next_offset
+    assert replay_start(before, 0).next_offset == replay_start(known(part), 0).next_offset
 
 
 def test_entries_of_two_days_are_not_merged_with_each_other() -> None:
@@ -87,31 +89,31 @@ def test_entries_of_two_days_are_not_merged_with_each_other() -> None:
 
 def test_every_point_between_two_writes_can_be_recovered_from() -> None:
     part, entries = log(MERGE_AT + 1)
-    for changes in entries.tidy(part, 0):
+    for changes in entries.compact(part, 0):
         for key, value in changes:
             if value is None:
                 del part[key]
             else:
                 part[key] = value
-            assert resumption(known(part), 0).next_offset == MERGE_AT
+            assert replay_start(known(part), 0).next_offset == MERGE_AT
 
 
 def test_an_old_day_goes_and_is_no_hole() -> None:
     part, entries = log(2 * MERGE_AT, each_ms=DAY_MS // 100)
     apply(part, entries, 0)
     day = START // DAY_MS + 2
-    assert entries.is_due(day)
+    assert entries.needed(day)
     apply(part, entries, day)
     horizon = decode_horizon(part[horizon_key(0)])
     left = known(part)
     assert min(entry.first for entry in left) == horizon > 0
-    assert resumption(left, horizon).next_offset == 2 * MERGE_AT - 1
+    assert replay_start(left, horizon).next_offset == 2 * MERGE_AT - 1
 
 
 def test_a_table_that_was_read_back_is_tidied_alike() -> None:
     part, _ = log(MERGE_AT + 1)
     entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
-    assert entries.is_due(0)
+    assert entries.needed(0)
     apply(part, entries, 0)
     assert len(part) == 2
 
@@ -121,4 +123,4 @@ def test_a_hole_between_entries_stays_one() -> None:
     del part[entry_key(0, 100, 100)]
     entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
     apply(part, entries, 0)
-    assert resumption(known(part), 0).next_offset == 100
+    assert replay_start(known(part), 0).next_offset == 100

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from processors.grouper.compaction import MERGE_AT
 from processors.grouper.dedup_log import decode_entry, is_entry
-from processors.grouper.replay_boundary import ForwardedRecord, ReplayBoundary
+from processors.grouper.replay import PublishedRecord, ReplayBoundary
 from processors.positions import LogRecreated
 from schemas.chunks import ChunkEvent
 from tests.unit.processors.aggregator.world import Crash
@@ -17,12 +17,12 @@ from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld,
 from tests.unit.processors.made import START, carried
 
 
-async def worked(*chunks: list[ChunkEvent], most: int = 48) -> GrouperWorld:
+async def worked(*chunks: list[ChunkEvent], limit: int = 48) -> GrouperWorld:
     """A world in which these records are processed."""
     world = GrouperWorld()
     world.send(*chunks)
     await world.start()
-    await world.settle(most)
+    await world.settle(limit)
     return world
 
 
@@ -33,7 +33,7 @@ def seen(world: GrouperWorld) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("records", [4, 40])
 async def test_events_are_not_counted_again_by_a_rule_that_was_added_since(records: int) -> None:
-    world = await worked(*[[carried(n, kind=n % 2)] for n in range(records)], most=5)
+    world = await worked(*[[carried(n, kind=n % 2)] for n in range(records)], limit=5)
     before = seen(world)
     world.lose()
     world.rule()
@@ -46,7 +46,7 @@ async def test_events_are_not_counted_again_by_a_rule_that_was_added_since(recor
 
 
 async def test_events_behind_a_lost_block_are_not_counted_again_by_a_rule_that_was_added_since() -> None:
-    world = await worked(*[[carried(n, kind=n % 2)] for n in range(2 * MERGE_AT)], most=1)
+    world = await worked(*[[carried(n, kind=n % 2)] for n in range(2 * MERGE_AT)], limit=1)
     before = seen(world)
     merged = [key for key, value in world.table().items() if is_entry(key) and decode_entry(value).merged]
     world.memory.topics["seen", PARTITION] = [
@@ -111,28 +111,28 @@ async def test_another_log_under_the_same_name_is_not_taken_for_one_that_was_for
     world.lose()
     old, world.log = world.log, []
     world.send(*[[carried(n)] for n in range(100, 110)])
-    with pytest.raises(LogRecreated, match="ends at 10, but 19 stands in grouped"):
+    with pytest.raises(LogRecreated, match="ends at 10, but grouped has its record 19"):
         await world.start()
     world.send(*[[carried(n)] for n in range(110, 140)])
     await world.start()
-    with pytest.raises(LogRecreated, match="is not what stands in grouped"):
+    with pytest.raises(LogRecreated, match="is not the record that grouped has"):
         await world.settle()
     assert len(old) == sum(world.stored().values())
 
 
-def forwarded(*offsets: int) -> list[ForwardedRecord]:
-    return [ForwardedRecord(offset, {0: n}, 0) for n, offset in enumerate(offsets)]
+def published(*offsets: int) -> list[PublishedRecord]:
+    return [PublishedRecord(offset, {0: n}, 0) for n, offset in enumerate(offsets)]
 
 
 def test_the_first_of_repeats_counts() -> None:
-    found = ReplayBoundary.by(forwarded(3, 5, 6, 5, 6), 3, whole=True)
+    found = ReplayBoundary.from_records(published(3, 5, 6, 5, 6), 3, whole=True)
     assert (found.since, found.last) == (4, 6)
-    assert {offset: one.values for offset, one in found.forwarded.items()} == {5: {0: 1}, 6: {0: 2}}
+    assert {offset: one.fingerprints for offset, one in found.published.items()} == {5: {0: 1}, 6: {0: 2}}
 
 
 def test_what_may_have_expired_is_not_taken_for_what_was_never_there() -> None:
-    assert ReplayBoundary.by(forwarded(7, 8), 100, whole=False).since == 7
-    assert ReplayBoundary.by(forwarded(7, 8), 100, whole=True).since == 0
+    assert ReplayBoundary.from_records(published(7, 8), 100, whole=False).since == 7
+    assert ReplayBoundary.from_records(published(7, 8), 100, whole=True).since == 0
 
 
 steps = st.lists(

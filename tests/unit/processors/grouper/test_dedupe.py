@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.dedup_log import DedupEntry, DedupRecord, decode_entry, encode
-from processors.grouper.dedupe import Decision, Dedupe, Incoming, resumption
-from processors.grouper.log_clock import DAY_MS, DAY_RECORDS
+from processors.grouper.dedup_log import DAY_MS, DAY_RECORDS, DedupEntry, DedupRecord, decode_entry, encode
+from processors.grouper.dedupe import Decision, Dedupe, Incoming
+from processors.grouper.replay import replay_start
 from tests.unit.processors.made import START, event_id
 
 DAYS = 7
@@ -32,7 +32,7 @@ def incoming(made: list[tuple[int, list[tuple[int, int]]]]) -> list[Incoming]:
 
 
 def recorded(log: list[Incoming], decisions: list[Decision], sizes: list[int]) -> list[DedupEntry]:
-    """Entries as takes of these sizes would have recorded them: each of one day."""
+    """Entries as batches of these sizes would have been recorded: each of one day."""
     entries: list[DedupEntry] = []
     at = 0
     for size in [*sizes, len(log)]:
@@ -48,7 +48,7 @@ def recorded(log: list[Incoming], decisions: list[Decision], sizes: list[int]) -
 
 
 @given(records, st.lists(st.integers(1, 5), max_size=10))
-def test_decisions_do_not_depend_on_how_the_log_was_cut_into_takes(
+def test_decisions_do_not_depend_on_how_the_log_was_cut_into_batches(
     made: list[tuple[int, list[tuple[int, int]]]], sizes: list[int]
 ) -> None:
     log = incoming(made)
@@ -163,28 +163,28 @@ def entry(first: int, last: int, batch_start: int | None = None) -> DedupEntry:
 
 
 def test_the_last_take_is_forwarded_again() -> None:
-    resumed = resumption([entry(0, 9), entry(10, 14, 10), entry(15, 19, 10)], 0)
+    resumed = replay_start([entry(0, 9), entry(10, 14, 10), entry(15, 19, 10)], 0)
     assert resumed.next_offset == 10
     assert sorted(resumed.decided) == list(range(10, 20))
 
 
 def test_without_entries_processing_begins_at_the_start_of_the_log() -> None:
-    assert resumption([], 5).next_offset is None
+    assert replay_start([], 5).next_offset is None
 
 
 def test_processing_goes_back_to_a_hole_and_keeps_what_is_recorded_behind_it() -> None:
-    resumed = resumption([entry(0, 4), entry(8, 9), entry(10, 12)], 0)
+    resumed = replay_start([entry(0, 4), entry(8, 9), entry(10, 12)], 0)
     assert resumed.next_offset == 5
     assert sorted(resumed.decided) == [8, 9, 10, 11, 12]
 
 
 def test_missing_entries_at_the_head_are_a_hole() -> None:
-    assert resumption([entry(8, 9)], 3).next_offset == 3
+    assert replay_start([entry(8, 9)], 3).next_offset == 3
 
 
 def test_what_lies_before_the_start_of_the_log_is_not_missed() -> None:
-    assert resumption([entry(8, 9), entry(10, 11)], 8).next_offset == 10
+    assert replay_start([entry(8, 9), entry(10, 11)], 8).next_offset == 10
 
 
 def test_a_log_that_begins_after_all_entries_is_read_from_its_start() -> None:
-    assert resumption([entry(0, 9)], 50).next_offset == 50
+    assert replay_start([entry(0, 9)], 50).next_offset == 50

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from grouping.fingerprint import GroupingEvent, culprit, fingerprint
-from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter
-from processors.grouper.lru_cache import LruCache
+from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter, LruCache
 from schemas.chunks import ChunkEvent
 from schemas.increments import decode_description
 from schemas.payload import compress
@@ -39,7 +38,7 @@ def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> No
         body = msgspec.json.encode(event)
         _, found = grouper.group(ChunkEvent(1, event_id(number), START, "test/1", compress(body)))
         alone = fingerprint(decode(body))
-        assert (found.value, found.grouping.rule, found.grouping.parts) == (
+        assert (found.fingerprint, found.grouping.rule, found.grouping.parts) == (
             alone.hash,
             alone.rule,
             alone.parts,

@@ -3,8 +3,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.id_index import IdIndex
-from processors.grouper.id_keys import KEY_BYTES, id_keys, split
+from processors.grouper.dedup_log import KEY_BYTES
+from processors.grouper.dedupe import IdIndex, id_keys, split
 from tests.unit.processors.made import DAY, HOUR, START, event_id
 
 
@@ -24,8 +24,8 @@ def test_a_key_begins_with_the_hour_of_its_uuid() -> None:
 
 
 @given(st.lists(st.integers(0, 300), max_size=400), st.integers(1, 20), st.sampled_from([1, 7, 40, 10_000]))
-def test_the_index_answers_as_a_set_does(numbers: list[int], spread: int, young: int) -> None:
-    index, known = IdIndex(young), set[int]()
+def test_the_index_answers_as_a_set_does(numbers: list[int], spread: int, limit: int) -> None:
+    index, known = IdIndex(limit), set[int]()
     for start in range(0, len(numbers), 13):
         some = numbers[start : start + 13]
         expected = []
@@ -38,23 +38,23 @@ def test_the_index_answers_as_a_set_does(numbers: list[int], spread: int, young:
 
 
 def test_what_was_added_on_a_forgotten_day_is_new_again() -> None:
-    index = IdIndex(young=4)
+    index = IdIndex(limit=4)
     index.new(10, keys([1, 2, 3, 4, 5, 6]))
     index.new(11, keys([7]))
     index.forget_before(11)
     assert index.new(11, keys([1, 6, 7])) == [0, 1]
 
 
-def test_the_young_of_a_forgotten_day_are_new_again() -> None:
+def test_the_recent_keys_of_a_forgotten_day_are_new_again() -> None:
     index = IdIndex()
     index.new(10, keys([1]))
     index.forget_before(11)
     assert index.new(11, keys([1])) == [0]
 
 
-def test_a_discarded_key_is_new_again_wherever_it_stands() -> None:
-    for young in (2, 1000):
-        index = IdIndex(young)
+def test_a_discarded_key_is_new_again_wherever_it_is() -> None:
+    for limit in (2, 1000):
+        index = IdIndex(limit)
         joined = keys([1, 2, 3])
         index.new(0, joined)
         index.discard(split(joined)[1])

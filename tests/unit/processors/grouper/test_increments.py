@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.event_view import decode_event, grouping_event
-from processors.grouper.fingerprinter import MAX_TEXT, Fingerprinter
-from processors.grouper.increments import Increments
+from processors.grouper.batch import Increments
+from processors.grouper.fingerprinter import MAX_TEXT, Fingerprinter, decode_event, grouping_event
 from schemas.chunks import ChunkEvent
 from schemas.ids import user_hash
 from schemas.increments import Increment, decode_description
@@ -20,7 +19,7 @@ def counted(events: list[ChunkEvent]) -> list[Increment]:
     increments = Increments()
     for one in events:
         event, found = grouper.group(one)
-        increments.add(one, event, found, found.value)
+        increments.add(one, event, found, found.fingerprint)
     return increments.finish()
 
 

@@ -46,7 +46,7 @@ def test_what_came_before_decides_nothing_under_rules(mix: list[tuple[int, int]]
         _, found = remembers.group(carried(number, body))
         alone = fingerprint(decode(body), compile_rules(VARIED), view=from_json(body, "web/1.0", START))
         assert (found.grouping.rule, found.grouping.parts) == (alone.rule, alone.parts)
-        assert (found.value == 0) == alone.discard
+        assert (found.fingerprint == 0) == alone.discard
 
 
 def deep_event(number: int, frames: int = 100) -> bytes:

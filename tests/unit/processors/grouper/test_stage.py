@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors.dead_letters import TooManyBad
+from processors.stage import TooManyBad
 from schemas.issues import decode_outcomes
 from tests.unit.processors.aggregator.world import Crash
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
@@ -21,7 +21,7 @@ async def test_bad_records_are_not_set_aside_a_few_more_at_each_start() -> None:
     assert world.dead_letter_messages() == [*range(96)]
 
 
-async def test_a_take_that_was_not_forwarded_is_forwarded_before_the_limit_stops_anything() -> None:
+async def test_a_batch_that_was_not_published_is_replayed_before_the_limit_stops_anything() -> None:
     world = GrouperWorld()
     world.send(*[[carried(n)] for n in range(8)], *[BAD] * 300)
     await world.start()

@@ -15,9 +15,9 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
-from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers
-from storage.writer.dead_letters import returned
-from storage.writer.manifest import RecordRange
+from schemas.projects import ProjectRegistry
+from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers, RecordRange, RegistryRetention
+from storage.writer.dead_letters import put_back_outcomes
 from tests.unit.query.test_event_fields import EVENT
 
 FRAME = compress(msgspec.json.encode(EVENT))
@@ -29,11 +29,6 @@ class Record:
     value: bytes | None
     partition: int = 0
     headers: Headers = field(default=())
-
-
-class Ninety:
-    def days(self, project: int) -> tuple[int, int]:  # noqa: ARG002
-        return 90, 90
 
 
 def chunk(source: int, payloads: list[bytes]) -> bytes:
@@ -57,53 +52,53 @@ def feed(block: Block, records: list[Record], seen: int = -1) -> int:
 
 
 def test_a_record_sent_again_is_dropped_and_counted() -> None:
-    block = Block(Ninety())
+    block = Block(RegistryRetention(ProjectRegistry()))
     value = chunk(5, [FRAME, FRAME])
     assert feed(block, [Record(0, value), Record(1, value)]) == 5
     assert (len(block), block.records, block.repeats) == (2, 2, 1)
     assert block.plan(1).ranges == (RecordRange(0, 0, 1, -1),)
-    assert block.seen == {0: 5}
+    assert block.source_offsets == {0: 5}
 
 
 def test_an_event_put_back_from_the_dead_letters_is_taken_and_moves_no_position() -> None:
-    block = Block(Ninety())
+    block = Block(RegistryRetention(ProjectRegistry()))
     headers = ((REPLAYED_HEADER, b"1"),)
     assert feed(block, [Record(9, chunk(3, [FRAME]), headers=headers)], seen=8) == 8
     assert len(block) == 1
 
 
 def test_two_copies_of_a_letter_are_one_event_that_came_back_once() -> None:
-    block = Block(Ninety())
+    block = Block(RegistryRetention(ProjectRegistry()))
     value, headers = chunk(3, [FRAME]), ((REPLAYED_HEADER, b"0/4"),)
     feed(block, [Record(9, value, headers=headers), Record(10, value, headers=headers)], seen=8)
     assert (len(block), block.by_id, block.repeats) == (1, True, 0)
-    first, second = returned(block.put_back)
+    first, second = put_back_outcomes(block.put_back)
     assert first == second
     assert (first.outcome, first.reason, first.count, first.sequence) == ("accepted", "putBack", 1, 4)
 
 
 def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_counts_for_nothing() -> None:
-    block = Block(Ninety())
+    block = Block(RegistryRetention(ProjectRegistry()))
     feed(block, [Record(0, b"\xc1", headers=(("trace", b"x"),))])
-    (refused,) = block.refused
-    assert refused.headers == (("trace", b"x"), (REPLAYED_HEADER, WHOLE))
-    again = Block(Ninety())
-    assert feed(again, [Record(9, chunk(3, [FRAME, FRAME]), headers=refused.headers)], seen=8) == 8
+    (rejected,) = block.rejected
+    assert rejected.headers == (("trace", b"x"), (REPLAYED_HEADER, WHOLE))
+    again = Block(RegistryRetention(ProjectRegistry()))
+    assert feed(again, [Record(9, chunk(3, [FRAME, FRAME]), headers=rejected.headers)], seen=8) == 8
     assert (len(again), again.by_id, again.put_back) == (2, True, [])
 
 
 def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
-    old, new = Block(Ninety()), Block(Ninety())
-    old.feed(Record(4, chunk(1, [FRAME])), -1, again=5)
-    new.feed(Record(5, chunk(2, [FRAME])), 1, again=5)
+    old, new = Block(RegistryRetention(ProjectRegistry())), Block(RegistryRetention(ProjectRegistry()))
+    old.feed(Record(4, chunk(1, [FRAME])), -1, by_id_until=5)
+    new.feed(Record(5, chunk(2, [FRAME])), 1, by_id_until=5)
     assert (old.by_id, new.by_id) == (True, False)
     assert old.plan(1).ranges == (RecordRange(0, 4, 4, -1, 5),)
 
 
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
-    block = Block(Ninety())
+    block = Block(RegistryRetention(ProjectRegistry()))
     assert feed(block, [Record(0, b"\xc1"), Record(1, None)], seen=4) == 4
-    assert [(one.kind, one.value) for one in block.refused] == [
+    assert [(one.kind, one.value) for one in block.rejected] == [
         ("undecodable", b"\xc1"),
         ("undecodable", b""),
     ]
@@ -111,22 +106,22 @@ def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
 
 
 def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
-    block = Block(Ninety())
+    block = Block(RegistryRetention(ProjectRegistry()))
     feed(block, [Record(0, chunk(2, [FRAME, b"broken", FRAME]))])
     assert len(block) == 2
-    (refused,) = block.refused
-    again = decode_grouped(refused.value)
+    (rejected,) = block.rejected
+    again = decode_grouped(rejected.value)
     assert [one.payload for one in decode_chunk(again.chunk)] == [b"broken"]
-    assert (REPLAYED_HEADER, b"0/0") in refused.headers
+    assert (REPLAYED_HEADER, b"0/0") in rejected.headers
 
 
 def test_a_refused_row_is_traced_to_its_event() -> None:
-    block = Block(Ninety())
+    block = Block(RegistryRetention(ProjectRegistry()))
     first, second = Record(4, chunk(2, [FRAME, FRAME])), Record(5, chunk(3, [b"broken", FRAME, FRAME]))
     feed(block, [first, second])
     wanted = decode_chunk(decode_grouped(second.value or b"").chunk)[2]
-    refused = block.refusal(3, 7, wanted.id, "too odd")
-    assert (refused.offset, refused.event) == (5, wanted)
+    rejected = block.rejection(3, 7, wanted.id, "too odd")
+    assert (rejected.offset, rejected.event) == (5, wanted)
 
 
 @given(st.data())
@@ -141,7 +136,7 @@ def test_however_often_processors_repeat_each_source_record_is_taken_once(data: 
         at += steps
     records = [Record(offset, chunk(source, [FRAME])) for offset, source in enumerate(sources)]
     cut = data.draw(st.integers(0, len(records)))
-    before, after = Block(Ninety()), Block(Ninety())
+    before, after = Block(RegistryRetention(ProjectRegistry())), Block(RegistryRetention(ProjectRegistry()))
     seen = feed(before, records[:cut])
     feed(after, records[cut:], seen)
     assert len(before) + len(after) == len(set(sources))

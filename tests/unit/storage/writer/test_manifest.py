@@ -1,7 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.writer.manifest import MAX_RANGES, BlockManifest, NoBlock, RecordRange, decode, encode
+from storage.writer.blocks import (
+    MAX_RANGES,
+    BlockManifest,
+    NoBlock,
+    RecordRange,
+    decode_manifest,
+    encode_manifest,
+)
 
 offsets = st.integers(0, 10**12)
 ranges = st.builds(
@@ -22,14 +29,14 @@ plans = st.builds(
 
 @given(st.one_of(plans, st.builds(NoBlock, st.integers(-1, 2**60), st.integers(-1, 2**60))))
 def test_metadata_round_trips_and_fits_into_a_commit(state: BlockManifest | NoBlock) -> None:
-    assert decode(encode(state)) == state
-    assert len(encode(state)) < 4096
+    assert decode_manifest(encode_manifest(state)) == state
+    assert len(encode_manifest(state)) < 4096
 
 
 @given(st.text())
 def test_text_of_another_origin_says_that_nothing_is_known(text: str) -> None:
-    assert decode(f"x{text}") == NoBlock()
-    assert isinstance(decode(text), BlockManifest | NoBlock)
+    assert decode_manifest(f"x{text}") == NoBlock()
+    assert isinstance(decode_manifest(text), BlockManifest | NoBlock)
 
 
 @given(plans, plans)
@@ -46,4 +53,4 @@ def test_what_may_be_stored_already_is_known_until_it_has_been_passed(plan: Bloc
     for span in plan.ranges:
         offset, done = ends[span.partition]
         assert offset == span.last + 1
-        assert done == NoBlock(5, span.again if span.again > offset else -1)
+        assert done == NoBlock(5, span.by_id_until if span.by_id_until > offset else -1)

@@ -1,0 +1,92 @@
+"""The grouper's next offset after a restart, and the records that it replays: published again exactly as they were decided. Pure.
+
+Entries of the topic `seen` cover the log of `events` without a hole. Only the last batch can be recorded and not published, so a
+restart replays that batch from its entry. Where entries are missing, processing goes back to the hole. Ids can be restored from
+`events`, decisions can't: under rules that have changed since, an event would get another fingerprint and be counted in two
+issues. So records before the replay boundary only restore ids, and the last records published in `grouped` are replayed with the
+fingerprints that they have there.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+from processors.grouper.dedup_log import DedupEntry, DedupRecord
+from schemas.chunks import GroupedChunk
+
+
+class ReplayStart(NamedTuple):
+    """What the entries of one partition say.
+
+    `next_offset` is the first record to read (None: the log's start), `decided` holds the recorded decisions from there on.
+    Records before `published` only restore ids; from there on they are published again as recorded. `lost` says whether entries
+    are missing, `boundary` is that of the last entry.
+    """
+
+    next_offset: int | None
+    decided: dict[int, DedupRecord]
+    published: int = 0
+    lost: bool = True
+    boundary: tuple[int, int] | None = None
+
+
+def replay_start(entries: Sequence[DedupEntry], start: int) -> ReplayStart:
+    """Judge the entries of one partition; `start` is the first offset that they must still cover."""
+    if not entries:
+        return ReplayStart(None, {})
+    newest = max(entries, key=lambda entry: entry.last)
+    hole = first_hole(((entry.first, entry.last) for entry in entries), start)
+    next_offset = max(start, min(hole, newest.batch_start))
+    decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
+    return ReplayStart(next_offset, decided, newest.batch_start, hole <= newest.last, newest.boundary)
+
+
+def first_hole(ranges: Iterable[tuple[int, int]], start: int) -> int:
+    """The first offset from `start` on that no range (first and last offset) covers. Ranges may overlap."""
+    hole = start
+    for first, last in sorted(ranges):
+        if first > hole:
+            break
+        hole = max(hole, last + 1)
+    return hole
+
+
+class PublishedRecord(NamedTuple):
+    """A record of `grouped`: the fingerprint of each event by its position in the source record, whose value has this CRC-32."""
+
+    offset: int
+    fingerprints: Mapping[int, int]
+    crc: int
+
+    @staticmethod
+    def from_chunk(chunk: GroupedChunk) -> "PublishedRecord":
+        """The part of a chunk that a replay needs."""
+        values = [chunk.groupings[index].fingerprint for index in chunk.grouping_of]
+        return PublishedRecord(chunk.offset, dict(zip(chunk.kept, values, strict=True)), crc32(chunk.chunk))
+
+
+class ReplayBoundary(NamedTuple):
+    """Source records up to `last` were decided before; those before `since` were also published, and only restore ids.
+
+    `published` holds what `grouped` has of the records between, by source offset: no other events of them were published.
+    """
+
+    since: int = 0
+    last: int = -1
+    published: Mapping[int, PublishedRecord] = {}
+
+    @staticmethod
+    def from_records(records: Sequence[PublishedRecord], reach: int, *, whole: bool) -> "ReplayBoundary":
+        """The boundary `reach` records before the last of these; `whole` says that no earlier record of `grouped` has expired."""
+        last = max(record.offset for record in records)
+        # A record before the first one left may have been published too.
+        first = 0 if whole else min(record.offset for record in records)
+        return ReplayBoundary.recorded(max(first, last - reach + 1), last, records)
+
+    @staticmethod
+    def recorded(since: int, last: int, records: Sequence[PublishedRecord]) -> "ReplayBoundary":
+        """The boundary that an earlier process recorded. Of repeated records the first counts, as for all readers."""
+        last = max([last, *(record.offset for record in records)])
+        return ReplayBoundary(
+            since, last, {record.offset: record for record in reversed(records) if record.offset >= since}
+        )
