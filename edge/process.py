@@ -15,7 +15,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from edge.delivery.accept import ChunkDelivery
-from edge.delivery.chunker import Chunker, ChunkLimits
+from edge.delivery.publisher import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.outcomes import OutcomeReporter
@@ -25,7 +25,7 @@ from edge.delivery.spool import Spool
 from edge.delivery.worker_folder import WorkerFolder
 from edge.gauges import Gauges
 from edge.http.app import build_app
-from edge.http.body import BodyReader, body_times
+from edge.http.request import BodyReader, body_times
 from edge.http.endpoints import Ingest
 from edge.limits.body_budget import BodyBudget
 from edge.limits.local_window import LocalWindow

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from broker.errors import RecordTooLarge, SinkUnavailable
-from edge.delivery.chunker import EventTuple
+from edge.delivery.publisher import EventTuple
 from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool
 from schemas.chunks import encode_chunk

@@ -12,7 +12,7 @@ import msgspec
 from broker.errors import SinkUnavailable
 from edge.delivery import segments
 from edge.delivery.accept import send_spread
-from edge.delivery.chunker import EventTuple
+from edge.delivery.publisher import EventTuple
 from edge.delivery.quarantine import QuarantineReason
 from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from struct import iter_unpack
 
-from edge.delivery.chunker import Chunker, EventTuple
+from edge.delivery.publisher import Chunker, EventTuple
 from edge.delivery.sink import Sink
 from edge.delivery.spool import SpoolFull
 from edge.http.errors import unavailable

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from edge.http import answers
-from edge.http.body import SlowBody
+from edge.http import responses
+from edge.http.request import SlowBody
 from edge.http.endpoints import Ingest
 from edge.http.errors import RequestError
 from edge.http.openapi import document
@@ -63,22 +63,22 @@ class EdgeApp:
         self, request: web.BaseRequest, routes: dict[str, Handler] | None
     ) -> web.StreamResponse:
         if routes is None:
-            return answers.fault(RequestError(WireError.NOT_FOUND, "path"))
+            return responses.fault(RequestError(WireError.NOT_FOUND, "path"))
         handler = routes.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
-            return answers.wrong_method(_allowed(routes))
+            return responses.wrong_method(_allowed(routes))
         try:
             return await handler(request)
         except RequestError as fault:
-            return answers.fault(fault)
+            return responses.fault(fault)
         except SlowBody:
             # Nobody waits for an answer, or nobody should: to a client a closed connection says "try again".
             if request.transport is not None:
                 request.transport.abort()
-            return answers.fault(RequestError(WireError.UNAVAILABLE, "slow body"))
+            return responses.fault(RequestError(WireError.UNAVAILABLE, "slow body"))
         except Exception:
             log.exception("a fault of the edge at %s", request.path)
-            return answers.fault(RequestError(WireError.INTERNAL, "fault"))
+            return responses.fault(RequestError(WireError.INTERNAL, "fault"))
 
     def _resolve(self, request: web.BaseRequest) -> tuple[str, dict[str, Handler] | None]:
         # The target as sent is nearly always a path of ours; only others are worth decoding.
@@ -90,20 +90,20 @@ class EdgeApp:
         return (path if routes else _UNKNOWN), routes
 
     async def _preflight(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return answers.preflight()
+        return responses.preflight()
 
     async def _describe(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return answers.document(self._openapi)
+        return responses.document(self._openapi)
 
     async def _alive(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return answers.document(b'{"alive":true}')
+        return responses.document(b'{"alive":true}')
 
     async def _ready(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
         readiness = self._health.readiness()
-        return answers.document(msgspec.json.encode(readiness), status=200 if readiness.ready else 503)
+        return responses.document(msgspec.json.encode(readiness), status=200 if readiness.ready else 503)
 
     async def _measure(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return answers.document(self._metrics.page(), "text/plain; version=0.0.4; charset=utf-8")
+        return responses.document(self._metrics.page(), "text/plain; version=0.0.4; charset=utf-8")
 
 
 def build_app(ingest: Ingest, health: Health, metrics: EdgeMetrics) -> EdgeServer:

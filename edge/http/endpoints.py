@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from edge.delivery.outcomes import OutcomeReporter, Refusal
 from edge.delivery.produce import EventPublisher
-from edge.http import answers
+from edge.http import responses
 from edge.http.auth import authenticate
-from edge.http.body import BodyReader, SlowBody, inflate, inflate_small, is_small
+from edge.http.request import BodyReader, SlowBody, inflate, inflate_small, is_small
 from edge.http.errors import RequestError
 from edge.http.headers import RequestHeaders, named_sdk, read_headers
 from edge.limits.body_budget import BodyBudget, BodyReservation
@@ -66,7 +66,7 @@ class Ingest(Struct, frozen=True):
             await self._slow_down(request, token, fault)
             raise
         self.metrics.count(project.id, head.sdk, "accepted", "")
-        return answers.accepted()
+        return responses.accepted()
 
     async def batch(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events:batch. Raises Fault or SlowBody."""
@@ -94,7 +94,7 @@ class Ingest(Struct, frozen=True):
             self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
         for event in rejected:
             self._count(project.id, head.sdk, "invalid", _reason(event.details))
-        return answers.batch(accepted, rejected)
+        return responses.batch(accepted, rejected)
 
     async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
         try:

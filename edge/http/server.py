@@ -9,7 +9,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
-from edge.http import answers
+from edge.http import responses
 from edge.http.errors import RequestError
 from schemas.errors import Detail, WireError
 
@@ -64,10 +64,10 @@ class EdgeConnection(RequestHandler):
         if isinstance(exc, HttpProcessingError):
             log.debug("not HTTP: %s", exc.message)
             details = [Detail("request", "malformed HTTP request")]
-            response = answers.fault(RequestError(WireError.VALIDATION_FAILED, "http", details))
+            response = responses.fault(RequestError(WireError.VALIDATION_FAILED, "http", details))
         else:
             log.error("a fault of the server: %s", message, exc_info=exc)
-            response = answers.fault(RequestError(WireError.INTERNAL, "fault"))
+            response = responses.fault(RequestError(WireError.INTERNAL, "fault"))
         if isinstance(self._manager, EdgeServer):
             self._manager.refused(response.status)
         response.force_close()

@@ -12,12 +12,12 @@ import aiohttp
 from aiohttp import web
 
 from edge.delivery.accept import ChunkDelivery
-from edge.delivery.chunker import Chunker, ChunkLimits
+from edge.delivery.publisher import Chunker, ChunkLimits
 from edge.delivery.outcomes import OutcomeReporter
 from edge.delivery.produce import EventPublisher
 from edge.delivery.spool import Spool
 from edge.http.app import EdgeApp
-from edge.http.body import BodyReader, BodyTimes
+from edge.http.request import BodyReader, BodyTimes
 from edge.http.endpoints import Ingest
 from edge.http.server import EdgeServer
 from edge.limits.body_budget import BodyBudget

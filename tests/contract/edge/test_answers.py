@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edge.delivery.chunker import EventTuple
+from edge.delivery.publisher import EventTuple
 from edge.delivery.produce import EventPublisher
 from schemas.projects import Project
 from tests.contract.edge.live_edge import LiveEdge

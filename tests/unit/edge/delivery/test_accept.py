@@ -8,7 +8,7 @@ import pytest
 
 from broker.errors import SinkUnavailable
 from edge.delivery.accept import ChunkDelivery
-from edge.delivery.chunker import EventTuple
+from edge.delivery.publisher import EventTuple
 from edge.delivery.drain import drain_forever, packs
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk

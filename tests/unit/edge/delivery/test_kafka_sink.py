@@ -15,7 +15,7 @@ from broker.errors import SinkUnavailable
 from broker.producer import RecordProducer
 from broker.send_errors import SendErrorKind, kind_of
 from edge.delivery.accept import ChunkDelivery, send_spread
-from edge.delivery.chunker import EventTuple
+from edge.delivery.publisher import EventTuple
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import Failure, KafkaSink, pause_after
 from edge.delivery.quarantine import QuarantineReason, found_in

@@ -16,7 +16,7 @@ from edge.validation.validate import STRICT, InvalidEvents, open_batch
 from schemas.event import UUID7_PATTERN
 from schemas.ids import uuid7
 from tests.edge_events import encoded, event
-from tests.unit.edge.delivery.kept import kept_bytes
+from tests.unit.edge.delivery.retained import kept_bytes
 from tests.unit.edge.validation.test_validate import EVENTS, mutations
 
 Verdict = tuple[list[tuple[str, bytes]], Any]
