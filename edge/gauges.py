@@ -5,9 +5,8 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from edge.delivery.accept import ChunkDelivery
-from edge.delivery.publisher import Chunker
 from edge.delivery.kafka_sink import KafkaSink
+from edge.delivery.publisher import ChunkDelivery, Chunker
 from edge.delivery.spool import Spool
 from edge.metrics import EdgeMetrics
 from schemas.topics import Topic

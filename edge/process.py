@@ -14,22 +14,19 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from edge.delivery.accept import ChunkDelivery
-from edge.delivery.publisher import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.outcomes import OutcomeReporter
-from edge.delivery.produce import EventPublisher
+from edge.delivery.publisher import ChunkDelivery, Chunker, ChunkLimits, EventPublisher
 from edge.delivery.readiness import delivery_part, outcomes_part
 from edge.delivery.spool import Spool
 from edge.delivery.worker_folder import WorkerFolder
 from edge.gauges import Gauges
 from edge.http.app import build_app
-from edge.http.request import BodyReader, body_times
 from edge.http.endpoints import Ingest
+from edge.http.request import BodyReader, body_times
 from edge.limits.body_budget import BodyBudget
-from edge.limits.local_window import LocalWindow
-from edge.limits.rate_limit import RateLimiter
+from edge.limits.local_window import LocalWindow, RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.remote_window import RemoteWindow
 from edge.limits.scheduler import FairScheduler
@@ -80,7 +77,7 @@ class EdgeProcess:
         self._outcomes = OutcomeReporter(self._sink, self._slot.directory / "outcomes.json")
         self._metrics = EdgeMetrics()
         self._limiter = self._rate_limiter()
-        self._turns = FairScheduler()
+        self._scheduler = FairScheduler()
         ingest = Ingest(
             projects=self._projects,
             limiter=self._limiter,
@@ -88,9 +85,9 @@ class EdgeProcess:
             metrics=self._metrics,
             outcomes=self._outcomes,
             bodies=BodyReader(body_times(settings)),
-            held=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
+            body_budget=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
             throttle=RefusalThrottle(),
-            scheduler=self._turns,
+            scheduler=self._scheduler,
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
@@ -129,7 +126,7 @@ class EdgeProcess:
             except Exception:
                 log.exception("a step of stopping failed")
                 self.failed = True
-        self._turns.close()
+        self._scheduler.close()
         self._slot.release()
 
     async def _end_tasks(self) -> None:

@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 """The rooms of the product from the bottom up, each with those beneath it that it may import."""
 PURE = (
     *("schemas", "query", "grouping"),
-    *("edge.validation.validate", "edge.http.headers", "edge.delivery.segments", "broker.message"),
+    *("edge.validation.validate", "edge.delivery.segments", "broker.message"),
     *(f"processors.grouper.{name}" for name in ("batch", "output", "dedupe", "dedup_log", "increments")),
     *(f"processors.grouper.{name}" for name in ("bundles", "compaction", "fingerprinter", "log_clock")),
     *(

@@ -11,8 +11,7 @@ import msgspec
 
 from broker.errors import SinkUnavailable
 from edge.delivery import segments
-from edge.delivery.accept import send_spread
-from edge.delivery.publisher import EventTuple
+from edge.delivery.publisher import EventTuple, send_partitioned
 from edge.delivery.quarantine import QuarantineReason
 from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool
@@ -107,7 +106,7 @@ async def send_all(opened: Opened, sink: Sink) -> int:
     """Send a segment's events in order; returns how many are too large for the topic. Raises SinkUnavailable."""
     too_large = 0
     for events in packs(opened.chunks):
-        too_large += len(await send_spread(sink, events))
+        too_large += len(await send_partitioned(sink, events))
     return too_large
 
 

@@ -1,6 +1,12 @@
-"""One bounded read of a body and one bounded inflate: limits wrap the stream, not the result (contract, section 2, point 5)."""
+"""Reads a request: its project token, its headers and its body (contract, section 2, points 1, 4 and 5).
+
+The body is read and inflated under limits: they bound the stream, so no more than the limit is ever in memory.
+"""
 
 import asyncio
+import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, cast
 
 from aiohttp import StreamReader, web
@@ -9,40 +15,117 @@ from aiohttp.web_protocol import RequestPayloadError
 from isal import isal_zlib
 from msgspec import Struct
 
-from edge.http.errors import RequestError
+from edge.http.errors import RequestError, unavailable
 from edge.limits.body_budget import BodyReservation
+from edge.project_snapshot import ProjectSnapshot
 from schemas.errors import Detail, WireError
+from schemas.ids import TOKEN_PREFIX, decode_token
 from schemas.limits import MAX_BODY_BYTES
+from schemas.projects import Project
 from schemas.settings import EdgeSettings
 
+MAX_SDK_LENGTH: Final = 200
+_MAX_CACHED_TYPE_LENGTH: Final = 200
+"""Longer `Content-Type` values are not cached: clients must not be able to grow the cache."""
+_SDK: Final = re.compile(r"[!-~]+/[!-.0-~]+").fullmatch
 _WITH_GZIP_HEADER: Final = 31
 _NOT_GZIP: Final = cast(type[Exception], isal_zlib.error)
-_MOST_GZIP_BYTES: Final = MAX_BODY_BYTES + 65_536
-"""Incompressible data grows by a few bytes every 64 KB; no honest body of the limit's size is longer than this."""
+_MAX_GZIP_BYTES: Final = MAX_BODY_BYTES + 65_536
+"""Gzip adds a few bytes per 64 KB to incompressible data, so a body within the limit is never longer than this."""
 _SMALL_BYTES: Final = 8192
 _SMALL_INFLATED_BYTES: Final = 65_536
-_MOST_MEMBERS: Final = 64
-"""Each member of a gzip body costs a copy of what follows it: thousands of empty ones would be an attack."""
+_MAX_GZIP_MEMBERS: Final = 64
+"""Each member costs a copy of the bytes after it, so thousands of empty members would be an attack."""
 
 
 class SlowBody(Exception):
-    """The body did not arrive in time, or its sender went away."""
+    """The body did not arrive in time, or the client disconnected."""
+
+
+class RequestHeaders(Struct, frozen=True):
+    """The sending SDK, and whether the body is gzip."""
+
+    sdk: str
+    gzip: bool
+
+
+def bearer_token(header: str | None) -> str | None:
+    """The token of an Authorization header, or None if there is none. The scheme is case-insensitive (RFC 9110)."""
+    if header is None:
+        return None
+    scheme, _, token = header.partition(" ")
+    token = token.strip()
+    return token if scheme.lower() == "bearer" and token.startswith(TOKEN_PREFIX) else None
+
+
+def authenticate(header: str | None, projects: ProjectSnapshot) -> tuple[str, Project]:
+    """The token and its project. Raises RequestError: 401, or 503 while the token can't be verified."""
+    token = bearer_token(header)
+    if token is None:
+        raise RequestError(WireError.UNAUTHORIZED, "malformed")
+    project = projects.by_token(token)
+    if project is not None:
+        return token, project
+    if decode_token(token) is None:
+        raise RequestError(WireError.UNAUTHORIZED, "malformed")
+    if not projects.current:
+        # The token may be newer than the snapshot, and a failure of ours is never a 4xx.
+        raise unavailable("registry")
+    raise RequestError(WireError.UNAUTHORIZED, "unknown")
+
+
+def read_headers(headers: Mapping[str, str]) -> RequestHeaders:
+    """Check the headers. Raises RequestError; its details name each invalid header as the field."""
+    content_type = headers.get("Content-Type")
+    cacheable = content_type is None or len(content_type) <= _MAX_CACHED_TYPE_LENGTH
+    parse = _parse_headers if cacheable else _parse_headers.__wrapped__
+    return parse(headers.get("Svc-Sdk"), content_type, headers.get("Content-Encoding"))
+
+
+def named_sdk(headers: Mapping[str, str]) -> str:
+    """The unchecked SDK name of a request that may be refused, safe to count and forward; "" without one.
+
+    aiohttp decodes bytes that aren't UTF-8 to lone surrogates, which neither JSON nor Prometheus' text can encode.
+    """
+    return headers.get("Svc-Sdk", "")[:MAX_SDK_LENGTH].encode("utf-8", "replace").decode()
+
+
+# A fleet sends few combinations, and parsing one costs as much as routing. Errors are raised, so they aren't cached.
+@lru_cache(maxsize=1000)
+def _parse_headers(sdk: str | None, content_type: str | None, encoding: str | None) -> RequestHeaders:
+    details = []
+    if sdk is None:
+        details.append(Detail("Svc-Sdk", "required"))
+    elif len(sdk) > MAX_SDK_LENGTH or not _SDK(sdk):
+        details.append(
+            Detail("Svc-Sdk", f"expected <sdk-name>/<sdk-version> of at most {MAX_SDK_LENGTH} characters")
+        )
+    if content_type is None:
+        details.append(Detail("Content-Type", "required"))
+    elif content_type.split(";")[0].strip().lower() != "application/json":
+        details.append(Detail("Content-Type", "expected application/json"))
+    coding = (encoding or "identity").strip().lower()
+    if coding not in {"gzip", "identity"}:
+        details.append(Detail("Content-Encoding", "expected gzip or identity"))
+    if details:
+        raise RequestError(WireError.VALIDATION_FAILED, "headers", details)
+    return RequestHeaders(sdk or "", coding == "gzip")
 
 
 class BodyTimes(Struct, frozen=True):
-    """How long a body may take: `seconds` at most, and after `grace_seconds` no longer than at `least_rate` bytes a second."""
+    """Time limits of a body: `seconds` in total, and after `grace_seconds` an average of `min_rate` bytes a second."""
 
     seconds: float = 30.0
     grace_seconds: float = 5.0
-    least_rate: int = 1024
+    min_rate: int = 1024
 
     def allowed(self, size: int) -> float:
-        """Seconds from its beginning in which a body of which so many bytes have come must go on."""
-        return min(self.seconds, self.grace_seconds + size / self.least_rate)
+        """Seconds after its start by which a body of which `size` bytes have arrived must continue."""
+        return min(self.seconds, self.grace_seconds + size / self.min_rate)
 
 
 def body_times(settings: EdgeSettings) -> BodyTimes:
-    """What the settings say."""
+    """The time limits from the settings."""
     return BodyTimes(
         settings.edge_body_timeout_seconds,
         settings.edge_body_grace_seconds,
@@ -51,57 +134,68 @@ def body_times(settings: EdgeSettings) -> BodyTimes:
 
 
 class BodyReader:
-    """Reads bodies."""
+    """Receives bodies within size, memory and time limits."""
 
     def __init__(self, times: BodyTimes) -> None:
         self._times = times
 
-    async def receive(self, request: web.BaseRequest, gzip: bool, held: BodyReservation) -> bytes:
-        """The body as it came. Raises Fault (413, 400 for bad chunks, 429 and 503 where memory is short) or SlowBody."""
-        most = _MOST_GZIP_BYTES if gzip else MAX_BODY_BYTES
+    async def receive(self, request: web.BaseRequest, gzip: bool, reservation: BodyReservation) -> bytes:
+        """The body, still encoded. Raises RequestError (413, 400 for bad chunks, 429 and 503 without memory) or SlowBody."""
+        max_bytes = _MAX_GZIP_BYTES if gzip else MAX_BODY_BYTES
         length = request.content_length
-        if length is not None and length > most:
+        if length is not None and length > max_bytes:
             raise RequestError(WireError.PAYLOAD_TOO_LARGE, "length")
-        data = await self._receive(request, most, held)
-        if len(data) > most:
+        data = await self._receive(request, max_bytes, reservation)
+        if len(data) > max_bytes:
             raise RequestError(WireError.PAYLOAD_TOO_LARGE, "body")
         return data
 
-    async def _receive(self, request: web.BaseRequest, most: int, held: BodyReservation) -> bytes:
+    async def _receive(self, request: web.BaseRequest, max_bytes: int, reservation: BodyReservation) -> bytes:
         content = request.content
         try:
             if content.is_eof():
                 data = content.read_nowait()
-                held.add(len(data))
+                reservation.add(len(data))
                 return data
             length = request.content_length
             if length is not None:
-                held.add(length)
-            await _invite(request)
-            return await self._gather(content, most, None if length is not None else held)
+                reservation.add(length)
+            # Only after every check that precedes the body.
+            if "Expect" in request.headers:
+                await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                request.writer.output_size = 0
+            return await self._collect(content, max_bytes, None if length is not None else reservation)
         except (TimeoutError, ConnectionError):
             raise SlowBody from None
         except (RequestPayloadError, PayloadEncodingError) as error:
             details = [Detail("body", f"broken transfer: {error}")]
             raise RequestError(WireError.VALIDATION_FAILED, "body", details) from None
 
-    async def _gather(self, content: StreamReader, most: int, held: BodyReservation | None) -> bytes:
-        """What comes until the end, or until it is more than `most`."""
+    async def _collect(
+        self, content: StreamReader, max_bytes: int, reservation: BodyReservation | None
+    ) -> bytes:
+        """Read to the end, or until there are more than `max_bytes`."""
         parts = []
         size = 0
-        began = asyncio.get_running_loop().time()
+        started = asyncio.get_running_loop().time()
         async with asyncio.timeout(self._times.allowed(0)) as timeout:
-            while size <= most and (part := await content.readany()):
+            while size <= max_bytes and (part := await content.readany()):
                 size += len(part)
-                if held is not None:
-                    held.add(len(part))
+                if reservation is not None:
+                    reservation.add(len(part))
                 parts.append(part)
-                timeout.reschedule(began + self._times.allowed(size))
+                timeout.reschedule(started + self._times.allowed(size))
         return b"".join(parts)
 
 
+def is_small(data: bytes, gzip: bool) -> bool:
+    """Whether processing a body takes less time than a time slice costs others. Trusts gzip's length field."""
+    length = int.from_bytes(data[-4:], "little") if gzip else len(data)
+    return len(data) < _SMALL_BYTES and length < _SMALL_INFLATED_BYTES
+
+
 def inflate(data: bytes) -> bytes:
-    """A gzip body of one or more members, inflated to at most one byte past the limit. Raises Fault."""
+    """Inflate a gzip body of one or more members, to at most one byte over the limit. Raises RequestError."""
     body = _inflate(data, MAX_BODY_BYTES)
     if body is None:
         raise RequestError(WireError.PAYLOAD_TOO_LARGE, "inflated")
@@ -109,40 +203,27 @@ def inflate(data: bytes) -> bytes:
 
 
 def inflate_small(data: bytes) -> bytes | None:
-    """The same of a body that calls itself small; None where it isn't."""
+    """Inflate a body whose length field claims that it is small; None if it isn't. Raises RequestError."""
     return _inflate(data, _SMALL_INFLATED_BYTES)
 
 
-def _inflate(data: bytes, most: int) -> bytes | None:
-    out = b""
-    for _ in range(_MOST_MEMBERS):
+def _inflate(data: bytes, max_bytes: int) -> bytes | None:
+    inflated = b""
+    for _ in range(_MAX_GZIP_MEMBERS):
         stream = isal_zlib.decompressobj(_WITH_GZIP_HEADER)
         try:
-            out += stream.decompress(data, most + 1 - len(out))
+            inflated += stream.decompress(data, max_bytes + 1 - len(inflated))
         except _NOT_GZIP as error:
             raise _bad_gzip(str(error)) from None
-        if len(out) > most:
+        if len(inflated) > max_bytes:
             return None
         if not stream.eof:
             raise _bad_gzip("it ends early")
         data = stream.unused_data
         if not data:
-            return out
-    raise _bad_gzip(f"more than {_MOST_MEMBERS} members")
+            return inflated
+    raise _bad_gzip(f"more than {_MAX_GZIP_MEMBERS} members")
 
 
-def is_small(data: bytes, gzip: bool) -> bool:
-    """Whether a body is worked off in less time than a turn costs others; of gzip its own word about its length counts."""
-    length = int.from_bytes(data[-4:], "little") if gzip else len(data)
-    return len(data) < _SMALL_BYTES and length < _SMALL_INFLATED_BYTES
-
-
-async def _invite(request: web.BaseRequest) -> None:
-    """Only now that everything before the body has passed is a client that waits for it told to send the body."""
-    if "Expect" in request.headers:
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-
-
-def _bad_gzip(why: str) -> RequestError:
-    return RequestError(WireError.VALIDATION_FAILED, "gzip", [Detail("body", f"not valid gzip: {why}")])
+def _bad_gzip(reason: str) -> RequestError:
+    return RequestError(WireError.VALIDATION_FAILED, "gzip", [Detail("body", f"not valid gzip: {reason}")])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.http.request import inflate
 from edge.http.errors import RequestError
+from edge.http.request import inflate
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event
 

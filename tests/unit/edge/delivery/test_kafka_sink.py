@@ -14,10 +14,9 @@ from broker.diagnosis import Unreachable
 from broker.errors import SinkUnavailable
 from broker.producer import RecordProducer
 from broker.send_errors import SendErrorKind, kind_of
-from edge.delivery.accept import ChunkDelivery, send_spread
-from edge.delivery.publisher import EventTuple
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import Failure, KafkaSink, pause_after
+from edge.delivery.publisher import ChunkDelivery, EventTuple, send_partitioned
 from edge.delivery.quarantine import QuarantineReason, found_in
 from edge.delivery.readiness import delivery_part, outcomes_part
 from edge.delivery.spool import Spool, SpoolFull
@@ -228,7 +227,7 @@ async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_n
 
         async def sent() -> bool:
             try:
-                return await send_spread(sink, given) == []
+                return await send_partitioned(sink, given) == []
             except SinkUnavailable:
                 # A refused record costs the producer.
                 await eventually(lambda: sink.up)
@@ -238,7 +237,7 @@ async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_n
         assert set(broker.ids()) == {each[1] for each in given}
         refusals, made = broker.refusals, broker.made
         assert refusals > 0
-        assert await send_spread(sink, given) == []
+        assert await send_partitioned(sink, given) == []
         assert (broker.refusals, broker.made) == (refusals, made)
         now += 301
         broker.largest = None

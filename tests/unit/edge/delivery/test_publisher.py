@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from broker.errors import SinkUnavailable
-from edge.delivery.accept import ChunkDelivery
-from edge.delivery.publisher import EventTuple
 from edge.delivery.drain import drain_forever, packs
+from edge.delivery.publisher import ChunkDelivery, EventTuple
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
