@@ -89,7 +89,7 @@ async def test_edge_serves_while_its_store_is_away(place: Place, tmp_path: Path)
                 return response.status == 202
 
         await eventually(accepted)
-    assert "rate-limit store does not answer" in edge.log
+    assert "rate-limit store does not respond" in edge.log
 
 
 @pytest.mark.parametrize("store", ["memory://", "localhost:6379", "http://x"])

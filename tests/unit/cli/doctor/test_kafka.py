@@ -68,9 +68,9 @@ def test_settings_that_break_a_promise_are_wrong_and_the_commands_that_mend_them
     finding = settings_finding(SPECS, view(), found, "broker:9092")
     assert not finding.ok
     assert finding.said == (
-        "svc.events has message.timestamp.type=CreateTime, asked is LogAppendTime; "
-        "svc.issues has cleanup.policy=delete, asked is compact; "
-        "svc.issues has max.message.bytes=1000000, asked is 4194304"
+        "svc.events has message.timestamp.type=CreateTime, expected is LogAppendTime; "
+        "svc.issues has cleanup.policy=delete, expected is compact; "
+        "svc.issues has max.message.bytes=1000000, expected is 4194304"
     )
     command = "kafka-configs.sh --bootstrap-server broker:9092 --alter --entity-type topics --entity-name"
     assert finding.mend == (
@@ -83,7 +83,7 @@ def test_harmless_settings_are_told_and_fine() -> None:
     assert settings_finding(SPECS, view(), configs(), "").said == "as asked"
     finding = settings_finding(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
     assert finding.ok
-    assert finding.said == "not as asked, but harmless: svc.events has retention.ms=-1, asked is 604800000"
+    assert finding.said == "not as asked, but harmless: svc.events has retention.ms=-1, expected is 604800000"
 
 
 def test_settings_that_may_not_be_read_are_told_and_those_of_missing_topics_are_not() -> None:
