@@ -61,7 +61,7 @@ siege: .venv/installed-test  ## a hostile token beside an honest project
 	@$(RUN) -m bench.siege $(ARGS)
 
 docs: .venv/installed-test  ## write the generated parts of docs/
-	@$(RUN) -m schemas.generate.reference $(ARGS) && $(RUN) -m schemas.generate.json_schema $(ARGS)
+	@$(RUN) -m schemas.generate
 
 clean:  ## forget the environment, caches and local data
 	@rm -rf .venv .svc .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,1 +1,1 @@
-"""Measurements, each beside a floor of the same run, and the test of everything under random deaths."""
+"""Benchmarks, each with a floor measured in the same run, and the chaos test."""

@@ -1,9 +1,9 @@
-"""What an analyst's view costs beside the table that it reads, in the same run and by turns.
+"""The cost of the analysts' views compared with their tables, in the same run and interleaved.
 
     python -m bench.analysts_read --events 2000000
-    python -m bench.analysts_read --events 10000000 --directory DIR        # the data stay in DIR and are used again
+    python -m bench.analysts_read --events 10000000 --directory DIR        # the data stay in DIR and are reused
 
-Figures are medians of what the server computed for a query (ms of CPU) and the rows that it read; both answers must be equal.
+Figures are medians of the server's CPU time (ms) and the rows read; both answers must be equal.
 """
 
 import secrets
@@ -26,7 +26,7 @@ WHERE type = 'QueryFinish' AND startsWith(log_comment, {run:String}) GROUP BY lo
 
 
 class Pair(Struct, frozen=True):
-    """The same question to a table and to a view."""
+    """The same query on a table and on a view."""
 
     name: str
     table: str
@@ -34,23 +34,23 @@ class Pair(Struct, frozen=True):
 
 
 def pairs(project: int, since: str, issue: str, fingerprint: int) -> list[Pair]:
-    """Questions over the days from `since` of a project, one of them about an issue with one fingerprint."""
+    """Queries over a project's days from `since`; one is about an issue with a single fingerprint."""
     events = f"WHERE project_id = {project} AND ts >= toDateTime64('{since}', 3, 'UTC')"
     days = f"WHERE project_id = {project} AND day >= '{since}'"
     hours = f"WHERE project_id = {project} AND hour >= toDateTime('{since} 00:00:00', 'UTC')"
 
-    def of_events(name: str, select: str, table: str = "", view: str = "", rest: str = "") -> Pair:
+    def of_events(name: str, select: str, table: str = "", view: str = "", suffix: str = "") -> Pair:
         return Pair(
             name,
-            f"{select} FROM events {events} {table} {rest}",
-            f"{select} FROM analyst_events {events} {view or table} {rest}",
+            f"{select} FROM events {events} {table} {suffix}",
+            f"{select} FROM analyst_events {events} {view or table} {suffix}",
         )
 
     by_first = "GROUP BY 1 ORDER BY 1"
     return [
         of_events("count", "SELECT count()"),
-        of_events("by release", "SELECT release, count()", rest=by_first),
-        of_events("users by day", "SELECT toDate(ts), uniqExact(user_id)", rest=by_first),
+        of_events("by release", "SELECT release, count()", suffix=by_first),
+        of_events("users by day", "SELECT toDate(ts), uniqExact(user_id)", suffix=by_first),
         of_events(
             "a rare tag",
             "SELECT count()",
@@ -110,10 +110,10 @@ def pairs(project: int, since: str, issue: str, fingerprint: int) -> list[Pair]:
     ]
 
 
-def measure(client: Client, asked: list[Pair], repeats: int) -> None:
-    """Ask everything by turns and print what it cost."""
+def measure(client: Client, queries: list[Pair], repeats: int) -> None:
+    """Run all queries interleaved and print their cost."""
     run = secrets.token_hex(4)
-    for pair in asked:
+    for pair in queries:
         both = [client.query(sql).result_rows for sql in (pair.table, pair.view)]
         if both[0] != both[1]:
             raise ValueError(f"{pair.name}: the view answers {both[1]}, the table {both[0]}")
@@ -125,7 +125,7 @@ def measure(client: Client, asked: list[Pair], repeats: int) -> None:
         name: (cpu, rows) for name, cpu, rows in client.query(_COSTS, parameters={"run": run}).result_rows
     }
     print(f"\n{'':<28}{'table ms':>10}{'view ms':>10}{'ratio':>8}{'table rows':>14}{'view rows':>14}")
-    for pair in asked:
+    for pair in queries:
         (table, table_rows), (view, view_rows) = (
             costs[f"{run}/{pair.name}/{side}"] for side in ("table", "view")
         )
@@ -140,7 +140,7 @@ def measure(client: Client, asked: list[Pair], repeats: int) -> None:
 @click.option("--events", default=1_000_000, show_default=True)
 @click.option("--repeats", default=7, show_default=True, help="of each query, after a first one")
 def main(url: str, directory: Path | None, events: int, repeats: int) -> None:
-    """Build what isn't there, and measure the largest project's last 14 days."""
+    """Create missing data, and measure the largest project's last 14 days."""
     with served(url, directory) as address:
         migrate(address)
         client = open_client(address, send_receive_timeout=3600)
@@ -150,7 +150,7 @@ def main(url: str, directory: Path | None, events: int, repeats: int) -> None:
                 "SELECT argMax(project_id, n), toString(max(day) - 13) FROM"
                 " (SELECT project_id, sum(n) AS n, max(toDate(hour)) AS day FROM project_hour GROUP BY project_id)"
             ).result_rows[0]
-            # Not the largest issue of all, which is a large share of the project.
+            # Not the largest issue, which is a large share of the project.
             issue, fingerprint = client.query(
                 "SELECT leftPad(lower(hex(issue_id)), 16, '0'), fingerprints[1] FROM issues FINAL"
                 " WHERE project_id = {p:UInt32} ORDER BY events DESC LIMIT 1 OFFSET 9",

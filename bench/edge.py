@@ -1,7 +1,7 @@
-"""The edge under load, beside its floors in the same run: `python -m bench.edge [--data FILE] [--seconds N]`.
+"""The edge under load, with its floors from the same run: `python -m bench.edge [--data FILE] [--seconds N]`.
 
-Starts a broker unless `--bootstrap` names one, one edge process, and the load in a process of its own. Prints events a second
-and CPU microseconds an event for single events and for gzip batches, and the delays at 70 % of the highest rate.
+Starts a broker unless `--bootstrap` names one, one edge process, and the load in a separate process. Prints events per
+second and CPU microseconds per event for single events and for gzip batches, and the delays at 70 % of the highest rate.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ CONNECTIONS = 32
 @click.command()
 @click.option("--data", type=click.Path(exists=True, path_type=Path), default=SAMPLES, show_default=True)
 @click.option("--seconds", type=float, default=10.0, show_default=True, help="length of each run")
-@click.option("--bootstrap", help="a running Kafka; topics with a random prefix are made on it")
+@click.option("--bootstrap", help="a running Kafka, on which topics with a random prefix are created")
 def main(data: Path, seconds: float, bootstrap: str | None) -> None:
     """Measure the edge."""
     events = gzip.decompress(data.read_bytes()).splitlines()
@@ -86,7 +86,7 @@ def _show(
     floor: float | None,
     rate: float = 0.0,
 ) -> float:
-    """One run, one line; the requests a second that were answered."""
+    """Do one run and print its line; returns the answered requests per second."""
     before = _cpu_seconds(pid)
     result = _load_elsewhere(port, requests, seconds, rate)
     spent = _cpu_seconds(pid) - before

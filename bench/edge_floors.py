@@ -1,4 +1,4 @@
-"""What the edge's work costs at least on this machine, each part alone: the floors beside which its own figures stand."""
+"""The floors of the edge: the minimum cost of each part of its work on this machine."""
 
 import asyncio
 import gzip
@@ -20,18 +20,18 @@ BATCH = 100
 
 
 def batches(events: Sequence[bytes]) -> list[bytes]:
-    """Gzip bodies of `BATCH` events each, at the level that SDKs use."""
+    """Gzip bodies of `BATCH` events each, at the SDKs' compression level."""
     whole = [events[i : i + BATCH] for i in range(0, len(events) - BATCH + 1, BATCH)]
     return [gzip.compress(b'{"events":[' + b",".join(each) + b"]}", 6) for each in whole]
 
 
 def inflate_cost(bodies: Sequence[bytes]) -> float:
-    """CPU microseconds an event of inflating batches."""
+    """CPU microseconds per event for inflating batches."""
     return _cost(lambda: [inflate(body) for body in bodies], len(bodies) * BATCH)
 
 
 def decode_cost(bodies: Sequence[bytes]) -> float:
-    """CPU microseconds an event of decoding and validating batches."""
+    """CPU microseconds per event for decoding and validating batches."""
     plain = [inflate(body) for body in bodies]
 
     def work() -> None:
@@ -45,12 +45,12 @@ def decode_cost(bodies: Sequence[bytes]) -> float:
 
 
 def compress_cost(events: Sequence[bytes]) -> float:
-    """CPU microseconds an event of compressing each alone: part of `produce_cost`, shown by itself too."""
+    """CPU microseconds per event for compressing each individually; a part of `produce_cost`."""
     return _cost(lambda: [compress(event) for event in events], len(events))
 
 
 def produce_cost(bootstrap: str, topic: str, events: Sequence[bytes], rounds: int = 5) -> float:
-    """CPU microseconds an event of compressing events and writing them as chunks of `BATCH`, acknowledged by all."""
+    """CPU microseconds per event for compressing and writing chunks of `BATCH`, acknowledged by all replicas."""
 
     async def work() -> float:
         producer = AIOKafkaProducer(
@@ -79,7 +79,7 @@ def produce_cost(bootstrap: str, topic: str, events: Sequence[bytes], rounds: in
 
 
 def serve_trivially(port: int) -> None:
-    """A server whose handler reads the body and answers 202: what a request costs at least. Runs until it is ended."""
+    """Run a server whose handler only reads the body and answers 202: the minimum cost of a request."""
 
     async def handle(request: web.BaseRequest) -> web.Response:
         await request.read()

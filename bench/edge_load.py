@@ -15,7 +15,7 @@ _ANSWER_END: Final = b"\r\n\r\n"
 
 
 class LoadResult(Struct, frozen=True):
-    """What came of a run: seconds it took, answers by status, and each answer's delay in seconds (open loop: from when it was due)."""
+    """A run's duration in seconds, answers by status, and delays in seconds (open loop: from the scheduled time)."""
 
     seconds: float
     statuses: dict[int, int]
@@ -23,7 +23,7 @@ class LoadResult(Struct, frozen=True):
 
     @property
     def answers(self) -> int:
-        """All answers."""
+        """The number of answers."""
         return sum(self.statuses.values())
 
     def delay(self, quantile: float) -> float:
@@ -33,7 +33,7 @@ class LoadResult(Struct, frozen=True):
 
 
 def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
-    """A whole POST request."""
+    """A complete POST request."""
     head = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
     head += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(head) + "\r\n\r\n").encode() + body
@@ -42,7 +42,7 @@ def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
 def run_load(
     port: int, requests: Sequence[bytes], seconds: float, connections: int, rate: float = 0.0
 ) -> LoadResult:
-    """Send for `seconds` over `connections`; `rate` requests a second (open loop), 0 as fast as answers come."""
+    """Send for `seconds` over `connections`: `rate` requests per second (open loop), or 0 for a closed loop."""
     return uvloop.run(_load(port, requests, seconds, connections, rate))
 
 
@@ -52,7 +52,7 @@ async def _load(
     statuses: dict[int, int] = {}
     delays: list[float] = []
     scheduler = iter(range(1 << 62))
-    # Connections are kept by SDKs for long: making them is no part of what is timed.
+    # SDKs keep connections open for long: opening them isn't timed.
     opened = [await asyncio.open_connection("127.0.0.1", port, limit=1 << 20) for _ in range(connections)]
     started = time.perf_counter()
     end = started + seconds
@@ -77,10 +77,10 @@ async def _load(
 
 
 async def answered(reader: asyncio.StreamReader) -> int:
-    """The status of the next answer, whose body is read and dropped. Raises IncompleteReadError where the connection ends."""
+    """The status of the next answer; its body is read and dropped. Raises IncompleteReadError at the connection's end."""
     head = await reader.readuntil(_ANSWER_END)
-    place = head.find(b"Content-Length: ")
-    length = int(head[place + 16 : head.index(b"\r\n", place)]) if place >= 0 else 0
+    start = head.find(b"Content-Length: ")
+    length = int(head[start + 16 : head.index(b"\r\n", start)]) if start >= 0 else 0
     if length:
         await reader.readexactly(length)
     return int(head[9:12])

@@ -1,9 +1,9 @@
-"""How long the erasure of one user takes, and with how much memory.
+"""Time and memory of the erasure of one user.
 
-    python -m bench.erase --events 1280000 --share 0.8      # the largest user that one may meet
-    python -m bench.erase --events 1000000 --share 0.0001   # one as most are
+    python -m bench.erase --events 1280000 --share 0.8      # the largest plausible user
+    python -m bench.erase --events 1000000 --share 0.0001   # a typical user
 
-A local ClickHouse is started. `floor` is what the server needs to write the parts of `events` and `payloads` anew, without anything else.
+A local ClickHouse is started. `floor` is the server's time to rewrite the parts of `events` and `payloads`.
 """
 
 import resource
@@ -53,7 +53,7 @@ def fill(client: Client, events: int, share: float) -> None:
 
 
 def floor(client: Client) -> float:
-    """Seconds for a mutation of both tables that deletes nothing much."""
+    """Seconds for a mutation of both tables that deletes almost nothing."""
     began = time.monotonic()
     for table in ("events", "payloads"):
         client.command(
@@ -64,7 +64,7 @@ def floor(client: Client) -> float:
 
 @click.command()
 @click.option("--events", default=1_280_000, show_default=True)
-@click.option("--share", default=0.8, show_default=True, help="Of the events that are the user's.")
+@click.option("--share", default=0.8, show_default=True, help="The user's share of the events.")
 def main(events: int, share: float) -> None:
     """Print seconds, rows, bytes and memory."""
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """Quality and cost of the grouping: `python -m bench.grouping [--data FILE --labels FILE] [--check FILE]`.
 
-Without files it takes the labelled set that is shipped with the tests. The cost stands beside its floor, measured in the
-same run: decoding the few fields that grouping reads.
+Without files it uses the labelled set of the tests. The cost's floor, measured in the same run, is decoding the few fields
+that grouping reads.
 """
 
 import gzip
@@ -19,14 +19,14 @@ from grouping.fingerprint import Fingerprint, GroupingEvent, fingerprint
 
 SAMPLES = Path(__file__).parent.parent / "tests" / "samples" / "grouping"
 TOLERANCE = 0.005
-"""How far a score may fall below the baseline."""
+"""Tolerated decrease of a score below the baseline."""
 _ROUNDS = 3
 _HEADLINES = ("pair_precision", "pair_recall", "pair_f1", "bcubed_precision", "bcubed_recall", "bcubed_f1")
 _NEAR_MISS = "near-miss"
 
 
 class Identified(GroupingEvent, gc=False):
-    """An event with its id, to find its label."""
+    """An event with its id, which identifies its label."""
 
     id: str = ""
 
@@ -51,18 +51,18 @@ def main() -> None:
 @click.option(
     "--labels", multiple=True, type=click.Path(path_type=Path), help="Their labels, JSON lines; .gz too."
 )
-@click.option("--check", type=click.Path(path_type=Path), help="Fail when a score fell below this baseline.")
+@click.option("--check", type=click.Path(path_type=Path), help="Fail if a score is below this baseline.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write the scores as a baseline.")
 def command(data: Sequence[Path], labels: Sequence[Path], check: Path | None, write: Path | None) -> None:
     """Score the grouping of labelled events."""
     data = data or sorted(SAMPLES.glob("*.events.jsonl*"))
     labels = labels or sorted(SAMPLES.glob("*.labels.jsonl*"))
     lines = [line for path in data for line in read_lines(path)]
-    found, cost = measure(lines)
+    fingerprints, cost = measure(lines)
     decode_label = msgspec.json.Decoder(Label).decode
     scores = score(
         [decode_label(line) for path in labels for line in read_lines(path)],
-        {event_id: print_.hex for event_id, print_ in found.items()},
+        {event_id: print_.hex for event_id, print_ in fingerprints.items()},
     )
     _show(scores, cost)
     if write is not None:
@@ -75,7 +75,7 @@ def command(data: Sequence[Path], labels: Sequence[Path], check: Path | None, wr
 
 
 def read_lines(path: Path) -> list[bytes]:
-    """The lines of a file that aren't blank, inflated where its name says so."""
+    """The non-blank lines of a file, decompressed for `.gz`."""
     raw = path.read_bytes()
     return [
         line for line in (gzip.decompress(raw) if path.suffix == ".gz" else raw).splitlines() if line.strip()
@@ -83,19 +83,19 @@ def read_lines(path: Path) -> list[bytes]:
 
 
 def measure(lines: Sequence[bytes]) -> tuple[dict[str, Fingerprint], Cost]:
-    """Fingerprints by event id, and what they cost: the first time, and the best of some more over the same events."""
+    """Fingerprints by event id, and their cost: of the first round, and of the best of several more."""
     decode = msgspec.json.Decoder(Identified).decode
     floor = min(_timed(lambda: [decode(line) for line in lines]) for _ in range(_ROUNDS))
     events = [decode(line) for line in lines]
-    found: dict[str, Fingerprint] = {}
-    first = _timed(lambda: found.update({event.id: fingerprint(event) for event in events}))
+    fingerprints: dict[str, Fingerprint] = {}
+    first = _timed(lambda: fingerprints.update({event.id: fingerprint(event) for event in events}))
     again = min(_timed(lambda: [fingerprint(event) for event in events]) for _ in range(_ROUNDS))
     share = 1e6 / max(1, len(lines))
-    return found, Cost(floor * share, first * share, again * share)
+    return fingerprints, Cost(floor * share, first * share, again * share)
 
 
 def compare(scores: Scores, baseline: Scores) -> list[str]:
-    """What fell below the baseline by more than the tolerance, in words."""
+    """A message for each score below the baseline by more than the tolerance."""
     falls = [
         f"{name}: {getattr(scores, name):.4f}, baseline {getattr(baseline, name):.4f}"
         for name in _HEADLINES
@@ -104,7 +104,7 @@ def compare(scores: Scores, baseline: Scores) -> list[str]:
     for name, before in baseline.classes.items():
         now = scores.classes.get(name)
         if now is None:
-            falls.append(f"class {name}: gone")
+            falls.append(f"class {name}: missing")
         elif before.recall is not None and (now.recall or 0.0) < before.recall - TOLERANCE:
             falls.append(f"recall of {name}: {now.recall or 0.0:.4f}, baseline {before.recall:.4f}")
         elif name.startswith(_NEAR_MISS) and now.false_merges > before.false_merges:

@@ -1,4 +1,4 @@
-"""The worked examples of `docs/grouping.md`, made from the shipped events: `python -m bench.grouping_page [--check]`."""
+"""The worked examples of `docs/grouping-examples.md`, made from the shipped events: `python -m bench.grouping_page [--check]`."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from bench.grouping import SAMPLES, measure, read_lines
 from bench.grouping_scores import Label
 from grouping.fingerprint import Fingerprint
 
-PAGE = Path(__file__).parent.parent / "docs" / "grouping.md"
+PAGE = Path(__file__).parent.parent / "docs" / "grouping-examples.md"
 BEGIN = "<!-- examples: made by `python -m bench.grouping_page` -->"
 END = "<!-- end of examples -->"
 _EVENTS_SHOWN = 4
@@ -118,7 +118,7 @@ def command(check: bool) -> None:
 
 
 def with_examples(text: str) -> str:
-    """The page with its examples made anew."""
+    """The page with its examples regenerated."""
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n\n{examples()}\n{END}{tail}"
@@ -130,15 +130,15 @@ def examples() -> str:
 
 
 def counts(case: Case) -> dict[str, int]:
-    """Into how many issues each way of grouping puts a case's events."""
-    events, found = _shipped()
+    """The number of issues that each way of grouping gives a case's events."""
+    events, fingerprints = _shipped()
     ids = _ids(case.project, case.problems)
     return {
         "problems": len(case.problems),
         "events": len(ids),
         "message": len({_by_message(events[one]) for one in ids}),
         "stack": len({_by_stack(events[one]) for one in ids}),
-        "here": len({found[one].hash for one in ids}),
+        "here": len({fingerprints[one].hash for one in ids}),
     }
 
 
@@ -161,18 +161,18 @@ def _section(number: int, case: Case) -> str:
 
 def _problem(project: str, problem: str) -> list[str]:
     """The first different events of a problem, and the parts of the issue that most of them share."""
-    events, found = _shipped()
+    events, fingerprints = _shipped()
     ids = _ids(project, (problem,))
     lines = []
     different = {(_by_message(events[one]), _by_stack(events[one])): one for one in reversed(ids)}
     for one in sorted(different.values(), key=ids.index)[:_EVENTS_SHOWN]:
-        lines += _shown(events[one]["error"])
-    prints = [found[one] for one in ids]
+        lines += _error_lines(events[one]["error"])
+    prints = [fingerprints[one] for one in ids]
     usual = max(prints, key=lambda one: (prints.count(one), one.hash))
     return [*lines, *[f"  = {part}" for part in usual.parts], ""]
 
 
-def _shown(error: dict[str, Any]) -> list[str]:
+def _error_lines(error: dict[str, Any]) -> list[str]:
     lines = [_cut(f"{error['type']}: {error['message'].partition(chr(10))[0]}")]
     frames = [
         f"{frame.get('function') or '?'} {_base(frame['file'])}:{frame['line']}"
@@ -181,7 +181,7 @@ def _shown(error: dict[str, Any]) -> list[str]:
     if frames:
         lines.append("    at " + _cut(", ".join(frames)))
     if error.get("cause"):
-        lines += [f"  {line}" for line in _shown(error["cause"])]
+        lines += [f"  {line}" for line in _error_lines(error["cause"])]
     return lines
 
 
@@ -223,8 +223,8 @@ def _labels() -> tuple[Label, ...]:
 @cache
 def _shipped() -> tuple[dict[str, Any], dict[str, Fingerprint]]:
     lines = [line for path in sorted(SAMPLES.glob("*.events.jsonl*")) for line in read_lines(path)]
-    found, _ = measure(lines)
-    return {event["id"]: event for event in map(json.loads, lines)}, found
+    fingerprints, _ = measure(lines)
+    return {event["id"]: event for event in map(json.loads, lines)}, fingerprints
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""How good a grouping is, against a known truth: pairs and B-cubed, in all and by pitfall. Pure.
+"""Scores of a grouping against labels: pairs and B-cubed, overall and by pitfall. No I/O.
 
-Groups count inside one project only: issues are per project.
+Groups are compared within a project only: issues are per project.
 """
 
 from collections import Counter, defaultdict
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Label(Struct, frozen=True, gc=False):
-    """The truth about one event; `classes` are the pitfalls that it stands for. A null group says nothing."""
+    """The label of an event; `classes` are the pitfalls it represents. A null group is unlabelled."""
 
     id: str
     project: str
@@ -26,7 +26,7 @@ class Label(Struct, frozen=True, gc=False):
 
 
 class ClassScore(Struct, frozen=True, rename="camel"):
-    """One pitfall: pairs of one group in which either event has it, how many of them met, how many strangers met."""
+    """One pitfall: pairs of a group with it, how many of them share an issue, and the number of wrong merges."""
 
     pairs: int
     recall: float | None
@@ -34,7 +34,7 @@ class ClassScore(Struct, frozen=True, rename="camel"):
 
 
 class Scores(Struct, frozen=True, rename="camel"):
-    """The figures of one grouping; precision says how rarely strangers met, recall how rarely relatives were parted."""
+    """The scores of a grouping; precision measures the absence of wrong merges, recall that of wrong splits."""
 
     events: int
     groups: int
@@ -48,14 +48,14 @@ class Scores(Struct, frozen=True, rename="camel"):
     classes: dict[str, ClassScore]
 
 
-def score(labels: Iterable[Label], found: Mapping[str, str]) -> Scores:
-    """Scores of `found`, from event id to fingerprint; an event without one is alone."""
+def score(labels: Iterable[Label], grouping: Mapping[str, str]) -> Scores:
+    """Score `grouping`, a map from event id to fingerprint; an event without one is its own issue."""
     known = [label for label in labels if label.group is not None]
     truth: defaultdict[tuple[str, str], list[Label]] = defaultdict(list)
     issues: defaultdict[tuple[str, str], list[Label]] = defaultdict(list)
     both: Counter[tuple[str, str, str]] = Counter()
     for label in known:
-        group, issue = str(label.group), found.get(label.id, f"alone {label.id}")
+        group, issue = str(label.group), grouping.get(label.id, f"alone {label.id}")
         truth[label.project, group].append(label)
         issues[label.project, issue].append(label)
         both[label.project, group, issue] += 1
@@ -75,19 +75,19 @@ def score(labels: Iterable[Label], found: Mapping[str, str]) -> Scores:
         bcubed_precision=bcubed_precision,
         bcubed_recall=bcubed_recall,
         bcubed_f1=_harmonic(bcubed_precision, bcubed_recall),
-        classes=_by_class(list(truth.values()), list(issues.values()), found),
+        classes=_by_class(list(truth.values()), list(issues.values()), grouping),
     )
 
 
 def _by_class(
-    truth: Sequence[list[Label]], issues: Sequence[list[Label]], found: Mapping[str, str]
+    truth: Sequence[list[Label]], issues: Sequence[list[Label]], grouping: Mapping[str, str]
 ) -> dict[str, ClassScore]:
     pairs: Counter[str] = Counter()
     met: Counter[str] = Counter()
     strangers: Counter[str] = Counter()
     for members in truth:
         for one, other in combinations(members, 2):
-            together = found.get(one.id, one.id) == found.get(other.id, other.id)
+            together = grouping.get(one.id, one.id) == grouping.get(other.id, other.id)
             for pitfall in one.pitfalls | other.pitfalls:
                 pairs[pitfall] += 1
                 met[pitfall] += together

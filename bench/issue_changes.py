@@ -1,9 +1,9 @@
-"""How long a change of an issue takes on a quiet system: from the command to its effect in the topic `issues`.
+"""The latency of issue changes on an idle system: from the command to its effect in the topic `issues`.
 
     python -m bench.issue_changes [--changes 100]
 
-Starts a broker and one worker in a temporary folder. `connected` is a command over open connections, `call` one of
-`control.issue_commands`, which connects for itself as the dashboard does.
+Starts a broker and one worker in a temporary folder. `connected` is a command over open connections, `call` a call of
+`control.issue_commands`, which opens its own connections, as in the dashboard.
 """
 
 import argparse
@@ -42,13 +42,13 @@ MS = 1_790_000_000_000
 
 def increment() -> Increment:
     """One event."""
-    told = Raw(encode_description(Description("E", "m", "f", "v1", "stack", ("p",))))
+    description = Raw(encode_description(Description("E", "m", "f", "v1", "stack", ("p",))))
     rows = [Row("a@1+1", "prod", "ios", MS // 3_600_000, 1)]
-    return Increment(ISSUE, 1, 1, 1, MS, MS, MS, bytes(16), "a@1+1", "a@1+1", rows, [], told)
+    return Increment(ISSUE, 1, 1, 1, MS, MS, MS, bytes(16), "a@1+1", "a@1+1", rows, [], description)
 
 
 def command() -> Command:
-    """A change that is none, but for its place in the record."""
+    """A change without effect except in the record."""
     return Command(str(uuid7()), hex64(ISSUE), "1", "comment", "bench", iso(MS), {"text": "x"})
 
 
@@ -60,22 +60,22 @@ async def connected(settings: KafkaSettings, changes: int) -> list[float]:
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka_bootstrap, acks="all")
     await consumer.start()
     await producer.start()
-    place = TopicPartition(f"{settings.topic_prefix}issues", ISSUE % settings.topic_partitions)
-    consumer.assign([place])
-    await consumer.seek_to_end(place)
-    await consumer.position(place)
+    tp = TopicPartition(f"{settings.topic_prefix}issues", ISSUE % settings.topic_partitions)
+    consumer.assign([tp])
+    await consumer.seek_to_end(tp)
+    await consumer.position(tp)
     taken = []
     try:
         first = encode_bundle([SourceIncrements(0, 0, [increment()])])
-        await producer.send_and_wait(f"{settings.topic_prefix}issue-deltas", first, partition=place.partition)
+        await producer.send_and_wait(f"{settings.topic_prefix}issue-deltas", first, partition=tp.partition)
         await consumer.getone()
         for _ in range(changes):
-            asked, since = command(), time.perf_counter()
-            value = encode_json(DeltaRecord(command=asked))
+            change, since = command(), time.perf_counter()
+            value = encode_json(DeltaRecord(command=change))
             await producer.send_and_wait(
-                f"{settings.topic_prefix}issue-deltas", value, partition=place.partition
+                f"{settings.topic_prefix}issue-deltas", value, partition=tp.partition
             )
-            while not is_done(decode_issue((await consumer.getone()).value or b""), asked.id):
+            while not is_done(decode_issue((await consumer.getone()).value or b""), change.id):
                 pass
             taken.append(time.perf_counter() - since)
     finally:

@@ -1,9 +1,8 @@
-"""What the reporting library costs the thread that calls it: `python -m bench.library [--seconds N]`.
+"""The cost of the reporting library for the calling thread: `python -m bench.library [--seconds N]`.
 
-A capture (20 frames, a cause, 100 breadcrumbs, tags and a user in scope) and a breadcrumb, with the background thread sending
-to a server in another process, beside floors of the same run: `traceback.extract_tb` of the same error, building
-the dictionary of a breadcrumb and appending it. "CPU of all threads" includes the developing and sending that the caller
-doesn't wait for.
+Measures a capture (20 frames, a cause, 100 breadcrumbs, tags and a user in scope) and a breadcrumb, while the background
+thread sends to a server in another process. Floors of the same run: `traceback.extract_tb` of the same error, and building
+and appending a breadcrumb's dictionary. "CPU of all threads" includes building and sending events in the background.
 """
 
 import argparse
@@ -62,7 +61,7 @@ def each(call: Callable[[], object], seconds: float, pause: float = 0.0) -> list
 
 
 def per_call(call: Callable[[], object], seconds: float) -> list[float]:
-    """Microseconds of the thread's CPU a call, in rounds of a thousand: single calls are too short to be timed.
+    """CPU microseconds of the thread per call, in rounds of a thousand: single calls are too short to time.
 
     Nothing here waits, and CPU time says the same on a machine that does other things meanwhile.
     """
@@ -85,7 +84,7 @@ def line(name: str, took: list[float], target: float | None = None) -> None:
 
 
 def fill_scope() -> None:
-    """A scope such as a busy program has."""
+    """Fill the scope like a busy program's."""
     svc.set_user({"id": "42", "name": "Jo"})
     svc.set_tags({f"tag{n}": f"value {n}" for n in range(10)})
     for n in range(100):

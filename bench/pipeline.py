@@ -1,7 +1,7 @@
-"""`python -m bench.pipeline`: the whole way on this machine, from POST until the last event can be queried.
+"""`python -m bench.pipeline`: the pipeline end to end on this machine, from POST until the last event can be queried.
 
-Prints events a second, the CPU that each stage took for an event, and, as the floor of the same run, what inflating, decoding and
-compressing the same events costs alone on one core. Then, on the quiet system, how long single events take to become queryable.
+Prints events per second, each stage's CPU per event, and as the floor of the same run the cost of inflating, decoding and
+compressing the same events on one core. Then the latency of single events from POST to queryable on the idle system.
 """
 
 import asyncio
@@ -38,20 +38,20 @@ STALLED_SECONDS = 60
 
 @click.command()
 @click.option("--events", default=100_000, show_default=True, help="Events sent.")
-@click.option("--repeats", default=0.04, show_default=True, help="Part of them that repeats an id.")
+@click.option("--repeats", default=0.04, show_default=True, help="Share of repeated ids.")
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
 )
 @click.option(
-    "--past", default=60, show_default=True, help="Seconds: events are of this last time, most of its end."
+    "--past", default=60, show_default=True, help="Maximum age of the events in seconds; most are recent."
 )
 @click.option("--connections", default=8, show_default=True, help="Requests in flight.")
-@click.option("--probes", default=40, show_default=True, help="Single events on the quiet system.")
+@click.option("--probes", default=40, show_default=True, help="Single events on the idle system.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def pipeline(
     events: int, repeats: float, data: Path, past: int, connections: int, probes: int, cache: Path
 ) -> None:
-    """Measure the whole way."""
+    """Measure the pipeline end to end."""
     samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         asyncio.run(
@@ -68,9 +68,9 @@ def pipeline(
 async def measure(stack: Stack, stream: Load, events: int, connections: int, probes: int) -> None:
     """One run on a fresh stack."""
     console = Console(highlight=False)
-    made = [*batches(stream.events(events))]
-    bodies = [(batch, batch.body) for batch in made]
-    size = sum(len(event) for batch in made for event in batch.events) / events
+    stream_batches = [*batches(stream.events(events))]
+    bodies = [(batch, batch.body) for batch in stream_batches]
+    size = sum(len(event) for batch in stream_batches for event in batch.events) / events
     console.print(
         f"{events} events of {size:.0f} bytes, {len(stream.ids)} distinct, in {len(bodies)} gzip batches"
     )
@@ -102,12 +102,12 @@ async def measure(stack: Stack, stream: Load, events: int, connections: int, pro
     if waits:
         q = sorted(waits)
         console.print(
-            f"POST to queryable, quiet: p50 {q[len(q) // 2]:.2f} s, p99 {q[int(len(q) * 0.99)]:.2f} s ({len(q)} events)"
+            f"POST to queryable, idle: p50 {q[len(q) // 2]:.2f} s, p99 {q[int(len(q) * 0.99)]:.2f} s ({len(q)} events)"
         )
 
 
 def alone(bodies: list[tuple[SendBatch, bytes]]) -> float:
-    """CPU microseconds an event of inflate + decode + compress in this process."""
+    """CPU microseconds per event of inflate + decode + compress in this process."""
     wrapper, event = msgspec.json.Decoder(WireBatch), msgspec.json.Decoder(Event)
     count, began = 0, time.process_time()
     for _, body in bodies:
@@ -125,7 +125,7 @@ async def _known(session: aiohttp.ClientSession, url: str) -> None:
             if answer.status == 202:
                 return
         await asyncio.sleep(0.05)
-    raise RuntimeError("the edge does not take the new token")
+    raise RuntimeError("the edge does not accept the new token")
 
 
 async def post(session: aiohttp.ClientSession, url: str, bodies: list[bytes], connections: int) -> None:
@@ -144,7 +144,7 @@ async def post(session: aiohttp.ClientSession, url: str, bodies: list[bytes], co
 
 
 async def drained(store: proof.Store, distinct: int) -> None:
-    """Return once every event can be queried. Raises RuntimeError when nothing moves any more."""
+    """Wait until every event can be queried. Raises RuntimeError if there is no progress."""
     last, moved = -1, time.monotonic()
     while (rows := await asyncio.to_thread(proof.stored, store)) < distinct:
         if rows != last:
@@ -155,7 +155,7 @@ async def drained(store: proof.Store, distinct: int) -> None:
 
 
 def cpu(supervisor: Supervisor) -> dict[str, float]:
-    """CPU seconds that each child and its own children have used."""
+    """CPU seconds of each child and its descendants."""
     used = {}
     for name, status in supervisor.statuses.items():
         if status.pid is not None:

@@ -1,7 +1,7 @@
-"""`python -m bench.processors`: what grouping and folding cost an event, beside the bare libraries in the same run.
+"""`python -m bench.processors`: the cost of grouping and folding per event, compared with the bare libraries.
 
-`load` runs events through one worker: deduplicate, fingerprint, fold, forward. `recovery` times taking up millions of ids, and
-`memory` weighs them.
+`load` runs events through one worker: deduplicate, fingerprint, fold, forward. `recovery` times the restore of millions of
+ids, `memory` measures their size.
 """
 
 import asyncio
@@ -46,48 +46,48 @@ HEADERS: Final = [(FORMAT_HEADER, EVENTS_FORMAT)]
 
 
 class Shape:
-    """Makes events: `real` from samples, `varied` with a message of each one's own, `hot` mostly one of them, `flood` each of its own kind."""
+    """Generates events: `real` from samples, `varied` with distinct messages, `hot` mostly a single one, `flood` with distinct types."""
 
     def __init__(self, name: str, samples: list[dict[str, Any]], repeats: float) -> None:
         self._name = name
         self._samples = samples
         self._repeats = repeats
         self._random = random.Random(7)
-        self._made = 0
+        self._sequence = 0
 
     def _one(self, now: int) -> ChunkEvent:
-        self._made += 1
+        self._sequence += 1
         hot = self._name == "hot" and self._random.random() < HOT_SHARE
         event = dict(self._samples[0] if hot else self._random.choice(self._samples))
         identity = uuid7(now - self._random.randrange(600_000))
         event["id"], event["timestamp"] = str(identity), iso(now - self._random.randrange(600_000))
         if self._name == "flood":
-            event["error"] = dict(event["error"], type=f"Kind{self._made}Error")
+            event["error"] = dict(event["error"], type=f"Kind{self._sequence}Error")
         if self._name == "varied":
             error = event["error"]
-            event["error"] = dict(error, message=f"{error.get('message') or ''} {self._made}")
+            event["error"] = dict(error, message=f"{error.get('message') or ''} {self._sequence}")
         project = 1 if hot else 1 + self._random.randrange(PROJECTS)
         return ChunkEvent(project, identity.bytes, now, "bench/1", compress(msgspec.json.encode(event)))
 
     def chunks(self, events: int) -> Iterator[tuple[int, bytes]]:
-        """Partition and value of records, one in `repeats` of whose events came before."""
+        """Partition and value of records; a share `repeats` of their events are repeated."""
         waiting: list[list[ChunkEvent]] = [[] for _ in range(PARTITIONS)]
         known: list[list[ChunkEvent]] = [[] for _ in range(PARTITIONS)]
         now = time.time_ns() // 1_000_000
         for _ in range(events):
-            one = self._one(now)
-            partition = event_partition(one.project, one.id, PARTITIONS)
-            known[partition].append(one)
+            event = self._one(now)
+            partition = event_partition(event.project, event.id, PARTITIONS)
+            known[partition].append(event)
             if self._random.random() < self._repeats:
-                one = self._random.choice(known[partition])
-            waiting[partition].append(one)
+                event = self._random.choice(known[partition])
+            waiting[partition].append(event)
             if len(waiting[partition]) == CHUNK:
                 yield partition, encode_chunk(waiting[partition])
                 waiting[partition].clear()
 
 
 async def prepare(bootstrap: str) -> None:
-    """Make the topics."""
+    """Create the topics."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     specs = topic_specs(PREFIX, {}, PARTITIONS, 1)
@@ -140,7 +140,7 @@ class Worker:
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name))
 
     def until(self, name: str, value: float, seconds: float = 600, pause: float = 0.5) -> None:
-        """Wait until a metric has reached a value. Each look costs the worker some milliseconds of CPU."""
+        """Wait until a metric has reached a value. Each request costs the worker some milliseconds of CPU."""
         end = time.monotonic() + seconds
         while self.metric(name) < value:
             if self._child.poll() is not None or time.monotonic() > end:
@@ -148,13 +148,13 @@ class Worker:
             time.sleep(pause)
 
     def stop(self) -> None:
-        """End it in order."""
+        """Stop it."""
         self._child.terminate()
         self._child.wait(30)
 
 
 def floor(form: str, bootstrap: str, records: int, folder: Path) -> tuple[float, float]:
-    """Seconds and CPU seconds of reading all records with a bare library."""
+    """Seconds and CPU seconds for reading all records with a bare library."""
     command = [
         sys.executable,
         "-m",
@@ -186,12 +186,12 @@ def processors() -> None:
 
 @processors.command("load")
 @click.option("--events", default=100_000, show_default=True)
-@click.option("--repeats", default=0.04, show_default=True, help="Part of them that repeats an id.")
+@click.option("--repeats", default=0.04, show_default=True, help="Share of repeated ids.")
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES)
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL of events.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def load_(events: int, repeats: float, shapes: tuple[str, ...], data: Path, cache: Path) -> None:
-    """Events through one worker, beside a bare consumer and a bare agent."""
+    """Process events with one worker, compared with a bare consumer and a bare agent."""
     samples = [msgspec.json.decode(line) for line in read_lines(data)]
     table = Table("what", "events/s", "CPU µs/event", box=None)
     for shape in shapes:
@@ -199,8 +199,8 @@ def load_(events: int, repeats: float, shapes: tuple[str, ...], data: Path, cach
             folder = Path(name)
             kafka = LocalKafka(folder / "kafka", cache).start()
             try:
-                made = Shape(shape, samples, repeats)
-                for row in _measure(shape, made, events, kafka.bootstrap, folder):
+                shape_events = Shape(shape, samples, repeats)
+                for row in _measure(shape, shape_events, events, kafka.bootstrap, folder):
                     table.add_row(*row)
             finally:
                 kafka.stop()
@@ -208,11 +208,11 @@ def load_(events: int, repeats: float, shapes: tuple[str, ...], data: Path, cach
 
 
 def _measure(
-    shape: str, made: Shape, events: int, bootstrap: str, folder: Path
+    shape: str, shape_events: Shape, events: int, bootstrap: str, folder: Path
 ) -> Iterator[tuple[str, str, str]]:
     asyncio.run(prepare(bootstrap))
     records = asyncio.run(
-        append(bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in made.chunks(events)))
+        append(bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in shape_events.chunks(events)))
     )
     read = records * CHUNK
 
@@ -250,10 +250,10 @@ def _measure(
 
 @processors.command()
 @click.option("--ids", default=10_000_000, show_default=True)
-@click.option("--block", default=10_000, show_default=True, help="Ids of an entry.")
+@click.option("--block", default=10_000, show_default=True, help="Ids per entry.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def recovery(ids: int, block: int, cache: Path) -> None:
-    """A worker takes up a table of so many ids."""
+    """Time a worker's restore of a table of ids."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         kafka = LocalKafka(folder / "kafka", cache).start()
@@ -278,17 +278,17 @@ def recovery(ids: int, block: int, cache: Path) -> None:
             kafka.stop()
 
 
-def _random_ids(count: int, now: int, luck: random.Random) -> list[bytes]:
+def _random_ids(count: int, now: int, rng: random.Random) -> list[bytes]:
     week = 7 * 86_400_000
-    return [uuid7(now - luck.randrange(week)).bytes for _ in range(count)]
+    return [uuid7(now - rng.randrange(week)).bytes for _ in range(count)]
 
 
 def _blocks(ids: int, block: int) -> Iterator[tuple[int, bytes, bytes]]:
-    luck, now = random.Random(1), time.time_ns() // 1_000_000
+    rng, now = random.Random(1), time.time_ns() // 1_000_000
     share = ids // PARTITIONS
     for partition in range(PARTITIONS):
         for start in range(0, share, block):
-            keys = id_keys([1] * block, _random_ids(block, now, luck))
+            keys = id_keys([1] * block, _random_ids(block, now, rng))
             records = [
                 DedupRecord(at // CHUNK, 0, [], keys[(at - start) * 16 : (at - start + CHUNK) * 16])
                 for at in range(start, start + block, CHUNK)
@@ -299,7 +299,7 @@ def _blocks(ids: int, block: int) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def _tail(ids: int) -> Iterator[tuple[int, bytes | None, bytes]]:
-    """As many records of `events` as the table says were read, empty."""
+    """Empty records of `events`, as many as the table marks as read."""
     for partition in range(PARTITIONS):
         for _ in range(ids // PARTITIONS // CHUNK):
             yield partition, None, encode_chunk([])
@@ -307,18 +307,18 @@ def _tail(ids: int) -> Iterator[tuple[int, bytes | None, bytes]]:
 
 @processors.command()
 @click.option("--kills", default=10, show_default=True)
-@click.option("--events", default=200_000, show_default=True, help="Backlog that it works on.")
+@click.option("--events", default=200_000, show_default=True, help="The backlog.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def takeover(kills: int, events: int, cache: Path) -> None:
-    """A worker is killed in the middle of its backlog and started again at once: how long until events flow again."""
+    """Kill and restart a worker within its backlog; measure the time until it processes events again."""
     samples = [msgspec.json.decode(line) for line in read_lines(FILE)]
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         kafka = LocalKafka(folder / "kafka", cache).start()
         try:
             asyncio.run(prepare(kafka.bootstrap))
-            made = Shape("real", samples, 0.04).chunks(events)
-            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in made)))
+            shape_events = Shape("real", samples, 0.04).chunks(events)
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", ((p, None, v) for p, v in shape_events)))
             worker = Worker(kafka.bootstrap, folder)
             taken = []
             for _ in range(kills):
@@ -340,10 +340,10 @@ def takeover(kills: int, events: int, cache: Path) -> None:
 @processors.command()
 @click.option("--ids", default=2_000_000, show_default=True)
 def memory(ids: int) -> None:
-    """What the index of ids weighs, and what asking it costs."""
-    luck, now, index = random.Random(1), time.time_ns() // 1_000_000, IdIndex()
+    """Measure the size and the lookup cost of the id index."""
+    rng, now, index = random.Random(1), time.time_ns() // 1_000_000, IdIndex()
     step = 10_000
-    blocks = [id_keys([1] * step, _random_ids(step, now, luck)) for _ in range(ids // step)]
+    blocks = [id_keys([1] * step, _random_ids(step, now, rng)) for _ in range(ids // step)]
     before, cpu = psutil.Process().memory_info().rss, time.process_time()
     for block in blocks:
         index.new(now // 86_400_000, block)
@@ -351,11 +351,11 @@ def memory(ids: int) -> None:
     cpu = time.process_time()
     for block in blocks[:: max(1, len(blocks) // 20)]:
         index.new(now // 86_400_000, block)
-    asked = time.process_time() - cpu
+    lookup_seconds = time.process_time() - cpu
     grown = psutil.Process().memory_info().rss - before
     print(
         f"{len(index):,} ids: index {index.size / len(index):.1f} bytes an id by its own count, {grown / len(index):.1f} of the"
-        f" process; adding {added / ids * 1e6:.2f} µs an id, asking {asked / min(ids, 20 * step) * 1e6:.2f} µs"
+        f" process; adding {added / ids * 1e6:.2f} µs an id, asking {lookup_seconds / min(ids, 20 * step) * 1e6:.2f} µs"
     )
 
 

@@ -1,6 +1,6 @@
-"""The floors beside which the processors are measured: the same chunks read by the bare libraries, and nothing done with them.
+"""The floors of the processors: reading the same chunks with the bare libraries.
 
-`python -m bench.processors_floors consumer|agent BOOTSTRAP TOPIC RECORDS FOLDER` reads so many records and ends.
+`python -m bench.processors_floors consumer|agent BOOTSTRAP TOPIC RECORDS FOLDER` reads so many records and exits.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _STDOUT = 1
 
 
 class Clock:
-    """Says on standard output what reading took: seconds and CPU seconds from the first record to the last."""
+    """Prints the seconds and CPU seconds from the first record to the last."""
 
     def __init__(self, records: int) -> None:
         self._left = records
@@ -26,7 +26,7 @@ class Clock:
         self._cpu = 0.0
 
     def read(self, records: int) -> bool:
-        """Whether these were the last."""
+        """Count records; true after the last ones."""
         if not self._started:
             self._started, self._cpu = time.monotonic(), cpu_seconds(psutil.Process())
         self._left -= records
@@ -38,7 +38,7 @@ class Clock:
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """CPU that a process has used."""
+    """CPU seconds of a process."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
@@ -59,7 +59,7 @@ async def consumer(bootstrap: str, topic: str, records: int) -> None:
 
 
 def agent(bootstrap: str, topic: str, records: int, folder: str) -> None:
-    """A bare Faust agent that takes and acknowledges."""
+    """A bare Faust agent that receives and acknowledges."""
     app = faust.App(
         "floor",
         broker=f"kafka://{bootstrap}",

@@ -1,6 +1,6 @@
-"""`python -m bench.processors_stages --data DATA`: what grouper and aggregator cost an event by themselves, with topics in memory.
+"""`python -m bench.processors_stages --data DATA`: CPU per event of grouper and aggregator alone, with topics in memory.
 
-Without a broker and its waits, two versions of the code can be compared on a busy machine: run them in turns.
+Without a broker and its waits, two versions of the code can be compared on a busy machine: run them alternately.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ NAMES = TopicNames(
 
 
 class Memory:
-    """A forwarder that keeps what goes to `deltas` and drops the rest."""
+    """A forwarder that stores records for `deltas` and drops all others."""
 
     def __init__(self) -> None:
         self.deltas: dict[int, list[Message]] = {p: [] for p in range(PARTITIONS)}
@@ -63,7 +63,7 @@ class Shares:
         self._parts: dict[int, dict[bytes, bytes]] = {}
 
     def part(self, partition: int) -> Mapping[bytes, bytes]:
-        """What is stored of one partition."""
+        """The content of a partition."""
         return self._parts.setdefault(partition, {})
 
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
@@ -76,12 +76,12 @@ class Nothing:
     """An empty topic `grouped`."""
 
     async def read(self, partition: int, known: tuple[int, int] | None = None) -> ReplayBoundary | None:  # noqa: ARG002
-        """Nothing stands there."""
+        """There are no records."""
         return None
 
 
 async def measure(chunks: list[tuple[int, bytes]], handle_batch: int) -> tuple[float, float]:
-    """CPU seconds of the grouper and of the aggregator, which folds once a take."""
+    """CPU seconds of the grouper and of the aggregator, which folds once per batch."""
     memory, seen, metrics = Memory(), Shares(), ProcessorsMetrics(CollectorRegistry())
     forwarder, table = cast(BatchProducer, memory), cast(BatchTable, seen)
     grouper = GrouperStage(
@@ -124,9 +124,7 @@ def _due(log: list[Message], start: int) -> list[SourceRecord]:
 @click.command()
 @click.option("--events", default=60_000, show_default=True)
 @click.option("--repeats", default=0.04, show_default=True)
-@click.option(
-    "--take", default=120, show_default=True, help="Chunks of 100 events that are handled together."
-)
+@click.option("--take", default=120, show_default=True, help="Chunks of 100 events per batch.")
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES)
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL of events.")
 def stages(events: int, repeats: float, handle_batch: int, shapes: tuple[str, ...], data: Path) -> None:
@@ -144,7 +142,7 @@ def stages(events: int, repeats: float, handle_batch: int, shapes: tuple[str, ..
             f" = {(grouping + folding) * micro:.1f} µs an event"
         )
     sys.stdout.flush()
-    # At the interpreter's own end the sketches' library would list all that it still holds.
+    # At the interpreter's shutdown the sketches' library would list all its live objects.
     os._exit(0)
 
 

@@ -1,6 +1,6 @@
-"""`python -m bench.rules`: what the rules of a project add to the grouping of an event.
+"""`python -m bench.rules`: the cost of a project's rules in the grouping of an event.
 
-Groupers without and with rules take turns over the same events, so that the ratio holds on a busy machine.
+Groupers with and without rules alternate over the same events, so that the ratio is valid on a busy machine.
 """
 
 import gc
@@ -72,7 +72,7 @@ SETS = {
 
 
 def grouper(rules: Sequence[GroupingRule]) -> Fingerprinter:
-    """A grouper whose one project has these rules."""
+    """A grouper for one project with these rules."""
     project = Project("1", "bench", "2026-01-01T00:00:00Z", grouping_rules=tuple(rules))
     registry = ProjectRegistry()
     registry.apply(b"1", encode_project(project))
@@ -80,7 +80,7 @@ def grouper(rules: Sequence[GroupingRule]) -> Fingerprinter:
 
 
 def sample_events() -> list[ChunkEvent]:
-    """The events of the demo, as the edge writes them."""
+    """The demo's events in the form that the edge writes."""
     return [
         ChunkEvent(
             1,
@@ -94,7 +94,7 @@ def sample_events() -> list[ChunkEvent]:
 
 
 def measure(events: Sequence[ChunkEvent], rounds: int) -> dict[str, tuple[float, float]]:
-    """Mean CPU time per event in µs by set of rules: the first time, and the best of `rounds`."""
+    """Mean CPU µs per event by set of rules: of the first round, and of the best of `rounds`."""
     groupers = {name: grouper(rules) for name, rules in SETS.items()}
     first = {name: _spent(one, events) for name, one in groupers.items()}
     again = dict.fromkeys(SETS, float("inf"))
@@ -114,7 +114,7 @@ def _spent(grouper: Fingerprinter, events: Sequence[ChunkEvent]) -> float:
 @click.command()
 @click.option("--rounds", default=10, show_default=True)
 def command(rounds: int) -> None:
-    """Print a line for each set of rules."""
+    """Print one line per set of rules."""
     events = sample_events()
     # As a worker does.
     gc.freeze()

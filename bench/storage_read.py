@@ -1,7 +1,7 @@
-"""How long each read call takes, beside its own statements by the bare driver in the same run.
+"""The latency of each read call, compared with its statements through the bare driver in the same run.
 
     python -m bench.storage_read --events 1000000        # then 10000000, 100000000 (about half an hour of two cores to build)
-    python -m bench.storage_read --events 10000000 --directory DIR         # the data stay in DIR and are used again; a build that ended early goes on
+    python -m bench.storage_read --events 10000000 --directory DIR         # the data stay in DIR and are reused; an interrupted build resumes
     python -m bench.storage_read ... --explain "issues, a word"            # the plan of each statement, and what it read
 
 Without --url a local ClickHouse is started, with 4 GiB at most. Figures are medians and 95th percentiles in ms: `call` is the call,
@@ -26,10 +26,8 @@ from local.clickhouse.server import LocalClickHouse
 from storage.client import ClickHouseError, Client, open_client, scalar
 from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.migrations.migrate import migrate
-from storage.reader.execute import ClickHouseExecutor, Limits
-from storage.reader.parameters import Sql
-from storage.reader.reader import Reader
-from storage.reader.session import Session
+from storage.reader.execute import ClickHouseExecutor, Limits, Sql
+from storage.reader.reader import Reader, Session
 
 _BIG, _MIDDLE = 1, 2
 _SHARES: Final = (
@@ -51,7 +49,7 @@ _FLOORS: Final = {
 
 
 async def timed(call: Call, repeats: int) -> tuple[list[float], float]:
-    """Wall ms of each repeat, and Python's CPU ms of one."""
+    """Wall-clock ms of each repeat, and Python's CPU ms per repeat."""
     times, cpu = [], time.process_time()
     for _ in range(repeats):
         began = time.perf_counter()
@@ -66,7 +64,7 @@ def middle_and_high(times: Sequence[float]) -> tuple[float, float]:
 
 
 def bare(client: Client, statements: Sequence[Sql], repeats: int) -> tuple[float, float]:
-    """The same statements by the driver alone, one after the other."""
+    """The same statements through the bare driver, sequentially."""
     times = []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -81,7 +79,7 @@ def bare(client: Client, statements: Sequence[Sql], repeats: int) -> tuple[float
 
 
 def cold(client: Client) -> bool:
-    """Empty the server's own caches; whether it lets us. The system's file cache stays."""
+    """Drop the server's caches (not the system's file cache); false if not permitted."""
     try:
         for cache in _CACHES:
             client.command(f"SYSTEM DROP {cache}")
@@ -93,7 +91,7 @@ def cold(client: Client) -> bool:
 async def measure(
     url: str, client: Client, project: int, now_ms: int, repeats: int, only: str, aimed: bool
 ) -> None:
-    """The calls for one project: all, or those that have a target."""
+    """Measure the calls for one project: all, or those with a target."""
     recorder = Recorder(ClickHouseExecutor(url, Limits()))
     reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
     found = await calls(reader, session, project, now_ms)
@@ -122,7 +120,7 @@ async def measure(
 
 
 def _used(client: Client, since: int, repeats: int, python: float) -> str:
-    """What one repeat since a time (Unix microseconds) took: CPU of Python and of the server in ms, rows read; and MB at most."""
+    """The cost per repeat since a time (Unix microseconds): CPU of Python and the server in ms, rows read, peak MB."""
     values = {"since": since, "until": time.time_ns() // 1000}
     client.command("SYSTEM FLUSH LOGS")
     cpu, rows, memory = client.query(_CPU, parameters=values).result_rows[0]
@@ -139,7 +137,7 @@ async def _cold(client: Client, call: Call, repeats: int) -> str:
 
 
 def floors(client: Client, project: int, repeats: int) -> None:
-    """Statements by hand that any answer needs at least."""
+    """Hand-written minimal statements, as a floor."""
     event = int(scalar(client, "SELECT max(id) FROM payloads WHERE project_id = {p:UInt32}", {"p": project}))
     for name, text in _FLOORS.items():
         values: dict[str, object] = {"p": project, "e": event}
@@ -153,7 +151,7 @@ def floors(client: Client, project: int, repeats: int) -> None:
 
 
 async def explain(url: str, client: Client, project: int, now_ms: int, name: str) -> None:
-    """The indexes that each statement of a call uses, its pipeline, and what it read."""
+    """Print the indexes, the pipeline and the rows read of each statement of a call."""
     recorder = Recorder(ClickHouseExecutor(url, Limits()))
     reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
     known = {each.name: each.call for each in await calls(reader, session, project, now_ms)}
@@ -179,7 +177,7 @@ async def explain(url: str, client: Client, project: int, now_ms: int, name: str
 
 @contextmanager
 def served(url: str, directory: Path | None) -> Iterator[str]:
-    """The given server, or one of our own for the time of the run."""
+    """The given server, or a temporary local one."""
     if url:
         yield url
         return
@@ -192,7 +190,7 @@ def served(url: str, directory: Path | None) -> Iterator[str]:
 
 
 def prepared(client: Client, events: int) -> None:
-    """Build what isn't there yet, and say how large it is."""
+    """Create missing data, and print its size."""
     complete = scalar(client, "SELECT count() FROM issues")
     if not complete or int(scalar(client, "SELECT count() FROM events")) != events:
         built = build(client, events, time.time_ns() // 1_000_000)

@@ -1,28 +1,29 @@
-"""The read calls that are measured, each with its target in ms: p95, warm, for the project with 7 % and for that with 26 % of all events."""
+"""The measured read calls with their targets in ms: warm p95, for projects with 7 % and with 26 % of all events."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from msgspec import Struct
 
-from storage.reader import figures, issue_list
+from storage.reader import issue_list
+from storage.reader.completion import CompleteTag
 from storage.reader.count_calls import GetIssueStats, GetProjectStats, ListReleases
+from storage.reader.counts import issue_counts
 from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
-from storage.reader.execute import Executor, Rows
-from storage.reader.issue_calls import GetIssue, ListIssues
-from storage.reader.issue_rows import read_row
-from storage.reader.parameters import Sql
-from storage.reader.reader import Reader
-from storage.reader.session import Session
-from storage.reader.tag_calls import CompleteTag, CountIssueTags, CountProjectTags
+from storage.reader.execute import Executor, Rows, Sql
+from storage.reader.issue_calls import GetIssue
+from storage.reader.issue_list import ListIssues
+from storage.reader.issue_rows import IssueRow
+from storage.reader.reader import Reader, Session
+from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 
 DAY_MS: Final = 86_400_000
 Call = Callable[[], Awaitable[object]]
 
 
 class Recorder:
-    """An executor that keeps the statements that pass through it."""
+    """An executor that records its statements."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
@@ -34,12 +35,12 @@ class Recorder:
         return await self.executor.rows(sql)
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self.executor.close()
 
 
 class Measured(Struct, frozen=True):
-    """A call and its target for each of the two projects."""
+    """A call and its targets for the two projects."""
 
     name: str
     call: Call
@@ -54,17 +55,17 @@ async def calls(reader: Reader, session: Session, project: int, now_ms: int) -> 
     event = newest.events[5].id
     word, part = _words(page.issues[20].message)
     cursor = (await reader.read(ListIssues(project))).next_cursor
-    asked = session.question(project, "", None, None)
+    question = session.question(project)
     rows = [
-        read_row(columns)
-        for _, *columns in await session.rows(issue_list.seen_page(asked, "lastSeen", 50, None))
+        IssueRow(*columns)
+        for _, *columns in await session.rows(issue_list.page_by_time(question, "lastSeen", 50, None))
     ]
     start, end = now_ms - 9 * DAY_MS - 12_345, now_ms - 12_345
     many = " ".join(f"-nothing{number}" for number in range(200))
     either = " OR ".join(f"nothing{number}" for number in range(200))
     return [
         Measured("issues", lambda: reader.read(ListIssues(project)), (20, 25)),
-        Measured("figures and small series of 50 issues", lambda: session.rows(figures.of_issues(asked, {row.issue_id: row.fingerprints for row in rows})), (10, 10)),
+        Measured("figures and small series of 50 issues", lambda: session.rows(issue_counts(question, {row.issue_id: row.fingerprints for row in rows})), (10, 10)),
         Measured("series of the project", lambda: reader.read(GetProjectStats(project)), (10, 15)),
         Measured("series of an issue", lambda: reader.read(GetIssueStats(issue)), (10, 15)),
         Measured("event by id, with its neighbours", lambda: reader.read(GetIssueEvent(issue, event)), (20, 25)),
@@ -98,7 +99,7 @@ async def calls(reader: Reader, session: Session, project: int, now_ms: int) -> 
 
 
 def _words(message: str) -> tuple[str, str]:
-    """A whole word of a message, `Cannot read a b while saving c 123`, and a stretch that begins and ends within words."""
+    """A word of a message such as `Cannot read a b while saving c 123`, and a phrase with partial words at both ends."""
     before, after = message.split(" while ", 1)
     *_, first, second = before.split()
     place = after.split()[1]

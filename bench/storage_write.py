@@ -1,4 +1,4 @@
-"""Writing to ClickHouse, beside its floor in the same run: `python -m bench.storage_write [--data FILE] [--rows N] [--block N]...`.
+"""Writes to ClickHouse, with a floor from the same run: `python -m bench.storage_write [--data FILE] [--rows N] [--block N]...`.
 
 For each block size: grouped events to columns (inflate, decode, gather), columns to Arrow, and the insert with every rollup. The floor
 is the insert alone of Arrow tables that are ready. CPU of Python and of the server (local servers only) is a row's, in microseconds.
@@ -31,8 +31,8 @@ from local.clickhouse.server import LocalClickHouse
 from processors.grouper.event_view import decode_event, grouping_event
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import uuid7
-from schemas.payload import compress, look_in
-from schemas.payload_dictionaries import FIRST_OWN, keep
+from schemas.payload import compress, use_dictionaries
+from schemas.payload_dictionaries import FIRST_OWN, add_dictionary
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from storage.writer.event_rows import EventColumns
@@ -44,7 +44,7 @@ MERGE_SECONDS = 60
 
 
 class Measured(Struct):
-    """One run: rows, seconds of the clock, and seconds of CPU in Python and in the server."""
+    """One run: rows, wall-clock seconds, and CPU seconds of Python and of the server."""
 
     rows: int
     seconds: float
@@ -56,15 +56,17 @@ class Measured(Struct):
 @click.option("--data", type=click.Path(exists=True, path_type=Path), default=FILE, show_default=True)
 @click.option("--rows", default=60_000, show_default=True, help="rows of each run")
 @click.option("--block", "blocks", type=int, multiple=True, default=(2_000, 20_000), show_default=True)
-@click.option("--url", help="a running ClickHouse; a database with a random name is made and dropped on it")
+@click.option(
+    "--url", help="a running ClickHouse, on which a database with a random name is created and dropped"
+)
 @click.option("--own-dictionary", is_flag=True, help="compress with a dictionary of such events")
 def main(data: Path, rows: int, blocks: Sequence[int], url: str | None, own_dictionary: bool) -> None:
-    """Measure the writer's way from events to tables."""
+    """Measure the writer from events to tables."""
     lines = gzip.decompress(data.read_bytes()).splitlines()
     with tempfile.TemporaryDirectory() as folder:
         if own_dictionary:
-            keep(Path(folder), FIRST_OWN, train(lines[::2], FIRST_OWN, SIZES[-1]))
-            look_in(folder)
+            add_dictionary(Path(folder), FIRST_OWN, train(lines[::2], FIRST_OWN, SIZES[-1]))
+            use_dictionaries(folder)
             lines = lines[1::2]
         _measure_all([_grouped(line) for line in lines], rows, blocks, url)
 
@@ -91,8 +93,8 @@ def _measure_all(
 
 
 def _grouped(line: bytes) -> tuple[bytes, Grouping]:
-    found = fingerprint(grouping_event(decode_event(line)))
-    return compress(line), Grouping(found.hash, found.version, found.rule, found.parts)
+    print_ = fingerprint(grouping_event(decode_event(line)))
+    return compress(line), Grouping(print_.hash, print_.version, print_.rule, print_.parts)
 
 
 def _carried(events: Sequence[tuple[bytes, Grouping]], rows: int) -> Iterator[tuple[ChunkEvent, Grouping]]:
@@ -132,7 +134,7 @@ def _whole(
     client: Client, carried: Sequence[tuple[ChunkEvent, Grouping]], size: int, pid: int | None
 ) -> Measured:
     def run() -> None:
-        # As the writer does: one block is inserted while the next is gathered.
+        # Like the writer: insert one block while the next is collected.
         with ThreadPoolExecutor(1) as thread:
             under_way: Future[None] | None = None
             for first in range(0, len(carried), size):
@@ -154,7 +156,7 @@ def _measured(client: Client, run: Callable[[], None], rows: int, pid: int | Non
 
 
 def _settle(client: Client) -> None:
-    """Wait for merges that an earlier run left."""
+    """Wait for the merges of an earlier run."""
     limit = time.monotonic() + MERGE_SECONDS
     while scalar(client, "SELECT count() FROM system.merges WHERE database = currentDatabase()"):
         if time.monotonic() > limit:

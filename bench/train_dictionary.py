@@ -1,4 +1,4 @@
-"""Train a payload dictionary that ships, from JSONL files of events: `python -m bench.train_dictionary NUMBER FILE...`.
+"""Trains a shipped payload dictionary from JSONL files of events: `python -m bench.train_dictionary NUMBER FILE...`.
 
 A dictionary in use is never replaced: stored payloads name it. A better one gets the next number. Those of a deployment are made by
 `svc dictionary train`.

@@ -1,4 +1,4 @@
-"""`python -m bench.writer_kills`: writers and ClickHouse killed with `kill -9` again and again while a backlog is written.
+"""`python -m bench.writer_kills`: repeatedly kills writers and ClickHouse (`kill -9`) while a backlog is written.
 
 Prints what every table and rollup holds beside what was sent, once with tables that remember as many tokens as they do in production and
 once with tables that remember so few that tokens are forgotten before their blocks are repeated. Exit status 1 when anything differs.
@@ -25,10 +25,10 @@ EVENTS_A_CHUNK = 100
 @click.command()
 @click.option("--events", default=200_000, show_default=True, help="Events of the backlog.")
 @click.option("--kills", default=20, show_default=True, help="Kills of writers.")
-@click.option("--server-kills", default=2, show_default=True, help="Kills of ClickHouse, among them.")
+@click.option("--server-kills", default=2, show_default=True, help="How many of these kill ClickHouse.")
 @click.option("--rows", default=2_000, show_default=True, help="Rows of a block.")
 @click.option("--window", "windows", type=int, multiple=True, default=(10_000, 4), show_default=True)
-@click.option("--seed", type=int, help="For the moments of the kills; drawn when it isn't given.")
+@click.option("--seed", type=int, help="For the times of the kills; default: random.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def main(
     events: int,
@@ -39,7 +39,7 @@ def main(
     seed: int | None,
     cache: Path,
 ) -> None:
-    """Kill, and count."""
+    """Kill processes, and verify the counts."""
     seed = secrets.randbelow(1 << 31) if seed is None else seed
     random.seed(seed)
     click.echo(f"{events} events, seed {seed}")

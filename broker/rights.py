@@ -1,4 +1,4 @@
-"""The Kafka rights that each process requires (docs/operating.md has the same table), and which are missing. Pure."""
+"""The Kafka rights that each process requires (docs/operate/permissions.md has the same table), and which are missing. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal

@@ -48,7 +48,7 @@ async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
             user = settings.kafka_username
             raise CannotRun(
                 f"Kafka refuses {f'user {user!r}' if user else 'these credentials'}: {', '.join(missing)} is missing; "
-                "grant it (docs/operating.md lists all rights)"
+                "grant it (docs/operate/permissions.md lists all rights)"
             )
         return
 

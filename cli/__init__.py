@@ -1,1 +1,1 @@
-"""The command `svc`: one module a subcommand. It starts the processes and gives operators their tools."""
+"""The command `svc`: starts the processes and provides the operators' tools, one module per subcommand."""

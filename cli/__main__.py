@@ -1,4 +1,4 @@
-"""The console script `svc`: a group whose subcommands are imported only when they are used."""
+"""The console script `svc`: a group that imports each subcommand on first use."""
 
 import importlib
 import importlib.util
@@ -35,7 +35,7 @@ COMMANDS = {
 }
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:
@@ -43,9 +43,9 @@ def _is_there(module: str) -> bool:
 
 
 def hoisted(arguments: list[str]) -> list[str]:
-    """The arguments with `--data-dir DIR` first, wherever before a `--` it stood: every subcommand takes it."""
+    """The arguments with `--data-dir DIR` moved to the front, so that it may follow any subcommand (not a `--`)."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    first, rest = list[str](), list[str]()
+    first, others = list[str](), list[str]()
     words = iter(arguments[:end])
     for word in words:
         if word == "--data-dir":
@@ -53,27 +53,26 @@ def hoisted(arguments: list[str]) -> list[str]:
         elif word.startswith("--data-dir="):
             first.append(word)
         else:
-            rest.append(word)
-    return [*first, *rest, *arguments[end:]]
+            others.append(word)
+    return [*first, *others, *arguments[end:]]
 
 
 class LazyGroup(click.Group):
-    """Subcommands by name and place: `svc send` never waits for Faust's imports."""
+    """Subcommands by name and module: `svc send` doesn't wait for Faust's imports."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, with the options of the group taken also behind the subcommand."""
+        """Parse; the group's options may also follow the subcommand."""
         return super().parse_args(ctx, hoisted(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The subcommands of this installation, in the order of the table."""
-        return [name for name, place in COMMANDS.items() if _is_there(place.partition(":")[0])]
+        """The installed subcommands, in the order of the table."""
+        return [name for name, target in COMMANDS.items() if _is_installed(target.partition(":")[0])]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one subcommand; None where there is none of this name."""
-        place = COMMANDS.get(cmd_name)
-        if place is None or not _is_there(place.partition(":")[0]):
+        """Import a subcommand; None for an unknown or uninstalled one."""
+        module, _, attribute = COMMANDS.get(cmd_name, "").partition(":")
+        if not module or not _is_installed(module):
             return None
-        module, _, attribute = place.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
@@ -94,15 +93,15 @@ class LazyGroup(click.Group):
 @click.pass_context
 def svc(ctx: click.Context, data_dir: Path) -> None:
     """Error ingestion on Kafka, Faust and ClickHouse."""
-    place = data_dir.resolve()
-    ctx.obj = Workspace(place, overlaid(environment(place, os.environ), {"SVC_DATA_DIR": str(place)}))
+    folder = data_dir.resolve()
+    ctx.obj = Workspace(folder, overlaid(environment(folder, os.environ), {"SVC_DATA_DIR": str(folder)}))
 
 
 def main() -> None:
     """Run the command line.
 
-    Commands answer in a line of their own; what libraries and our own clients log on the way to it says less, many times over.
-    Processes that log set this anew.
+    Commands report errors in one line, so the logs of libraries and our own clients are silenced. Long-running processes
+    configure logging themselves.
     """
     logging.getLogger().setLevel(logging.CRITICAL)
     svc.main(prog_name="svc")

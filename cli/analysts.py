@@ -1,4 +1,4 @@
-"""`svc analysts`: how an analyst connects, and the statements that make one on a server of yours."""
+"""`svc analysts`: connection details for analysts, and the SQL that creates one on your own server."""
 
 import hashlib
 import re
@@ -6,10 +6,10 @@ import sys
 
 import click
 
-from cli.console import BAD_SETTING_STATUS, console, settings_of
+from cli.console import BAD_SETTING_STATUS, console, fail, settings_of
 from cli.workspace import Workspace
 from local.clickhouse.server import DATABASE, stored_url
-from local.data_dir import is_held
+from local.data_dir import is_locked
 from schemas.errors import BadSetting
 from schemas.settings import AnalystSettings, MigrateSettings
 from storage.analysts.grants import Analyst, analyst_statements, role_statements
@@ -20,23 +20,22 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 @click.group()
 def analysts() -> None:
-    """People with SQL: see docs/analysts.md."""
+    """Access for people with SQL: see docs/operate/analysts.md."""
 
 
 @analysts.command()
 @click.pass_obj
 def connect(workspace: Workspace) -> None:
-    """Print how to reach the local ClickHouse as `analyst`, password included."""
+    """Print how to connect to the local ClickHouse as `analyst`, password included."""
     settings = settings_of(workspace, AnalystSettings)
     try:
         url = stored_url(workspace.data_dir / "clickhouse", "analyst", settings.analyst_password)
     except FileNotFoundError:
-        click.echo(
-            "svc: no local ClickHouse in this data directory: start `svc up`, or ask for a user on your server",
-            err=True,
+        fail(
+            "no local ClickHouse in this data directory: start `svc up`, or ask for a user on your server",
+            BAD_SETTING_STATUS,
         )
-        sys.exit(BAD_SETTING_STATUS)
-    if not is_held(workspace.data_dir):
+    if not is_locked(workspace.data_dir):
         click.echo("svc: the server is not running: start `svc up`", err=True)
     out = console()
     for line in connection(url, settings):
@@ -44,7 +43,7 @@ def connect(workspace: Workspace) -> None:
 
 
 def connection(url: str, settings: AnalystSettings) -> list[str]:
-    """Lines that tell people how to connect to the local server at `url`."""
+    """The connection details of the local server at `url`, as lines of text."""
     address = parse_url(url)
     sees = f"projects {settings.analyst_projects}" if settings.projects else "every project"
     return [
@@ -60,24 +59,31 @@ def connection(url: str, settings: AnalystSettings) -> list[str]:
 @analysts.command()
 @click.argument("name")
 @click.option(
-    "--project", "projects", type=click.IntRange(0, (1 << 32) - 1), multiple=True, help="Sees this one alone."
+    "--project",
+    "projects",
+    type=click.IntRange(0, (1 << 32) - 1),
+    multiple=True,
+    help="Restrict to this project.",
 )
-@click.option("--database", default="", help="Ours; by default that of SVC_CLICKHOUSE_URL, or svc.")
+@click.option(
+    "--database", default="", help="The service's database; by default that of SVC_CLICKHOUSE_URL, or svc."
+)
 @click.pass_obj
 def sql(workspace: Workspace, name: str, projects: tuple[int, ...], database: str) -> None:
-    """Print the statements by which an administrator makes the analyst NAME, or gives it other projects.
+    """Print the statements with which an administrator creates the analyst NAME or changes its projects.
 
-    They are to be run in our database. The password is asked for, or taken from SVC_ANALYST_PASSWORD; its SHA-256 is printed.
+    Run them in the service's database. The password is prompted for, or read from SVC_ANALYST_PASSWORD; only its SHA-256 is
+    printed.
     """
     if not NAME.fullmatch(name):
         raise click.BadParameter("letters, digits and _, not beginning with a digit", param_hint="NAME")
     settings = settings_of(workspace, AnalystSettings)
-    place = database or _database(workspace)
+    database = database or _database(workspace)
     password = settings.analyst_password or click.prompt(
         f"Password of {name}", hide_input=sys.stdin.isatty(), confirmation_prompt=True, err=True
     )
     analyst = Analyst(name, hashlib.sha256(password.encode()).hexdigest(), projects)
-    for statement in (*role_statements(place), *analyst_statements(place, analyst)):
+    for statement in (*role_statements(database), *analyst_statements(database, analyst)):
         click.echo(statement + ";")
 
 
@@ -86,5 +92,4 @@ def _database(workspace: Workspace) -> str:
     try:
         return parse_url(url).database if url else DATABASE
     except BadSetting as error:
-        click.echo(f"svc: {error}", err=True)
-        sys.exit(BAD_SETTING_STATUS)
+        fail(str(error), BAD_SETTING_STATUS)

@@ -1,10 +1,10 @@
-"""What the subcommands share at the terminal: settings read with one-line complaints, JSON and tables out."""
+"""Terminal helpers of the subcommands: settings with one-line errors, JSON, tables."""
 
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import click
 import msgspec
@@ -14,76 +14,87 @@ from broker.diagnosis import why_unreachable
 from broker.errors import KafkaError
 from cli.workspace import Workspace
 from schemas.errors import BadSetting
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import KafkaSettings, load
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 BAD_SETTING_STATUS = 2
 _FILE_WIDTH = 160
-_KEPT_OUT = {None, 194, 516}
-"""Codes of ClickHouse's errors: no answer, no password, wrong user or password."""
+_ACCESS_ERRORS = {None, 194, 516}
+"""ClickHouse error codes: no answer, no password, wrong user or password."""
+NO_CLICKHOUSE = "no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL"
+
+
+def fail(reason: str, status: int = 1) -> NoReturn:
+    """End the program with one line on standard error."""
+    click.echo(f"svc: {reason}", err=True)
+    sys.exit(status)
 
 
 def settings_of(workspace: Workspace, struct: type[S]) -> S:
-    """The settings that a subcommand needs. Ends the program with one line and status 2 when one is bad."""
+    """The settings of a subcommand. Ends the program with status 2 if one is invalid."""
     try:
         settings = load(struct, workspace.environ)
-        look_in(getattr(settings, "payload_dictionaries", ""))
+        use_dictionaries(getattr(settings, "payload_dictionaries", ""))
     except BadSetting as error:
-        click.echo(f"svc: {error}", err=True)
-        sys.exit(BAD_SETTING_STATUS)
+        fail(str(error), BAD_SETTING_STATUS)
     return settings
 
 
 def need_kafka(bootstrap: str) -> None:
-    """End the program with a line that says how Kafka is found, when no address is known."""
+    """End the program with status 2 if no address of Kafka is known."""
     if not bootstrap:
-        click.echo(
-            "svc: no Kafka: start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP", err=True
+        fail(
+            "no Kafka: start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP", BAD_SETTING_STATUS
         )
-        sys.exit(BAD_SETTING_STATUS)
+
+
+def need_clickhouse(url: str) -> None:
+    """End the program with status 2 if no address of ClickHouse is known."""
+    if not url:
+        fail(NO_CLICKHOUSE, BAD_SETTING_STATUS)
 
 
 def kafka_failure(settings: KafkaSettings, error: Exception) -> str:
-    """Why a command failed at Kafka: what keeps us out (aiokafka doesn't say), or what it refused."""
+    """Why a command failed at Kafka: the reason of a failed connection (aiokafka gives none), or Kafka's error."""
     return f"Kafka at {settings.kafka_bootstrap}: {why_unreachable(settings) or error}"
 
 
 def clickhouse_failure(url: str, error: Exception, variable: str = "SVC_CLICKHOUSE_URL") -> str:
-    """Why a command failed at ClickHouse: what keeps us out by the address in `variable`, or what it refused, in one line."""
-    # Only here: commands that never speak with ClickHouse would wait for its client's imports.
+    """Why a command failed at ClickHouse, in one line: why the address in `variable` is unusable, or the server's error."""
+    # Imported here: commands without ClickHouse need not wait for its client's imports.
     from cli.doctor.clickhouse import why_refused
 
-    # An answer of the server says more than we would, but for those to a wrong user or password.
-    finding = why_refused(url, variable) if getattr(error, "code", None) in _KEPT_OUT else None
-    said = f"{finding.said}: {finding.mend}" if finding else " ".join(str(error).split())
-    return f"ClickHouse: {said}"
+    # The server's own errors are more precise than ours, except those for a wrong user or password.
+    finding = why_refused(url, variable) if getattr(error, "code", None) in _ACCESS_ERRORS else None
+    reason = f"{finding.said}: {finding.mend}" if finding else " ".join(str(error).split())
+    return f"ClickHouse: {reason}"
 
 
 def kafka_hint(settings: KafkaSettings) -> str:
-    """What to look at after a change that Kafka did not confirm in time."""
+    """What to check after Kafka didn't confirm a change in time."""
     return str(why_unreachable(settings) or "is Kafka up, and has `svc migrate` run?")
 
 
 @contextmanager
 def kafka_errors(settings: KafkaSettings) -> Iterator[None]:
-    """Tell of Kafka that doesn't answer, or of what it refuses, in one line, with status 1."""
+    """Report Kafka's errors in one line, with status 1."""
     try:
         yield
     except BrokenPipeError:
-        # Who reads our output has read enough (`| head`): click ends us quietly.
+        # The reader of our output has closed it (`| head`): click exits silently.
         raise
     except (KafkaError, OSError) as error:
         raise click.ClickException(kafka_failure(settings, error)) from None
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     click.echo(msgspec.json.encode(value).decode())
 
 
 def console() -> Console:
-    """Standard output for people; what goes to a file or a pipe is not folded to the width of a terminal."""
-    fits = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, soft_wrap=True, width=None if fits else _FILE_WIDTH)
+    """Standard output for people; a wide fixed width in files and pipes."""
+    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, soft_wrap=True, width=None if has_width else _FILE_WIDTH)

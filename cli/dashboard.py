@@ -1,4 +1,4 @@
-"""`svc dashboard`: the read API and the pages."""
+"""`svc dashboard`: serves the read API and the pages."""
 
 import asyncio
 import errno
@@ -22,7 +22,7 @@ from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from dashboard.http.proxies import parse_networks
 from schemas.errors import BadSetting, CannotRun
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import DashboardSettings, load
 from storage.client import parse_url
 from storage.reader.reader import Reader
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 BAD_SETTING_STATUS = 2
 NOT_STARTED_STATUS = 3
 _CHANGE_SECONDS = 2.0
-"""A person waits: not confirmed by then, a change of a project is answered 503, as one of an issue is."""
+"""A user waits: a project change that is not confirmed by then is answered with 503, as for issues."""
 
 
 @click.command("dashboard")
@@ -43,12 +43,12 @@ def command(ctx: click.Context) -> None:
     try:
         settings = load(DashboardSettings, environ)
         _check(settings)
-        look_in(settings.payload_dictionaries)
+        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)
         sys.exit(BAD_SETTING_STATUS)
     configure(settings.log_level)
-    # It warns of each cookie that it can't read: anyone could fill the log.
+    # It warns of each unreadable cookie, so that anyone could fill the log.
     logging.getLogger("aiohttp_session").setLevel(logging.ERROR)
     try:
         asyncio.run(serve(settings))
@@ -93,7 +93,7 @@ async def serve(settings: DashboardSettings) -> None:
         await runner.setup()
         await web.TCPSite(runner, settings.dashboard_host, settings.dashboard_port).start()
         projects.start()
-        # Pages are served meanwhile: reading needs no Kafka.
+        # Pages are served meanwhile: reads don't need Kafka.
         await until(stop, check_rights(settings, needs("", "", grouped_events=False)["dashboard"]))
         await stop.wait()
     finally:

@@ -1,11 +1,11 @@
-"""`svc dead-letters`: what was set aside and why, and putting it back once its cause is mended.
+"""`svc dead-letters`: lists dead-lettered records and replays them after their cause is fixed.
 
-How far letters have been put back is the committed offset of a consumer group, and a mark among the letters, since an offset expires
-before they do. A letter is put back at least once, and what reads it goes by the event's id.
+The replay position is the committed offset of a consumer group and a marker record in the topic, because the offset
+expires before the dead letters do. Replay is at-least-once; consumers deduplicate by event id.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from broker.client import name_of, reading, records_before, writing
 from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_errors, need_kafka, print_json, settings_of
 from cli.workspace import Workspace
-from schemas.dead_letters import DeadLetter, from_headers, put_back_before, put_back_mark
+from schemas.dead_letters import DeadLetter, from_headers, replay_marker, replayed_before
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.topics import Topic
 
@@ -26,17 +26,17 @@ Letter = tuple[DeadLetter, list[tuple[str, bytes]], Record]
 @asynccontextmanager
 async def _reader(settings: KafkaSettings) -> AsyncIterator[tuple[Consumer, TopicPartition]]:
     async with reading(settings, group_id=settings.topic_prefix + GROUP) as consumer:
-        place = TopicPartition(name_of(settings, Topic.DEAD_LETTERS), 0)
-        consumer.assign([place])
-        yield consumer, place
+        tp = TopicPartition(name_of(settings, Topic.DEAD_LETTERS), 0)
+        consumer.assign([tp])
+        yield consumer, tp
 
 
-async def _letters(consumer: Consumer, place: TopicPartition, *, everything: bool) -> AsyncIterator[Letter]:
-    """Letters up to the present end: all, or those that have not been put back."""
-    first = (await consumer.beginning_offsets([place]))[place]
-    begin = first if everything else await _put_back_before(consumer, place, first)
-    async for record in _records(consumer, place, begin):
-        if put_back_before(record.headers) is not None:
+async def _letters(consumer: Consumer, tp: TopicPartition, *, everything: bool) -> AsyncIterator[Letter]:
+    """Dead letters up to the current end: all, or those not replayed yet."""
+    first = (await consumer.beginning_offsets([tp]))[tp]
+    begin = first if everything else await _replay_position(consumer, tp, first)
+    async for record in _records(consumer, tp, begin):
+        if replayed_before(record.headers) is not None:
             continue
         try:
             letter, headers = from_headers(record.headers)
@@ -46,60 +46,58 @@ async def _letters(consumer: Consumer, place: TopicPartition, *, everything: boo
         yield letter, headers, record
 
 
-async def _put_back_before(consumer: Consumer, place: TopicPartition, first: int) -> int:
-    found = max(first, await consumer.committed(place) or 0)
-    async for record in _records(consumer, place, found):
-        found = max(found, put_back_before(record.headers) or 0)
-    return found
+async def _replay_position(consumer: Consumer, tp: TopicPartition, first: int) -> int:
+    position = max(first, await consumer.committed(tp) or 0)
+    async for record in _records(consumer, tp, position):
+        position = max(position, replayed_before(record.headers) or 0)
+    return position
 
 
-async def _records(consumer: Consumer, place: TopicPartition, begin: int) -> AsyncIterator[Record]:
-    """The records from an offset on, up to the present end."""
-    end = (await consumer.end_offsets([place]))[place]
-    consumer.seek(place, begin)
-    async for record in records_before(consumer, {place: end}):
+async def _records(consumer: Consumer, tp: TopicPartition, begin: int) -> AsyncIterator[Record]:
+    """The records from an offset to the current end."""
+    end = (await consumer.end_offsets([tp]))[tp]
+    consumer.seek(tp, begin)
+    async for record in records_before(consumer, {tp: end}):
         yield record
 
 
-async def show(settings: KafkaSettings, add: Callable[[Letter], None], *, everything: bool) -> None:
-    """Hand each letter to `add`."""
-    async with _reader(settings) as (consumer, place):
-        async for letter in _letters(consumer, place, everything=everything):
-            add(letter)
+async def _rows(settings: KafkaSettings, *, everything: bool) -> list[dict[str, Any]]:
+    async with _reader(settings) as (consumer, tp):
+        return [_row(letter) async for letter in _letters(consumer, tp, everything=everything)]
 
 
 async def put_back(settings: KafkaSettings, limit: int | None) -> int:
-    """Write letters to where they came from, in order; returns how many. What was written is not put back again. Raises KafkaError."""
+    """Write dead letters back to their topics, in order, each once; returns how many. Raises KafkaError."""
     done = after = 0
-    async with _reader(settings) as (consumer, place), writing(settings) as producer:
+    async with _reader(settings) as (consumer, tp), writing(settings) as producer:
         try:
-            async for letter, headers, record in _letters(consumer, place, everything=False):
+            async for letter, headers, record in _letters(consumer, tp, everything=False):
                 if limit is not None and done >= limit:
                     break
                 await producer.send_and_wait(
                     letter.topic, record.value, record.key, partition=letter.partition, headers=headers
                 )
                 after = record.offset + 1
-                await consumer.commit({place: after})
+                await consumer.commit({tp: after})
                 done += 1
         finally:
             if after:
                 await producer.send_and_wait(
-                    place.topic, b"", partition=place.partition, headers=put_back_mark(after)
+                    tp.topic, b"", partition=tp.partition, headers=replay_marker(after)
                 )
     return done
 
 
 def _row(letter: Letter) -> dict[str, Any]:
-    told, _, record = letter
+    dead_letter, _, record = letter
     return {
-        "at": told.at,
-        "stage": told.stage,
-        "topic": told.topic,
-        "partition": told.partition,
-        "offset": told.offset,
-        "projectId": told.project_id or None,
-        "reason": told.reason,
+        "at": dead_letter.at,
+        "stage": dead_letter.stage,
+        "topic": dead_letter.topic,
+        "partition": dead_letter.partition,
+        "offset": dead_letter.offset,
+        "projectId": dead_letter.project_id or None,
+        "reason": dead_letter.reason,
         "bytes": len(record.value or b""),
     }
 
@@ -116,31 +114,30 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that have been put back.")
+@click.option("--all", "everything", is_flag=True, help="Also those that were replayed.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
 def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
-    """List what was set aside, from where, and why."""
-    found: list[dict[str, Any]] = []
+    """List dead letters, their sources and reasons."""
     settings = _settings(workspace)
     with kafka_errors(settings):
-        asyncio.run(show(settings, lambda letter: found.append(_row(letter)), everything=everything))
+        rows = asyncio.run(_rows(settings, everything=everything))
     if as_json:
-        print_json({"deadLetters": found})
+        print_json({"deadLetters": rows})
         return
-    for row in found:
-        place = f"{row['topic']}/{row['partition']}/{row['offset']}"
-        click.echo(f"{row['at']}  {row['stage']:<10}  {place}  {row['bytes']} bytes  {row['reason']}")
-    if not found:
-        click.echo("nothing was set aside")
+    for row in rows:
+        source = f"{row['topic']}/{row['partition']}/{row['offset']}"
+        click.echo(f"{row['at']}  {row['stage']:<10}  {source}  {row['bytes']} bytes  {row['reason']}")
+    if not rows:
+        click.echo("no dead letters")
 
 
 @dead_letters.command()
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many.")
+@click.option("--limit", type=click.IntRange(min=1), help="Maximum number.")
 @click.pass_obj
 def replay(workspace: Workspace, limit: int | None) -> None:
-    """Put back what was set aside and has not been put back yet, oldest first."""
+    """Replay dead letters that were not replayed yet, oldest first."""
     settings = _settings(workspace)
     with kafka_errors(settings):
         done = asyncio.run(put_back(settings, limit))
-    click.echo(f"{done} put back")
+    click.echo(f"{done} replayed")

@@ -1,66 +1,65 @@
-"""`svc dictionary`: payload dictionaries of this deployment's own events."""
+"""`svc dictionary`: trains payload dictionaries on this deployment's events."""
 
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
-from cli.console import clickhouse_failure, print_json, settings_of
+from cli.console import clickhouse_failure, fail, need_clickhouse, print_json, settings_of
 from cli.dictionary_training import best, measure, split, train
 from cli.workspace import Workspace
 from local.stack import dictionaries_folder
 from schemas.payload import OWN_LEVEL, SHIPPED_LEVEL
-from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, keep
+from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, add_dictionary
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, open_client
 from storage.reader.payload_samples import PayloadSample, samples
 
-_LEAST_EVENTS = 500
-_WORTH_IT = 0.95
+_MIN_EVENTS = 500
+_MAX_SIZE_RATIO = 0.95
 _NOT_BETTER = 1
 
 
 @click.group()
 def dictionary() -> None:
-    """Train what events are compressed with on events of this deployment."""
+    """Train compression dictionaries on events of this deployment."""
 
 
 @dictionary.command("train")
-@click.option("--days", default=7, show_default=True, help="Age of the events that are looked at.")
-@click.option("--events", default=20_000, show_default=True, help="Most events that are looked at.")
-@click.option("--force", is_flag=True, help="Keep it even where it saves less than 5 %.")
+@click.option("--days", default=7, show_default=True, help="Maximum age of the events.")
+@click.option("--events", default=20_000, show_default=True, help="Maximum number of events.")
+@click.option("--force", is_flag=True, help="Keep it even if it saves less than 5 %.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: bool) -> None:
-    """Train the next dictionary on recent events, and keep it where it makes others smaller.
+    """Train the next dictionary on recent events, and keep it if it makes other events smaller.
 
-    It is written to SVC_PAYLOAD_DICTIONARIES. Give the two files to every other process first, then to the edges, and restart
-    these: an edge compresses with the highest number that it finds when it starts.
+    It is written to SVC_PAYLOAD_DICTIONARIES. Copy the two files to every other process first, then to the edges, and
+    restart these: an edge compresses with the highest number that it finds at its start.
     """
     settings = settings_of(workspace, MigrateSettings)
     folder = Path(settings.payload_dictionaries or dictionaries_folder(workspace.data_dir))
-    found = _samples(settings.clickhouse_reader_url or settings.clickhouse_url, days, events)
-    if len(found) < _LEAST_EVENTS:
-        _end(f"{len(found)} events of the last {days} days are too few: at least {_LEAST_EVENTS} are needed")
-    there = Dictionaries(folder if folder.is_dir() else None)
-    number = 1 + max(FIRST_OWN - 1, there.newest(), *(sample.dictionary for sample in found))
-    parts = split((sample.fingerprint, sample.event) for sample in found)
-    level = OWN_LEVEL if there.newest() >= FIRST_OWN else SHIPPED_LEVEL
-    before = measure(there.content(there.newest()), parts, level)
+    sampled = _samples(settings.clickhouse_reader_url or settings.clickhouse_url, days, events)
+    if len(sampled) < _MIN_EVENTS:
+        fail(f"{len(sampled)} events of the last {days} days are too few: at least {_MIN_EVENTS} are needed")
+    existing = Dictionaries(folder if folder.is_dir() else None)
+    number = 1 + max(FIRST_OWN - 1, existing.newest(), *(sample.dictionary for sample in sampled))
+    parts = split((sample.fingerprint, sample.event) for sample in sampled)
+    level = OWN_LEVEL if existing.newest() >= FIRST_OWN else SHIPPED_LEVEL
+    before = measure(existing.content(existing.newest()), parts, level)
     try:
         after = best(parts, number)
-        content = train([sample.event for sample in found], number, len(after.content))
+        content = train([sample.event for sample in sampled], number, len(after.content))
     except ValueError as error:
-        _end(str(error))
-    good = after.mean < _WORTH_IT * before.mean
-    file = keep(folder, number, content) if good or force else None
+        fail(str(error))
+    better = after.mean < _MAX_SIZE_RATIO * before.mean
+    file = add_dictionary(folder, number, content) if better or force else None
     result = {
         "number": number,
         "file": str(file) if file else None,
         "bytes": len(content),
-        "events": len(found),
-        "issues": len({sample.fingerprint for sample in found}),
+        "events": len(sampled),
+        "issues": len({sample.fingerprint for sample in sampled}),
         "knownIssues": {"before": round(before.known), "after": round(after.known)},
         "unknownIssues": {"before": round(before.unknown), "after": round(after.unknown)},
     }
@@ -68,9 +67,9 @@ def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: b
         print_json(result)
     else:
         click.echo(
-            f"{len(found)} events of {result['issues']} issues; bytes of an event that the training did not see:\n"
-            f"  of issues that it saw         {before.known:5.0f} before, {after.known:5.0f} with dictionary {number}\n"
-            f"  of issues that it did not see {before.unknown:5.0f} before, {after.unknown:5.0f} with dictionary {number}\n"
+            f"{len(sampled)} events of {result['issues']} issues; mean bytes of events outside the training set:\n"
+            f"  of issues in the training set {before.known:5.0f} before, {after.known:5.0f} with dictionary {number}\n"
+            f"  of other issues               {before.unknown:5.0f} before, {after.unknown:5.0f} with dictionary {number}\n"
             + (_next_steps(file) if file else "It saves less than 5 %: not kept (--force keeps it).")
         )
     if not file:
@@ -78,8 +77,7 @@ def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: b
 
 
 def _samples(url: str, days: int, events: int) -> list[PayloadSample]:
-    if not url:
-        _end("no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL", 2)
+    need_clickhouse(url)
     try:
         client = open_client(url)
         try:
@@ -87,17 +85,12 @@ def _samples(url: str, days: int, events: int) -> list[PayloadSample]:
         finally:
             client.close()
     except ClickHouseError as error:
-        _end(clickhouse_failure(url, error))
+        fail(clickhouse_failure(url, error))
 
 
 def _next_steps(file: Path) -> str:
     return (
-        f"Written: {file}, and its sum beside it.\n"
-        "First give both to processors, writers and dashboards; then to the edges, and restart these\n"
-        "(with `svc up` alone: restart it)."
+        f"Written: {file} and its checksum file.\n"
+        "Copy both to processors, writers and dashboards first; then to the edges, and restart these\n"
+        "(with `svc up`: just restart it)."
     )
-
-
-def _end(sentence: str, status: int = 1) -> NoReturn:
-    click.echo(f"svc: {sentence}", err=True)
-    sys.exit(status)

@@ -1,4 +1,4 @@
-"""Training a payload dictionary and telling what it is good for, on events that it was not trained on. Pure."""
+"""Trains a payload dictionary and evaluates it on events outside the training set. No I/O."""
 
 import zlib
 from collections import defaultdict
@@ -12,14 +12,14 @@ from schemas.payload import OWN_LEVEL, compressor
 from schemas.payload_dictionaries import ID_BASE
 
 SIZES: Final = (65_536, 112_640)
-"""Bytes of the dictionaries that are tried. Larger ones were worse on real events, and each process holds it in memory."""
+"""Candidate dictionary sizes in bytes. Larger ones were worse on real events, and every process holds one in memory."""
 _HELD_OUT: Final = 5
-"""One issue in five is kept from the training."""
+"""One issue in five is excluded from the training."""
 Event = bytes
 
 
 class Split(Struct, frozen=True):
-    """Events to train on, further events of the same issues, and events of issues of which none is trained on."""
+    """Training events, other events of the same issues, and events of issues outside the training set."""
 
     training: list[Event]
     known: list[Event]
@@ -27,7 +27,7 @@ class Split(Struct, frozen=True):
 
 
 class TrainedDictionary(Struct, frozen=True):
-    """A dictionary, and mean bytes of an event that the training did not see, of issues that it did and did not see."""
+    """A dictionary, and the mean size of held-out events of known and of unknown issues."""
 
     content: bytes
     known: float
@@ -35,30 +35,30 @@ class TrainedDictionary(Struct, frozen=True):
 
     @property
     def mean(self) -> float:
-        """What dictionaries are compared by: both kinds count the same."""
+        """The score of the dictionary: known and unknown issues have equal weight."""
         return (self.known + self.unknown) / 2
 
 
 def split(events: Iterable[tuple[int, Event]]) -> Split:
-    """Divide pairs of an issue's fingerprint and an event."""
+    """Split pairs of fingerprint and event."""
     by_issue = defaultdict[int, list[Event]](list)
     for fingerprint, event in events:
         by_issue[fingerprint].append(event)
-    # A fingerprint is a hash: their order is as good as a drawn one.
+    # A fingerprint is a hash: sorting by it is as good as a random order.
     issues = [by_issue[fingerprint] for fingerprint in sorted(by_issue)]
     training, known, unknown = list[Event](), list[Event](), list[Event]()
-    for number, found in enumerate(issues):
+    for number, issue_events in enumerate(issues):
         if number % _HELD_OUT == 0:
-            unknown += found
+            unknown += issue_events
         else:
-            training += found[:-1] or found
-            known += found[len(found) - 1 :] if len(found) > 1 else []
+            training += issue_events[:-1] or issue_events
+            known += issue_events[-1:] if len(issue_events) > 1 else []
     return Split(training, known, unknown)
 
 
 def train(events: Sequence[Event], number: int, size: int) -> bytes:
-    """A dictionary of about `size` bytes with the id of its number. Raises ValueError for too few events."""
-    # The trainer judges by the last of the samples: they must be mixed, and equal events must give an equal dictionary.
+    """Train a dictionary of about `size` bytes. Raises ValueError for too few events."""
+    # The trainer evaluates on the last samples, so they must be mixed; deterministically, for a reproducible result.
     samples: list[bytes | bytearray | memoryview[int]] = [*sorted(events, key=zlib.crc32)]
     try:
         return zstandard.train_dictionary(size, samples, dict_id=ID_BASE + number, level=OWN_LEVEL).as_bytes()
@@ -67,7 +67,7 @@ def train(events: Sequence[Event], number: int, size: int) -> bytes:
 
 
 def measure(content: bytes, parts: Split, level: int = OWN_LEVEL) -> TrainedDictionary:
-    """How small a dictionary makes the events that were kept from the training."""
+    """Measure a dictionary on the held-out events."""
     compress = compressor(content, level).compress
     known, unknown = (
         sum(len(compress(event)) for event in part) / max(1, len(part))
@@ -77,7 +77,6 @@ def measure(content: bytes, parts: Split, level: int = OWN_LEVEL) -> TrainedDict
 
 
 def best(parts: Split, number: int) -> TrainedDictionary:
-    """The best of the sizes that are tried. Raises ValueError for too few events."""
-    return min(
-        (measure(train(parts.training, number, size), parts) for size in SIZES), key=lambda one: one.mean
-    )
+    """The best dictionary of the candidate sizes. Raises ValueError for too few events."""
+    candidates = (measure(train(parts.training, number, size), parts) for size in SIZES)
+    return min(candidates, key=lambda candidate: candidate.mean)

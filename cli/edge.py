@@ -1,4 +1,4 @@
-"""`svc edge`: settings in, a served port out."""
+"""`svc edge`: runs the ingestion endpoint."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from cli.logs import configure
 from edge.limits.remote_window import store_error
 from edge.supervisor import run
 from schemas.errors import BadSetting, CannotRun
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import EdgeSettings, load
 
 
@@ -19,17 +19,17 @@ from schemas.settings import EdgeSettings, load
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that share the port.")
 @click.pass_context
 def command(context: click.Context, workers: int | None) -> None:
-    """Take events over HTTP and hand them to Kafka."""
+    """Accept events over HTTP and write them to Kafka."""
     environ = getattr(context.obj, "environ", None)
     try:
         settings = load(EdgeSettings, os.environ if environ is None else environ)
-        look_in(settings.payload_dictionaries)
+        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         _end(str(error), 2)
     if not settings.kafka_bootstrap:
         _end("SVC_KAFKA_BOOTSTRAP is required", 2)
-    if settings.rate_limit_store and (reason := store_error(settings.rate_limit_store)):
-        _end(f"SVC_RATE_LIMIT_STORE: {reason}", 2)
+    if settings.rate_limit_store and (problem := store_error(settings.rate_limit_store)):
+        _end(f"SVC_RATE_LIMIT_STORE: {problem}", 2)
     if workers:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
     try:

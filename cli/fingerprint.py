@@ -1,4 +1,4 @@
-"""`svc fingerprint`: how events of JSONL files would be grouped, without a server."""
+"""`svc fingerprint`: shows how events of JSONL files would be grouped; needs no server."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,14 +9,13 @@ import msgspec
 from rich.markup import escape
 from rich.table import Table
 
-from cli.console import BAD_SETTING_STATUS, console
+from cli.console import BAD_SETTING_STATUS, console, fail
 from cli.fingerprint_lines import BadLine, ExplainedEvent, explain, numbered_lines
 from grouping.rule_checks import violations
 from grouping.rules import CompiledRules, compile_rules
 from schemas.projects import GroupingRule
 
-# People want to see a few events of each group, not all.
-_SHOWN = 3
+_EVENTS_PER_GROUP = 3
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -26,36 +25,36 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--explain", "for_people", is_flag=True, help="Print groups with their reasons, for people.")
 def fingerprint(files: Sequence[Path], rules_file: Path | None, for_people: bool) -> None:
     """Print one JSON line an event: {"id", "fingerprint", "version", "rule", "parts"}."""
-    complaints: list[str] = []
-    rules = None if rules_file is None else _rules(rules_file, complaints)
-    found = _explained(files, rules, complaints)
+    problems: list[str] = []
+    rules = None if rules_file is None else _rules(rules_file, problems)
+    events = _explained(files, rules, problems)
     if for_people:
-        show(list(found))
+        show(list(events))
     else:
-        for one in found:
-            click.echo(json_line(one))
-    for complaint in complaints:
-        click.echo(complaint, err=True)
-    sys.exit(1 if complaints else 0)
+        for event in events:
+            click.echo(json_line(event))
+    for problem in problems:
+        click.echo(problem, err=True)
+    sys.exit(1 if problems else 0)
 
 
-def json_line(one: ExplainedEvent) -> str:
-    """One event's grouping; `discard` stands only where a rule drops the event."""
+def json_line(event: ExplainedEvent) -> str:
+    """One event's grouping; `discard` is present only if a rule drops the event."""
     line = {
-        "id": one.id,
-        "fingerprint": one.fingerprint,
-        "version": one.version,
-        "rule": one.rule,
-        "parts": one.parts,
+        "id": event.id,
+        "fingerprint": event.fingerprint,
+        "version": event.version,
+        "rule": event.rule,
+        "parts": event.parts,
     }
-    return msgspec.json.encode({**line, "discard": True} if one.discard else line).decode()
+    return msgspec.json.encode({**line, "discard": True} if event.discard else line).decode()
 
 
-def show(found: Sequence[ExplainedEvent]) -> None:
-    """Groups, the largest first, each with its parts and its first events."""
+def show(events: Sequence[ExplainedEvent]) -> None:
+    """Print the groups, the largest first, with their parts and first events."""
     groups: dict[str, list[ExplainedEvent]] = {}
-    for one in found:
-        groups.setdefault(one.fingerprint, []).append(one)
+    for event in events:
+        groups.setdefault(event.fingerprint, []).append(event)
     out = console()
     for members in sorted(groups.values(), key=len, reverse=True):
         first = members[0]
@@ -71,17 +70,17 @@ def show(found: Sequence[ExplainedEvent]) -> None:
                 "  ", f"[cyan]{'cause ' * part.startswith('cause ')}{escape(name)}[/cyan]", escape(value)
             )
         out.print(table)
-        for one in members[:_SHOWN]:
+        for event in members[:_EVENTS_PER_GROUP]:
             out.print(
-                f"    [dim]{escape(one.id)}[/dim]  {escape(one.title)}  [dim]{escape(one.culprit)}[/dim]"
+                f"    [dim]{escape(event.id)}[/dim]  {escape(event.title)}  [dim]{escape(event.culprit)}[/dim]"
             )
-        if len(members) > _SHOWN:
-            out.print(f"    [dim]and {len(members) - _SHOWN} more[/dim]")
-    out.print(f"{len(found)} events, {len(groups)} groups")
+        if len(members) > _EVENTS_PER_GROUP:
+            out.print(f"    [dim]and {len(members) - _EVENTS_PER_GROUP} more[/dim]")
+    out.print(f"{len(events)} events, {len(groups)} groups")
 
 
 def _explained(
-    files: Sequence[Path], rules: CompiledRules | None, complaints: list[str]
+    files: Sequence[Path], rules: CompiledRules | None, problems: list[str]
 ) -> Iterator[ExplainedEvent]:
     for file in files:
         try:
@@ -89,17 +88,16 @@ def _explained(
                 try:
                     yield explain(line, rules)
                 except BadLine as error:
-                    complaints.append(f"{file}:{number}: {error}")
+                    problems.append(f"{file}:{number}: {error}")
         except BadLine as error:
-            complaints.append(f"{file}: {error}")
+            problems.append(f"{file}: {error}")
 
 
-def _rules(file: Path, complaints: list[str]) -> CompiledRules:
-    """The rules as processing would ask them; what keeps them from being saved is a complaint."""
+def _rules(file: Path, problems: list[str]) -> CompiledRules:
+    """The compiled rules; violations that would prevent saving them are added to `problems`."""
     try:
         rules = msgspec.json.decode(file.read_bytes(), type=list[GroupingRule])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        click.echo(f"svc: {file}: {error}", err=True)
-        sys.exit(BAD_SETTING_STATUS)
-    complaints += [f"{file}: {one.field}: {one.message}" for one in violations(rules)]
+        fail(f"{file}: {error}", BAD_SETTING_STATUS)
+    problems += [f"{file}: {violation.field}: {violation.message}" for violation in violations(rules)]
     return compile_rules(rules)

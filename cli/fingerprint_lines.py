@@ -1,4 +1,4 @@
-"""Events in JSONL files, fingerprinted one by one; no server, no terminal."""
+"""Fingerprints the events of JSONL files."""
 
 import gzip
 import zlib
@@ -16,11 +16,11 @@ from query.event_view import from_json
 
 
 class BadLine(Exception):
-    """A line that is no event, or a file that can't be read to its end."""
+    """A line that is no event, or a file that can't be read completely."""
 
 
 class ExplainedEvent(Struct, frozen=True):
-    """One event's grouping, as the command prints it (contract, section 1); the rest is for people."""
+    """One event's grouping as the command prints it (contract, section 1); title and culprit are for people."""
 
     id: str
     fingerprint: str
@@ -40,7 +40,7 @@ _decode = msgspec.json.Decoder(_LineEvent).decode
 
 
 def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
-    """The grouping of one event's JSON. Raises BadLine where it is none."""
+    """The grouping of an event's JSON. Raises BadLine for an invalid event."""
     if has_surrogates(line):
         line = replace_lone_surrogates(line)
     try:
@@ -50,22 +50,22 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
         raise BadLine(str(error) or "nested too deeply") from None
     outcome = rules.apply(view, event) if rules and view is not None else UNTOUCHED
     location = locate(apply_in_app_rules(event, outcome.in_app_rules))
-    found = grouped(event, outcome, location=location)
+    grouping = grouped(event, outcome, location=location)
     title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"
     return ExplainedEvent(
         event.id or "",
-        found.hex,
-        found.version,
-        found.rule,
-        found.parts,
-        found.discard,
+        grouping.hex,
+        grouping.version,
+        grouping.rule,
+        grouping.parts,
+        grouping.discard,
         title[:200],
         culprit(event, location),
     )
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that aren't blank with their numbers from 1, inflated for `.gz`. Raises BadLine where reading fails."""
+    """Non-blank lines with their 1-based numbers, decompressed for `.gz`. Raises BadLine if reading fails."""
     number = 0
     with file.open("rb") as raw:
         try:

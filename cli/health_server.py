@@ -1,4 +1,4 @@
-"""The small server on which a process without other HTTP answers `healthz`, `readyz` and `metrics` (contract, section 1)."""
+"""HTTP server for `healthz`, `readyz` and `metrics` of processes without another one (contract, section 1)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from schemas.health import Health
 
 
 def health_app(health: Health, registry: CollectorRegistry) -> web.Application:
-    """An application with the three paths: `readyz` is 503 until every part works."""
+    """The application with the three paths; `readyz` answers 503 until every component works."""
 
     async def healthz(_request: web.Request) -> web.Response:
         return web.json_response({"alive": True})
@@ -40,10 +40,7 @@ def health_app(health: Health, registry: CollectorRegistry) -> web.Application:
 async def serving_health(
     host: str, port: int, setting: str, health: Health, registry: CollectorRegistry
 ) -> AsyncIterator[int]:
-    """Listen while the block runs; its value is the port, a free one for 0.
-
-    Raises CannotRun, which names the setting of the port.
-    """
+    """Listen while the block runs; yields the port (a free one for 0). Raises CannotRun, naming the port's setting."""
     runner = web.AppRunner(health_app(health, registry), access_log=None, handle_signals=False)
     await runner.setup()
     try:

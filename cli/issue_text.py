@@ -1,4 +1,4 @@
-"""An issue as `svc issues show` prints it for people: facts in words, and its newest changes as sentences."""
+"""The text of `svc issues show`: an issue's fields and its newest changes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,17 +8,18 @@ from dashboard.view.times import exact
 from storage.reader.answers import ActivityRow, Issue
 
 _LINE = 500
-"""Characters of a message or comment that are printed; `--json` has all."""
+"""Printed characters of a message or comment; `--json` has all."""
 
 
 def lines(issue: Issue, changes: Sequence[ActivityRow]) -> Iterator[str]:
-    """The text, line by line."""
+    """The lines of the text."""
     yield f"{_line(issue.error_type)}: {_line(issue.message)}"
     if issue.culprit:
         yield f"in {_line(issue.culprit)}"
     yield ""
-    width = max(len(word) for word, _ in _facts(issue)) + 2
-    yield from (f"{word:<{width}}{_line(value)}" for word, value in _facts(issue) if value)
+    fields = _fields(issue)
+    width = max(len(label) for label, _ in fields) + 2
+    yield from (f"{label:<{width}}{_line(value)}" for label, value in fields if value)
     if changes:
         yield ""
         yield "History"
@@ -29,7 +30,7 @@ def _line(text: str) -> str:
     return flat(" ".join(text.split()), _LINE)
 
 
-def _facts(issue: Issue) -> list[tuple[str, str]]:
+def _fields(issue: Issue) -> list[tuple[str, str]]:
     return [
         ("Issue", issue.id),
         ("Project", issue.project_id),
@@ -56,14 +57,14 @@ def _state(issue: Issue) -> str:
     return issue.status
 
 
-def _until(terms: dict[str, object]) -> str:
-    match terms:
+def _until(condition: dict[str, object]) -> str:
+    match condition:
         case {"time": str(time)}:
             return f"until {exact(time)}"
-        case {"events": int(many)}:
-            return f"for {plural(many, 'more event')}"
-        case {"users": int(many)}:
-            return f"for {plural(many, 'user')}"
+        case {"events": int(count)}:
+            return f"for {plural(count, 'more event')}"
+        case {"users": int(count)}:
+            return f"for {plural(count, 'user')}"
     return "for ever"
 
 
@@ -73,6 +74,6 @@ def _seen(time: str, release: str) -> str:
 
 def _change(row: ActivityRow, issue: str) -> str:
     change = describe(row, issue)
-    words = f"{change.words} {change.text}".strip()
-    where = f", in the merged issue {change.part}" if change.part else ""
+    words = f"{change.title} {change.text}".strip()
+    where = f", in the merged issue {change.merged_issue}" if change.merged_issue else ""
     return f"{exact(change.at)}  {_line(words)}, by {_line(change.by)}{where}"

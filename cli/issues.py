@@ -1,4 +1,4 @@
-"""`svc issues`: lists and changes issues, by the same commands as the dashboard."""
+"""`svc issues`: lists and changes issues, through the same commands as the dashboard."""
 
 import asyncio
 import getpass
@@ -11,11 +11,18 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Column, Table
 
-from cli.console import clickhouse_failure, console, kafka_hint, need_kafka, print_json, settings_of
+from cli.console import (
+    NO_CLICKHOUSE,
+    clickhouse_failure,
+    console,
+    kafka_hint,
+    need_kafka,
+    print_json,
+    settings_of,
+)
 from cli.issue_text import lines
 from cli.workspace import Workspace
-from control.discard_rules import set_discarded
-from control.issue_changes import IssueChanges
+from control.issue_changes import IssueChanges, set_discarded
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
 from dashboard.http.violations import detail_of
@@ -26,10 +33,11 @@ from schemas.errors import BadChange, ChangeRefused, ChangesUnavailable, KeyReus
 from schemas.settings import MigrateSettings
 from storage.errors import ReadError, StorageUnavailable
 from storage.reader.answers import ActivityPage, Issue, KeyWarning
-from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
+from storage.reader.completion import FindUnknownKeys
+from storage.reader.issue_calls import GetIssue, ListActivity
+from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
-from storage.reader.tag_calls import FindUnknownKeys
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -52,8 +60,8 @@ class IssueId(click.ParamType):
 ISSUE = IssueId()
 
 
-def whoever() -> str:
-    """Who runs the program; in a container there may be no such user."""
+def current_user() -> str:
+    """The name of the current user; in a container there may be none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -61,12 +69,16 @@ def whoever() -> str:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-by_whom = click.option("--by", default=whoever, help="Who makes the change; by default the user.")
-same_key = click.option("--key", default="", help="The same change under the same key is made once.")
+by_option = click.option(
+    "--by", default=current_user, help="Who makes the change; by default the current user."
+)
+key_option = click.option(
+    "--key", default="", help="Idempotency key: a change with the same key is made once."
+)
 
 
 class IssueTools:
-    """What one run of a subcommand uses."""
+    """The settings and clients of one run."""
 
     def __init__(self, settings: MigrateSettings) -> None:
         self.settings = settings
@@ -78,9 +90,7 @@ def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
     if not (settings.clickhouse_reader_url or settings.clickhouse_url):
-        raise click.ClickException(
-            "no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL"
-        )
+        raise click.ClickException(NO_CLICKHOUSE)
 
     async def main() -> T:
         tools = IssueTools(settings)
@@ -99,18 +109,18 @@ def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
     except (ReadError, BadChange, ChangeRefused, KeyReused) as error:
         raise click.ClickException(str(error)) from None
     except ChangesUnavailable as error:
-        raise click.ClickException(f"{error}; do the processors run?") from None
+        raise click.ClickException(f"{error}; are the processors running?") from None
     except ProjectsUnavailable as error:
         raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None
 
 
 def _checked(data: S) -> S:
-    """The data of a change as it is. Ends the program where the processors would refuse it: they can't answer why."""
+    """Validate the data of a change here: the processors would reject it without an answer."""
     try:
         return msgspec.convert(msgspec.to_builtins(data), type(data))
     except msgspec.ValidationError as error:
-        found = detail_of(error, type(data))
-        raise click.UsageError(f"{found.field}: {found.message}") from None
+        detail = detail_of(error, type(data))
+        raise click.UsageError(f"{detail.field}: {detail.message}") from None
 
 
 def _update(workspace: Workspace, issues: Iterable[str], update: Update, by: str, key: str) -> list[Issue]:
@@ -122,9 +132,9 @@ def _update(workspace: Workspace, issues: Iterable[str], update: Update, by: str
     return _run(workspace, work)
 
 
-def _print(found: list[Issue], as_json: bool) -> None:
+def _print(rows: list[Issue], as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json(rows)
         return
     table = Table(
         Column("id", no_wrap=True, min_width=16),
@@ -137,11 +147,11 @@ def _print(found: list[Issue], as_json: bool) -> None:
         pad_edge=False,
         expand=True,
     )
-    for one in found:
-        state = "regressed" if one.regressed else one.status
-        message = one.message.splitlines()[0][:120] if one.message else ""
-        seen = one.last_seen[5:16].replace("T", " ")
-        cells = (one.id, state, f"{one.error_type}: {message}", one.total_events, one.total_users, seen)
+    for row in rows:
+        state = "regressed" if row.regressed else row.status
+        message = row.message.splitlines()[0][:120] if row.message else ""
+        seen = row.last_seen[5:16].replace("T", " ")
+        cells = (row.id, state, f"{row.error_type}: {message}", row.total_events, row.total_users, seen)
         table.add_row(*(escape(str(cell)) for cell in cells))
     console().print(table)
 
@@ -158,19 +168,19 @@ def issues() -> None:
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
 @as_json
 @click.pass_obj
-def list_issues(workspace: Workspace, /, project: str, as_json: bool, **asked: Any) -> None:
+def list_issues(workspace: Workspace, /, project: str, as_json: bool, **parameters: Any) -> None:
     """List a project's issues of the last 14 days; PROJECT is its id or name."""
 
     async def work(tools: IssueTools) -> tuple[list[Issue], list[KeyWarning]]:
         number = await _project(tools.settings, project)
-        found = (await tools.reader.read(ListIssues(number, **asked))).issues
-        return found, await tools.reader.read(FindUnknownKeys(number, tag_keys(parse(asked["query"]))))
+        rows = (await tools.reader.read(ListIssues(number, **parameters))).issues
+        return rows, await tools.reader.read(FindUnknownKeys(number, tag_keys(parse(parameters["query"]))))
 
-    found, warnings = _run(workspace, work)
-    for one in warnings:
-        meant = f"; did you mean {' or '.join(one.nearest)}?" if one.nearest else ""
-        click.echo(f"svc: no event of this project has the tag {one.key}{meant}", err=True)
-    _print(found, as_json)
+    rows, warnings = _run(workspace, work)
+    for warning in warnings:
+        hint = f"; did you mean {' or '.join(warning.nearest)}?" if warning.nearest else ""
+        click.echo(f"svc: no event of this project has the tag {warning.key}{hint}", err=True)
+    _print(rows, as_json)
 
 
 @issues.command()
@@ -185,20 +195,20 @@ def show(workspace: Workspace, issue: str, as_json: bool) -> None:
             tools.reader.read(GetIssue(issue)), tools.reader.read(ListActivity(issue, limit=20))
         )
 
-    found, told = _run(workspace, work)
+    row, page = _run(workspace, work)
     if as_json:
-        print_json(msgspec.to_builtins(found) | {"activity": told.activity})
+        print_json(msgspec.to_builtins(row) | {"activity": page.activity})
         return
-    for line in lines(found, told.activity):
+    for line in lines(row, page.activity):
         click.echo(line)
 
 
 @issues.command()
 @click.argument("issues", type=ISSUE, nargs=-1, required=True)
 @click.option("--in", "release", help="The release with the fix.")
-@click.option("--next", "in_next", is_flag=True, help="Fixed in the release after those that are known.")
-@by_whom
-@same_key
+@click.option("--next", "in_next", is_flag=True, help="Fixed in the release after the known ones.")
+@by_option
+@key_option
 @as_json
 @click.pass_obj
 def resolve(
@@ -206,9 +216,9 @@ def resolve(
 ) -> None:  # fmt: skip
     """Resolve issues: now, in a release, or in the next one."""
     if release is not None and in_next:
-        raise click.UsageError("one of --in and --next")
-    wanted = NEXT if in_next else release
-    _print(_update(workspace, issues, Update(status="resolved", resolved_in=wanted), by, key), as_json)
+        raise click.UsageError("use either --in or --next")
+    resolved_in = NEXT if in_next else release
+    _print(_update(workspace, issues, Update(status="resolved", resolved_in=resolved_in), by, key), as_json)
 
 
 @issues.command()
@@ -216,34 +226,34 @@ def resolve(
 @click.option("--until", "time", help="A time, ISO 8601 with an offset.")
 @click.option("--events", type=click.IntRange(1), help="Until that many more events.")
 @click.option("--users", type=click.IntRange(1), help="Until that many users.")
-@by_whom
-@same_key
+@by_option
+@key_option
 @as_json
 @click.pass_obj
 def ignore(
     workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool, **until: Any
 ) -> None:
-    """Ignore issues: for ever, until a time, for more events or for users."""
-    given = IgnoreUntil(**until) if any(value is not None for value in until.values()) else None
-    _print(_update(workspace, issues, Update(status="ignored", ignore_until=given), by, key), as_json)
+    """Ignore issues: forever, until a time, or until more events or users."""
+    condition = IgnoreUntil(**until) if any(value is not None for value in until.values()) else None
+    _print(_update(workspace, issues, Update(status="ignored", ignore_until=condition), by, key), as_json)
 
 
 @issues.command()
 @click.argument("issues", type=ISSUE, nargs=-1, required=True)
-@by_whom
-@same_key
+@by_option
+@key_option
 @as_json
 @click.pass_obj
 def reopen(workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool) -> None:
-    """Open issues again."""
+    """Reopen issues."""
     _print(_update(workspace, issues, Update(status="open"), by, key), as_json)
 
 
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.argument("who")
-@by_whom
-@same_key
+@by_option
+@key_option
 @as_json
 @click.pass_obj
 def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_json: bool) -> None:
@@ -254,39 +264,39 @@ def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.argument("others", type=ISSUE, nargs=-1, required=True)
-@by_whom
-@same_key
+@by_option
+@key_option
 @as_json
 @click.pass_obj
 def merge(workspace: Workspace, /, issue: str, others: list[str], by: str, key: str, as_json: bool) -> None:
-    """Make OTHERS a part of ISSUE."""
-    found = _run(workspace, lambda tools: tools.changes.merge(issue, others, by=by, key=key))
-    _print([found], as_json)
+    """Merge OTHERS into ISSUE."""
+    row = _run(workspace, lambda tools: tools.changes.merge(issue, others, by=by, key=key))
+    _print([row], as_json)
 
 
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.argument("fingerprints", type=ISSUE, nargs=-1, required=True)
-@by_whom
-@same_key
+@by_option
+@key_option
 @as_json
 @click.pass_obj
 def unmerge(
     workspace: Workspace, /, issue: str, fingerprints: list[str], by: str, key: str, as_json: bool
 ) -> None:
-    """Make FINGERPRINTS of ISSUE issues of their own again."""
-    found = _run(workspace, lambda tools: tools.changes.unmerge(issue, fingerprints, by=by, key=key))
-    _print([found], as_json)
+    """Split FINGERPRINTS of ISSUE off into issues of their own."""
+    row = _run(workspace, lambda tools: tools.changes.unmerge(issue, fingerprints, by=by, key=key))
+    _print([row], as_json)
 
 
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.argument("text")
-@by_whom
-@same_key
+@by_option
+@key_option
 @click.pass_obj
 def comment(workspace: Workspace, /, issue: str, text: str, by: str, key: str) -> None:
-    """Say something about an issue."""
+    """Comment on an issue."""
     _checked(CommentData(text))
     _run(workspace, lambda tools: tools.changes.comment(issue, text, by=by, key=key))
 
@@ -297,14 +307,14 @@ def comment(workspace: Workspace, /, issue: str, text: str, by: str, key: str) -
 @as_json
 @click.pass_obj
 def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> None:
-    """List issues like ISSUE, with what they have in common."""
-    found = _run(workspace, lambda tools: tools.reader.read(ListSimilarIssues(issue, limit=limit))).similar
+    """List issues similar to ISSUE, with the reasons."""
+    rows = _run(workspace, lambda tools: tools.reader.read(ListSimilarIssues(issue, limit=limit))).similar
     if as_json:
-        print_json(found)
+        print_json(rows)
         return
     table = Table(Column("id", no_wrap=True), "share", "type", "culprit", "events", "why")
-    for one in found:
-        cells = (one.id, f"{one.share:.0%}", one.error_type, one.culprit, one.total_events, one.reason)
+    for row in rows:
+        cells = (row.id, f"{row.share:.0%}", row.error_type, row.culprit, row.total_events, row.reason)
         table.add_row(*(escape(str(cell)) for cell in cells))
     console().print(table)
 
@@ -312,16 +322,16 @@ def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> N
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.option("--undo", is_flag=True, help="Store its events again.")
-@by_whom
+@by_option
 @as_json
 @click.pass_obj
 def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: bool) -> None:
     """Drop an issue's new events before they are stored, and ignore it."""
 
     async def work(tools: IssueTools) -> Issue:
-        found = await tools.reader.read(GetIssue(issue))
+        row = await tools.reader.read(GetIssue(issue))
         async with ProjectStore(tools.settings) as store:
-            return await set_discarded(store, tools.changes, found, not undo, by=by)
+            return await set_discarded(store, tools.changes, row, not undo, by=by)
 
     _print([_run(workspace, work)], as_json)
 

@@ -1,4 +1,4 @@
-"""Logging: one JSON object a line, or plain text on a terminal (contract, section 1)."""
+"""Logging: JSON lines, or plain text on a terminal (contract, section 1)."""
 
 import json
 import logging
@@ -18,10 +18,10 @@ NOISY = ("aiokafka", "faust", "mode", "asyncio", "aiohttp.access", "urllib3")
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one JSON object: time, level, logger, message, what was passed as `extra`, and the exception."""
+    """A record as one JSON object: time, level, logger, message, the fields of `extra`, and the exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """The line, without a newline."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -34,8 +34,8 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
-def _catch_what_passes_by() -> None:
-    """Warnings and uncaught exceptions are lines of the log too."""
+def _log_uncaught() -> None:
+    """Log warnings and uncaught exceptions too."""
     logging.captureWarnings(True)
     sys.excepthook = _uncaught
     sys.unraisablehook = _unraisable
@@ -46,26 +46,26 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     else:
-        log.critical("uncaught: %s", _said(error), exc_info=(kind, error, trace))
+        log.critical("uncaught: %s", _describe(error), exc_info=(kind, error, trace))
 
 
-def _unraisable(found: "sys.UnraisableHookArgs") -> None:
-    said = _said(found.exc_value) if found.exc_value else found.exc_type.__name__
-    log.error("%s %r: %s", found.err_msg or "ignored in", found.object, said)
+def _unraisable(args: "sys.UnraisableHookArgs") -> None:
+    error = _describe(args.exc_value) if args.exc_value else args.exc_type.__name__
+    log.error("%s %r: %s", args.err_msg or "ignored in", args.object, error)
 
 
-def _in_thread(found: threading.ExceptHookArgs) -> None:
-    if found.exc_value is not None and not isinstance(found.exc_value, SystemExit):
-        name = found.thread.name if found.thread else "a thread"
-        log.error("uncaught in %s: %s", name, _said(found.exc_value), exc_info=found.exc_value)
+def _in_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+        name = args.thread.name if args.thread else "a thread"
+        log.error("uncaught in %s: %s", name, _describe(args.exc_value), exc_info=args.exc_value)
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:
-    """Send this process's log to `stream` (standard error). Libraries speak from warnings upwards only."""
+    """Send this process's log to `stream` (default: standard error). Libraries log warnings and above only."""
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)
     if out.isatty():
@@ -75,10 +75,10 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     else:
         handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    _catch_what_passes_by()
+    _log_uncaught()
     for name in NOISY:
-        # Faust's and aiokafka's own debug and info records cost a tenth of the throughput.
+        # The debug and info records of Faust and aiokafka cost a tenth of the throughput.
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
-    if passed_over := service_variables(os.environ):
-        # A service that is named like ours; where one of them was meant as a setting, this says why it has no effect.
-        log.warning("passed over, made by Kubernetes for a service: %s", ", ".join(passed_over))
+    if ignored := service_variables(os.environ):
+        # A Kubernetes service whose name begins like our settings. The warning explains a setting without effect.
+        log.warning("ignored, set by Kubernetes for a service: %s", ", ".join(ignored))

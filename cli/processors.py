@@ -1,4 +1,4 @@
-"""`svc processors`: one worker, from its settings to its end."""
+"""`svc processors`: runs one worker."""
 
 import asyncio
 import logging
@@ -16,18 +16,18 @@ from cli.logs import configure
 from processors.faust_app.worker import run
 from schemas.errors import BadSetting, CannotRun
 from schemas.health import Health
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import ProcessorsSettings, load
 
 
-@click.command(help="Drop repeats, group events and keep issues: a Faust worker.")
+@click.command(help="Run a Faust worker: deduplicate and group events, maintain issues.")
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Run until SIGTERM or SIGINT. Exit codes: 2 for a bad setting, 1 for a failure."""
     environ = getattr(ctx.obj, "environ", None) or os.environ
     try:
         settings = _settings(environ)
-        look_in(settings.payload_dictionaries)
+        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -38,14 +38,14 @@ def command(ctx: click.Context) -> None:
     except CannotRun as error:
         logging.getLogger(__name__).critical("the worker stops: %s", error)
         status = 1
-    _leave(status)
+    _exit(status)
 
 
-def _leave(status: int) -> NoReturn:
-    """End without the interpreter's own clearing up.
+def _exit(status: int) -> NoReturn:
+    """Exit without the interpreter's cleanup.
 
-    All is written and closed by now. After a failure, what its traceback holds would outlive the sketches' library, which then
-    lists each of its functions on standard error.
+    Everything is written and closed by now. After a failure, objects in its traceback would outlive the sketches' library,
+    which then lists each of its functions on standard error.
     """
     logging.shutdown()
     sys.stdout.flush()

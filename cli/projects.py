@@ -1,8 +1,8 @@
-"""`svc projects`: creates and changes projects on the topic that all processes follow."""
+"""`svc projects`: creates and changes projects on the topic `projects`, which all processes follow."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class CreatedProject(msgspec.Struct, frozen=True):
-    """What `create` prints with `--json` (contract, section 1)."""
+    """The JSON output of `create` and `token add` (contract, section 1)."""
 
     id: str
     name: str
@@ -31,7 +31,7 @@ class CreatedProject(msgspec.Struct, frozen=True):
 
 
 async def create_project(settings: KafkaSettings, name: str, **options: Any) -> CreatedProject:
-    """Create a project and return it with its token once every follower can know it.
+    """Create a project and return it with its token once Kafka has its record.
 
     `options` are those of `project_edits.create`. Raises BadChange and ProjectsUnavailable.
     """
@@ -45,34 +45,30 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _run(workspace: Workspace, work: Callable[[KafkaSettings], Awaitable[T]]) -> T:
+def _run(workspace: Workspace, work: Callable[[KafkaSettings], Coroutine[Any, Any, T]]) -> T:
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
-
-    async def main() -> T:
-        return await work(settings)
-
     try:
-        return asyncio.run(main())
+        return asyncio.run(work(settings))
     except BadChange as error:
         raise click.ClickException(str(error)) from None
     except ProjectsUnavailable as error:
         raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None
 
 
-def _edited(workspace: Workspace, number: str, change: Callable[[Project], Project]) -> Project:
+def _edit(workspace: Workspace, wanted: str, change: Callable[[Project], Project]) -> Project:
     async def work(settings: KafkaSettings) -> Project | None:
         async with ProjectStore(settings) as store:
-            return await store.edit(_number(store, number), change)
+            return await store.edit(_number(store, wanted), change)
 
     project = _run(workspace, work)
     if project is None:
-        raise click.ClickException(f"there is no project {number}")
+        raise click.ClickException(f"there is no project {wanted}")
     return project
 
 
 def _number(store: ProjectStore, wanted: str) -> int:
-    """A project by its id, or by its name where only one has it."""
+    """A project by its id or its unique name."""
     if wanted.isdecimal():
         return int(wanted)
     named = [p.number for p in store.all() if p.name == wanted]
@@ -88,25 +84,25 @@ def projects() -> None:
 
 @projects.command()
 @click.argument("name")
-@click.option("--rate-limit", type=int, help="Requests a minute and token.")
-@click.option("--retention-days", type=int, help="Days for which events are kept.")
+@click.option("--rate-limit", type=int, help="Requests per minute and token.")
+@click.option("--retention-days", type=int, help="Days for which events are stored.")
 @click.option(
     "--lenient-sdk",
     "lenient_sdks",
     multiple=True,
     metavar="PATTERN",
-    help="SDKs taken by looser rules; `*` for all.",
+    help="SDKs that are validated leniently; `*` for all.",
 )
 @click.option("--json", "as_json", is_flag=True, help='Print {"id", "name", "token"}.')
 @click.pass_obj
 def create(workspace: Workspace, /, name: str, as_json: bool, **options: Any) -> None:
     """Create a project and print its token."""
-    made = _run(workspace, lambda settings: create_project(settings, name, **options))
+    project = _run(workspace, lambda settings: create_project(settings, name, **options))
     if as_json:
-        print_json(made)
+        print_json(project)
     else:
         console().print(
-            f"project [bold]{escape(made.name)}[/] has the id {made.id} and the token\n{made.token}"
+            f"project [bold]{escape(project.name)}[/] has the id {project.id} and the token\n{project.token}"
         )
 
 
@@ -120,15 +116,15 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
         async with ProjectStore(settings) as store:
             return store.all()
 
-    found = _run(workspace, work)
+    rows = _run(workspace, work)
     if as_json:
-        print_json(found)
+        print_json(rows)
         return
     heads = ("id", "name", "created", "tokens", "requests/min", "days", "lenient SDKs")
     table = Table(
         *(Column(head, no_wrap=head != "lenient SDKs") for head in heads), box=SIMPLE, pad_edge=False
     )
-    for p in found:
+    for p in rows:
         live = sum(t.revoked_at is None for t in p.tokens)
         cells = (
             p.id,
@@ -145,9 +141,9 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
 
 @projects.command()
 @click.argument("project")
-@click.option("--name", help="Another name.")
-@click.option("--rate-limit", "rate_limit_per_minute", type=int, help="Requests a minute and token.")
-@click.option("--retention-days", type=int, help="Days for which new events are kept.")
+@click.option("--name", help="New name.")
+@click.option("--rate-limit", "rate_limit_per_minute", type=int, help="Requests per minute and token.")
+@click.option("--retention-days", type=int, help="Days for which new events are stored.")
 @click.option(
     "--lenient-sdk",
     "lenient_sdks",
@@ -158,10 +154,10 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the project as JSON.")
 @click.pass_obj
 def update(workspace: Workspace, /, project: str, as_json: bool, **given: Any) -> None:
-    """Change a project, named by its id or its name."""
+    """Change a project, given by id or name."""
     if all(value in {None, ()} for value in given.values()):
-        raise click.UsageError("nothing to change: give at least one of the options")
-    changed = _edited(workspace, project, lambda p: project_edits.update(p, _changes(given)))
+        raise click.UsageError("nothing to change: give at least one option")
+    changed = _edit(workspace, project, lambda p: project_edits.update(p, _changes(given)))
     if as_json:
         print_json(changed)
     else:
@@ -169,10 +165,10 @@ def update(workspace: Workspace, /, project: str, as_json: bool, **given: Any) -
 
 
 def _changes(given: Mapping[str, Any]) -> project_edits.ProjectChanges:
-    named = {field: value for field, value in given.items() if value is not None and value != ()}
-    if "lenient_sdks" in named:
-        named["lenient_sdks"] = tuple(pattern for pattern in named["lenient_sdks"] if pattern)
-    return project_edits.ProjectChanges(**named)
+    changes = {field: value for field, value in given.items() if value is not None and value != ()}
+    if "lenient_sdks" in changes:
+        changes["lenient_sdks"] = tuple(pattern for pattern in changes["lenient_sdks"] if pattern)
+    return project_edits.ProjectChanges(**changes)
 
 
 @projects.group()
@@ -185,13 +181,13 @@ def token() -> None:
 @click.option("--json", "as_json", is_flag=True, help='Print {"id", "name", "token"}.')
 @click.pass_obj
 def add_token(workspace: Workspace, project: str, as_json: bool) -> None:
-    """Give a project one more token and print it."""
-    changed = _edited(workspace, project, lambda p: project_edits.add_token(p, _now_ms())[0])
-    made = CreatedProject(changed.id, changed.name, changed.tokens[-1].token)
+    """Add a token to a project and print it."""
+    changed = _edit(workspace, project, lambda p: project_edits.add_token(p, _now_ms())[0])
+    new = CreatedProject(changed.id, changed.name, changed.tokens[-1].token)
     if as_json:
-        print_json(made)
+        print_json(new)
     else:
-        click.echo(made.token)
+        click.echo(new.token)
 
 
 @token.command(name="revoke")
@@ -199,6 +195,6 @@ def add_token(workspace: Workspace, project: str, as_json: bool) -> None:
 @click.argument("token")
 @click.pass_obj
 def revoke_token(workspace: Workspace, project: str, token: str) -> None:
-    """Refuse a token from now on."""
-    changed = _edited(workspace, project, lambda p: project_edits.revoke_token(p, token, _now_ms()))
-    click.echo(f"project {changed.id} no longer takes {token}")
+    """Revoke a token."""
+    changed = _edit(workspace, project, lambda p: project_edits.revoke_token(p, token, _now_ms()))
+    click.echo(f"project {changed.id} no longer accepts {token}")

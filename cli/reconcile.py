@@ -1,4 +1,4 @@
-"""`svc reconcile`: compares accepted, stored and counted events per project, and mends what can be."""
+"""`svc reconcile`: compares accepted, stored and counted events per project, and repairs differences."""
 
 import asyncio
 import sys
@@ -14,7 +14,16 @@ from rich.table import Table
 
 from broker.consumer_lag import ConsumerLag, lags, readers
 from broker.errors import KafkaError
-from cli.console import clickhouse_failure, console, kafka_failure, need_kafka, print_json, settings_of
+from cli.console import (
+    clickhouse_failure,
+    console,
+    fail,
+    kafka_failure,
+    need_clickhouse,
+    need_kafka,
+    print_json,
+    settings_of,
+)
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
@@ -27,14 +36,13 @@ from storage.repair.replay import replay_grouped, replay_issues, replay_records
 
 _DIFFERENT = 1
 _UNSETTLED = 3
-_SHOWN = 40
-# An id in parentheses; a name is folded to it where the terminal is narrow.
-_PROJECT_WIDTH = 12
+_MAX_DIFFERENCES = 40
+_PROJECT_WIDTH = 12  # an id in parentheses; on a narrow terminal the name is folded
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--repair", is_flag=True, help="Mend what differs, while everything runs.")
+@click.option("--repair", is_flag=True, help="Repair differences, while everything runs.")
 @click.option(
     "--wait",
     default=15.0,
@@ -45,16 +53,12 @@ _PROJECT_WIDTH = 12
 def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) -> None:
     """Compare accepted, stored and counted events per project.
 
-    Exit status 1: they differ. 3: they differ, but the pipeline is behind, and what is on its way may be the difference.
+    Exit status 1: they differ. 3: they differ, but the pipeline is behind, which may explain the difference.
     """
     settings = settings_of(workspace, MigrateSettings)
     writer = settings_of(workspace, WriterSettings)
     need_kafka(settings.kafka_bootstrap)
-    if not settings.clickhouse_url:
-        click.echo(
-            "svc: no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL", err=True
-        )
-        sys.exit(2)
+    need_clickhouse(settings.clickhouse_url)
     groups = readers(settings_of(workspace, ProcessorsSettings).processors_app, writer.writer_group)
     try:
         behind = asyncio.run(_drain(settings, groups, wait))
@@ -68,14 +72,14 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
             if repaired:
                 result = compare(client, _today())
             if result.differences and not behind:
-                # Under load events came while it was compared.
+                # Under load, events arrived during the comparison.
                 behind = asyncio.run(lags(settings, groups))
         finally:
             client.close()
     except KafkaError as error:
-        _fail(kafka_failure(settings, error))
+        fail(kafka_failure(settings, error))
     except ClickHouseError as error:
-        _fail(clickhouse_failure(settings.clickhouse_url, error))
+        fail(clickhouse_failure(settings.clickhouse_url, error))
     if as_json:
         print_json(
             msgspec.to_builtins(result)
@@ -92,7 +96,7 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
 
 
 def status(result: Reconciliation, behind: list[ConsumerLag]) -> int:
-    """The command's exit status: what stands in a table twice is wrong also while the pipeline is behind."""
+    """The command's exit status: duplicates in a table are an error even while the pipeline is behind."""
     if not result.differences:
         return 0
     return _UNSETTLED if behind and not result.differs(*TWICE.values()) else _DIFFERENT
@@ -112,13 +116,16 @@ async def _drain(
 def _repair(
     settings: WriterSettings, client: Client, result: Reconciliation, broken: AbstractSet[str]
 ) -> dict[str, int]:
-    """What was mended, by table: rows that are there twice or missing first, then sums, then issues; `broken` are the tables that lost parts."""
+    """Repair duplicate and missing rows, then sums, then issues; `broken` are tables with lost parts.
+
+    Returns the repaired rows by table.
+    """
     done: dict[str, int] = {}
     days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
-    for table, what in TWICE.items():
-        if result.differs(what):
-            done[what], found = remove_duplicates(client, table)
-            days |= found
+    for table, difference in TWICE.items():
+        if result.differs(difference):
+            done[difference], changed = remove_duplicates(client, table)
+            days |= changed
     if result.differs("stored", "payloads", "issue_day"):
         done |= asyncio.run(replay_grouped(settings, client))
     done |= {
@@ -145,40 +152,35 @@ def _show(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str,
     for name in ("accepted", "repeats", "dead", "stored", "payloads", "rollups", "in\nissues", "issues"):
         table.add_column(name, justify="right", no_wrap=True)
     wrong = {difference.project_id for difference in result.differences}
-    for one in result.projects:
-        sums = {count for name, count in one.rollups.items() if name != "tag_day"}
+    for p in result.projects:
+        sums = {count for name, count in p.rollups.items() if name != "tag_day"}
         table.add_row(
-            f"{one.name or '?'} ({one.project_id})",
-            *(f"{n:,}" for n in (one.accepted, one.duplicates, one.dead_lettered, one.stored, one.payloads)),
+            f"{p.name or '?'} ({p.project_id})",
+            *(f"{n:,}" for n in (p.accepted, p.duplicates, p.dead_lettered, p.stored, p.payloads)),
             " ".join(f"{count:,}" for count in sorted(sums)),
-            *(f"{n:,}" for n in (one.counted_in_issues, one.issues)),
-            style="red" if one.project_id in wrong else None,
+            *(f"{n:,}" for n in (p.counted_in_issues, p.issues)),
+            style="red" if p.project_id in wrong else None,
         )
     out.print(table)
-    for one in result.projects:
-        if one.erased:
-            out.print(f"{one.name or '?'} ({one.project_id}): {one.erased:,} of these are erased")
+    for p in result.projects:
+        if p.erased:
+            out.print(f"{p.name or '?'} ({p.project_id}): {p.erased:,} of these are erased")
     for lag in behind:
         out.print(
-            f"{lag.group} is {lag.records:,} records behind on {lag.topic}: differences may be under way"
+            f"{lag.group} is {lag.records:,} records behind on {lag.topic}: differences may be temporary"
         )
     if not result.quiet:
-        out.print("blocks were inserted all the while: differences may be under way")
+        out.print("blocks were inserted during the comparison: differences may be temporary")
     for name, rows in repaired.items():
-        out.print(f"mended {name}: {rows:,}", style="yellow")
-    for d in worst(result.differences, _SHOWN):
+        out.print(f"repaired {name}: {rows:,}", style="yellow")
+    for d in worst(result.differences, _MAX_DIFFERENCES):
         where = f" on {d.day}" if d.day else ""
         keys = f" ({d.keys:,} keys)" if d.keys else ""
         out.print(
             f"project {d.project_id}{where}: {d.what}: expected {d.expected:,}, found {d.found:,}{keys}",
             style="red",
         )
-    if len(result.differences) > _SHOWN:
-        out.print(f"... and {len(result.differences) - _SHOWN:,} more")
+    if len(result.differences) > _MAX_DIFFERENCES:
+        out.print(f"... and {len(result.differences) - _MAX_DIFFERENCES:,} more")
     if not result.differences:
         out.print("accepted = stored + duplicate + dead letters + erased, and every rollup and issue agrees")
-
-
-def _fail(reason: str) -> None:
-    click.echo(f"svc: {reason}", err=True)
-    sys.exit(1)

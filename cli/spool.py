@@ -1,6 +1,6 @@
-"""`svc spool`: segments of an edge's spool that were set aside, and sending again what can be had of them.
+"""`svc spool`: lists quarantined segments of the edge's spool and replays their readable events.
 
-Both look into the folder of this machine's edges: `edge/spool` under the data directory.
+Both commands use the spool of this machine's edges: `edge/spool` in the data directory.
 """
 
 import asyncio
@@ -22,22 +22,22 @@ _WAIT_SECONDS = 30.0
 
 @click.group()
 def spool() -> None:
-    """Segments of the edge's disk spool that were set aside."""
+    """Quarantined segments of the edge's disk spool."""
 
 
 @spool.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
 def list_(workspace: Workspace, as_json: bool) -> None:
-    """List what was set aside on this machine, and why."""
-    found = listed(folder_of(workspace))
+    """List this machine's quarantined segments and the reasons."""
+    rows = listed(folder_of(workspace))
     if as_json:
-        print_json({"segments": found})
+        print_json({"segments": rows})
         return
-    for row in found:
+    for row in rows:
         click.echo(line(row))
-    if not found:
-        click.echo("nothing is set aside")
+    if not rows:
+        click.echo("no quarantined segments")
 
 
 @spool.command("replay")
@@ -45,31 +45,31 @@ def list_(workspace: Workspace, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
 def replay_(workspace: Workspace, wait: float, as_json: bool) -> None:
-    """Send again what was set aside; the edge may run meanwhile.
+    """Replay quarantined segments; the edge may run meanwhile.
 
-    Waits up to --wait seconds for Kafka. What was sent is removed; where bytes are left that hold no event, the file stays, marked
-    as `.replayed`. Exit status 1: something is left that was not sent, or Kafka took nothing; it may be run again.
+    Waits up to --wait seconds for Kafka. Replayed segments are removed; one with unreadable bytes stays, marked as
+    `.replayed`. Exit status 1: some events were not sent, or Kafka accepted none; the command may be repeated.
     """
     settings = settings_of(workspace, EdgeSettings)
     need_kafka(settings.kafka_bootstrap)
     rows: list[QuarantinedSegment] = []
-    trouble = asyncio.run(_replay(settings, folder_of(workspace), wait, rows.append))
+    error = asyncio.run(_replay(settings, folder_of(workspace), wait, rows.append))
     if as_json:
-        print_json({"segments": rows, "error": trouble})
+        print_json({"segments": rows, "error": error})
     else:
         for row in rows:
             click.echo(line(row))
         click.echo(f"{sum(row.sent or 0 for row in rows)} events sent")
-    if trouble:
-        click.echo(f"svc: Kafka at {settings.kafka_bootstrap}: {trouble}", err=True)
-    if trouble or not all(row.is_done for row in rows):
+    if error:
+        click.echo(f"svc: Kafka at {settings.kafka_bootstrap}: {error}", err=True)
+    if error or not all(row.is_done for row in rows):
         sys.exit(1)
 
 
 async def _replay(
     settings: EdgeSettings, root: Path, wait: float, report: Callable[[QuarantinedSegment], None]
 ) -> str | None:
-    """What kept it from going on, or None."""
+    """The error that ended the replay, or None."""
     sink = KafkaSink(settings, settings.edge_send_deadline_seconds)
     await sink.start()
     try:
@@ -82,21 +82,21 @@ async def _replay(
 
 
 def folder_of(workspace: Workspace) -> Path:
-    """Where the spools of this machine's edges are."""
+    """The folder with the spools of this machine's edges."""
     return workspace.data_dir / "edge" / "spool"
 
 
 def line(row: QuarantinedSegment) -> str:
     """One row for people."""
-    told = [f"{row.events} events in {row.bytes} bytes"]
+    details = [f"{row.events} events in {row.bytes} bytes"]
     if row.error:
-        told = [f"can't be read: {row.error}"]
+        details = [f"can't be read: {row.error}"]
     if row.unreadable:
-        told.append(f"{row.unreadable} bytes hold none")
+        details.append(f"{row.unreadable} unreadable bytes")
     if row.sent is not None:
-        told.append(f"{row.sent} sent")
+        details.append(f"{row.sent} sent")
     if row.too_large:
-        told.append(f"{row.too_large} too large for the topic")
+        details.append(f"{row.too_large} too large for the topic")
     if row.replayed:
-        told.append("replayed")
-    return f"{row.created_at}  {row.reason:<10}  {row.file}  {', '.join(told)}"
+        details.append("replayed")
+    return f"{row.created_at}  {row.reason:<10}  {row.file}  {', '.join(details)}"

@@ -1,4 +1,4 @@
-"""`svc topics cat`: prints the records of any topic as JSON lines."""
+"""`svc topics cat`: prints a topic's records as JSON lines."""
 
 import asyncio
 import json
@@ -31,30 +31,30 @@ def start_ms(text: str, now: datetime) -> int:
 
 
 def lines(topic: Topic, record: Record) -> Iterator[dict[str, Any]]:
-    """The JSON objects that one record stands for: a chunk has one an event.
+    """The JSON objects of a record: one per event of a chunk.
 
-    Raises ValueError (msgspec's errors are) and BadPayload for a value that is not of the topic's form.
+    Raises ValueError (the base of msgspec's errors) or BadPayload for an invalid value.
     """
-    place = {"partition": record.partition, "offset": record.offset, "at": iso(record.timestamp)}
+    position = {"partition": record.partition, "offset": record.offset, "at": iso(record.timestamp)}
     if topic is Topic.EVENTS:
         for event in chunks.decode_chunk(record.value or b""):
-            yield place | _event(event)
+            yield position | _event(event)
     elif topic is Topic.GROUPED:
-        yield from _grouped(place, chunks.decode_grouped(record.value or b""))
+        yield from _grouped(position, chunks.decode_grouped(record.value or b""))
     elif (
-        topic is Topic.DEAD_LETTERS and (put_back := dead_letters.put_back_before(record.headers)) is not None
+        topic is Topic.DEAD_LETTERS and (put_back := dead_letters.replayed_before(record.headers)) is not None
     ):
-        yield place | {"putBackBefore": put_back}
+        yield position | {"putBackBefore": put_back}
     elif topic is Topic.DEAD_LETTERS:
         letter, _ = dead_letters.from_headers(record.headers)
-        yield place | {"deadLetter": msgspec.to_builtins(letter), "bytes": len(record.value or b"")}
+        yield position | {"deadLetter": msgspec.to_builtins(letter), "bytes": len(record.value or b"")}
     elif topic is Topic.SEEN:
-        yield place | {"key": _text(record.key), "bytes": len(record.value or b"")}
+        yield position | {"key": _text(record.key), "bytes": len(record.value or b"")}
     elif topic is Topic.ISSUE_DELTAS and record.value and increments.is_bundle(record.value):
-        yield from _increments(place, record.value)
+        yield from _increments(position, record.value)
     else:
         value = json.loads(record.value) if record.value else None
-        yield place | {"key": _text(record.key), "value": value}
+        yield position | {"key": _text(record.key), "value": value}
 
 
 def _event(event: chunks.ChunkEvent) -> dict[str, Any]:
@@ -66,12 +66,12 @@ def _event(event: chunks.ChunkEvent) -> dict[str, Any]:
     }
 
 
-def _grouped(place: dict[str, Any], chunk: chunks.GroupedChunk) -> Iterator[dict[str, Any]]:
+def _grouped(position: dict[str, Any], chunk: chunks.GroupedChunk) -> Iterator[dict[str, Any]]:
     events = chunks.decode_chunk(chunk.chunk)
-    for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
-        event, grouping = events[position], chunk.groupings[group]
+    for index, group in zip(chunk.kept, chunk.grouping_of, strict=True):
+        event, grouping = events[index], chunk.groupings[group]
         yield (
-            place
+            position
             | {
                 "source": f"{chunk.partition}/{chunk.offset}",
                 "issueId": hex64(issue_id(event.project, grouping.fingerprint)),
@@ -82,15 +82,15 @@ def _grouped(place: dict[str, Any], chunk: chunks.GroupedChunk) -> Iterator[dict
         )
 
 
-def _increments(place: dict[str, Any], value: bytes) -> Iterator[dict[str, Any]]:
+def _increments(position: dict[str, Any], value: bytes) -> Iterator[dict[str, Any]]:
     for source in increments.decode_bundle(value):
-        for one in source.increments:
-            yield place | {
+        for increment in source.increments:
+            yield position | {
                 "source": f"{source.partition}/{source.offset}",
-                "projectId": str(one.project),
-                "issueId": hex64(one.issue),
-                "fingerprint": hex64(one.fingerprint),
-                "events": one.events,
+                "projectId": str(increment.project),
+                "issueId": hex64(increment.issue),
+                "fingerprint": hex64(increment.fingerprint),
+                "events": increment.events,
             }
 
 
@@ -109,13 +109,13 @@ def _of_project(line: dict[str, Any], project: str) -> bool:
 
 
 async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, project: str | None) -> int:
-    """Print what the topic holds now; returns how many records were not of its form."""
+    """Print the current records of the topic; returns the number of invalid ones."""
     bad = 0
     async with reading(settings) as consumer:
         name = name_of(settings, topic)
         partitions = [
             TopicPartition(name, p)
-            for p in sorted(consumer.partitions_for_topic(name) or await _ask(consumer, name))
+            for p in sorted(consumer.partitions_for_topic(name) or await _fetch_partitions(consumer, name))
         ]
         consumer.assign(partitions)
         ends = await consumer.end_offsets(partitions)
@@ -125,24 +125,24 @@ async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, 
     return bad
 
 
-async def _ask(consumer: Consumer, name: str) -> set[int]:
+async def _fetch_partitions(consumer: Consumer, name: str) -> set[int]:
     await consumer._client.add_topic(name)
-    found: set[int] | None = consumer.partitions_for_topic(name)
-    if not found:
+    partitions: set[int] | None = consumer.partitions_for_topic(name)
+    if not partitions:
         raise click.ClickException(f"there is no topic {name}: run `svc migrate`")
-    return found
+    return partitions
 
 
 async def _seek(consumer: Consumer, partitions: list[TopicPartition], since: int | None) -> None:
     if since is None:
         await consumer.seek_to_beginning(*partitions)
         return
-    found = await consumer.offsets_for_times(dict.fromkeys(partitions, since))
-    for partition, place in found.items():
-        if place is None:
+    offsets = await consumer.offsets_for_times(dict.fromkeys(partitions, since))
+    for partition, offset in offsets.items():
+        if offset is None:
             await consumer.seek_to_end(partition)
         else:
-            consumer.seek(partition, place.offset)
+            consumer.seek(partition, offset.offset)
 
 
 def _print(topic: Topic, record: Record, project: str | None) -> bool:
@@ -158,18 +158,16 @@ def _print(topic: Topic, record: Record, project: str | None) -> bool:
 
 @click.group()
 def topics() -> None:
-    """Look into the topics."""
+    """Inspect the topics."""
 
 
 @topics.command()
 @click.argument("name", metavar="NAME", type=click.Choice([t.title for t in Topic]))
-@click.option(
-    "--from", "since", metavar="TIME", help="From this time on: ISO 8601, or an age such as 15m, 2h, 7d."
-)
+@click.option("--from", "since", metavar="TIME", help="Start time: ISO 8601, or an age such as 15m, 2h, 7d.")
 @click.option("--project", metavar="ID", help="Only records of the project with this id.")
 @click.pass_obj
 def cat(workspace: Workspace, name: str, since: str | None, project: str | None) -> None:
-    """Print a topic's records, up to its present end, as JSON lines.
+    """Print a topic's records, up to its current end, as JSON lines.
 
     NAME is the topic's name without the prefix: events, grouped, grouped-events, issue-deltas, issues, issue-activity, projects,
     outcomes, dead-letters or seen.
@@ -179,13 +177,13 @@ def cat(workspace: Workspace, name: str, since: str | None, project: str | None)
     topic = next(t for t in Topic if t.title == name)
     if project is not None and not project.isdecimal():
         raise click.BadParameter(
-            "a project's id, a number (`svc projects list` shows it)", param_hint="--project"
+            "must be a project's numeric id (see `svc projects list`)", param_hint="--project"
         )
     try:
         begin = None if since is None else start_ms(since, datetime.now(UTC))
     except ValueError:
         raise click.BadParameter(
-            "an ISO 8601 time with an offset, or an age such as 15m, 2h, 7d", param_hint="--from"
+            "must be an ISO 8601 time with an offset, or an age such as 15m, 2h, 7d", param_hint="--from"
         ) from None
     with kafka_errors(settings):
         bad = asyncio.run(print_topic(settings, topic, begin, project))

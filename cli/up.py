@@ -1,4 +1,4 @@
-"""`svc up`: everything on this machine, until Ctrl-C or SIGTERM."""
+"""`svc up`: runs everything on this machine until Ctrl-C or SIGTERM."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from rich.console import Console
 from cli.doctor.damage import check_damage
 from cli.workspace import Workspace
 from local.board import Board
-from local.data_dir import held
+from local.data_dir import locked
 from local.discovery import published
 from local.stack import PASSWORD_FILE, Stack
 from local.supervisor import Supervisor
@@ -26,37 +26,37 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def announce(stack: Stack, console: Console) -> None:
-    """Say where everything is and what to do next."""
+    """Print the addresses, the password and the log folder."""
     password = stack.data_dir / PASSWORD_FILE
-    console.print(f"\ndashboard   {stack.dashboard_url}  (user admin)", highlight=False, soft_wrap=True)
+    lines = [f"\ndashboard   {stack.dashboard_url}  (user admin)"]
     if stack.environ.get("SVC_ADMIN_PASSWORD_FILE") == str(password):
-        console.print(
-            f"password    {password.read_text().strip()}  (kept in {password})",
-            highlight=False,
-            soft_wrap=True,
-        )
-    console.print(f"ingest      {stack.ingest_url}/v1/events", highlight=False, soft_wrap=True)
+        lines.append(f"password    {password.read_text().strip()}  (stored in {password})")
+    lines.append(f"ingest      {stack.ingest_url}/v1/events")
     if (stack.data_dir / "clickhouse" / "ports.json").exists():
-        console.print(
-            "sql         `svc analysts connect` says how to query it", highlight=False, soft_wrap=True
-        )
-    console.print(f"logs        {stack.data_dir / 'log'}", highlight=False, soft_wrap=True)
+        lines.append("sql         `svc analysts connect` prints the connection details")
+    lines.append(f"logs        {stack.data_dir / 'log'}")
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
 
 
-def tell_damage(url: str, console: Console) -> None:
-    """Say what a full or failing disk has cost, and what to do about it; nothing where all is well."""
+def print_error(console: Console, text: str) -> None:
+    """Print a line in red."""
+    console.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def warn_of_damage(url: str, console: Console) -> None:
+    """Print rows lost to a full or failing disk, and the repair."""
     for finding in check_damage(url):
         if not finding.ok:
-            text = f"\n{finding.said}: {finding.mend}"
-            console.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+            print_error(console, f"\n{finding.said}: {finding.mend}")
 
 
 async def run(
     stack: Stack, console: Console, then: Callable[[asyncio.Event], Awaitable[int]] | None = None
 ) -> int:
-    """Start everything, run `then` (which gets the event that says stop) or wait for a signal, and stop everything.
+    """Start everything, run `then` (with the stop event) or wait for a signal, and stop everything.
 
-    Returns the exit code: that of `then`, 0 after a signal. Raises CannotRun when something didn't start.
+    Returns the exit code: that of `then`, or 0 after a signal. Raises CannotRun if a child doesn't start.
     """
     board = Board(console)
     supervisor = Supervisor(stack.children(), board.changed)
@@ -69,7 +69,7 @@ async def run(
             await supervisor.start()
         if not supervisor.stopping.is_set():
             announce(stack, console)
-            await asyncio.to_thread(tell_damage, stack.environ["SVC_CLICKHOUSE_URL"], console)
+            await asyncio.to_thread(warn_of_damage, stack.environ["SVC_CLICKHOUSE_URL"], console)
             with published(stack.data_dir, stack.variables):
                 code = await _until_stopped(supervisor, then)
     finally:
@@ -92,18 +92,18 @@ def start(
     edge_workers: int | None = None,
     then: Callable[[Stack, asyncio.Event], Awaitable[int]] | None = None,
 ) -> int:
-    """Hold the data directory and run everything on it; the exit code. Trouble is said in one line, never as a traceback."""
+    """Lock the data directory and run everything on it; returns the exit code. Errors are printed in one line."""
     try:
-        with held(data_dir):
+        with locked(data_dir):
             stack = Stack(data_dir, os.environ, edge_workers)
             stack.check_ports()
             after = None if then is None else lambda stopping: then(stack, stopping)
             return asyncio.run(run(stack, console, after))
     except BadSetting as error:
-        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        print_error(console, str(error))
         return BAD_SETTING
     except (CannotRun, OSError) as error:
-        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        print_error(console, str(error))
         return FAILED
 
 
@@ -111,6 +111,6 @@ def start(
 @click.option("--edge-workers", type=click.IntRange(1), help="Processes that share the ingest port.")
 @click.pass_obj
 def up(workspace: Workspace, edge_workers: int | None) -> None:
-    """Run everything on this machine: Kafka and ClickHouse where no address is set, and our processes."""
+    """Run everything on this machine: our processes, and Kafka and ClickHouse unless their addresses are set."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     sys.exit(start(workspace.data_dir, Console(), edge_workers))

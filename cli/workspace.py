@@ -1,4 +1,4 @@
-"""What a subcommand of `svc` gets as `ctx.obj`: where its data are and the environment it reads its settings from."""
+"""The `ctx.obj` of `svc`'s subcommands: the data directory and the environment."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Workspace:
-    """A data directory and the environment, the addresses of a running `svc up` included (`local.discovery`)."""
+    """A data directory and the environment, including the addresses of a running `svc up` (`local.discovery`)."""
 
     data_dir: Path
     environ: dict[str, str]

@@ -1,4 +1,4 @@
-"""`svc writer`: grouped events, issues, activity and outcomes from Kafka into ClickHouse."""
+"""`svc writer`: writes grouped events, issues, activity and outcomes from Kafka to ClickHouse."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ from cli.health_server import serving_health
 from cli.logs import configure
 from schemas.errors import BadSetting, CannotRun
 from schemas.health import Health
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import WriterSettings, load
 from storage.client import parse_url
 from storage.writer.metrics import WriterMetrics
@@ -23,16 +23,16 @@ from storage.writer.process import run
 @click.command("writer")
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Write what the processors decided into ClickHouse, each event once."""
+    """Write the processors' results to ClickHouse, each event once."""
     try:
         settings = checked(getattr(ctx.obj, "environ", os.environ))
-        look_in(settings.payload_dictionaries)
+        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)
         sys.exit(2)
     configure(settings.log_level)
     for name in ("clickhouse_connect", "urllib3"):
-        # Each failed try is told once, by the part that waits, with the reason.
+        # The retrying component logs each failure once, with the reason.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         event_loop.run(_main(settings))
@@ -54,7 +54,7 @@ async def _main(settings: WriterSettings) -> None:
 
 
 def checked(environ: Mapping[str, str]) -> WriterSettings:
-    """The writer's settings with both servers named. Raises BadSetting."""
+    """The writer's settings, with both servers required. Raises BadSetting."""
     settings = load(WriterSettings, environ)
     for name in ("kafka_bootstrap", "clickhouse_url"):
         if not getattr(settings, name):

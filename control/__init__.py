@@ -1,1 +1,1 @@
-"""What people change: projects, rules and issues. Edits are pure functions; commands carry them."""
+"""Changes that people make to projects, rules and issues: pure edits, and the Kafka clients that write them."""

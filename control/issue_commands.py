@@ -1,4 +1,4 @@
-"""Changes of issues on their way: commands to `issue-deltas`, and their effect read back from `issues`."""
+"""Commands to issues: sent to the topic `issue-deltas`, their effect read back from the topic `issues`."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ _POLL_MS: Final = 200
 
 
 class Commands:
-    """Sends commands. Each call connects by itself: people change issues, and a connection costs 30 ms."""
+    """Sends commands. Each call opens its own connections: changes are rare, and connecting takes 30 ms."""
 
     def __init__(self, settings: KafkaSettings, deadline_seconds: float = 2.0) -> None:
         self._settings = settings
@@ -30,19 +30,20 @@ class Commands:
         self._issues = name_of(settings, Topic.ISSUES)
 
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
-        """Send commands, one an issue; by issue, its record once the command is in and nothing of it is under way.
+        """Send commands, one per issue; return each issue's record once its command is fully applied.
 
-        Raises ChangesUnavailable after the deadline, and KeyReused where a key was used for another command of its issue.
+        Raises ChangesUnavailable after the deadline, and KeyReused if the issue knows the key from another
+        command.
         """
         try:
             async with asyncio.timeout(self._deadline):
                 return await self._applied({command.issue: command for command in commands})
         except (TimeoutError, KafkaError, OSError) as error:
-            log.warning("%d changes were not confirmed: %r", len(commands), error)
+            log.warning("%d changes not confirmed: %r", len(commands), error)
             raise ChangesUnavailable("the change was not confirmed in time") from error
 
     async def send(self, commands: Sequence[Command]) -> None:
-        """Send commands without waiting for their effects; on return they are in the log. Raises ChangesUnavailable after the deadline."""
+        """Send commands and wait for Kafka only, not for their effect. Raises ChangesUnavailable on timeout."""
         try:
             async with (
                 asyncio.timeout(self._deadline),
@@ -59,7 +60,7 @@ class Commands:
                 ]
                 await asyncio.gather(*sent)
         except (TimeoutError, KafkaError, OSError) as error:
-            log.warning("%d changes were not sent: %r", len(commands), error)
+            log.warning("%d changes not sent: %r", len(commands), error)
             raise ChangesUnavailable("the changes could not be sent in time") from error
 
     async def _applied(self, commands: dict[str, Command]) -> dict[str, IssueRecord]:
@@ -70,14 +71,15 @@ class Commands:
             partitions = consumer.partitions_for_topic(self._issues)
             if not partitions:
                 raise ChangesUnavailable("the topics are missing: run `svc migrate`")
-            of = {issue: int(issue, 16) % len(partitions) for issue in commands}
-            places = [TopicPartition(self._issues, partition) for partition in set(of.values())]
-            consumer.assign(places)
-            for place, end in (await consumer.end_offsets(places)).items():
-                consumer.seek(place, end)
+            partition_of = {issue: int(issue, 16) % len(partitions) for issue in commands}
+            assigned = [TopicPartition(self._issues, partition) for partition in set(partition_of.values())]
+            consumer.assign(assigned)
+            # Seek before sending: an effect can't be missed then.
+            for tp, end in (await consumer.end_offsets(assigned)).items():
+                consumer.seek(tp, end)
             sent = [
                 await producer.send(
-                    self._deltas, encode_json(DeltaRecord(command=command)), partition=of[issue]
+                    self._deltas, encode_json(DeltaRecord(command=command)), partition=partition_of[issue]
                 )
                 for issue, command in commands.items()
             ]
@@ -86,8 +88,8 @@ class Commands:
 
 
 async def _effects(consumer: Consumer, commands: dict[str, Command]) -> dict[str, IssueRecord]:
-    found: dict[str, IssueRecord] = {}
-    while len(found) < len(commands):
+    applied: dict[str, IssueRecord] = {}
+    while len(applied) < len(commands):
         for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
             for record in records:
                 issue = (record.key or b"").decode()
@@ -96,16 +98,16 @@ async def _effects(consumer: Consumer, commands: dict[str, Command]) -> dict[str
                     continue
                 state = decode_issue(record.value)
                 if is_done(state, command.id):
-                    found[issue] = state
-    return {issue: found[issue] for issue in commands}
+                    applied[issue] = state
+    return {issue: applied[issue] for issue in commands}
 
 
 def is_done(state: IssueRecord, command: str) -> bool:
-    """Whether a command is in, and no other issue has yet to answer what it asked.
+    """Whether a command is applied, with no answer of another issue pending.
 
-    Raises KeyReused where another command is in under its key.
+    Raises KeyReused if another command was applied under its key.
     """
     life = state.life
     return is_repeat(command, life.commands) and not any(
-        asked.command == command for asked in life.pending.values()
+        request.command == command for request in life.pending.values()
     )

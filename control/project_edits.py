@@ -1,4 +1,4 @@
-"""Edits of a project's record, as pure functions: the command and the dashboard make the same ones."""
+"""Edits of a project's record as pure functions, shared by the CLI and the dashboard."""
 
 import hashlib
 import re
@@ -34,15 +34,15 @@ MAX_VIEW_NAME: Final = 60
 MAX_VIEW_QUERY: Final = 4000
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
-RateLimit = Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, description="requests a minute and token")]
+RateLimit = Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, description="requests per minute and token")]
 Days = Annotated[int, Meta(ge=1, le=MAX_RETENTION_DAYS, description="days")]
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-Pattern = Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN, description="`*` stands for anything")]
+Pattern = Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN, description="`*` matches anything")]
 Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=MAX_PATTERNS)]
 
 
 class ProjectChanges(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Fields of a project that may be changed; what is left out stays as it is."""
+    """Changes to a project; omitted fields stay unchanged."""
 
     name: Name | UnsetType = UNSET
     rate_limit_per_minute: RateLimit | UnsetType = UNSET
@@ -60,35 +60,34 @@ def create(
     now_ms: int,
     request: str = "",
 ) -> Project:
-    """A new project with one token. Raises BadChange. `request` names the request, where it may be asked again."""
+    """A new project with one token. `request` is the name of an idempotent request. Raises BadChange."""
     token = _token(now_ms, request)
-    fresh = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(token,))
+    project = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(token,))
     changes = ProjectChanges(
         name=name,
         rate_limit_per_minute=DEFAULT_RATE_LIMIT if rate_limit is None else rate_limit,
         retention_days=DEFAULT_RETENTION_DAYS if retention_days is None else retention_days,
         lenient_sdks=tuple(lenient_sdks),
     )
-    return update(fresh, changes)
+    return update(project, changes)
 
 
 def update(project: Project, changes: ProjectChanges) -> Project:
-    """The project with these changes. Raises BadChange, naming every field that is wrong."""
-    given = {field: getattr(changes, field) for field in changes.__struct_fields__}
-    given = {field: value for field, value in given.items() if value is not UNSET}
-    if "name" in given:
-        given["name"] = given["name"].strip()
-    changed = msgspec.structs.replace(project, **given)
-    details = _violations(changed)
-    if details:
+    """The project with these changes. Raises BadChange with every invalid field."""
+    fields = {field: getattr(changes, field) for field in changes.__struct_fields__}
+    fields = {field: value for field, value in fields.items() if value is not UNSET}
+    if "name" in fields:
+        fields["name"] = fields["name"].strip()
+    changed = msgspec.structs.replace(project, **fields)
+    if details := _violations(changed):
         raise BadChange(details)
     return changed
 
 
 def apply_once(project: Project, request: str, change: Callable[[Project], Project]) -> Project:
-    """The project with a change that is made once under its key; `request` names it, and is empty without a key.
+    """The project with a change that its idempotency key applies once; `request` is empty without a key.
 
-    Raises KeyReused where the key was used for another request, and what `change` raises.
+    Raises KeyReused if the key was used for another request, and what `change` raises.
     """
     if is_repeat(request, _requests(project)):
         return project
@@ -99,30 +98,30 @@ def apply_once(project: Project, request: str, change: Callable[[Project], Proje
 
 
 def already_created(projects: Iterable[Project], project: Project) -> Project | None:
-    """The project that the request for a new one has made already, if it has. Raises KeyReused."""
-    asked = {token.request for token in project.tokens} - {""}
+    """The project that the same creation request already made, if any. Raises KeyReused."""
+    requests = {token.request for token in project.tokens} - {""}
     return next(
-        (known for known in projects for request in asked if is_repeat(request, _requests(known))), None
+        (known for known in projects for request in requests if is_repeat(request, _requests(known))), None
     )
 
 
 def add_token(project: Project, now_ms: int, request: str = "") -> tuple[Project, Token]:
-    """The project with one more token, and that token; the same token for the same request.
+    """The project with one more token, and the token; a repeated request returns the same token.
 
-    Raises BadChange when it has too many, and KeyReused.
+    Raises BadChange if the project has too many tokens, and KeyReused.
     """
     if is_repeat(request, _requests(project)):
         return project, next(known for known in project.tokens if known.request == request)
     if len(project.tokens) >= MAX_TOKENS:
-        raise BadChange([Detail("tokens", f"at most {MAX_TOKENS} tokens per project")])
+        raise BadChange([Detail("tokens", f"a project has at most {MAX_TOKENS} tokens")])
     token = _token(now_ms, request)
     return msgspec.structs.replace(project, tokens=(*project.tokens, token)), token
 
 
 def revoke_token(project: Project, token: str, now_ms: int) -> Project:
-    """The project with this token refused from now on; revoking twice keeps the first time. Raises BadChange when it has no such token."""
+    """The project with a token revoked; a repeat keeps the first time. Raises BadChange for an unknown token."""
     if all(known.token != token for known in project.tokens):
-        raise BadChange([Detail("token", "the project has no such token")])
+        raise BadChange([Detail("token", "not a token of this project")])
     tokens = tuple(
         msgspec.structs.replace(known, revoked_at=iso(now_ms))
         if known.token == token and known.revoked_at is None
@@ -133,35 +132,34 @@ def revoke_token(project: Project, token: str, now_ms: int) -> Project:
 
 
 def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
-    """The project with these grouping rules in place of its own; what may be saved is the caller's to check (`grouping.rule_checks`)."""
+    """The project with its grouping rules replaced; the caller has checked them (`grouping.rule_checks`)."""
     return msgspec.structs.replace(project, grouping_rules=tuple(rules))
 
 
 def discard(project: Project, fingerprints: Iterable[str]) -> Project:
-    """The project with these fingerprints' new events dropped. Raises BadChange when there are too many."""
+    """The project with new events of these fingerprints dropped. Raises BadChange if there are too many."""
     discarded = tuple(dict.fromkeys((*project.discarded, *fingerprints)))
     if len(discarded) > MAX_DISCARDED:
         raise BadChange(
-            [Detail("discarded", f"at most {MAX_DISCARDED} fingerprints per project: use a rule")]
+            [Detail("discarded", f"a project discards at most {MAX_DISCARDED} fingerprints: use a rule")]
         )
     return msgspec.structs.replace(project, discarded=discarded)
 
 
-def keep(project: Project, fingerprints: Iterable[str]) -> Project:
-    """The project with these fingerprints' new events stored again."""
-    kept = set(fingerprints)
-    return msgspec.structs.replace(
-        project, discarded=tuple(one for one in project.discarded if one not in kept)
-    )
+def undo_discard(project: Project, fingerprints: Iterable[str]) -> Project:
+    """The project with new events of these fingerprints stored again."""
+    restored = set(fingerprints)
+    discarded = tuple(fingerprint for fingerprint in project.discarded if fingerprint not in restored)
+    return msgspec.structs.replace(project, discarded=discarded)
 
 
 def view_id(request: str) -> str:
-    """The id of a view that is made for a request: the same for the same request, any for one without a key."""
+    """The id of a new view: derived from the request, random for a request without a key."""
     return hashlib.sha256(request.encode()).hexdigest()[:16] if request else secrets.token_hex(8)
 
 
 class ViewChanges(Struct, frozen=True):
-    """Fields of a saved view; what is left out (None) stays as it is."""
+    """Fields of a saved view; None leaves a field unchanged."""
 
     name: str | None = None
     query: str | None = None
@@ -169,16 +167,16 @@ class ViewChanges(Struct, frozen=True):
     range: str | None = None
 
 
-def add_view(project: Project, view: str, given: ViewChanges) -> Project:
-    """The project with one more saved view under this id. Raises BadChange; that the query parses is the caller's to check."""
+def add_view(project: Project, view: str, fields: ViewChanges) -> Project:
+    """The project with a new saved view under this id; the caller has parsed the query. Raises BadChange."""
     if len(project.saved_views) >= MAX_VIEWS:
-        raise BadChange([Detail("name", f"at most {MAX_VIEWS} saved views per project")])
-    made = _changed_view(SavedView(view, "", ""), given)
-    return _with_views(project, (*project.saved_views, made), made)
+        raise BadChange([Detail("name", f"a project has at most {MAX_VIEWS} saved views")])
+    added = _changed_view(SavedView(view, "", ""), fields)
+    return _with_views(project, (*project.saved_views, added), added)
 
 
 def change_view(project: Project, view: str, changes: ViewChanges) -> Project:
-    """The project with a view that is called, or asks for, something else; as it is where it has no such view. Raises BadChange."""
+    """The project with a changed view; unchanged if it doesn't have the view. Raises BadChange."""
     old = next((known for known in project.saved_views if known.id == view), None)
     if old is None:
         return project
@@ -188,9 +186,9 @@ def change_view(project: Project, view: str, changes: ViewChanges) -> Project:
 
 
 def _changed_view(view: SavedView, changes: ViewChanges) -> SavedView:
-    given = {name: getattr(changes, name) for name in ViewChanges.__struct_fields__}
+    fields = {name: getattr(changes, name) for name in ViewChanges.__struct_fields__}
     return msgspec.structs.replace(
-        view, **{name: value.strip() for name, value in given.items() if value is not None}
+        view, **{name: value.strip() for name, value in fields.items() if value is not None}
     )
 
 
@@ -215,7 +213,7 @@ def _with_views(project: Project, views: tuple[SavedView, ...], new: SavedView) 
 
 
 def _requests(project: Project) -> Iterator[str]:
-    """Every request under a key that is remembered: a token remembers its own for good."""
+    """The names of remembered requests; a token keeps its own request for as long as it exists."""
     yield from project.requests
     yield from (token.request for token in project.tokens if token.request)
 
@@ -231,7 +229,7 @@ def _violations(project: Project) -> list[Detail]:
     if len(project.name) > MAX_NAME:
         details.append(Detail("name", f"at most {MAX_NAME} characters"))
     if _UNPRINTABLE.search(project.name):
-        details.append(Detail("name", "must not hold control characters"))
+        details.append(Detail("name", "must not contain control characters"))
     details += _between("rateLimitPerMinute", project.rate_limit_per_minute, MAX_RATE_LIMIT)
     details += _between("retentionDays", project.retention_days, MAX_RETENTION_DAYS)
     if project.payload_retention_days is not None:
@@ -246,5 +244,5 @@ def _violations(project: Project) -> list[Detail]:
     return details
 
 
-def _between(field: str, value: int, most: int) -> list[Detail]:
-    return [] if 1 <= value <= most else [Detail(field, f"must be between 1 and {most}")]
+def _between(field: str, value: int, maximum: int) -> list[Detail]:
+    return [] if 1 <= value <= maximum else [Detail(field, f"must be between 1 and {maximum}")]

@@ -1,4 +1,4 @@
-"""The projects as the compacted topic `projects` holds them: followed for reading, written by the command and the dashboard."""
+"""The projects of the compacted topic `projects`: followed for reading, written by CLI and dashboard."""
 
 import asyncio
 import logging
@@ -20,10 +20,11 @@ log = logging.getLogger(__name__)
 
 
 class ProjectStore:
-    """Reads and writes projects. `async with` waits until all are loaded; a server calls `start` and looks at `loaded`.
+    """Reads and writes projects. `async with` waits until all are loaded; servers call `start` and check `loaded`.
 
-    An edit is a read-modify-write without a lock between processes: two processes that change the same project within the
-    same few milliseconds can lose one change. People change projects; that is rare enough, and seen at once.
+    An edit is a read-modify-write without a lock across processes. If two processes change the same project
+    within a few milliseconds, one change can be lost. People make these changes, so that is rare and noticed
+    at once.
     """
 
     def __init__(self, settings: KafkaSettings, deadline_seconds: float = 10.0) -> None:
@@ -42,7 +43,7 @@ class ProjectStore:
                 await self._follower.loaded.wait()
         except TimeoutError:
             await self.stop()
-            raise ProjectsUnavailable("the topic of projects could not be read in time") from None
+            raise ProjectsUnavailable("the projects topic could not be read in time") from None
         return self
 
     async def __aexit__(
@@ -51,7 +52,7 @@ class ProjectStore:
         await self.stop()
 
     def start(self) -> None:
-        """Begin to follow the topic, without waiting."""
+        """Start following the topic without waiting."""
         self._task = asyncio.create_task(self._follower.run(), name="follow projects")
 
     async def stop(self) -> None:
@@ -64,15 +65,15 @@ class ProjectStore:
 
     @property
     def loaded(self) -> bool:
-        """Whether what stood in the topic at the start is known."""
+        """Whether every record that was in the topic at the start has been read."""
         return self._follower.loaded.is_set()
 
     def answering(self) -> Part:
-        """Whether Kafka answers: for readiness."""
+        """Whether Kafka answers, for readiness."""
         return self._follower.answering()
 
     def all(self) -> list[Project]:
-        """Every project, in the order of creation."""
+        """Every project, in order of creation."""
         return list(self._registry)
 
     def get(self, number: int) -> Project | None:
@@ -80,12 +81,15 @@ class ProjectStore:
         return self._registry.get(number)
 
     async def write(self, project: Project) -> Project:
-        """Write a new record; returns once it was read back, or what the same request has made before. Raises ProjectsUnavailable."""
+        """Write a new project and read it back; a repeated request returns the project it already created.
+
+        Raises ProjectsUnavailable and KeyReused.
+        """
         async with self._writing:
-            return already_created(self._registry, project) or await self._within_deadline(project)
+            return already_created(self._registry, project) or await self._write(project)
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
-        """Apply `change` to the newest known record and write it; None when there is no such project.
+        """Apply `change` to the newest known record and write it; None if the project doesn't exist.
 
         Raises ProjectsUnavailable, and what `change` raises.
         """
@@ -94,28 +98,28 @@ class ProjectStore:
             if project is None:
                 return None
             changed = change(project)
-            return project if changed == project else await self._within_deadline(changed)
+            return project if changed == project else await self._write(changed)
 
     async def remove(self, number: int) -> None:
-        """Write that there is no such project any more. Raises ProjectsUnavailable."""
+        """Write a tombstone for the project. Raises ProjectsUnavailable."""
         async with self._writing:
-            await self._confirmed(str(number), None)
+            await self._send_and_wait(str(number), None)
 
-    async def _within_deadline(self, project: Project) -> Project:
-        await self._confirmed(project.id, encode_project(project))
+    async def _write(self, project: Project) -> Project:
+        await self._send_and_wait(project.id, encode_project(project))
         return project
 
-    async def _confirmed(self, key: str, value: bytes | None) -> None:
+    async def _send_and_wait(self, key: str, value: bytes | None) -> None:
         try:
             async with asyncio.timeout(self._deadline):
                 partition, offset = await self._send(key, value)
                 await self._follower.reached(partition, offset)
         except (TimeoutError, KafkaError, OSError) as error:
-            log.warning("project %s was not written: %r", key, error)
+            log.warning("cannot write project %s: %r", key, error)
             raise ProjectsUnavailable("the change could not be written in time") from error
 
     async def _send(self, key: str, value: bytes | None) -> tuple[int, int]:
-        # A producer a write: writes are rare, and one that a broker's stop has broken can't outlive its write.
+        # One producer per write: writes are rare, and a producer that a broker's stop broke is not reused.
         async with writing(self._settings, enable_idempotence=False) as producer:
             topic = name_of(self._settings, Topic.PROJECTS)
             written = await producer.send_and_wait(topic, value, key=key.encode())

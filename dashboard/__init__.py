@@ -1,1 +1,1 @@
-"""The read API and the pages: what a person or a program sees of issues, behind the admin password, on its own port."""
+"""The read API and the pages: issues and events for people and programs, behind the admin password."""

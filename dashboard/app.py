@@ -1,4 +1,4 @@
-"""The application: middlewares in their order, the API, the pages, and what watches the parts."""
+"""The application: middlewares, API, pages and the health watch."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,24 +6,24 @@ from pathlib import Path
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from dashboard.api.operation import add_operations
 from dashboard.api.routes import OPERATIONS
-from dashboard.auth.auth import authenticate
-from dashboard.auth.session import Secrets, SignedOut, keeping_sessions
+from dashboard.auth.auth import SAFE_METHODS, authenticate
+from dashboard.auth.session import RevokedSessions, Secrets, session_middleware
 from dashboard.auth.throttle import SignInThrottle
-from dashboard.dependencies import STATE, Dependencies, State, is_https
+from dashboard.dependencies import STATE, Dependencies, State, is_https, state_of
 from dashboard.http import health
 from dashboard.http.error_boundary import answer_errors
-from dashboard.http.headers import secure
-from dashboard.http.metrics import DashboardMetrics, counting
+from dashboard.http.headers import add_headers
+from dashboard.http.metrics import DashboardMetrics, metrics_middleware
 from dashboard.http.openapi import serve_document
 from dashboard.http.paths import OPENAPI
 from dashboard.http.proxies import parse_networks
 from dashboard.http.server import Runner
 from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
-from dashboard.read_your_writes import forget_what_was
 from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
@@ -31,36 +31,36 @@ from schemas.settings import DashboardSettings
 
 STATIC: Final = Path(__file__).parent / "static"
 MAX_BODY_BYTES: Final = 1_048_576
-MAX_ADDRESS_BYTES: Final = 65_536
-"""Longest request line: a query of 4,000 characters may take 12 bytes each when it is escaped."""
+MAX_REQUEST_LINE_BYTES: Final = 65_536
+"""A query of 4,000 characters may take 12 bytes per character when escaped."""
 
 
-def build_app(settings: DashboardSettings, parts: Dependencies) -> web.Application:
-    """The dashboard as an application; it starts nothing but the watch over ClickHouse, and stops that by itself. Raises BadSetting."""
+def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Application:
+    """The application; it starts and stops only the ClickHouse health watch. Raises BadSetting."""
     secrets, metrics = Secrets(settings), DashboardMetrics()
     app = web.Application(
         middlewares=[
-            counting(metrics),
-            secure,
+            metrics_middleware(metrics),
+            add_headers,
             answer_errors,
-            keeping_sessions(secrets.storage(settings), is_https),
+            session_middleware(secrets.storage(settings), is_https),
             authenticate,
-            forget_what_was,
+            invalidate_cache,
         ],
         client_max_size=MAX_BODY_BYTES,
     )
     readiness = Health(settings.instance)
-    health.watch_projects(readiness, parts)
+    health.watch_projects(readiness, dependencies)
     app[STATE] = State(
         settings,
-        parts,
+        dependencies,
         secrets,
         environment(),
         readiness,
         metrics,
         SignInThrottle(),
         parse_networks(settings.dashboard_trusted_proxies),
-        SignedOut(),
+        RevokedSessions(),
         ResponseCache(settings.dashboard_share_seconds),
         TrialQueue(),
     )
@@ -76,16 +76,27 @@ def build_app(settings: DashboardSettings, parts: Dependencies) -> web.Applicati
 
 
 def build_runner(app: web.Application) -> web.AppRunner:
-    """What serves the application; its owner sets it up and cleans it up."""
+    """The runner that serves the application; the caller sets it up and cleans it up."""
     return Runner(
-        app, access_log=None, handle_signals=False, shutdown_timeout=5, max_line_size=MAX_ADDRESS_BYTES
+        app, access_log=None, handle_signals=False, shutdown_timeout=5, max_line_size=MAX_REQUEST_LINE_BYTES
     )
+
+
+@web.middleware
+async def invalidate_cache(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Clear the response cache after each change, so that people read their own writes."""
+    try:
+        return await handler(request)
+    finally:
+        # A change that failed here may still be applied.
+        if request.method not in SAFE_METHODS:
+            state_of(request).response_cache.clear()
 
 
 async def _watch(app: web.Application) -> AsyncIterator[None]:
     state = app[STATE]
     stop = asyncio.Event()
-    watching = health.watch_clickhouse(state.health, state.parts, stop)
+    watching = health.watch_clickhouse(state.health, state.dependencies, stop)
     task = asyncio.create_task(watching, name="watch clickhouse")
     yield
     await health.stop_watching(task, stop)

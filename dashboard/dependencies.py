@@ -1,4 +1,4 @@
-"""What the dashboard is made of: given to `build_app` by `__main__`, and by tests with other parts."""
+"""The dashboard's dependencies, which tests replace, and the state that its handlers share."""
 
 import time
 from collections.abc import Callable
@@ -8,41 +8,41 @@ import jinja2
 from aiohttp import web
 from msgspec import Struct
 
-from dashboard.auth.session import Secrets, SignedOut
+from control.ports import IssueChangePort, ProjectPort
+from dashboard.auth.session import RevokedSessions, Secrets
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.http.errors import unavailable
 from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
-from dashboard.ports import ChangePort, Projects
 from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
-from storage.reader.port import ReadPort
+from storage.reader.reader import ReadPort
 
 
 class Dependencies(Struct, frozen=True):
-    """The outside world: the reader of ClickHouse, the projects on Kafka, the clock (Unix milliseconds), and what changes issues."""
+    """ClickHouse reader, projects on Kafka, clock (Unix milliseconds), and issue changes (None: read-only)."""
 
     reader: ReadPort
-    projects: Projects
+    projects: ProjectPort
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    changes: ChangePort | None = None
+    changes: IssueChangePort | None = None
 
 
 class State(Struct, frozen=True):
-    """What handlers share: settings, parts, and what lives in this process only."""
+    """What handlers share: settings, dependencies, and the state of this process."""
 
     settings: DashboardSettings
-    parts: Dependencies
+    dependencies: Dependencies
     secrets: Secrets
     templates: jinja2.Environment
     health: Health
     metrics: DashboardMetrics
     throttle: SignInThrottle
     trusted_proxies: Networks
-    signed_out: SignedOut
-    shared: ResponseCache
+    revoked_sessions: RevokedSessions
+    response_cache: ResponseCache
     trials: TrialQueue
 
 
@@ -55,22 +55,22 @@ def state_of(request: web.Request) -> State:
 
 
 def address_of(request: web.Request) -> str:
-    """Where the request comes from, as far as trusted proxies tell."""
+    """The client's address, as far as trusted proxies name it."""
     forwarded = request.headers.getall("X-Forwarded-For", [])
     return client_address(request.remote or "", forwarded, state_of(request).trusted_proxies)
 
 
 def is_https(request: web.Request) -> bool:
-    """Whether the asker speaks https, as far as a trusted proxy tells."""
+    """Whether the client uses https, as far as a trusted proxy says so."""
     if not is_from_trusted(request.remote or "", state_of(request).trusted_proxies):
         return request.secure
-    # A proxy behind another one may add its own word for the way between the two.
-    told = ",".join(request.headers.getall("X-Forwarded-Proto", []))
-    return "https" in [one.strip().lower() for one in told.split(",")]
+    # A proxy behind another proxy may append the protocol between the two.
+    protocols = ",".join(request.headers.getall("X-Forwarded-Proto", []))
+    return "https" in [protocol.strip().lower() for protocol in protocols.split(",")]
 
 
-def changes_of(state: State) -> ChangePort:
-    """What changes issues. Raises Refused where there is nothing: a dashboard for reading only."""
-    if state.parts.changes is None:
+def changes_of(state: State) -> IssueChangePort:
+    """The port for issue changes. Raises HttpError if the dashboard is read-only."""
+    if state.dependencies.changes is None:
         raise unavailable("issues can't be changed here")
-    return state.parts.changes
+    return state.dependencies.changes

@@ -1,35 +1,37 @@
-"""What is doubtful in a query though it can be answered: keys that no event of the project has."""
+"""Warnings about valid queries: keys that no event of the project has."""
 
 from collections.abc import Sequence
 
 import msgspec
 
 from dashboard.dependencies import State
-from dashboard.http.conditional import Tagged, tagged
+from dashboard.http.responses import TaggedBody, encode_tagged
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.errors import QueryError
 from storage.reader.answers import KeyWarning
+from storage.reader.completion import FindUnknownKeys
 from storage.reader.issue_calls import FindProject
-from storage.reader.tag_calls import FindUnknownKeys
 
 
 class _Warnings(msgspec.Struct, frozen=True):
-    """An answer of the response cache."""
+    """An entry of the response cache."""
 
     warnings: list[KeyWarning]
 
 
 async def of_project(state: State, project: int, query: str) -> list[KeyWarning]:
-    """The doubtful keys of a query over a project; of one that doesn't parse nothing is said here."""
+    """The unknown keys of a query over a project; none if it doesn't parse."""
     keys = _tags(query)
     return await _unknown(state, project, keys) if keys else []
 
 
 async def of_issue(state: State, issue: str, query: str) -> list[KeyWarning]:
-    """The same of a query over an issue."""
+    """The unknown keys of a query over an issue; none if it doesn't parse."""
     keys = _tags(query)
-    return await _unknown(state, await state.parts.reader.read(FindProject(issue)), keys) if keys else []
+    if not keys:
+        return []
+    return await _unknown(state, await state.dependencies.reader.read(FindProject(issue)), keys)
 
 
 def _tags(query: str) -> list[str]:
@@ -40,8 +42,8 @@ def _tags(query: str) -> list[str]:
 
 
 async def _unknown(state: State, project: int, keys: Sequence[str]) -> list[KeyWarning]:
-    async def make() -> Tagged:
-        return tagged(_Warnings(await state.parts.reader.read(FindUnknownKeys(project, keys))))
+    async def load() -> TaggedBody:
+        return encode_tagged(_Warnings(await state.dependencies.reader.read(FindUnknownKeys(project, keys))))
 
-    answer = await state.shared.answer(("unknown keys", project, *keys), make)
+    answer = await state.response_cache.get_or_load(("unknown keys", project, *keys), load)
     return msgspec.json.decode(answer.body, type=_Warnings).warnings

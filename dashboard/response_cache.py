@@ -1,7 +1,7 @@
-"""One answer for equal calls: those that come together wait for one question, and for a moment the next ones get it, too.
+"""A short-lived cache of responses: equal requests share one load, and for a moment its result.
 
-Fifty open dashboards cost as much as one. A change that this process makes ends every kept answer and every one that is on its
-way, so whoever changes something never sees what was before.
+Fifty open dashboards cost as much as one. A change made by this process clears the cache and detaches pending
+loads, so whoever makes a change never reads the state before it.
 """
 
 import asyncio
@@ -12,20 +12,20 @@ from typing import Final
 
 from msgspec import Struct
 
-from dashboard.http.conditional import Tagged
+from dashboard.http.responses import TaggedBody
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 MAX_ENTRIES: Final = 1_000
-Make = Callable[[], Awaitable[Tagged]]
+Load = Callable[[], Awaitable[TaggedBody]]
 
 
-class _CachedAnswer(Struct, frozen=True):
-    answer: Tagged
-    until: float
+class _Entry(Struct, frozen=True):
+    answer: TaggedBody
+    expires: float
 
 
 class ResponseCache:
-    """Answers by what was asked and by whom; `seconds` is how long one is given to others. One event loop owns it."""
+    """Responses by request and user, each for `seconds`; 0 disables the cache. One event loop owns it."""
 
     def __init__(
         self,
@@ -39,71 +39,70 @@ class ResponseCache:
         self._clock = clock
         self._max_bytes = max_bytes
         self._max_entries = max_entries
-        self._kept: OrderedDict[Hashable, _CachedAnswer] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._bytes = 0
-        self._coming: dict[Hashable, asyncio.Future[Tagged]] = {}
+        self._pending: dict[Hashable, asyncio.Future[TaggedBody]] = {}
 
     @property
     def size(self) -> int:
-        """Bytes of the answers that are kept."""
+        """Bytes of the cached responses."""
         return self._bytes
 
-    def kept(self, key: Hashable) -> Tagged | None:
-        """A fresh answer to the same call."""
-        found = self._kept.get(key)
-        return found.answer if found is not None and self._clock() < found.until else None
+    def cached(self, key: Hashable) -> TaggedBody | None:
+        """The cached response, if it has not expired."""
+        entry = self._entries.get(key)
+        return entry.answer if entry is not None and self._clock() < entry.expires else None
 
     def is_pending(self, key: Hashable) -> bool:
-        """Whether the same is being asked."""
-        return key in self._coming
+        """Whether an equal request is being loaded."""
+        return key in self._pending
 
-    async def answer(self, key: Hashable, make: Make, *, refresh: bool = False) -> Tagged:
-        """The kept answer, or the one that is on its way, or (always where `refresh`) a new one.
+    async def get_or_load(self, key: Hashable, load: Load, *, refresh: bool = False) -> TaggedBody:
+        """The cached response, the result of a pending load, or (always with `refresh`) of a new one.
 
-        Raises what `make` raises; errors are not kept.
+        Raises what `load` raises; errors are not cached.
         """
         if not self._seconds:
-            return await make()
+            return await load()
         if refresh:
             self._drop(key)
-            self._coming.pop(key, None)
-        found = self.kept(key)
-        if found is not None:
-            return found
-        coming = self._coming.get(key)
-        if coming is None:
-            coming = asyncio.ensure_future(make())
-            self._coming[key] = coming
-            coming.add_done_callback(lambda done: self._arrived(key, done))
-        # Who goes away doesn't take the answer from the others.
-        return await asyncio.shield(coming)
+            self._pending.pop(key, None)
+        cached = self.cached(key)
+        if cached is not None:
+            return cached
+        pending = self._pending.get(key)
+        if pending is None:
+            pending = asyncio.ensure_future(load())
+            self._pending[key] = pending
+            pending.add_done_callback(lambda done: self._loaded(key, done))
+        # A client that disconnects must not cancel the load for the others.
+        return await asyncio.shield(pending)
 
-    def forget(self) -> None:
-        """Give nobody an answer that was asked for before now."""
-        self._kept.clear()
+    def clear(self) -> None:
+        """Drop every response, including those of pending loads."""
+        self._entries.clear()
         self._bytes = 0
-        self._coming.clear()
+        self._pending.clear()
 
-    def _arrived(self, key: Hashable, done: asyncio.Future[Tagged]) -> None:
+    def _loaded(self, key: Hashable, done: asyncio.Future[TaggedBody]) -> None:
         failed = done.cancelled() or done.exception() is not None
-        if self._coming.get(key) is not done:
+        if self._pending.get(key) is not done:
             return
-        del self._coming[key]
+        del self._pending[key]
         if not failed:
-            self._keep(key, done.result())
+            self._store(key, done.result())
 
-    def _keep(self, key: Hashable, answer: Tagged) -> None:
+    def _store(self, key: Hashable, answer: TaggedBody) -> None:
         self._drop(key)
-        self._kept[key] = _CachedAnswer(answer, self._clock() + self._seconds)
+        self._entries[key] = _Entry(answer, self._clock() + self._seconds)
         self._bytes += len(answer.body)
-        while self._kept and (
-            self._bytes > self._max_bytes or len(self._kept) > self._max_entries or self._is_stale()
+        while self._entries and (
+            self._bytes > self._max_bytes
+            or len(self._entries) > self._max_entries
+            or next(iter(self._entries.values())).expires <= self._clock()
         ):
-            self._drop(next(iter(self._kept)))
-
-    def _is_stale(self) -> bool:
-        return next(iter(self._kept.values())).until <= self._clock()
+            self._drop(next(iter(self._entries)))
 
     def _drop(self, key: Hashable) -> None:
-        old = self._kept.pop(key, None)
-        self._bytes -= len(old.answer.body) if old is not None else 0
+        entry = self._entries.pop(key, None)
+        self._bytes -= len(entry.answer.body) if entry is not None else 0

@@ -1,4 +1,4 @@
-"""Grouping rules tried on a project's past events: the sample, the trial, and what it says."""
+"""Trials of grouping rules on a sample of a project's past events."""
 
 from collections.abc import Iterable
 from typing import Annotated, Final
@@ -11,7 +11,8 @@ from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
 from schemas.times import iso
 from storage.reader.answers import KeyWarning
-from storage.reader.samples import FindIssues, SampleEvents
+from storage.reader.event_calls import SampleEvents
+from storage.reader.issue_calls import FindIssues
 
 MAX_EVENTS: Final = 2_000
 MAX_EXAMPLES: Final = 20
@@ -19,7 +20,7 @@ Hex = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 
 
 class TrialRequest(Struct, frozen=True):
-    """Which past events: the newest `limit` of query and range (Unix ms)."""
+    """The sample: the newest `limit` events that match the query in the range (Unix milliseconds)."""
 
     query: str = ""
     start: int | None = None
@@ -28,9 +29,10 @@ class TrialRequest(Struct, frozen=True):
 
 
 class RuleFigures(Struct, frozen=True):
-    """One rule: how many events its `match` fits, and how many it decides (sets their fingerprint, or drops them).
+    """One rule: how many events match it, and how many it decides (sets their fingerprint or drops them).
 
-    It was not asked about `skipped` events, and `error` says why: it can't be read, or costs too much on them.
+    It was not evaluated on `skipped` events; `error` says why: the rule doesn't parse, or costs too much on
+    them.
     """
 
     index: int
@@ -42,23 +44,23 @@ class RuleFigures(Struct, frozen=True):
 
 
 class Before(Struct, frozen=True, rename="camel"):
-    """Where an event is now."""
+    """The current group of an event."""
 
     issue_id: Hex
     fingerprint: Hex
 
 
 class After(Before, frozen=True, rename="camel"):
-    """Where it would be, and why: `rule` is what decides, `parts` are what is equal in all events of the fingerprint."""
+    """The new group: `rule` decides it, `parts` are equal in all events of the fingerprint."""
 
     rule: str
     parts: list[str]
     is_known: bool
-    """Whether the issue is there already."""
+    """Whether the issue exists already."""
 
 
 class Example(Struct, frozen=True, rename="camel"):
-    """Events that would go the same way: `eventId` is the newest of them; `after` is null where they would be dropped."""
+    """Events that would move alike: `eventId` is the newest; `after` is null if they would be dropped."""
 
     event_id: str
     issue_id: Hex
@@ -73,9 +75,11 @@ class Example(Struct, frozen=True, rename="camel"):
 class RuleTest(Struct, frozen=True, rename="camel"):
     """What rules would do to past events.
 
-    `sampled` events were looked at, the newest ones, received from `oldest` to `newest` (null without any); where not `whole`, time was up before the rest.
-    `matched` have a rule that fits; `moved` would be in another issue; `discarded` would be dropped. The affected ones, matched or moved, are in
-    `issuesBefore` issues now and would be in `issuesAfter`. `warnings` are what is doubtful in the query.
+    `sampled` counts the newest events, received from `oldest` to `newest` (null without events). If `whole`
+    is false, the trial reached its time limit before the rest. `matched` events match a rule, `moved` events
+    would change their issue, and `discarded` events would be dropped. The affected events, matched or moved,
+    are in `issuesBefore` issues now and would be in `issuesAfter`. `warnings` names unknown keys of the
+    query.
     """
 
     sampled: int
@@ -94,80 +98,88 @@ class RuleTest(Struct, frozen=True, rename="camel"):
 
 
 async def try_rules(
-    state: State, project: Project, rules: list[GroupingRule], asked: TrialRequest
+    state: State, project: Project, rules: list[GroupingRule], sample: TrialRequest
 ) -> RuleTest:
-    """The trial of rules that parse. Raises Refused while too many wait, and what the reader raises."""
-    samples = await state.parts.reader.read(
-        SampleEvents(project.number, asked.query, start=asked.start, end=asked.end, limit=asked.limit)
+    """Try rules that parse. Raises HttpError if too many trials are waiting, and what the reader raises."""
+    reader = state.dependencies.reader
+    samples = await reader.read(
+        SampleEvents(project.number, sample.query, start=sample.start, end=sample.end, limit=sample.limit)
     )
     events = [
-        PastEvent(bytes(one.event), int(one.issue_id, 16), int(one.fingerprint, 16), one.sdk, one.received_ms)
-        for one in samples
+        PastEvent(
+            bytes(past.event), int(past.issue_id, 16), int(past.fingerprint, 16), past.sdk, past.received_ms
+        )
+        for past in samples
     ]
-    trial = await state.trials.run(rules, events, frozenset(int(one, 16) for one in project.discarded))
-    new = sorted({one.found.hex for one in trial.events if one.found.hash != one.past.fingerprint})
-    known = await state.parts.reader.read(FindIssues(project.number, new))
+    discarded = frozenset(int(fingerprint, 16) for fingerprint in project.discarded)
+    trial = await state.trials.run(rules, events, discarded)
+    new = sorted({event.found.hex for event in trial.events if event.found.hash != event.past.fingerprint})
+    known = await reader.read(FindIssues(project.number, new))
     return describe(
         project.number, rules, trial, {int(name, 16): int(issue, 16) for name, issue in known.items()}
     )
 
 
 def describe(project: int, rules: list[GroupingRule], trial: Trial, known: dict[int, int]) -> RuleTest:
-    """The figures and examples of a trial; `known` are the issues of fingerprints that belong to one."""
-    ways = moves(trial.events, lambda fingerprint: known.get(fingerprint) or issue_id(project, fingerprint))
-    # What changes is what people look for; among it the most travelled ways come first.
-    felt = sorted((way for way in ways if way.is_felt), key=lambda way: way.issue == way.one.past.issue)
-    there = {one.past.issue for one in trial.events} | set(known.values())
-    times = [one.past.received_ms for one in trial.events]
+    """The figures and examples of a trial; `known` maps fingerprints to their existing issues."""
+    all_moves = moves(
+        trial.events, lambda fingerprint: known.get(fingerprint) or issue_id(project, fingerprint)
+    )
+    # `moves` sorts by number of events; moves to another issue come first.
+    affected = sorted(
+        (move for move in all_moves if move.is_felt), key=lambda move: move.issue == move.one.past.issue
+    )
+    existing = {event.past.issue for event in trial.events} | set(known.values())
+    times = [event.past.received_ms for event in trial.events]
     return RuleTest(
         sampled=len(trial.events) + trial.unreadable,
         whole=trial.whole,
         unreadable=trial.unreadable,
         oldest=iso(min(times)) if times else None,
         newest=iso(max(times)) if times else None,
-        matched=_events(way for way in ways if way.one.fitting),
-        moved=_events(way for way in felt if way.issue not in {None, way.one.past.issue}),
-        discarded=_events(way for way in ways if way.issue is None),
-        issues_before=len({way.one.past.issue for way in felt}),
-        issues_after=len({way.issue for way in felt} - {None}),
-        rules=[_figures(position, rule, ways, trial.errors) for position, rule in enumerate(rules)],
-        examples=[_example(way, there) for way in felt[:MAX_EXAMPLES]],
+        matched=_events(move for move in all_moves if move.one.fitting),
+        moved=_events(move for move in affected if move.issue not in {None, move.one.past.issue}),
+        discarded=_events(move for move in all_moves if move.issue is None),
+        issues_before=len({move.one.past.issue for move in affected}),
+        issues_after=len({move.issue for move in affected} - {None}),
+        rules=[_figures(position, rule, all_moves, trial.errors) for position, rule in enumerate(rules)],
+        examples=[_example(move, existing) for move in affected[:MAX_EXAMPLES]],
     )
 
 
-def _events(ways: Iterable[Move]) -> int:
-    return sum(way.events for way in ways)
+def _events(all_moves: Iterable[Move]) -> int:
+    return sum(move.events for move in all_moves)
 
 
-def _figures(position: int, rule: GroupingRule, ways: list[Move], errors: dict[str, str]) -> RuleFigures:
+def _figures(position: int, rule: GroupingRule, all_moves: list[Move], errors: dict[str, str]) -> RuleFigures:
     return RuleFigures(
         index=position,
         name=rule.name,
-        matched=_events(way for way in ways if position in way.one.fitting),
-        decided=_events(way for way in ways if way.one.found.rule == f"rule:{rule.name}"),
-        skipped=_events(way for way in ways if position in way.one.skipped),
+        matched=_events(move for move in all_moves if position in move.one.fitting),
+        decided=_events(move for move in all_moves if move.one.found.rule == f"rule:{rule.name}"),
+        skipped=_events(move for move in all_moves if position in move.one.skipped),
         error=errors.get(rule.name),
     )
 
 
-def _example(way: Move, there: set[int]) -> Example:
-    one, after = way.one, None
-    if way.issue is not None:
+def _example(move: Move, existing: set[int]) -> Example:
+    event, after = move.one, None
+    if move.issue is not None:
         after = After(
-            issue_id=hex64(way.issue),
-            fingerprint=one.found.hex,
-            rule=one.found.rule,
-            parts=list(one.found.parts),
-            is_known=way.issue in there,
+            issue_id=hex64(move.issue),
+            fingerprint=event.found.hex,
+            rule=event.found.rule,
+            parts=list(event.found.parts),
+            is_known=move.issue in existing,
         )
-    before = Before(hex64(one.past.issue), hex64(one.past.fingerprint))
+    before = Before(hex64(event.past.issue), hex64(event.past.fingerprint))
     return Example(
-        event_id=one.id,
+        event_id=event.id,
         issue_id=before.issue_id,
-        error_type=one.type,
-        message=one.message,
-        events=way.events,
-        rules=list(one.fitting),
+        error_type=event.type,
+        message=event.message,
+        events=move.events,
+        rules=list(event.fitting),
         before=before,
         after=after,
     )

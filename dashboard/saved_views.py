@@ -1,68 +1,59 @@
-"""Saved views of a project: checked and kept in its record. The API and the pages make the same changes."""
+"""Changes of a project's saved views, shared by the API and the pages."""
 
-from collections.abc import Callable
-
-from control.project_edits import ViewChanges, add_view, apply_once, change_view, remove_view, view_id
+from control.project_edits import ViewChanges, add_view, change_view, remove_view, view_id
 from dashboard.dependencies import State
 from dashboard.http.errors import invalid, not_found
-from dashboard.pages.spans import read_span, span_fields
+from dashboard.pages.time_ranges import range_parameters, read_page_range
+from dashboard.projects import edit_project
 from query.parse import parse
 from schemas.errors import QueryError
 from schemas.projects import Project, SavedView
-from storage.reader.issue_calls import SORTS
+from storage.reader.issue_list import SORTS
 
 
-async def add(state: State, project: Project, given: ViewChanges, request: str = "") -> SavedView:
-    """Save a list under a name. Raises Refused, BadChange, KeyReused, ProjectsUnavailable.
+async def add(state: State, project: Project, fields: ViewChanges, request: str = "") -> SavedView:
+    """Save a list under a name. `request` is the request's name under its idempotency key.
 
-    Here and below `request` names the request where it is made once under its key.
+    Raises HttpError, BadChange, KeyReused, ProjectsUnavailable.
     """
-    _check(state, given)
+    _check(state, fields)
     view = view_id(request)
-    return _found(await _edit(state, project, request, lambda old: add_view(old, view, given)), view)
+    edited = await edit_project(state, project, lambda old: add_view(old, view, fields), request)
+    return _find(edited, view)
 
 
 async def change(
     state: State, project: Project, view: str, changes: ViewChanges, request: str = ""
 ) -> SavedView:
-    """Give a view another name, or let it ask for something else; raises as `add` does."""
+    """Rename a view, or change its list; parameters and errors as for `add`."""
     _check(state, changes)
-    edited = await _edit(state, project, request, lambda old: change_view(old, view, changes))
-    return _found(edited, view)
+    edited = await edit_project(state, project, lambda old: change_view(old, view, changes), request)
+    return _find(edited, view)
 
 
 async def remove(state: State, project: Project, view: str, request: str = "") -> Project:
-    """The project without a view; raises as `add` does."""
+    """The project without a view; parameters and errors as for `add`."""
 
     def edit(old: Project) -> Project:
-        _found(old, view)
+        _find(old, view)
         return remove_view(old, view)
 
-    return await _edit(state, project, request, edit)
+    return await edit_project(state, project, edit, request)
 
 
-async def _edit(
-    state: State, project: Project, request: str, change: Callable[[Project], Project]
-) -> Project:
-    edited = await state.parts.projects.edit(project.number, lambda old: apply_once(old, request, change))
-    if edited is None:
-        raise not_found("there is no such project")
-    return edited
+def _find(project: Project, view: str) -> SavedView:
+    for saved in project.saved_views:
+        if saved.id == view:
+            return saved
+    raise not_found("this view doesn't exist")
 
 
-def _found(project: Project, view: str) -> SavedView:
-    for known in project.saved_views:
-        if known.id == view:
-            return known
-    raise not_found("there is no such view")
-
-
-def _check(state: State, given: ViewChanges) -> None:
+def _check(state: State, fields: ViewChanges) -> None:
     try:
-        parse(given.query or "")
+        parse(fields.query or "")
     except QueryError as error:
         raise invalid("query", error.message) from None
-    if given.sort is not None and given.sort not in SORTS:
+    if fields.sort is not None and fields.sort not in SORTS:
         raise invalid("sort", f"one of {', '.join(SORTS)}")
-    if given.range is not None:
-        read_span(span_fields(given.range), state.parts.now_ms())
+    if fields.range is not None:
+        read_page_range(range_parameters(fields.range), state.dependencies.now_ms())

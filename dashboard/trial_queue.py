@@ -1,4 +1,4 @@
-"""Trials of grouping rules: a thread of their own, one at a time, so that nothing else waits for them."""
+"""Runs trials of grouping rules one at a time in a thread of their own, so that the event loop stays free."""
 
 import asyncio
 import time
@@ -11,35 +11,35 @@ from grouping.trial import PastEvent, Trial, regroup
 from schemas.projects import GroupingRule
 
 SECONDS: Final = 5.0
-"""How long one trial may take; it ends with what it has seen until then."""
+"""Time limit of one trial; at the limit it returns what it has so far."""
 MAX_WAITING: Final = 3
 
 
 class TrialQueue:
-    """Runs trials. `close` at the end."""
+    """Runs trials. The owner calls `close` at the end."""
 
     def __init__(self, seconds: float = SECONDS, max_waiting: int = MAX_WAITING) -> None:
         self._seconds = seconds
         self._max_waiting = max_waiting
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="trial")
-        self._asked = 0
+        self._queued = 0
 
     async def run(
         self, rules: Sequence[GroupingRule], events: Sequence[PastEvent], discarded: Collection[int]
     ) -> Trial:
-        """What the rules would do to the events. Raises Refused where too many wait already."""
-        if self._asked > self._max_waiting:
+        """What the rules would do to the events. Raises HttpError if too many trials are waiting."""
+        if self._queued > self._max_waiting:
             raise unavailable("other rules are being tested: try again in a moment")
-        self._asked += 1
+        self._queued += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(
                 self._thread, self._regroup, rules, events, discarded
             )
         finally:
-            self._asked -= 1
+            self._queued -= 1
 
     def close(self) -> None:
-        """End the thread; a trial that is running ends at its deadline."""
+        """Stop the thread; a running trial ends at its time limit."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _regroup(

@@ -26,7 +26,7 @@ from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
 from schemas.errors import CannotRun
-from schemas.payload import look_in
+from schemas.payload import use_dictionaries
 from schemas.settings import EdgeSettings
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ def _work(
     configure_logs: Callable[[str], None],
 ) -> None:
     configure_logs(settings.log_level)
-    look_in(settings.payload_dictionaries)
+    use_dictionaries(settings.payload_dictionaries)
     throttle_repeats()
     raise_file_limit()
     _exit(event_loop.run(serve(settings, listener, tether)))

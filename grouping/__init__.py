@@ -1,1 +1,1 @@
-"""Which events are one problem: fingerprints and the rules of projects that correct them; pure, and of no process alone."""
+"""Grouping of events: fingerprints, and projects' rules that correct them. Pure, and shared by all processes."""

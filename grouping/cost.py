@@ -1,6 +1,6 @@
-"""What a rule may cost on one event: steps counted before it is asked, from its text and the event's sizes alone.
+"""The cost of a rule on an event, in steps: computed before the rule runs, from its text and the event's sizes alone.
 
-A clock would decide otherwise on a busy machine, and a record that is processed again must be decided as before.
+A time limit would depend on load, but a reprocessed record must get the same result.
 """
 
 from typing import Final
@@ -9,9 +9,9 @@ from query.event_view import EventView
 from query.tree import And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text
 
 MAX_STEPS: Final = 10_000_000
-"""Steps of all rules on one event, a step being a character that a term or pattern looks at: some tens of ms at the worst."""
+"""Steps of all rules on one event, at most tens of ms; a step is a character that a term or pattern reads."""
 _LETTERS: Final = 16
-"""A term or pattern costs one step more a character for each so many letters of its own."""
+"""A term or pattern costs another step per character for each so many letters of its own."""
 
 
 def query_weight(query: Query) -> int:
@@ -30,7 +30,7 @@ def query_weight(query: Query) -> int:
 
 
 def asks_of_error_alone(query: Query) -> bool:
-    """Whether events with the same platform and error get the same answer."""
+    """Whether the result depends on platform and error alone."""
     match query:
         case And(items) | Or(items):
             return all(map(asks_of_error_alone, items))
@@ -45,7 +45,7 @@ def asks_of_error_alone(query: Query) -> bool:
 
 
 def characters(view: EventView) -> int:
-    """Characters of an event that queries may look at."""
+    """Characters of an event that queries may read."""
     texts = (view.type, view.message, view.environment, view.release, view.platform, view.os, view.os_version)
     more = (view.model, view.locale, view.user, *view.files, *view.functions, *view.tags.values())
     return sum(map(len, texts)) + sum(map(len, more))

@@ -23,7 +23,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
     @cache
     def fits() -> Callable[[str], object]:
-        # Each star is an atomic group there: what it has passed over is not tried again.
+        # Each star is an atomic group, which prevents backtracking.
         return re.compile(translate(pattern)).match
 
     return lambda text: fits()(text) is not None

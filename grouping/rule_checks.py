@@ -1,6 +1,6 @@
-"""What may be saved as rules: the same for the read API, the page and `svc fingerprint --rules`.
+"""Validation of rules to be saved, shared by the read API, the page and `svc fingerprint --rules`.
 
-The bounds keep all rules together cheap on every event; see `cost` for what becomes of rules saved before there were any.
+The limits bound the cost of all rules on an event; `cost` handles rules that were saved before the limits existed.
 """
 
 import re
@@ -15,63 +15,64 @@ from schemas.errors import Detail, QueryError
 from schemas.projects import GroupingRule
 
 MAX_RULES: Final = 200
-"""Rules of a project."""
+"""Maximum number of rules of a project."""
 MAX_NAME: Final = 100
-"""Characters of a rule's name."""
+"""Maximum length of a rule's name."""
 MAX_TERMS: Final = 500
-"""Words, phrases and filters of all `match` together, each value of a list counted."""
+"""Maximum number of words, phrases and filters in all `match` together; each value of a list counts."""
 MAX_PATTERNS: Final = 250
-"""Patterns of all `inApp` and `notInApp` together."""
+"""Maximum number of patterns in all `inApp` and `notInApp` together."""
 MAX_PATTERN: Final = 200
-"""Characters of a pattern."""
+"""Maximum length of a pattern."""
 MAX_WILDCARDS: Final = 16
-"""Stars of a pattern."""
+"""Maximum number of stars in a pattern."""
 MAX_ELEMENTS: Final = 20
-"""Elements of a fingerprint."""
+"""Maximum number of elements of a fingerprint."""
 MAX_ELEMENT: Final = 500
-"""Characters of an element."""
+"""Maximum length of an element."""
 MAX_CHARACTERS: Final = 50_000
-"""Characters of all rules together."""
+"""Maximum length of all rules together."""
 # Each is looked at more than once; a query is parsed in milliseconds.
 _parsed = lru_cache(maxsize=256)(parse)
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 
 def violations(rules: Sequence[GroupingRule]) -> list[Detail]:
-    """What keeps these rules from being saved, by the place of each; empty where they can be."""
+    """The errors of rules by field, with the rule's position; empty if they can be saved."""
     if len(rules) > MAX_RULES:
         return [Detail("rules", f"at most {MAX_RULES} rules per project, not {len(rules)}")]
     size = sum(map(_characters, rules))
     if size > MAX_CHARACTERS:
         return [Detail("rules", f"at most {MAX_CHARACTERS} characters in all rules together, not {size}")]
-    found = list(_totals(rules))
+    details = list(_totals(rules))
     names: set[str] = set()
     for position, rule in enumerate(rules):
         if rule.name in names:
-            found.append(Detail(f"rules[{position}].name", "another rule has this name"))
+            details.append(Detail(f"rules[{position}].name", "another rule has this name"))
         names.add(rule.name)
-        found += [
-            Detail(_within(position, one.field), one.message) for one in (*errors(rule), *excesses(rule))
+        details += [
+            Detail(_within(position, detail.field), detail.message)
+            for detail in (*errors(rule), *excesses(rule))
         ]
-    return found
+    return details
 
 
 def errors(rule: GroupingRule) -> list[Detail]:
-    """What keeps a rule from ever working, by its field."""
+    """The errors, by field, that keep a rule from working at all."""
     try:
         query = _parsed(rule.match)
     except QueryError as error:
         return [Detail("match", error.message)]
     if _asks_of_issue(query):
-        told = "a rule sees the event before it has an issue: is, assignee, events, users, firstSeen and lastSeen aren't known"
-        return [Detail("match", told)]
+        message = "a rule sees the event before it has an issue: is, assignee, events, users, firstSeen and lastSeen aren't known"
+        return [Detail("match", message)]
     if not (rule.fingerprint or rule.in_app or rule.not_in_app or rule.discard):
         return [Detail("", "sets nothing: give fingerprint, inApp, notInApp or discard")]
     return []
 
 
 def excesses(rule: GroupingRule) -> Iterator[Detail]:
-    """What is above a bound, or isn't known: a rule that was saved before it was refused is asked even so."""
+    """Exceeded limits and unknown names; rules saved before these checks existed run nevertheless."""
     if not 1 <= len(rule.name) <= MAX_NAME or _UNPRINTABLE.search(rule.name):
         yield Detail("name", f"1 to {MAX_NAME} characters, no control characters")
     elements = rule.fingerprint or ()
@@ -99,8 +100,8 @@ def _pattern_excess(field: str, patterns: Sequence[str]) -> Iterator[Detail]:
 def _totals(rules: Sequence[GroupingRule]) -> Iterator[Detail]:
     patterns = sum(len(rule.in_app or ()) + len(rule.not_in_app or ()) for rule in rules)
     if patterns > MAX_PATTERNS:
-        told = f"at most {MAX_PATTERNS} patterns in all inApp and notInApp together, not {patterns}"
-        yield Detail("rules", told)
+        message = f"at most {MAX_PATTERNS} patterns in all inApp and notInApp together, not {patterns}"
+        yield Detail("rules", message)
     terms = sum(map(_terms_of, rules))
     if terms > MAX_TERMS:
         yield Detail("rules", f"at most {MAX_TERMS} terms in all match together, not {terms}")

@@ -1,8 +1,8 @@
 """A project's grouping rules, compiled to predicates over events.
 
-A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. One
-that doesn't parse is disabled with its error kept. One that fails on an event, or would cost too much on it, is skipped for
-that event alone: what is decided depends on the rules and the event, never on the events before it. The others go on.
+A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. A rule that
+doesn't parse is disabled, and its error recorded. A rule that fails on an event, or would cost too much, is skipped for that event
+only: the outcome depends on the rules and the event, not on earlier events. Other rules still apply.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ from schemas.projects import GroupingRule
 
 
 class RuleOutcome(NamedTuple):
-    """What the rules decided about one event: `rule` names the one that set the fingerprint or dropped the event."""
+    """The decision of the rules on an event; `rule` is the name of the rule that set the fingerprint or dropped the event."""
 
     rule: str = ""
     fingerprint: tuple[Element, ...] = ()
@@ -40,7 +40,7 @@ Predicate = Callable[[EventView], bool]
 
 
 class CompiledRule(Struct, frozen=True, eq=False, gc=False):
-    """A rule that can be asked, equal only to itself; `position` is its position among all rules of its project.
+    """A compiled rule, compared by identity; `position` is its position among all rules of its project.
 
     `weight` is what its query costs for each character of an event, `of_error` whether it depends on error and platform alone.
     """
@@ -56,12 +56,12 @@ class CompiledRule(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def in_app_weight(self) -> int:
-        """What its patterns cost for each character of a frame's names."""
+        """Steps of its patterns per character of a frame's names."""
         return sum(rule.weight for rule in self.in_app_rules)
 
 
 class Answers(NamedTuple):
-    """What rules said about an event: those that match it, and those that were skipped, each with the reason."""
+    """The matching rules of an event, and the skipped ones with the reason."""
 
     fitting: tuple[CompiledRule, ...] = ()
     skipped: tuple[tuple[CompiledRule, str], ...] = ()
@@ -71,7 +71,7 @@ NO_ANSWERS = Answers()
 
 
 class CompiledRules:
-    """Ordered rules ready to be asked about events; `errors` says by name which are disabled and why.
+    """Compiled rules in order; `errors` has the reason of each disabled rule by name.
 
     True when there is a rule to ask: only then need the caller decode an event in full.
     """
@@ -80,7 +80,7 @@ class CompiledRules:
         self._rules = tuple(rules)
         self.errors = errors
         self.weight = sum(rule.weight + rule.in_app_weight for rule in self._rules)
-        """What all rules cost at most for each byte of an event."""
+        """Maximum steps of all rules per byte of an event."""
         self.of_error = tuple([rule for rule in self._rules if rule.of_error])
         self.of_event = tuple([rule for rule in self._rules if not rule.of_error])
 
@@ -92,7 +92,7 @@ class CompiledRules:
         return outcome_of(self.ask(view, event).fitting, lambda: view)
 
     def ask(self, view: EventView, event: GroupingEvent | None = None) -> Answers:
-        """What the rules say about one event, in their order, none of them above what is left of the steps for it."""
+        """The results of the rules on an event, in their order; a rule that would exceed the remaining steps is skipped."""
         left, size = MAX_STEPS, characters(view)
         names = 0 if event is None else frame_characters(event)
         affordable: list[CompiledRule] = []
@@ -106,7 +106,7 @@ class CompiledRules:
 
 
 def merged(some: Answers, others: Answers) -> Answers:
-    """The answers of rules of one project, again in the order of the rules."""
+    """Merged answers of rules of one project, in the order of the rules."""
     if others is NO_ANSWERS or some is NO_ANSWERS:
         return some if others is NO_ANSWERS else others
     fitting = sorted((*some.fitting, *others.fitting), key=lambda rule: rule.position)
@@ -114,7 +114,7 @@ def merged(some: Answers, others: Answers) -> Answers:
 
 
 def ask(rules: Iterable[CompiledRule], view: EventView) -> Answers:
-    """What rules say about one event, whatever they cost."""
+    """The results of rules on an event, regardless of cost."""
     fitting: list[CompiledRule] = []
     skipped: list[tuple[CompiledRule, str]] = []
     for rule in rules:
@@ -127,7 +127,7 @@ def ask(rules: Iterable[CompiledRule], view: EventView) -> Answers:
 
 
 def until_discard(fitting: Iterable[CompiledRule]) -> list[CompiledRule]:
-    """Rules that match, up to the first that drops the event: no later one is asked."""
+    """Matching rules, up to the first that drops the event."""
     found = []
     for rule in fitting:
         found.append(rule)
@@ -137,15 +137,15 @@ def until_discard(fitting: Iterable[CompiledRule]) -> list[CompiledRule]:
 
 
 def outcome_of(fitting: tuple[CompiledRule, ...], view: Callable[[], EventView]) -> RuleOutcome:
-    """What rules that match do; `view` is asked for where a fingerprint takes values from the event."""
+    """The outcome of matching rules; `view` is called if a fingerprint uses values of the event."""
     decides, outcome = _outcome_of(fitting)
     return outcome if decides is None else outcome._replace(fingerprint=filled(decides.fingerprint, view))
 
 
-# Few of the ways in which rules can match come up, and each again and again.
+# Few combinations of matching rules occur, and each occurs often.
 @lru_cache(maxsize=1024)
 def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None, RuleOutcome]:
-    """The outcome, and the rule whose fingerprint is still to be filled with the event's values.
+    """The outcome, and the rule whose fingerprint still needs the event's values.
 
     The first that sets a fingerprint decides it; marks add up; a discard ends it.
     """
@@ -165,7 +165,7 @@ def _outcome_of(fitting: tuple[CompiledRule, ...]) -> tuple[CompiledRule | None,
 
 
 def compile_rules(rules: Iterable[GroupingRule]) -> CompiledRules:
-    """The enabled rules, in their order; one whose query doesn't parse stands in `errors` instead."""
+    """The enabled rules, in their order; a rule whose query doesn't parse is in `errors` instead."""
     ready: list[CompiledRule] = []
     errors: dict[str, str] = {}
     for position, rule in enumerate(rules):
@@ -194,7 +194,7 @@ def _compiled(rule: GroupingRule, position: int) -> CompiledRule:
 
 def _predicate(query: Query) -> Predicate:
     fits = predicate(query)
-    # No clock: a time that is relative counts from the event itself, the same in every replay.
+    # No clock: relative times count from the event itself, so that replays are deterministic.
     return lambda view: fits(view, view.timestamp)
 
 

@@ -1,4 +1,4 @@
-"""Rules tried on past events: which they match, and into which issues those would fall. The clock is the caller's."""
+"""A trial of rules on past events: the events they match, and the resulting issues. The caller provides the clock."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _SHOWN_CHARACTERS = 200
 
 
 class PastEvent(NamedTuple):
-    """An event as it was sent, and where it is now; `received_ms` is Unix ms."""
+    """An event as it was sent, and its current issue; `received_ms` is Unix ms."""
 
     event: bytes
     issue: int
@@ -25,7 +25,7 @@ class PastEvent(NamedTuple):
 
 
 class Regrouped(NamedTuple):
-    """A past event under the tried rules; `fitting` are the places of those that match it, `skipped` of those not asked."""
+    """A past event grouped by the tried rules; `fitting` are the positions of matching rules, `skipped` of skipped ones."""
 
     past: PastEvent
     id: str
@@ -37,7 +37,7 @@ class Regrouped(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """What was found: `unreadable` events are passed over, `errors` says by name why rules were skipped, `whole` that no event was left out."""
+    """The result: `unreadable` events were ignored, `errors` has the reason of skipped rules by name, `whole` is whether all events were processed."""
 
     events: list[Regrouped]
     unreadable: int
@@ -46,7 +46,7 @@ class Trial(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Events that would go the same way: `one` of them, how many, and their issue then, None where they would be dropped."""
+    """Events with the same change of issue: an example (`one`), their number and their new issue, None if they would be dropped."""
 
     one: Regrouped
     events: int
@@ -54,7 +54,7 @@ class Move(NamedTuple):
 
     @property
     def is_felt(self) -> bool:
-        """Whether a rule matches them, or they would not stay where they are."""
+        """Whether a rule matches them or their issue would change."""
         return bool(self.one.fitting) or self.issue != self.one.past.issue
 
 
@@ -71,7 +71,7 @@ def regroup(
     discarded: Collection[int] = (),
     in_time: Callable[[], bool] = lambda: True,
 ) -> Trial:
-    """Group events by rules, as processing would; `discarded` fingerprints are dropped. Ends early once `in_time` says no."""
+    """Group events by rules, as the grouper would; `discarded` fingerprints are dropped. Ends early once `in_time` returns False."""
     compiled = compile_rules(rules)
     errors = dict(compiled.errors)
     regrouped: list[Regrouped] = []
@@ -94,34 +94,35 @@ def regroup(
 def _regrouped(
     past: PastEvent, event: _IdentifiedEvent, view: EventView, answers: Answers, discarded: Collection[int]
 ) -> Regrouped:
-    found = grouped(event, outcome_of(answers.fitting, lambda: view))
-    if found.hash in discarded:
-        found = msgspec.structs.replace(found, discard=True)
+    fingerprint = grouped(event, outcome_of(answers.fitting, lambda: view))
+    if fingerprint.hash in discarded:
+        fingerprint = msgspec.structs.replace(fingerprint, discard=True)
     return Regrouped(
         past,
         event.id,
         (event.error.type or "")[:_SHOWN_CHARACTERS],
         (event.error.message or "")[:_SHOWN_CHARACTERS],
-        found,
+        fingerprint,
         tuple([rule.position for rule in until_discard(answers.fitting)]),
         tuple([rule.position for rule, _ in answers.skipped]),
     )
 
 
 def moves(events: Iterable[Regrouped], issue_of: Callable[[int], int]) -> list[Move]:
-    """The ways that events would go, the most travelled first; `issue_of` names the issue of a fingerprint.
+    """The changes of issue, the most frequent first; `issue_of` returns the issue of a fingerprint.
 
-    An event that keeps its fingerprint stays in its issue, also where that is another one's by a merge.
+    An event that keeps its fingerprint stays in its issue, even if a merge put it there.
     """
-    ways: dict[tuple[int, int | None, tuple[int, ...], tuple[int, ...]], Move] = {}
-    for one in events:
-        then = None if one.found.discard else one.found.hash
-        key = (one.past.issue, then, one.fitting, one.skipped)
-        known = ways.get(key)
-        if known is not None:
-            ways[key] = known._replace(events=known.events + 1)
-        elif then is None:
-            ways[key] = Move(one, 1, None)
+    by_change: dict[tuple[int, int | None, tuple[int, ...], tuple[int, ...]], Move] = {}
+    for event in events:
+        new = None if event.found.discard else event.found.hash
+        key = (event.past.issue, new, event.fitting, event.skipped)
+        move = by_change.get(key)
+        if move is not None:
+            by_change[key] = move._replace(events=move.events + 1)
+        elif new is None:
+            by_change[key] = Move(event, 1, None)
         else:
-            ways[key] = Move(one, 1, one.past.issue if then == one.past.fingerprint else issue_of(then))
-    return sorted(ways.values(), key=lambda move: -move.events)
+            issue = event.past.issue if new == event.past.fingerprint else issue_of(new)
+            by_change[key] = Move(event, 1, issue)
+    return sorted(by_change.values(), key=lambda move: -move.events)

@@ -1,6 +1,6 @@
-"""Variables of a rule's fingerprint: `{{ tags[tenant] }}` in the text of an element stands for the event's own value.
+"""Variables of a rule's fingerprint: `{{ tags[tenant] }}` in an element is replaced by the event's value.
 
-Keys are those of the query language. `{{ default }}`, alone in its element, stands for all computed parts.
+Keys are those of the query language. `{{ default }}`, alone in its element, is replaced by all computed parts.
 """
 
 import re
@@ -14,7 +14,7 @@ from query.event_view import EventView
 FIELDS: Final = ("type", "message", "environment", "release", "platform", "os")
 SITE_VARIABLES: Final = ("function", "file")
 KNOWN: Final = ("default", *FIELDS[:2], *SITE_VARIABLES, *FIELDS[2:], "tags[KEY]")
-"""What a variable may be called."""
+"""Names of variables."""
 _VARIABLE: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _TAG: Final = re.compile(r'tags(?:\["(?P<quoted>[^"\]]+)"\]|\[(?P<key>[^"\[\]]+)\]|\.(?P<dotted>.+))')
 # As much of a message as grouping looks at.
@@ -22,13 +22,13 @@ _MESSAGE_CHARACTERS: Final = 600
 
 
 class EventVariable(NamedTuple):
-    """A value that the event itself has: a field's, or a tag's."""
+    """A value of the event: a field or a tag."""
 
     key: str
     is_tag: bool
 
     def value(self, view: EventView) -> str:
-        """The event's value; of the message its template, because what varies in it would make an issue of every event."""
+        """The event's value; for the message its template, because its variable parts would make each event an issue."""
         if self.is_tag:
             return view.tags.get(self.key) or MISSING
         if self.key == "message":
@@ -40,7 +40,7 @@ Compiled = str | tuple[Piece | EventVariable, ...]
 
 
 def compiled(element: str) -> Compiled:
-    """An element ready to be filled. What looks like a variable and is none stays as it is written."""
+    """A parsed element. Text that looks like a variable but isn't stays as it is."""
     if is_default(element) or "{{" not in element:
         return element
     pieces = tuple(_pieces(element))
@@ -48,12 +48,12 @@ def compiled(element: str) -> Compiled:
 
 
 def filled(elements: tuple[Compiled, ...], view: Callable[[], EventView]) -> tuple[Element, ...]:
-    """The elements with the event's values; those of its place are not known yet. `view` is asked for only where it is needed."""
-    return tuple([one if isinstance(one, str) else tuple([_value(p, view) for p in one]) for one in elements])
+    """The elements with the event's values, except those of its site. `view` is called only if needed."""
+    return tuple([e if isinstance(e, str) else tuple([_value(p, view) for p in e]) for e in elements])
 
 
 def variable_error(element: str) -> str | None:
-    """Why an element can't be saved, with the position in it; None where it can."""
+    """The error of an element, with its position; None if it can be saved."""
     if is_default(element):
         return None
     end = 0
@@ -79,7 +79,7 @@ def _pieces(element: str) -> Iterator[Piece | EventVariable]:
 
 
 def _variable(name: str, text: str) -> Piece | EventVariable:
-    """The variable of a name, or the text as it stands."""
+    """The variable of a name, or the unchanged text."""
     if name in SITE_VARIABLES:
         return SiteVariable(name)
     if name in FIELDS:

@@ -1,1 +1,1 @@
-"""Everything on one machine: starts and supervises Kafka, ClickHouse and our own processes."""
+"""Runs everything on one machine: Kafka, ClickHouse and our own processes."""

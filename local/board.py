@@ -1,4 +1,4 @@
-"""One status line a child: a live table while the children start on a terminal, plain lines otherwise."""
+"""One status line per child: a live table during the start on a terminal, plain lines otherwise."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,28 +33,28 @@ def line(status: Status) -> Text:
 
 
 class Board:
-    """Shows statuses as they change. `changed` is what a Supervisor calls."""
+    """Prints status changes; pass `changed` to a Supervisor."""
 
     def __init__(self, console: Console, statuses: dict[str, Status] | None = None) -> None:
         self._console = console
         self._statuses = dict(statuses or {})
-        self._shown: dict[str, tuple[str, str]] = {}
+        self._printed: dict[str, tuple[str, str]] = {}
         self._live: Live | None = None
 
     def changed(self, status: Status) -> None:
-        """Show one child's new status."""
+        """Print one child's new status."""
         self._statuses[status.name] = status
         if status.state == "preparing" and not self._live:
             return
         if self._live:
             self._live.update(self._table())
-        elif (news := (status.state, status.detail)) != self._shown.get(status.name):
-            self._shown[status.name] = news
+        elif (current := (status.state, status.detail)) != self._printed.get(status.name):
+            self._printed[status.name] = current
             self._console.print(line(status), highlight=False, soft_wrap=True)
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """On a terminal keep one table up to date meanwhile; it stays on the screen."""
+        """On a terminal, update one table inside the block; it stays on the screen."""
         if not self._console.is_terminal:
             yield
             return

@@ -1,6 +1,6 @@
-"""The browser for the tests: an installed one, else Debian's package, else the one that Playwright downloads.
+"""The browser for the tests: an installed one, else Debian's package, else Playwright's download.
 
-`python -m local.browser` prints its path, installing one first where none is there.
+`python -m local.browser` prints its path, after installing one if necessary.
 """
 
 import os
@@ -20,14 +20,14 @@ PACKAGE = "chromium-headless-shell"
 
 
 def installed() -> str | None:
-    """The path of a Chromium on this machine, Playwright's own included."""
+    """The path of an installed Chromium, including Playwright's own."""
     for program in PROGRAMS:
-        if found := shutil.which(program):
-            return found
-    return _of_playwright()
+        if path := shutil.which(program):
+            return path
+    return _from_playwright()
 
 
-def _of_playwright() -> str | None:
+def _from_playwright() -> str | None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -36,17 +36,13 @@ def _of_playwright() -> str | None:
 
 
 def _run(*command: str) -> bool:
-    # Standard output is for the path alone.
-    return (
-        subprocess.run(
-            command, stdout=sys.stderr, check=False, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        ).returncode
-        == 0
-    )
+    environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    # Standard output is reserved for the path.
+    return subprocess.run(command, stdout=sys.stderr, check=False, env=environ).returncode == 0
 
 
 def install() -> bool:
-    """Install a browser without asking anybody; whether something was installed."""
+    """Install a browser without prompts; true on success."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
         _run("apt-get", "update", "-q")
         if _run("apt-get", "install", "-q", "-y", "--no-install-recommends", PACKAGE):
@@ -55,12 +51,12 @@ def install() -> bool:
 
 
 def main() -> int:
-    """Print the path of a browser; 1 where none can be had."""
-    found = installed() or (install() and installed())
-    if not found:
+    """Print the path of a browser; 1 if there is none and none can be installed."""
+    path = installed() or (install() and installed())
+    if not path:
         sys.stderr.write(f"no browser for the tests: install Chromium (Debian: apt-get install {PACKAGE})\n")
         return 1
-    sys.stdout.write(f"{found}\n")
+    sys.stdout.write(f"{path}\n")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""A data directory belongs to one running `svc up` at a time; who holds its lock is running."""
+"""The lock of a data directory, held by the one `svc up` that runs on it."""
 
 import fcntl
 import time
@@ -14,7 +14,7 @@ ATTEMPTS = 10
 PAUSE_SECONDS = 0.1
 
 
-def _take(file: TextIO, kind: int) -> bool:
+def _lock(file: TextIO, kind: int) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -23,14 +23,14 @@ def _take(file: TextIO, kind: int) -> bool:
 
 
 @contextmanager
-def held(data_dir: Path) -> Iterator[None]:
-    """Hold the data directory, made if need be. Raises StartError where another process holds it."""
+def locked(data_dir: Path) -> Iterator[None]:
+    """Lock the data directory, creating it if necessary. Raises StartError if another process has locked it."""
     data_dir.mkdir(parents=True, exist_ok=True)
     with (data_dir / LOCK).open("w") as file:
         for attempt in range(ATTEMPTS):
-            if _take(file, fcntl.LOCK_EX):
+            if _lock(file, fcntl.LOCK_EX):
                 break
-            # Someone may be asking `is_held` just now.
+            # Another process may be calling `is_locked`.
             if attempt < ATTEMPTS - 1:
                 time.sleep(PAUSE_SECONDS)
         else:
@@ -40,11 +40,11 @@ def held(data_dir: Path) -> Iterator[None]:
         yield
 
 
-def is_held(data_dir: Path) -> bool:
-    """True while a process holds the data directory; its end, kill -9 included, frees it."""
+def is_locked(data_dir: Path) -> bool:
+    """True while a process has locked the data directory; its end, even by kill -9, releases the lock."""
     try:
         file = (data_dir / LOCK).open()
     except FileNotFoundError:
         return False
     with file:
-        return not _take(file, fcntl.LOCK_SH)
+        return not _lock(file, fcntl.LOCK_SH)

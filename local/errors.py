@@ -1,15 +1,15 @@
-"""What can keep a local server or process from running; each message says what is wrong and how to mend it."""
+"""Errors that keep a local server or process from running; each message names the problem and its fix."""
 
 from schemas.errors import CannotRun
 
 
 class MissingProgram(CannotRun):
-    """A program or package that a local server needs isn't installed."""
+    """A required program or package isn't installed."""
 
 
 class DownloadError(CannotRun):
-    """Kafka's jars could not be fetched; the message holds Maven's own words."""
+    """Kafka's jars could not be fetched; the message contains Maven's error."""
 
 
 class StartError(CannotRun):
-    """A server or one of our processes did not start; the message holds the end of its log."""
+    """A server or one of our processes did not start; the message contains the end of its log."""

@@ -1,4 +1,4 @@
-"""One child process: started tied to us, in a session of its own, with a log file, and ended without a trace."""
+"""Child processes: started in their own session, with a log file, tied to this process, killed with their group."""
 
 import contextlib
 import functools
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from local.disk_space import ended_without_room
+from local.disk_space import full_disk_error
 from local.errors import StartError
 
 TETHER = Path(__file__).with_name("tether.py")
@@ -20,12 +20,12 @@ LOG_BYTES = 10 << 20
 
 @functools.cache
 def _spawner() -> ThreadPoolExecutor:
-    # The kernel ties "die with the parent" to the parent's *thread*: this one lives as long as the process does.
+    # The kernel's parent-death signal follows the parent *thread*: this one lives as long as the process.
     return ThreadPoolExecutor(1, thread_name_prefix="spawner")
 
 
 def rotate(log: Path, limit: int = LOG_BYTES) -> None:
-    """Move a log of more than `limit` bytes to `NAME.log.1`, so that a new start begins a new file."""
+    """Move a log of more than `limit` bytes to `NAME.log.1`."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > limit:
         log.replace(log.with_name(log.name + ".1"))
@@ -39,17 +39,17 @@ def spawn(
     env: Mapping[str, str] | None = None,
     nice: int = 0,
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a session of its own, its output appended to `log`; it dies when this process does. `nice` lowers its priority.
+    """Start `argv` in its own session and append its output to `log`; it dies with this process. `nice` lowers its priority.
 
-    May be called from any thread. Raises FileNotFoundError where `cwd` is missing; a missing program ends the child at once.
+    Thread-safe. Raises FileNotFoundError if `cwd` is missing; if the program is missing, the child ends at once.
     """
     rotate(log)
-    tied = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), str(nice), *argv]
+    command = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), str(nice), *argv]
 
     def start() -> subprocess.Popen[bytes]:
         with log.open("ab") as output:
             return subprocess.Popen(
-                tied,
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -62,15 +62,15 @@ def spawn(
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the child's process group, itself included, and reap it."""
-    # macOS answers EPERM for a group of zombies only.
+    """Kill the child's process group, itself included, and reap it."""
+    # macOS answers EPERM for a group that has only zombies.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def end(process: subprocess.Popen[bytes], grace: float) -> bool:
-    """Ask the child to stop, kill it and its group after `grace` seconds; true when it stopped by itself."""
+    """Terminate the child; kill it and its group after `grace` seconds; true if it stopped in time."""
     if process.poll() is None:
         process.terminate()
     try:
@@ -92,10 +92,10 @@ def tail(log: Path, lines: int = 12) -> str:
 
 
 def failed_start(name: str, what: str, log: Path, data: Path | None = None) -> StartError:
-    """Why a child didn't start: that the disk of its `data` is full, or `what` happened with the end of its log."""
-    said = tail(log)
-    full = ended_without_room(name, data, said) if data else ""
-    return StartError(full or f"{name} {what}; {log} ends with:\n{said}")
+    """Why a child didn't start: the disk of its `data` is full, or `what` and the end of its log."""
+    log_tail = tail(log)
+    full = full_disk_error(name, data, log_tail) if data else ""
+    return StartError(full or f"{name} {what}; {log} ends with:\n{log_tail}")
 
 
 def await_ready(
@@ -106,7 +106,7 @@ def await_ready(
     timeout: float,
     data: Path | None = None,
 ) -> None:
-    """Block until `ready()`; StartError when the child ends first or `timeout` seconds have passed."""
+    """Block until `ready()`. Raises StartError if the child ends first or `timeout` seconds pass."""
     limit = time.monotonic() + timeout
     while not ready():
         if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""Everything that `svc up` runs: which children, in which order, with which environment."""
+"""The children of `svc up`: their order and environment."""
 
 import secrets
 import sys
@@ -26,19 +26,19 @@ from schemas.settings import (
 SERVER_SECONDS = 300.0
 """For a server's own recovery after a kill."""
 PROCESS_SECONDS = 600.0
-"""For a process of ours that reads its state back; one that can't start ends by itself, much sooner."""
+"""For a process of ours that restores its state; one that cannot start exits much sooner."""
 BACKGROUND_NICE = 10
-"""On one machine, processing and storage yield to what answers clients: the edge, Kafka and the dashboard."""
+"""On one machine, processing and storage yield to the edge, Kafka and the dashboard, which answer clients."""
 PASSWORD_FILE = "admin-password"  # noqa: S105 - a file's name
 
 
 def is_given(environ: Mapping[str, str], name: str) -> bool:
-    """Whether a setting has a value in the environment, directly or through its `_FILE` variant."""
+    """Whether the environment has the setting or its `_FILE` variant."""
     return bool(environ.get(name) or environ.get(f"{name}_FILE"))
 
 
 def admin_password_file(data_dir: Path) -> Path:
-    """The file with the admin password, made once (mode 600)."""
+    """The file with the admin password, created once (mode 600)."""
     file = data_dir / PASSWORD_FILE
     if not file.exists():
         write_private(file, secrets.token_urlsafe(12) + "\n")
@@ -46,14 +46,14 @@ def admin_password_file(data_dir: Path) -> Path:
 
 
 def dictionaries_folder(data_dir: Path) -> Path:
-    """The folder of this deployment's own payload dictionaries."""
+    """The folder of this deployment's payload dictionaries."""
     folder = data_dir / "dictionaries"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 class Stack:
-    """The children on `data_dir` and `environ`, the variables that lead to them. Making one makes folders and passwords."""
+    """The children on `data_dir`, and the variables to reach them. The constructor creates folders and passwords."""
 
     def __init__(self, data_dir: Path, environ: Mapping[str, str], edge_workers: int | None = None) -> None:
         self.data_dir = data_dir
@@ -71,7 +71,7 @@ class Stack:
         self.edge = load(EdgeSettings, self.environ)
         self.dashboard = load(DashboardSettings, self.environ)
         self.ingest_url = f"http://{reachable_host(self.edge.ingest_host)}:{self.edge.ingest_port}"
-        # The dashboard shows it to people; a command in another shell sends there.
+        # For the dashboard's pages and for commands in other shells.
         self.environ = overlaid({"SVC_INGEST_URL": self.ingest_url}, self.environ)
         self.dashboard_url = (
             f"http://{reachable_host(self.dashboard.dashboard_host)}:{self.dashboard.dashboard_port}"
@@ -79,7 +79,7 @@ class Stack:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Our variables with their values or files: what another shell needs to reach everything."""
+        """The SVC_* variables with absolute file names, for commands in other shells."""
         ours = {name: value for name, value in self.environ.items() if name.startswith("SVC_")}
         files = {
             name: str(Path(ours[name]).resolve()) for name in ours if name.endswith("_FILE") and ours[name]
@@ -87,18 +87,18 @@ class Stack:
         return overlaid(ours | files, {"SVC_INGEST_URL": self.ingest_url})
 
     def check_ports(self) -> None:
-        """Raise StartError naming the setting of a port that another program holds."""
+        """Raise StartError for a port that another program uses, naming its setting."""
         for name, host, port in (
             ("SVC_INGEST_PORT", self.edge.ingest_host, self.edge.ingest_port),
             ("SVC_DASHBOARD_PORT", self.dashboard.dashboard_host, self.dashboard.dashboard_port),
         ):
             if not is_free(port, host):
                 raise StartError(
-                    f"port {port} of {host} is in use: stop what listens there, or set {name} to another"
+                    f"port {port} of {host} is in use: stop its listener, or set {name} to another port"
                 )
 
     def children(self) -> list[Child]:
-        """Everything in the order of its start."""
+        """All children in start order."""
         processors, writer = load(ProcessorsSettings, self.environ), load(WriterSettings, self.environ)
         return [
             *self._servers,

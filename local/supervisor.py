@@ -1,4 +1,4 @@
-"""Supervision of child processes: started in order, restarted when they die, all stopped in reverse order."""
+"""Supervises child processes: starts them in order, restarts them after they die, stops them in reverse order."""
 
 import asyncio
 import logging
@@ -16,19 +16,19 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
 BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-LOOK_SECONDS = 2.0
-UNREADY_LOOKS = 3  # in a row: one look may fail on a busy machine
+CHECK_SECONDS = 2.0
+UNREADY_CHECKS = 3  # in a row: a single check may fail on a busy machine
 STEADY_SECONDS = 60.0
-"""A child that ran this long is restarted without the back-off of its earlier deaths."""
+"""The backoff is reset after a child ran this long."""
 
 
 @dataclass(frozen=True)
 class Child:
-    """What to run and how to know that it is ready.
+    """A command and its readiness check.
 
-    `command` is called in a thread before each start and may prepare things; it returns the argument vector. `ready` is called in a
-    thread and may block for seconds. A child with `once` ends by itself: its end with 0 is its readiness. `data` is the folder whose disk it fills.
-    `nice` lowers its priority.
+    `command` is called in a thread before each start, may do preparations, and returns the argument vector. `ready` is
+    called in a thread and may block for seconds. A child with `once` exits by itself; exit status 0 makes it ready. `data`
+    is its data folder. `nice` lowers its priority.
     """
 
     name: str
@@ -45,7 +45,10 @@ class Child:
 
 @dataclass
 class Status:
-    """What a child is doing, for people. `state` is waiting, preparing, starting, ready, unready, done, restarting, stopping or stopped."""
+    """A child's displayed status.
+
+    `state` is waiting, preparing, starting, ready, unready, done, restarting, stopping or stopped.
+    """
 
     name: str
     state: str = "waiting"
@@ -55,25 +58,25 @@ class Status:
 
 
 class Supervisor:
-    """Runs children; `changed` is called with a child's status at each change."""
+    """Runs children; calls `changed` with a child's status at each change."""
 
     def __init__(
         self,
         children: Sequence[Child],
         changed: Callable[[Status], None] = lambda _: None,
-        look_seconds: float = LOOK_SECONDS,
+        check_seconds: float = CHECK_SECONDS,
     ) -> None:
         self.children = tuple(children)
         self.statuses = {child.name: Status(child.name) for child in children}
         self.stopping = asyncio.Event()
         self._changed = changed
-        self._look_seconds = look_seconds
+        self._check_seconds = check_seconds
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._hurry = False
 
     def request_stop(self) -> None:
-        """Begin to stop; asked again, kill what doesn't stop by itself."""
+        """Begin to stop; a second call kills the children that still run."""
         if self.stopping.is_set():
             self._hurry = True
             for process in self._processes.values():
@@ -82,9 +85,9 @@ class Supervisor:
         self.stopping.set()
 
     async def start(self) -> None:
-        """Start every child, each once the one before it is ready; return early when asked to stop.
+        """Start the children, each after the previous one is ready; return early on a stop request.
 
-        Raises CannotRun or OSError when one doesn't start: call `stop` then, too.
+        Raises CannotRun or OSError if one doesn't start; call `stop` in that case too.
         """
         for child in self.children:
             if self.stopping.is_set():
@@ -94,7 +97,7 @@ class Supervisor:
                 self._keepers[child.name] = asyncio.create_task(self._keep(child), name=f"keep {child.name}")
 
     async def stop(self) -> None:
-        """Stop every child in reverse order and wait until nothing of them is left."""
+        """Stop all children in reverse order and wait for their end."""
         self.stopping.set()
         await asyncio.gather(*self._keepers.values())
         for child in reversed(self.children):
@@ -102,8 +105,8 @@ class Supervisor:
             if process and not (child.once and process.poll() is not None):
                 self._set(child, "stopping")
                 grace = 0.0 if self._hurry else child.grace_seconds
-                willing = await asyncio.to_thread(end, process, grace)
-                self._set(child, "stopped", "" if willing else f"killed after {grace:.0f} s")
+                in_time = await asyncio.to_thread(end, process, grace)
+                self._set(child, "stopped", "" if in_time else f"killed after {grace:.0f} s")
 
     async def _launch(self, child: Child) -> None:
         self._set(child, "preparing")
@@ -146,7 +149,7 @@ class Supervisor:
             pause = BACKOFF_SECONDS[min(deaths, len(BACKOFF_SECONDS) - 1)]
             deaths += 1
             self.statuses[child.name].restarts += 1
-            self._set(child, "restarting", f"ended with {code}; again in {pause:g} s")
+            self._set(child, "restarting", f"ended with {code}; restart in {pause:g} s")
             await self._pause(pause)
             try:
                 await self._launch(child)
@@ -154,19 +157,19 @@ class Supervisor:
                 log.warning("%s", error)
 
     async def _ended(self, child: Child) -> int | None:
-        """How the child's process ended; None when we are to stop first."""
+        """The exit status of the child's process; None if a stop is requested first."""
         process = self._processes[child.name]
-        look, failed = time.monotonic() + self._look_seconds, 0
+        next_check, failed = time.monotonic() + self._check_seconds, 0
         while not self.stopping.is_set():
             code = process.poll()
             if code is not None:
-                # What a dead parent left in its group must not meet its successor.
+                # Survivors of the group must not run beside the successor.
                 kill_group(process)
                 return code
-            if time.monotonic() > look:
+            if time.monotonic() > next_check:
                 failed = 0 if await self._is_ready(child) else failed + 1
-                self._show_readiness(child, failed < UNREADY_LOOKS)
-                look = time.monotonic() + self._look_seconds
+                self._show_readiness(child, failed < UNREADY_CHECKS)
+                next_check = time.monotonic() + self._check_seconds
             await self._pause(POLL_SECONDS)
         return None
 
@@ -178,7 +181,7 @@ class Supervisor:
             return False
 
     def _show_readiness(self, child: Child, ready: bool) -> None:
-        """Show a child that runs but isn't ready any more, as while what it depends on is away."""
+        """Show a running child as unready, for instance while a server it depends on is unavailable."""
         state = "ready" if ready else "unready"
         if self.statuses[child.name].state in {"ready", "unready"} - {state}:
             self._set(child, state)

@@ -1,4 +1,4 @@
-"""One definition of "whatever the case" for the evaluator and for SQL: each code point by itself, without context.
+"""Case folding shared by the evaluator and SQL: each code point separately, without context.
 
 Databases and languages differ in Unicode's special cases (a final sigma, a dotted capital I). Here a code point folds to its lower
 case where that is one code point and does not cross between ASCII and the rest.
@@ -13,7 +13,7 @@ _LAST_CASED = 0x1_E944
 
 
 def fold(text: str) -> str:
-    """The text with every code point folded; its length stays."""
+    """The text with every code point folded, of the same length."""
     return text.lower() if text.isascii() else "".join(map(_fold_one, text))
 
 
@@ -30,7 +30,7 @@ def _fold_one(character: str) -> str:
 
 @cache
 def _origins() -> dict[str, str]:
-    """For each folded code point beyond ASCII that several fold to, all of them."""
+    """The variants of each non-ASCII folded code point that has several."""
     origins: dict[str, str] = defaultdict(str)
     for code in range(0x80, _LAST_CASED):
         folded = _fold_one(chr(code))
@@ -40,5 +40,5 @@ def _origins() -> dict[str, str]:
 
 
 def variants(folded: str) -> str:
-    """Every code point beyond ASCII that folds to this one, itself included; ASCII letters are lowered by the database."""
+    """All non-ASCII code points that fold to this one, including itself; the database lowers ASCII letters."""
     return folded if folded.isascii() else _origins().get(folded, folded)

@@ -1,4 +1,4 @@
-"""The meaning of a query: whether it holds for one event. SQL is tested against this."""
+"""Evaluates a query on an event. This is the reference semantics; SQL is tested against it."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,14 +14,14 @@ from query.values import moment_ms
 _OPERATORS: Final = {"=": eq, ">": gt, ">=": ge, "<": lt, "<=": le}
 
 Predicate = Callable[[EventView, int], bool]
-"""Whether a query holds for the event and its issue; the number is Unix ms, what `-24h` counts from."""
+"""Whether a query matches the event and its issue; the number is the current time (Unix ms) for relative times."""
 
-# Each term of a query, and each query of a project, looks at the same message and type.
+# All terms and queries of a project read the same message and type.
 _folded = lru_cache(maxsize=4)(fold)
 
 
 def matches(query: Query, view: EventView, now_ms: int = 0) -> bool:
-    """Whether the query holds for the event and its issue; `now_ms` is what `-24h` counts from.
+    """Whether the query matches the event and its issue; `now_ms` is the current time for relative times.
 
     What asks about an issue that isn't known (`view.issue` is None) doesn't hold.
     """
@@ -29,7 +29,7 @@ def matches(query: Query, view: EventView, now_ms: int = 0) -> bool:
 
 
 def predicate(query: Query) -> Predicate:  # noqa: PLR0911  # one a node
-    """The query as a function, for those who ask about many events."""
+    """The query compiled to a function, for many events."""
     match query:
         case And(items):
             return _all([predicate(item) for item in items])

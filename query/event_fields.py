@@ -1,4 +1,4 @@
-"""What the columns need of one event's JSON: a decode of those fields alone, strict first and loose where an event is odd."""
+"""Decodes the fields of an event's JSON that have columns: strictly first, loosely for irregular events."""
 
 from array import array
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from schemas.errors import Unreadable
 
 MAX_PLACES: Final = 64
-"""Most files, and most functions, that one event is indexed by."""
+"""Maximum number of files, and of functions, that an event is indexed by."""
 _CACHED_STACKS: Final = 4096
 _CACHED_DEVICES: Final = 16_384
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,7 +23,7 @@ Names = tuple[str, ...]
 
 
 class FramePlaces(Struct, gc=False, frozen=True, eq=False):
-    """Distinct files and functions of frames in their order, and the same packed as columns take them."""
+    """Distinct files and functions of frames in their order, and the same packed for columns."""
 
     files: Names
     functions: Names
@@ -32,7 +32,7 @@ class FramePlaces(Struct, gc=False, frozen=True, eq=False):
 
 
 class Packed(Struct, gc=False, frozen=True, eq=False):
-    """Strings as bytes: all of them one after the other, and the length of each as a 32-bit integer of this machine."""
+    """Strings as bytes: their concatenation, and their lengths as native 32-bit integers."""
 
     count: int
     lengths: bytes
@@ -52,7 +52,7 @@ class _ErrorFields(Struct, gc=False):
 
 
 class DeviceFields(Struct, gc=False, frozen=True):
-    """What the columns need of `device`."""
+    """The fields of `device` that have columns."""
 
     os: str
     osVersion: str
@@ -79,17 +79,17 @@ class EventFields(Struct, gc=False):
 
     @property
     def device(self) -> DeviceFields:
-        """The device; equal ones are one object for a while."""
+        """The device; equal devices share a cached object."""
         return _device(bytes(self.raw_device))
 
     def places(self) -> FramePlaces:
-        """Distinct files and functions of all frames, those of the causes included, outermost error first.
+        """Distinct files and functions of all frames, including those of causes, outermost error first.
 
         Events with the same stacks have the same object for a while.
         """
         error = self.error
-        found = _places(bytes(error.stack))
-        return found if error.cause is None else _merged(found, error.cause)
+        places = _places(bytes(error.stack))
+        return places if error.cause is None else _merged(places, error.cause)
 
 
 _decode: Final = msgspec.json.Decoder(EventFields).decode
@@ -104,8 +104,8 @@ def _device(device: bytes) -> DeviceFields:
     try:
         return _decode_device(device)
     except msgspec.ValidationError:
-        found = _dict(_decode_any(device))
-        return DeviceFields(*(_text(found.get(name)) for name in DeviceFields.__struct_fields__))
+        fields = _dict(_decode_any(device))
+        return DeviceFields(*(_text(fields.get(name)) for name in DeviceFields.__struct_fields__))
 
 
 _known_stacks: Final[dict[int, tuple[bytes, FramePlaces]]] = {}
@@ -133,7 +133,7 @@ def _merged(outermost: FramePlaces, cause: _ErrorFields) -> FramePlaces:
         if error.cause is None:
             break
         error = error.cause
-    # What is remembered holds the chain, so that none of its ids can become another's.
+    # The cache holds the chain, so that its ids can't be reused by other objects.
     key = tuple(map(id, chain))
     known = _known_chains.get(key)
     if known is not None:
@@ -170,7 +170,7 @@ def _packed(names: Names) -> Packed:
 
 
 def extract(event: bytes) -> EventFields:
-    """The fields of an event's JSON. Raises Unreadable when it isn't a JSON object.
+    """The fields of an event's JSON. Raises Unreadable if it isn't a JSON object.
 
     An event that was accepted but isn't of the strict form (by looser rules of some project, or of an older edge) is kept:
     what can't be read of it is empty, and its time that of receipt.
@@ -183,60 +183,60 @@ def extract(event: bytes) -> EventFields:
 
 def _loose(event: bytes) -> EventFields:
     try:
-        found = _decode_any(event)
+        fields = _decode_any(event)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(str(error)) from None
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise Unreadable("not a JSON object")
-    user, tags = _dict(found.get("user")), _dict(found.get("tags"))
+    user, tags = _dict(fields.get("user")), _dict(fields.get("tags"))
     return EventFields(
-        timestamp=_time(found.get("timestamp")),
-        kind=_text(found.get("kind")),
-        platform=_text(found.get("platform")),
-        release=_text(found.get("release")),
-        environment=_text(found.get("environment")),
-        raw_device=Raw(_encode(found.get("device"))),
-        error=_loose_error(found.get("error")),
+        timestamp=_time(fields.get("timestamp")),
+        kind=_text(fields.get("kind")),
+        platform=_text(fields.get("platform")),
+        release=_text(fields.get("release")),
+        environment=_text(fields.get("environment")),
+        raw_device=Raw(_encode(fields.get("device"))),
+        error=_loose_error(fields.get("error")),
         user=_UserFields(id=_text(user.get("id")) or None),
         tags={key: _text(value) for key, value in tags.items()},
     )
 
 
-def _loose_error(found: object) -> _ErrorFields:
+def _loose_error(value: object) -> _ErrorFields:
     errors: list[dict[str, Any]] = []
-    while isinstance(found, dict) and len(errors) < MAX_PLACES:
-        errors.append(found)
-        found = found.get("cause")
+    while isinstance(value, dict) and len(errors) < MAX_PLACES:
+        errors.append(value)
+        value = value.get("cause")
     outer: _ErrorFields | None = None
-    for one in reversed(errors):
+    for error in reversed(errors):
         outer = _ErrorFields(
-            _text(one.get("type")), _text(one.get("message")), Raw(_encode(one.get("stack"))), outer
+            _text(error.get("type")), _text(error.get("message")), Raw(_encode(error.get("stack"))), outer
         )
     return outer or _ErrorFields("", "", Raw(b"[]"))
 
 
-def _loose_frame(found: object) -> _FrameFields:
-    frame = _dict(found)
+def _loose_frame(value: object) -> _FrameFields:
+    frame = _dict(value)
     return _FrameFields(_text(frame.get("file")), _text(frame.get("function")) or None)
 
 
-def _time(found: object) -> datetime:
+def _time(value: object) -> datetime:
     try:
-        moment = msgspec.convert(found, datetime)
+        moment = msgspec.convert(value, datetime)
     except msgspec.ValidationError:
         return _EPOCH
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _text(found: object) -> str:
-    if found is None:
+def _text(value: object) -> str:
+    if value is None:
         return ""
-    return found if isinstance(found, str) else _encode(found).decode()
+    return value if isinstance(value, str) else _encode(value).decode()
 
 
-def _dict(found: object) -> dict[str, Any]:
-    return found if isinstance(found, dict) else {}
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _list(found: object) -> list[Any]:
-    return found if isinstance(found, list) else []
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""What a query sees of one event, and of the issue that it belongs to."""
+"""The values of an event and its issue that a query reads."""
 
 import msgspec
 from msgspec import Struct
@@ -8,7 +8,7 @@ from schemas.times import event_time, to_ms
 
 
 class IssueView(Struct, frozen=True, kw_only=True):
-    """The issue's side, for its whole life. Times are Unix ms."""
+    """The values of an issue, with lifetime counts. Times are Unix ms."""
 
     status: str = "open"
     regressed: bool = False
@@ -20,12 +20,12 @@ class IssueView(Struct, frozen=True, kw_only=True):
 
     @property
     def assigned(self) -> bool:
-        """Whether it is somebody's."""
+        """Whether the issue has an assignee."""
         return bool(self.assignee)
 
 
 class EventView(Struct, frozen=True, kw_only=True, gc=False):
-    """The event's side. `""` is an absent field; `timestamp` is the event's time in Unix ms; `issue` is None while unknown."""
+    """The values of an event. `""` is an absent field; `timestamp` is the event's time in Unix ms; `issue` is None while unknown."""
 
     type: str = ""
     message: str = ""
@@ -45,7 +45,7 @@ class EventView(Struct, frozen=True, kw_only=True, gc=False):
     issue: IssueView | None = None
 
     def values(self, key: str) -> tuple[str, ...]:
-        """What the event has under a key of `tree.FIELDS`, or its issue under one of `ISSUE_FIELDS`; nothing where that is absent or empty."""
+        """The values of a key in `tree.FIELDS` or `ISSUE_FIELDS`, without absent and empty ones."""
         if key == "assignee":
             return (self.issue.assignee,) if self.issue is not None and self.issue.assignee else ()
         if key == "file":
@@ -57,7 +57,7 @@ class EventView(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def from_json(payload: bytes, sdk: str, received_ms: int) -> EventView:
-    """The view of an event's bytes as sent: what its columns will hold. Raises query.event_fields.Unreadable for what is no JSON object."""
+    """The view of an event's bytes as sent, equal to its columns. Raises query.event_fields.Unreadable if it isn't a JSON object."""
     found = extract(payload)
     device, error = found.device, found.error
     places = found.places()

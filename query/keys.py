@@ -1,4 +1,4 @@
-"""The tags that a query names, and which keys one that nobody knows was most likely meant to be. Pure."""
+"""The tags that a query names, and suggestions for unknown keys. Pure."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,19 +7,19 @@ from typing import Final
 from query.tree import COMPARABLE, FIELDS, ISSUE_FIELDS, And, Filter, Has, Not, Or, Query
 
 KEYS: Final = ("is", "has", *FIELDS, *ISSUE_FIELDS, *COMPARABLE)
-"""The language's own keys."""
+"""Keys of the language."""
 _NEAREST: Final = 3
 _LEAST: Final = 0.6
-"""Similarity (0 to 1, of `difflib`) from which a key is offered."""
+"""Minimum similarity (0 to 1, of `difflib`) of a suggested key."""
 
 
 def tag_keys(query: Query) -> list[str]:
-    """The keys of the tags that the query asks for, each once."""
+    """The distinct tag keys in the query."""
     return list(dict.fromkeys(_tags(query)))
 
 
 def nearest(key: str, known: Iterable[str]) -> list[str]:
-    """The known keys that are most like one that is not among them, whatever their case; the most similar first."""
+    """The known keys that are most similar to an unknown one, ignoring case; the most similar first."""
     spelled = {name.lower(): name for name in known}
     found = get_close_matches(key.lower(), spelled, _NEAREST, _LEAST)
     return [spelled[name] for name in found]

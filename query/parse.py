@@ -1,4 +1,4 @@
-"""Text to tree. Any text gives a tree or a QueryError, never another exception."""
+"""Parses text to a tree. Every text gives a tree or a QueryError, never another exception."""
 
 import re
 from functools import cache
@@ -33,13 +33,13 @@ from query.values import read_count, read_time
 from schemas.errors import QueryError
 
 MAX_LENGTH: Final = 10_000
-"""Code points of a query."""
+"""Maximum length of a query in code points."""
 MAX_TERMS: Final = 200
-"""Words, phrases and filters of a query, each value of a list counted."""
+"""Maximum number of words, phrases and filters of a query; each value of a list counts."""
 MAX_DEPTH: Final = 24
-"""Parentheses and minus signs around each other."""
+"""Maximum nesting of parentheses and minus signs."""
 MAX_WILDCARDS: Final = 16
-"""Wildcards of one word, phrase or value."""
+"""Maximum number of wildcards in a word, phrase or value."""
 
 _FIELDS: Final = frozenset((*FIELDS, *ISSUE_FIELDS))
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -61,13 +61,13 @@ _HINTS: Final = {
 
 
 class _Term(tuple[Query, int]):
-    """A node and how deep the text around it is nested."""
+    """A node and the nesting depth of its text."""
 
     __slots__ = ()
 
 
 def parse(text: str) -> Query:
-    """The tree of a query's text (contract, section 4). Raises QueryError for every text that is none."""
+    """The tree of a query's text (contract, section 4). Raises QueryError for an invalid query."""
     if len(text) > MAX_LENGTH:
         raise QueryError(MAX_LENGTH, f"the end: a query has at most {MAX_LENGTH} characters")
     if found := _SURROGATE.search(text):
@@ -103,7 +103,7 @@ def _refusal(text: str, error: UnexpectedToken | UnexpectedCharacters | Unexpect
         return QueryError(position, "a closing quotation mark for the one here")
     if found in _HINTS:
         return QueryError(position, _HINTS[found])
-    # Its end would do at the very beginning, too, where there is nothing to go on with.
+    # The end of the text is also accepted at its beginning, where it is no useful suggestion.
     if "$END" in accepted and text[:position].strip():
         return QueryError(position, _MORE)
     if accepted & {"ITEM", "BARE"}:
@@ -113,7 +113,7 @@ def _refusal(text: str, error: UnexpectedToken | UnexpectedCharacters | Unexpect
 
 
 class _Builder(Transformer[Token, _Term]):
-    """Called by the parser from the leaves up, so that no nesting of the text becomes nesting of calls."""
+    """Called by the parser bottom-up, so that nested text causes no nested calls."""
 
     def start(self, children: list[_Term]) -> _Term:
         query = children[0][0]
@@ -143,7 +143,7 @@ class _Builder(Transformer[Token, _Term]):
     def text(self, children: list[Token]) -> _Term:
         parts = list(_pattern(children[0]).parts)
         if len(parts) > 1:
-            # What is searched may stand anywhere: a wildcard at an end says nothing.
+            # A search matches anywhere, so wildcards at the ends are redundant.
             parts = parts[not parts[0] : len(parts) - (not parts[-1])]
         return _Term((Text(Pattern(normal(parts or [""]))), 0))
 
@@ -206,7 +206,7 @@ def _pattern(token: Token) -> Pattern:
 
 
 def _name(token: Token) -> tuple[str, bool]:
-    """The key that a token names, and whether it says that it is a tag's."""
+    """The key that a token names, and whether it is explicitly a tag's."""
     if token.type in {"TAG_KEY", "TAG_NAME"}:
         inner = str(token).removesuffix(":")[len("tags[") : -1]
         quoted = inner.startswith('"')
@@ -246,7 +246,7 @@ def _comparison(key: str, op: Comparison, token: Token) -> Compare:
 
 
 def terms(query: Query) -> int:
-    """How many words, phrases and filters a tree has, each value of a list counted; it is at most MAX_DEPTH deep here."""
+    """The number of words, phrases and filters in a tree of at most MAX_DEPTH levels; each value of a list counts."""
     if isinstance(query, And | Or):
         return sum(map(terms, query.items))
     if isinstance(query, Not):

@@ -1,6 +1,6 @@
-"""Patterns: how text with `*` becomes one, how it is written again, and what it matches.
+"""Patterns: reading and writing text with `*`, and matching.
 
-A backslash before `*`, `"` or a backslash takes the character as it is; any other backslash stands for itself.
+A backslash escapes `*`, `"` and a backslash; any other backslash is literal.
 """
 
 import re
@@ -13,7 +13,7 @@ _SPECIAL = re.compile(r'[\\"*]')
 
 
 def read_pattern(text: str) -> Pattern:
-    """The pattern of a value as typed, without its quotes."""
+    """The pattern of a value, without its quotes."""
     parts = [""]
     for escaped, star, plain in _ESCAPED.findall(text):
         if star:
@@ -29,7 +29,7 @@ def normal(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_literal(text: str) -> str:
-    """The text with its escapes undone; a `*` stands for itself."""
+    """The text without escapes; `*` is literal."""
     return _ESCAPED.sub(lambda found: found[1] or found[0], text)
 
 
@@ -39,17 +39,17 @@ def write_literal(text: str) -> str:
 
 
 def write_pattern(pattern: Pattern) -> str:
-    """What `read_pattern` reads, ready for quotes."""
+    """The text of a pattern for `read_pattern`, ready for quotes."""
     return "*".join(map(write_literal, pattern.parts))
 
 
 def glob(pattern: Pattern, value: str) -> bool:
-    """Whether the whole value fits."""
+    """Whether the pattern matches the whole value."""
     return fitting(pattern)(value)
 
 
 def fitting(pattern: Pattern) -> Callable[[str], bool]:
-    """Whether whole values fit. Linear in the value for each part: greedy search is enough where `*` is the only wildcard."""
+    """A predicate for whole values. Linear in the value for each part, since greedy search suffices if `*` is the only wildcard."""
     first, *rest = pattern.parts
     if not rest:
         return lambda value: value == first
@@ -68,7 +68,7 @@ def fitting(pattern: Pattern) -> Callable[[str], bool]:
 
 
 def within(pattern: Pattern, value: str) -> bool:
-    """Whether some stretch of the value fits."""
+    """Whether the pattern matches a part of the value."""
     return _in_order(pattern.parts, value, 0, len(value))
 
 

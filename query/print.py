@@ -1,4 +1,4 @@
-"""Tree to text, in one way: `parse(to_text(query)) == query` for every tree in normal form."""
+"""Prints a tree as canonical text: `parse(to_text(query)) == query` for every tree in normal form."""
 
 from query.patterns import write_literal, write_pattern
 from query.tree import And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text

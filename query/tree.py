@@ -12,7 +12,7 @@ Comparison = Literal["=", ">", ">=", "<", "<="]
 IssueState = Literal["open", "resolved", "ignored", "regressed", "assigned"]
 
 STATES: Final = ("open", "resolved", "ignored", "regressed", "assigned")
-"""What `is:` knows."""
+"""States for `is:`."""
 
 FIELDS: Final = (
     "environment",
@@ -32,16 +32,16 @@ FIELDS: Final = (
 """Keys that filter by a field of the event."""
 
 ISSUE_FIELDS: Final = ("assignee",)
-"""Keys that filter by a field of the issue; every key that is in none of these lists is a tag's."""
+"""Keys that filter by a field of the issue; keys in none of these lists are tags."""
 
 ISSUE_TIMES: Final = ("firstSeen", "lastSeen")
 COUNTS: Final = ("events", "users")
 TIMES: Final = (*ISSUE_TIMES, "timestamp")
 COMPARABLE: Final = (*TIMES, *COUNTS)
-"""Keys that compare. `timestamp` is the event's time, the others are the issue's, for its whole life."""
+"""Keys for comparisons. `timestamp` is the event's time, the others are lifetime values of the issue."""
 
 RESERVED: Final = frozenset((*FIELDS, *ISSUE_FIELDS, *COMPARABLE, "is", "has"))
-"""Keys that a tag of the same name shares: the tag is reached as `tags[key]`."""
+"""Reserved keys: a tag of the same name is written as `tags[key]`."""
 
 
 class Pattern(Struct, frozen=True):
@@ -51,30 +51,30 @@ class Pattern(Struct, frozen=True):
 
     @property
     def is_literal(self) -> bool:
-        """Whether there is no wildcard."""
+        """Whether the pattern has no wildcard."""
         return len(self.parts) == 1
 
 
 class And(Struct, frozen=True):
-    """All of the items; without any, everything."""
+    """A conjunction; without items it matches everything."""
 
     items: tuple["Query", ...]
 
 
 class Or(Struct, frozen=True):
-    """At least one of the items."""
+    """A disjunction."""
 
     items: tuple["Query", ...]
 
 
 class Not(Struct, frozen=True):
-    """Not the item."""
+    """A negation."""
 
     item: "Query"
 
 
 class Text(Struct, frozen=True):
-    """A word or phrase in type or message, whatever the case. The pattern neither begins nor ends with a wildcard."""
+    """A word or phrase in type or message, ignoring case. The pattern neither starts nor ends with a wildcard."""
 
     pattern: Pattern
 
@@ -88,7 +88,7 @@ class Filter(Struct, frozen=True):
 
 
 class Has(Struct, frozen=True):
-    """A field or tag that is there: a field that isn't empty, a tag that was sent."""
+    """A field that isn't empty, or a tag that was sent."""
 
     key: str
     is_tag: bool
@@ -101,7 +101,7 @@ class Is(Struct, frozen=True):
 
 
 class Compare(Struct, frozen=True):
-    """A time or count compared. Times are Unix ms or, where `ago`, ms before now."""
+    """A comparison of a time or count. Times are Unix ms or, with `ago`, ms before now."""
 
     key: str
     op: Comparison
@@ -112,7 +112,7 @@ class Compare(Struct, frozen=True):
 Query = And | Or | Not | Text | Filter | Has | Is | Compare
 
 EVERYTHING: Final = And(())
-"""What the empty text means."""
+"""The tree of the empty text."""
 
 
 def conjuncts(query: Query) -> tuple[Query, ...]:

@@ -1,4 +1,4 @@
-"""Values of comparisons as typed: counts, moments, and times before now."""
+"""Values of comparisons: counts, times, and times before now."""
 
 import re
 from typing import Final
@@ -7,11 +7,11 @@ from query.tree import Compare
 from schemas.times import iso, parse_iso
 
 UNITS: Final = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
-"""Milliseconds of each unit that a time before now may have."""
+"""Milliseconds of each unit of a time before now."""
 
 EARLIEST: Final = 0
 LATEST: Final = 7_258_118_400_000
-"""Unix ms of the first moment of 2200: what a column of times can hold, with room."""
+"""The start of 2200 (Unix ms), well within the range of time columns."""
 MAX_COUNT: Final = (1 << 63) - 1
 
 _AGO = re.compile(r"-([0-9]{1,9})([wdhms])")
@@ -20,7 +20,7 @@ _OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})\Z")
 
 
 def read_count(text: str) -> int | None:
-    """A count, or None where the text is none."""
+    """The count of a text, or None if it is no count."""
     if not text.isascii() or not text.isdigit() or len(text) > 19:
         return None
     number = int(text)
@@ -28,7 +28,7 @@ def read_count(text: str) -> int | None:
 
 
 def read_time(text: str) -> tuple[int, bool] | None:
-    """Unix ms and False, or ms before now and True; None where the text is neither. Without an offset a time is UTC."""
+    """Unix ms and False, or ms before now and True; None for other texts. A time without an offset is UTC."""
     if found := _AGO.fullmatch(text):
         before = int(found[1]) * UNITS[found[2]]
         return (before, True) if before <= LATEST else None
@@ -43,7 +43,7 @@ def read_time(text: str) -> tuple[int, bool] | None:
 
 
 def write_value(compare: Compare) -> str:
-    """What `read_count` or `read_time` reads."""
+    """The text of a value for `read_count` or `read_time`."""
     if compare.ago:
         unit, size = next((unit, size) for unit, size in UNITS.items() if compare.value % size == 0)
         return f"-{compare.value // size}{unit}"

@@ -1,4 +1,4 @@
-"""Changes of an issue that people ask for, as the data of a `Command`: read by the dashboard, the command line and processors."""
+"""Requested changes of an issue, as the data of a `Command`: read by dashboard, CLI and processors."""
 
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -11,7 +11,7 @@ from schemas.issues import Status
 from schemas.times import parse_iso
 
 NEXT: Final = "next"
-"""As `resolvedIn`: the release after the newest one that is known."""
+"""As `resolvedIn`: the release after the newest known one."""
 MAX_COMMENT: Final = 10_000
 MAX_RELEASE: Final = 200
 MAX_ASSIGNEE: Final = 200
@@ -28,7 +28,7 @@ Hexes = Annotated[tuple[Hex, ...], Meta(min_length=1, max_length=MAX_ISSUES)]
 
 
 class IgnoreUntil(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One of: a time (ISO 8601), that many more events, that many more distinct users."""
+    """One of: a time (ISO 8601), a number of further events, a number of further distinct users."""
 
     time: str | None = None
     events: Many | None = None
@@ -36,7 +36,7 @@ class IgnoreUntil(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
 
 
 class Update(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """What is given is changed. `resolvedIn` alone resolves, `ignoreUntil` alone ignores; see `violations`."""
+    """Changes the given fields. `resolvedIn` alone resolves, `ignoreUntil` alone ignores; see `violations`."""
 
     status: Status | UnsetType = UNSET
     resolved_in: Release | UnsetType | None = UNSET
@@ -45,7 +45,7 @@ class Update(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unk
 
     @property
     def wanted(self) -> Status | None:
-        """The status that is asked for, said or implied."""
+        """The requested status, explicit or implied."""
         if self.status is not UNSET:
             return self.status
         if self.resolved_in not in (UNSET, None):
@@ -54,7 +54,7 @@ class Update(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unk
 
 
 class UpdateData(Update, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """The data of `update`. `known` are the project's releases, in the order in which they were first seen."""
+    """The data of `update`. `known` are the project's releases, ordered by their first event."""
 
     known: Annotated[tuple[str, ...], Meta(max_length=MAX_KNOWN)] = ()
 
@@ -66,22 +66,22 @@ class CommentData(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MergeData(Struct, frozen=True, forbid_unknown_fields=True):
-    """The data of `merge`: issues that become part of the command's."""
+    """The data of `merge`: issues that are merged into the command's issue."""
 
     issues: Hexes
 
 
 class UnmergeData(Struct, frozen=True, forbid_unknown_fields=True):
-    """The data of `unmerge`: fingerprints that become issues of their own again."""
+    """The data of `unmerge`: fingerprints that become separate issues again."""
 
     fingerprints: Hexes
 
 
 class RedactData(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """The data of `redact`, by which an erasure takes an event's words out of an issue's description.
+    """The data of `redact`, by which an erasure removes an event's texts from an issue's description.
 
-    Where `event` is the newest of the issue's own fingerprint, `newest` and its `message` take its place. With `wholly` nothing stays
-    but numbers and times, whichever event is the newest.
+    If `event` is the newest of the issue's own fingerprint, `newest` and its `message` replace it. With `wholly` only numbers and
+    times stay, whichever event is the newest.
     """
 
     event: str = ""
@@ -99,7 +99,7 @@ def read_data(data: dict[str, Any], kind: type[D]) -> D:
 
 
 def violations(update: Update) -> list[Detail]:
-    """What is wrong with an update beyond its types."""
+    """The violations of an update beyond its types."""
     details = []
     wanted = update.wanted
     if wanted is None and update.assignee is UNSET:
@@ -126,5 +126,5 @@ def _until_violations(until: IgnoreUntil) -> list[Detail]:
 
 
 def is_issue(text: str) -> bool:
-    """Whether the text has the form of an issue's id."""
+    """Whether the text is syntactically an issue id."""
     return parse_hex64(text) is not None

@@ -1,4 +1,4 @@
-"""The two chunk topics' values (contract, section 3): many events a record, because a record is what costs.
+"""The values of the two chunk topics (contract, section 3): many events per record, because the cost is per record.
 
 Both are msgpack arrays; the record header `format` names the layout. `docs/topics.md` describes them byte for byte.
 """
@@ -25,7 +25,7 @@ class ChunkEvent(Struct, array_like=True, frozen=True, gc=False):
 
 
 class Grouping(Struct, array_like=True, frozen=True):
-    """How a fingerprint came about: shared by all events of a chunk that have it."""
+    """The derivation of a fingerprint, shared by all its events in a chunk."""
 
     fingerprint: int
     version: str
@@ -36,8 +36,8 @@ class Grouping(Struct, array_like=True, frozen=True):
 class GroupedChunk(Struct, array_like=True, frozen=True):
     """The new events of one record of `events`.
 
-    `partition` and `offset` are the source's. `kept` are the positions in `chunk` of the events that are new, `grouping_of`
-    gives for each the index into `groupings`; `chunk` is the source record's value as it came.
+    `partition` and `offset` are those of the source. `kept` has the positions in `chunk` of the new events, `grouping_of` their
+    indexes into `groupings`; `chunk` is the unchanged value of the source record.
     """
 
     partition: int

@@ -1,4 +1,4 @@
-"""Headers of a record that was set aside: the value stays the original bytes (contract, section 3)."""
+"""Headers of a dead-lettered record; its value stays the original bytes (contract, section 3)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,7 +10,7 @@ _PUT_BACK: Final = _PREFIX + "put-back"
 
 
 class DeadLetter(Struct, frozen=True):
-    """Where a record came from and why it could not be processed. `stage` is the process that gave up."""
+    """The origin of a record and why it could not be processed. `stage` is the process that dead-lettered it."""
 
     topic: str
     partition: int
@@ -21,13 +21,13 @@ class DeadLetter(Struct, frozen=True):
     project_id: str = ""
 
     def headers(self, original: Iterable[tuple[str, bytes]] = ()) -> list[tuple[str, bytes]]:
-        """The original record's headers followed by ours."""
+        """The headers of the original record, followed by those of the dead letter."""
         ours = [(_PREFIX + field, str(getattr(self, field)).encode()) for field in self.__struct_fields__]
         return [*original, *ours]
 
 
 def from_headers(headers: Iterable[tuple[str, bytes]]) -> tuple[DeadLetter, list[tuple[str, bytes]]]:
-    """What `headers` wrote, and the original's own headers. Raises ValueError where a field is missing."""
+    """The inverse of `DeadLetter.headers`: the dead letter and the original's headers. Raises ValueError if a field is missing."""
     ours: dict[str, str] = {}
     original = []
     for name, value in headers:
@@ -36,7 +36,7 @@ def from_headers(headers: Iterable[tuple[str, bytes]]) -> tuple[DeadLetter, list
         else:
             original.append((name, value))
     try:
-        letter = DeadLetter(
+        dead_letter = DeadLetter(
             topic=ours["topic"],
             partition=int(ours["partition"]),
             offset=int(ours["offset"]),
@@ -47,18 +47,18 @@ def from_headers(headers: Iterable[tuple[str, bytes]]) -> tuple[DeadLetter, list
         )
     except KeyError as error:
         raise ValueError(f"not a dead letter: no header {_PREFIX}{error.args[0]}") from None
-    return letter, original
+    return dead_letter, original
 
 
-def put_back_mark(offset: int) -> list[tuple[str, bytes]]:
-    """Headers of an empty record which says that all letters before `offset` have been put back.
+def replay_marker(offset: int) -> list[tuple[str, bytes]]:
+    """Headers of an empty record which marks all dead letters before `offset` as replayed.
 
-    It stands among the letters, so that it is there as long as they are: a group's offset expires sooner.
+    The marker is in the topic itself, so that it lives as long as the dead letters: a committed offset expires sooner.
     """
     return [(_PUT_BACK, str(offset).encode())]
 
 
-def put_back_before(headers: Iterable[tuple[str, bytes]]) -> int | None:
-    """What `put_back_mark` wrote; None for a letter."""
+def replayed_before(headers: Iterable[tuple[str, bytes]]) -> int | None:
+    """The offset of a replay marker; None for a dead letter."""
     value = next((value for name, value in headers if name == _PUT_BACK), b"")
     return int(value) if value.isdigit() else None

@@ -1,6 +1,6 @@
-"""Every error that the wire can say (protocol, section 7; contract, section 2), and the exceptions that one package raises and another catches.
+"""All error codes of responses (protocol, section 7; contract, section 2), and the exceptions shared between packages.
 
-Those of Kafka are in `broker.errors`, those of ClickHouse in `storage.errors`.
+Exceptions of Kafka are in `broker.errors`, those of ClickHouse in `storage.errors`.
 """
 
 from enum import Enum
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class WireError(Enum):
-    """An error code: (code, HTTP status, may the client send the same again, what it means)."""
+    """An error code: (code, HTTP status, whether the client may retry the request, meaning)."""
 
     VALIDATION_FAILED = (
         "validationFailed",
@@ -34,14 +34,19 @@ class WireError(Enum):
         True,
         "the token's requests of the last 60 s are used up, or its unanswered bodies are too many",
     )
-    INTERNAL = ("internal", 500, True, "a fault of the server")
+    INTERNAL = ("internal", 500, True, "an error of the server")
     DAMAGED = (
         "damagedPayload",
         502,
         True,
-        "the stored content of this event can't be read; all else of it can",
+        "the stored content of this event can't be read; its other data can",
     )
-    UNAVAILABLE = ("internal", 503, True, "a part of the server is away; Retry-After says when to try again")
+    UNAVAILABLE = (
+        "internal",
+        503,
+        True,
+        "a part of the server is unavailable; Retry-After says when to retry",
+    )
 
     def __init__(self, code: str, status: int, retryable: bool, sentence: str) -> None:
         self.code = code
@@ -51,14 +56,14 @@ class WireError(Enum):
 
 
 class Detail(Struct, frozen=True):
-    """One violation: the dotted path with list positions in brackets, and what was expected there."""
+    """One violation: the dotted path of a field, with list positions in brackets, and what was expected."""
 
     field: str
     message: str
 
 
 class ErrorBody(Struct, frozen=True, omit_defaults=True):
-    """Body of every answer that is not a success."""
+    """Body of every error response."""
 
     error: str
     details: list[Detail] | None = None
@@ -66,7 +71,7 @@ class ErrorBody(Struct, frozen=True, omit_defaults=True):
 
 
 class RejectedEvent(Struct, frozen=True):
-    """An event of a batch that was refused (section 2.9)."""
+    """A rejected event of a batch (section 2.9)."""
 
     index: int
     error: str
@@ -74,7 +79,7 @@ class RejectedEvent(Struct, frozen=True):
 
 
 class BatchResponse(Struct, frozen=True):
-    """Answer to a batch whose wrapper is valid (section 2.9)."""
+    """Response to a batch whose wrapper is valid (section 2.9)."""
 
     accepted: int
     rejected: int
@@ -82,7 +87,7 @@ class BatchResponse(Struct, frozen=True):
 
 
 class QueryError(Exception):
-    """A text that is no query: `position` counts code points from 0; `expected` says what would have fit there; `message` is both for people."""
+    """A syntax error in a query: `position` counts code points from 0, `expected` is what may stand there, `message` joins both for people."""
 
     def __init__(self, position: int, expected: str) -> None:
         self.position = position
@@ -92,7 +97,7 @@ class QueryError(Exception):
 
 
 class Unreadable(Exception):
-    """The bytes are not an event at all."""
+    """The bytes are not an event."""
 
 
 class KeyReused(Exception):
@@ -100,11 +105,11 @@ class KeyReused(Exception):
 
 
 class BadPayload(Exception):
-    """The bytes are not a frame of one of our dictionaries."""
+    """The bytes are not a frame of a known dictionary."""
 
 
 class MissingDictionary(Exception):
-    """A frame names a dictionary that isn't here yet: wait for the file, the event is sound."""
+    """A frame's dictionary is missing: the event is valid and readable once the file is supplied."""
 
 
 class BadSetting(Exception):
@@ -112,7 +117,7 @@ class BadSetting(Exception):
 
 
 class BadChange(Exception):
-    """The change would break a rule; `details` names each field (as on the wire) and what it must be."""
+    """The change is invalid; `details` names each field (as on the wire) and its requirement."""
 
     def __init__(self, details: list[Detail]) -> None:
         super().__init__("; ".join(f"{detail.field}: {detail.message}" for detail in details))
@@ -120,16 +125,16 @@ class BadChange(Exception):
 
 
 class ChangeRefused(Exception):
-    """The change contradicts the present state; the text says how."""
+    """The change conflicts with the current state; the text says how."""
 
 
 class ChangesUnavailable(Exception):
-    """The change was not confirmed in time. It may still be made: the same command sent again makes it once."""
+    """The change was not confirmed in time and may still be applied; retrying the same command applies it once."""
 
 
 class ProjectsUnavailable(Exception):
-    """Kafka did not answer in time; a write that was under way may or may not have been made."""
+    """Kafka did not answer in time; a pending write may or may not have succeeded."""
 
 
 class CannotRun(RuntimeError):
-    """A process of ours, or a server that it needs, can't start or go on; the text says why and what to do about it."""
+    """A process, or a server that it needs, can't start or continue; the text says why and what to do."""

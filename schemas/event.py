@@ -1,9 +1,9 @@
-"""The event as it travels (protocol, section 2), in the strict form that the fast path decodes.
+"""The wire format of events (protocol, section 2), in the strict form that the fast path decodes.
 
-Fields are spelled as on the wire. `None` stands for both null and absent: the protocol treats them alike for every field
-that is not required. Unknown fields are ignored here and kept by forwarding the raw bytes. Free-form values stay `Raw`: a
-number too large for any machine may stand in them. What the edge forwards always decodes as `Event`, or as `LenientEvent`
-where the project is lenient to the SDK. `gc=False`: a decoded tree has no cycles.
+Fields are spelled as on the wire. `None` means null or absent, which the protocol treats alike for every optional field. Unknown
+fields are ignored here and preserved by forwarding the raw bytes. Free-form values stay `Raw`, since they may contain arbitrarily
+large numbers. Every event that the edge forwards decodes as `Event`, or as `LenientEvent` if the project is lenient to the SDK.
+`gc=False`: a decoded tree has no cycles.
 """
 
 from typing import Annotated, Final, Literal
@@ -16,10 +16,10 @@ _HEX: Final = "[0-9a-fA-F]"
 UUID7_PATTERN: Final = f"^{_HEX}{{8}}-{_HEX}{{4}}-7{_HEX}{{3}}-[89abAB]{_HEX}{{3}}-{_HEX}{{12}}$"
 UUID_PATTERN: Final = f"^{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}$"
 RELEASE_PATTERN: Final = r"^[^+]+@[^@+]+\+[\s\S]+$"
-"""What `schemas.releases` parts into an application's name, a version and a build."""
+"""`schemas.releases` splits it into an application's name, a version and a build."""
 TIME_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,100})?(Z|\+00:00)$"
 MAX_INTEGER: Final = 2**63 - 1
-"""Integers are 64 bits wide here: what is admitted can be decoded by everything behind the edge."""
+"""Integers have 64 bits, so that all later stages can decode accepted events."""
 
 
 def _at_most(limit: Limit) -> Meta:
@@ -27,7 +27,7 @@ def _at_most(limit: Limit) -> Meta:
 
 
 UtcTime = Annotated[str, Meta(extra_json_schema={"format": "date-time", "pattern": TIME_PATTERN})]
-"""ISO 8601 in UTC, with `T`, seconds, and `Z` or `+00:00`. Its form is checked after decoding, of many times at once."""
+"""ISO 8601 in UTC, with `T`, seconds, and `Z` or `+00:00`. The pattern is checked after decoding, for many times at once."""
 ContextLines = Annotated[list[str], _at_most(Limit.CONTEXT_LINES)]
 OneIndexed = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 ZeroIndexed = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
@@ -35,7 +35,7 @@ WholeNumber = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 Uuid7 = Annotated[str, Meta(pattern=UUID7_PATTERN, max_length=36)]
 AnyUuid = Annotated[str, Meta(pattern=UUID_PATTERN, max_length=36)]
 Release = Annotated[str, Meta(extra_json_schema={"pattern": RELEASE_PATTERN})]
-"""Its form is checked after decoding: a pattern can take long over a long text."""
+"""The pattern is checked after decoding, because it can be slow on a long text."""
 LenientRelease = Annotated[str, Meta(min_length=1, max_length=MAX_LENIENT_RELEASE)]
 TagKey = Annotated[str, _at_most(Limit.TAG_KEY_LENGTH)]
 TagValue = Annotated[str, _at_most(Limit.TAG_VALUE_LENGTH)]
@@ -161,7 +161,7 @@ class UserBreadcrumb(Struct, frozen=True, tag_field="type", tag="user", gc=False
 
 
 class CustomBreadcrumb(Struct, frozen=True, tag_field="type", tag="custom", gc=False):
-    """Anything the application adds; free-form."""
+    """Free-form data of the application."""
 
     timestamp: UtcTime
     data: dict[str, Raw]

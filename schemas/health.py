@@ -1,4 +1,4 @@
-"""Readiness as named parts: each says whether it works, and why not."""
+"""Readiness of a process, by named parts."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ class Part(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True, omit_defaults=True):
-    """Body of `readyz`: whether the process may be used, its parts by name, and the word by which its starter knows it."""
+    """Body of `readyz`: whether the process is ready, its parts by name, and `SVC_INSTANCE`."""
 
     ready: bool
     parts: dict[str, Part]
@@ -21,9 +21,9 @@ class Readiness(Struct, frozen=True, omit_defaults=True):
 
 
 class Health:
-    """The named parts of a process. A part is set by its owner, or asked through a probe at each look.
+    """The named parts of a process. A part is set by its owner, or evaluated by a probe on each request.
 
-    `instance` is `SVC_INSTANCE`: what listens on a port need not be what was started for it.
+    `instance` is `SVC_INSTANCE`, by which `svc up` recognizes its own process behind a port.
     """
 
     def __init__(self, instance: str = "") -> None:
@@ -36,7 +36,7 @@ class Health:
         self._parts[name] = Part(ok, detail)
 
     def probe(self, name: str, ask: Callable[[], Part]) -> None:
-        """Ask `ask`, which must not block, at each look."""
+        """Evaluate a part by `ask` on each request; it must not block."""
         self._probes[name] = ask
 
     def parts(self) -> dict[str, Part]:
@@ -45,10 +45,10 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Whether every part works; a process without a part isn't ready yet."""
+        """Whether all parts work; a process without parts isn't ready yet."""
         parts = self.parts()
         return bool(parts) and all(part.ok for part in parts.values())
 
     def readiness(self) -> Readiness:
-        """What `readyz` answers, with 200 or 503."""
+        """The body of `readyz`, sent with 200 or 503."""
         return Readiness(self.ready, self.parts(), self._instance)

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: under one key the same request is one change, however often it is sent, and another request is refused."""
+"""`Idempotency-Key`: repeats of a request under a key change nothing, and another request under it is refused."""
 
 import hashlib
 from collections.abc import Iterable
@@ -15,25 +15,25 @@ _DIGEST_BYTES: Final = 12
 
 
 def request_id(key: str, scope: str, *request: Any) -> str:
-    """A request's name, `KEY:REQUEST` as two digests: of the key within `scope`, and of what is asked. Empty without a key.
+    """The id of a request: the digests of the key within `scope` and of the request, `KEY:REQUEST`. Empty without a key.
 
-    What remembers the names of its requests tells by them a repeat from a key that is used a second time.
+    Stored ids distinguish a repeated request from a reused key.
     """
     if not key:
         return ""
-    # Bytes of a header that are no UTF-8 arrive as surrogates.
+    # Header bytes that are not UTF-8 arrive as surrogates.
     named = _digest((key.encode("utf-8", "surrogatepass"), scope))
     return f"{named}{_SEPARATOR}{_digest(request)}"
 
 
 def uses_known_key(request: str, known: Iterable[str]) -> bool:
-    """Whether the request, or another one under its key, is among the known ones. Names of another form have no key."""
+    """Whether the request, or another under its key, is known. Ids without a separator have no key."""
     key, separator, _ = request.partition(_SEPARATOR)
-    return any(one == request or bool(separator and one.startswith(key + separator)) for one in known)
+    return any(name == request or bool(separator and name.startswith(key + separator)) for name in known)
 
 
 def is_repeat(request: str, known: Iterable[str]) -> bool:
-    """Whether the request is among the known ones. Raises KeyReused where another one is under its key."""
+    """Whether the request is known. Raises KeyReused if another request used its key."""
     names = list(known)
     if request not in names and uses_known_key(request, names):
         raise KeyReused("the Idempotency-Key was used for another request")

@@ -1,4 +1,4 @@
-"""Identifiers: uuids of version 7, project tokens, and the hashes that name issues."""
+"""Identifiers: version 7 uuids, project tokens, and hashes of issues and users."""
 
 import secrets
 import struct
@@ -22,7 +22,7 @@ def uuid7(now_ms: int | None = None) -> uuid.UUID:
 
 
 def uuid7_ms(raw: bytes) -> int:
-    """Unix time in milliseconds that a 16-byte uuid of version 7 carries."""
+    """The Unix time in milliseconds in a 16-byte uuid of version 7."""
     return int.from_bytes(raw[:6], "big")
 
 
@@ -37,7 +37,7 @@ def encode_token(value: uuid.UUID) -> str:
 
 
 def decode_token(token: str) -> uuid.UUID | None:
-    """The uuid that a well-formed token encodes, or None where the form is not that of section 5."""
+    """The uuid of a token, or None if the token is malformed (section 5)."""
     letters = token.removeprefix(TOKEN_PREFIX)
     if len(letters) != _TOKEN_LETTERS or len(token) != len(TOKEN_PREFIX) + _TOKEN_LETTERS:
         return None
@@ -59,22 +59,22 @@ def new_token() -> str:
 
 
 def new_project_id() -> int:
-    """A random project id, 1 to 2^31-1: creators need not ask each other for the next number."""
+    """A random project id, 1 to 2^31-1, so that creators need no coordination."""
     return secrets.randbelow((1 << 31) - 1) + 1
 
 
 def event_partition(project: int, event_id: bytes, partitions: int) -> int:
-    """The partition of `events` in which one project's equal ids meet (contract, section 3)."""
+    """The partition of `events` for an event id of a project (contract, section 3)."""
     return zlib.crc32(f"{project}/{uuid.UUID(bytes=event_id)}".encode()) % partitions
 
 
 def project_seed(project: int) -> int:
-    """What `partition_of` needs to know of a project: the CRC-32 up to the event's id."""
+    """The CRC-32 state of a project, for `partition_of`."""
     return zlib.crc32(b"%d/" % project)
 
 
 def partition_of(seed: int, event_id: str, partitions: int) -> int:
-    """`event_partition` for an id in its canonical text (lower case, dashed), cheaper by the bytes it doesn't make."""
+    """`event_partition` for an id as canonical text (lower case, dashed), without building its bytes."""
     return zlib.crc32(event_id.encode(), seed) % partitions
 
 
@@ -82,13 +82,13 @@ _ISSUE_KEY = struct.Struct(">QQ")
 
 
 def issue_id(project: int, fingerprint: int) -> int:
-    """The issue that a fingerprint opens in a project: unsigned, 64 bits, the same wherever it is computed."""
+    """The issue that a fingerprint opens in a project: a deterministic unsigned 64-bit number."""
     digest = blake2b(_ISSUE_KEY.pack(project, fingerprint), digest_size=8, person=b"svc-issue").digest()
     return int.from_bytes(digest, "big")
 
 
 def user_hash(project: int, user_id: str) -> int:
-    """What is kept of a user for counting: unsigned, 64 bits, never 0 (0 stands for no user)."""
+    """The hash of a user for counting: unsigned, 64 bits, never 0 (0 means no user)."""
     digest = blake2b(
         user_id.encode("utf-8", "replace"), digest_size=8, key=project.to_bytes(8, "big")
     ).digest()
@@ -96,12 +96,12 @@ def user_hash(project: int, user_id: str) -> int:
 
 
 def hex64(value: int) -> str:
-    """Sixteen lower-case hexadecimal digits: how fingerprints and issues are written outside."""
+    """Sixteen lower-case hexadecimal digits, the external form of fingerprints and issue ids."""
     return f"{value:016x}"
 
 
 def parse_hex64(text: str) -> int | None:
-    """The number that `hex64` wrote, or None where the text has another form."""
+    """The number of a text from `hex64`, or None for any other text."""
     if len(text) != 16 or any(c not in "0123456789abcdef" for c in text):
         return None
     return int(text, 16)

@@ -1,6 +1,6 @@
-"""Increments as `issue-deltas` carries them: JSON arrays without names, because there are as many as events.
+"""Increments in `issue-deltas`: JSON arrays without names, because there are as many as events.
 
-Commands and signals there are objects, so the first byte of a value tells which it is. Internal to the processors.
+Commands and signals are objects, so the first byte of a value distinguishes them. Internal to the processors.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _START: Final = b"["
 
 
 class Row(Struct, array_like=True, gc=False):
-    """How many events of an increment share these; `hour` is in Unix hours, of the event's time."""
+    """The number of events of an increment with these values; `hour` is the event's time in Unix hours."""
 
     release: str
     environment: str
@@ -23,7 +23,7 @@ class Row(Struct, array_like=True, gc=False):
 
 
 class Description(Struct, array_like=True, frozen=True, gc=False):
-    """How an event describes its issue: for people, and how its fingerprint came about."""
+    """An event's description of its issue, with the derivation of its fingerprint."""
 
     error_type: str
     message: str
@@ -34,11 +34,11 @@ class Description(Struct, array_like=True, frozen=True, gc=False):
 
 
 class Increment(Struct, array_like=True, gc=False):
-    """What one source record adds to one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
+    """The increment of one source record for one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
 
-    `issue` is the one that the fingerprint opens in the project. `first_release` is that of the oldest event; `received_ms`,
-    `last_event` (16 bytes, base64 on the wire), `last_release` and `description` (a `Description`, encoded) are of the newest. `users` are distinct
-    `schemas.ids.user_hash`es.
+    `issue` is the issue that the fingerprint opens in the project. `first_release` belongs to the oldest event; `received_ms`,
+    `last_event` (16 bytes, base64 on the wire), `last_release` and `description` (an encoded `Description`) to the newest. `users`
+    are distinct `schemas.ids.user_hash`es.
     """
 
     issue: int
@@ -58,10 +58,10 @@ class Increment(Struct, array_like=True, gc=False):
     @property
     def releases(self) -> dict[str, int]:
         """Events by release."""
-        found: dict[str, int] = {}
+        events: dict[str, int] = {}
         for row in self.rows:
-            found[row.release] = found.get(row.release, 0) + row.events
-        return found
+            events[row.release] = events.get(row.release, 0) + row.events
+        return events
 
 
 class SourceIncrements(Struct, array_like=True, frozen=True):
@@ -80,7 +80,7 @@ decode_bundle = msgspec.json.Decoder(list[SourceIncrements]).decode
 
 
 def join(pieces: list[bytes]) -> bytes:
-    """Encoded `SourceIncrements` as one value of `issue-deltas`: the array of them, spliced instead of encoded twice."""
+    """Join encoded `SourceIncrements` to one value of `issue-deltas`, without encoding them again."""
     return b"[" + b",".join(pieces) + b"]"
 
 

@@ -1,4 +1,4 @@
-"""Issues as the topics carry them: increments and commands in, aggregates and activity out (contract, section 3)."""
+"""Records of issues in the topics: commands as input, aggregates and activity as output (contract, section 3)."""
 
 from typing import Any, Final, Literal
 
@@ -15,9 +15,9 @@ ActivityKind = Literal[
 
 
 class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A change of an issue asked for by a person; travels in order with the increments of its issue.
+    """A requested change of an issue, ordered with the increments of its issue.
 
-    `id` is made by the asker: the same id is applied once however often it arrives.
+    The requester creates `id`; a command is applied once per id.
     """
 
     id: str
@@ -30,7 +30,7 @@ class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class DeltaRecord(Struct, frozen=True, omit_defaults=True):
-    """One value of `issue-deltas` that is an object: one command, or one signal between issues. Increments are `schemas.increments`."""
+    """A value of `issue-deltas` that is an object: a command, or a signal between issues. Increments are in `schemas.increments`."""
 
     command: Command | None = None
     signal: Signal | None = None
@@ -39,10 +39,10 @@ class DeltaRecord(Struct, frozen=True, omit_defaults=True):
 class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
     """One value of the compacted topic `issues`: aggregate and state. Keyed by the issue's id in hexadecimal.
 
-    `events` and `users` are for the issue's life; `users_sketch` is what `users` is estimated from; `positions` holds, for
-    each source partition, the offset up to which increments are in (a repeat is dropped by it). `version` grows by one with
-    each change, so that a reader can tell the newest of several. `fingerprints` are its own and those of merged issues, whose
-    figures are in its own; a record with `merged_into` is one of the latter. `life` is for the processors.
+    `events` and `users` are lifetime counts; `users` is estimated from `users_sketch`. `positions` has, for each source partition,
+    the offset up to which increments are applied (repeats are dropped by it). `version` increases by one with each change, so the
+    highest is the newest. `fingerprints` are its own and those of issues merged into it, whose counts it includes; a record with
+    `merged_into` is merged. `life` is for the processors.
     """
 
     id: str
@@ -79,7 +79,7 @@ class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Activity(Struct, frozen=True, rename="camel"):
-    """One value of `issue-activity`: a change of an issue, once. The id is made of what caused it, so repeats are equal."""
+    """One value of `issue-activity`: a change of an issue. The id is derived from the cause, so repeats are equal."""
 
     id: str
     issue: str
@@ -91,13 +91,13 @@ class Activity(Struct, frozen=True, rename="camel"):
 
 
 RULE_SKIPPED: Final = "ruleSkipped"
-"""Not what became of events: on how many a grouping rule was not asked. The reason is `tooDear` or `failed`, `/` and its name."""
+"""Not an outcome of events: counts those on which a grouping rule was skipped. The reason is `tooDear` or `failed`, `/` and its name."""
 
 
 class Outcome(Struct, frozen=True, rename="camel"):
-    """One value of `outcomes`: how many events (or refused requests) of a minute ended so; `ruleSkipped` is no end and left out of sums.
+    """One value of `outcomes`: the events (or refused requests) of a minute with an outcome; `ruleSkipped` is excluded from sums.
 
-    `source` and `sequence` name the process and its count of flushes: the same pair twice is a repeat.
+    `source` and `sequence` are the process and its count of flushes; a record with a known pair is a repeat.
     """
 
     project_id: str
@@ -122,6 +122,6 @@ _decode_outcomes = msgspec.json.Decoder(list[Outcome] | Outcome).decode
 
 
 def decode_outcomes(value: bytes) -> list[Outcome]:
-    """The outcomes of one value of `outcomes`, which is one of them or an array of several."""
+    """The outcomes of a value of `outcomes`: a single one or an array."""
     decoded = _decode_outcomes(value)
     return decoded if isinstance(decoded, list) else [decoded]

@@ -1,21 +1,21 @@
-"""What an issue's record keeps for its own processing only: not part of what readers are promised."""
+"""State in an issue's record that only the processors use; not part of the public schema."""
 
 from msgspec import Struct
 
 from schemas.merges import Figures, Member, Pending
 
 MAX_COMMANDS = 64
-"""Ids of commands that a record remembers: the same one sent again within so many changes nothing."""
+"""Command ids that a record remembers, to ignore repeats."""
 MAX_SIGNALS = 300
-"""Signals that a record remembers, and commands that it refused or passed on, for the same reason; news have versions."""
+"""Signals, and refused or forwarded commands, that a record remembers for the same reason; news have versions."""
 
 
 class Fix(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How it is known whether an event came after the fix.
+    """Decides whether an event came after the fix.
 
-    `boundaries` are releases: the one of the fix, or with `after` the newest of each app when the fix was to come in the
-    next one. `older` are releases that are known to be older though the names of the boundaries don't tell; what is older than
-    one of them by its own name is older, too.
+    `boundaries` are releases: the release of the fix or, with `after`, the newest of each app when the fix was announced for the
+    next one. `older` are releases known to be older although a comparison with the boundaries is inconclusive; releases older than
+    one of them are older, too.
     """
 
     boundaries: tuple[str, ...]
@@ -24,16 +24,16 @@ class Fix(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Ignored(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What has come in since the issue is ignored."""
+    """Counts since the issue was ignored."""
 
     events: int = 0
     users_sketch: str = ""
 
 
 class Life(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """`applied` is the offset on `issue-deltas` of the last command or signal that is in, `join` the merge that it is a part by.
+    """`applied` is the offset on `issue-deltas` of the last applied command or signal, `join` the merge that made it a member.
 
-    `fix` is None for an issue resolved without a release; `home` holds its own fingerprint's figures where `members` add theirs.
+    `fix` is None for an issue resolved without a release; `home` has its own fingerprint's figures if there are `members`.
     """
 
     applied: int = -1

@@ -1,4 +1,4 @@
-"""The limits of section 8 of the protocol, each declared once: its value, its name, and the sentence that reports it."""
+"""The limits of section 8 of the protocol: values, names and error messages."""
 
 from enum import Enum
 from typing import Final
@@ -7,7 +7,7 @@ MAX_BODY_BYTES: Final = 1_048_576
 """Decoded size of a body, single or batch (contract, section 2, point 5)."""
 
 MAX_DEPTH: Final = 500
-"""Levels of objects and arrays in an event, its own included: no event of the schema has a tenth of them, and every decoder reads them."""
+"""Nesting of objects and arrays in an event, including its own: ten times what the schema needs, and safe for all decoders."""
 
 
 class Limit(Enum):
@@ -29,14 +29,14 @@ class Limit(Enum):
 
     @property
     def sentence(self) -> str:
-        """What `details[].message` says when this limit is exceeded (contract, section 2, point 3)."""
+        """The `details[].message` of a violation (contract, section 2, point 3)."""
         if self is Limit.CAUSE_DEPTH or self.unit:
             return f"{self.title}: at most {self.maximum} {self.unit}".rstrip()
         return f"at most {self.maximum} {self.title}"
 
 
 MAX_DETAILS: Final = 20
-"""Most violations that one rejected event's `details` lists (contract, section 2, point 3)."""
+"""Maximum number of `details` of a rejected event (contract, section 2, point 3)."""
 
 MAX_LENIENT_RELEASE: Final = 200
-"""Longest release of a lenient project, in code points (contract, section 2, point 7)."""
+"""Maximum length of a release in a lenient project, in code points (contract, section 2, point 7)."""

@@ -1,4 +1,4 @@
-"""What processors tell each other about merged issues: counts stay with the fingerprint, its issue is told the sums."""
+"""Messages between processors about merged issues: counts stay with the fingerprint, and its issue receives the sums."""
 
 from typing import Literal
 
@@ -8,9 +8,9 @@ SignalKind = Literal["join", "joined", "refused", "move", "news", "leave", "left
 
 
 class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What one fingerprint has counted in its life, and how its newest event describes it; the fields are those of `IssueRecord` with the same names.
+    """Lifetime counts of a fingerprint and the description of its newest event; fields as in `IssueRecord`.
 
-    The description is None in figures that were written before they had one.
+    The description is None in figures of older versions.
     """
 
     events: int = 0
@@ -31,9 +31,9 @@ class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class News(Struct, frozen=True, array_like=True):
-    """One increment as an issue's state judges it.
+    """The parts of an increment that can change an issue's state.
 
-    `version` is that of the fingerprint's record after it; `partition` and `offset` are those of its source record.
+    `version` is the version of the fingerprint's record after it; `partition` and `offset` are those of its source record.
     """
 
     version: int
@@ -46,7 +46,7 @@ class News(Struct, frozen=True, array_like=True):
 
 
 class Member(Struct, frozen=True, rename="camel"):
-    """A merged fingerprint as its issue knows it: by which merge (`join`), and its figures as of `version`."""
+    """A merged fingerprint in its issue's record: its merge (`join`), and its figures as of `version`."""
 
     fingerprint: str
     join: str
@@ -55,7 +55,7 @@ class Member(Struct, frozen=True, rename="camel"):
 
 
 class Pending(Struct, frozen=True, rename="camel"):
-    """A merge or unmerge that was asked of another issue and is not answered yet."""
+    """A merge or unmerge requested from another issue and not yet answered."""
 
     kind: Literal["join", "leave"]
     command: str
@@ -66,9 +66,10 @@ class Pending(Struct, frozen=True, rename="camel"):
 class Signal(Struct, frozen=True, rename="camel", omit_defaults=True):
     """One message between the records of two issues, on `issue-deltas` in the partition of `issue`.
 
-    `join` asks an issue to become part of the sender, which answers `joined` (with its figures and those of its own members)
-    or `refused`; `move` tells a member of what has joined that the sender is its issue now; `news` brings a member's new
-    figures; `leave` ends it, answered by `left`. `room` says with a `join` how many fingerprints may come. `join` is the id of the merging command, also as a field of all others.
+    `join` asks an issue to become part of the sender; the issue answers `joined` (with its figures and those of its members) or
+    `refused`. `move` tells a member of the joined issue that the sender is now its issue; `news` carries a member's new figures;
+    `leave` ends the membership and is answered by `left`. `room` is the number of fingerprints that a `join` may add. The field
+    `join` is the id of the merge command in all signals.
     """
 
     kind: SignalKind

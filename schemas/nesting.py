@@ -1,4 +1,4 @@
-"""How deep JSON text is nested: a limit of our own, since that of a decoder is the interpreter's and differs by its version. Pure."""
+"""Checks the nesting depth of JSON text, because decoders' own limits depend on the interpreter's version. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ _STEPS: Final = bytes(1 if byte in b"[{" else 255 if byte in b"]}" else byte for
 _EMPTY: Final = b"\x01\xff"
 _RUNS: Final = re.compile(rb"\x01+|\xff+").finditer
 _WORTHWHILE: Final = 7 / 8
-"""Where taking a level away leaves more than this part, brackets stand in long runs, which are quickly counted."""
+"""If removing a level leaves more than this part, brackets are in long runs, which are fast to count."""
 _SLICE: Final = 16_384
-"""Other threads wait while a slice is counted."""
+"""A slice is counted without releasing the interpreter lock."""
 
 
 def is_deep(text: bytes) -> bool:
-    """Whether JSON text is nested deeper than the limit. Linear in its length; of what isn't JSON it says one or the other."""
-    # Few events have as many brackets, and counting them is quick.
+    """Whether JSON text is nested deeper than the limit. Linear in its length; undefined for text that isn't JSON."""
+    # Few events have this many brackets, and counting is fast.
     return text.count(b"[") + text.count(b"{") > MAX_DEPTH and depth_exceeds(text, MAX_DEPTH)
 
 
@@ -26,7 +26,7 @@ def depth_exceeds(text: bytes, limit: int) -> bool:
     """The same for any limit."""
     brackets, left = _brackets(text), limit
     while brackets and left:
-        # Takes the innermost level away.
+        # Removes the innermost level.
         fewer = brackets.replace(_EMPTY, b"")
         if len(fewer) > _WORTHWHILE * len(brackets):
             break
@@ -41,18 +41,18 @@ def depth_exceeds(text: bytes, limit: int) -> bool:
 
 
 def _brackets(text: bytes) -> bytes:
-    """The brackets outside of texts, an opening one as 1 and a closing one as 255."""
+    """The brackets outside of strings, opening ones as 1 and closing ones as 255."""
     if b"\\" in text:
-        # Pairs first: what is left before a quote escapes it.
+        # Pairs first: a remaining backslash before a quote escapes it.
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    marks = text.translate(None, _BRACKETS_AND_QUOTES).replace(b'""', b"")
-    return b"".join(_outside(marks)).translate(_STEPS)
+    symbols = text.translate(None, _BRACKETS_AND_QUOTES).replace(b'""', b"")
+    return b"".join(_outside(symbols)).translate(_STEPS)
 
 
-def _outside(marks: bytes) -> Iterator[bytes]:
-    """What stands between a closing quote and the next opening one."""
+def _outside(symbols: bytes) -> Iterator[bytes]:
+    """The brackets between a closing quote and the next opening one."""
     inside = 0
-    for place in range(0, len(marks), _SLICE):
-        pieces = marks[place : place + _SLICE].split(b'"')
+    for start in range(0, len(symbols), _SLICE):
+        pieces = symbols[start : start + _SLICE].split(b'"')
         yield b"".join(pieces[inside::2])
         inside ^= (len(pieces) - 1) & 1

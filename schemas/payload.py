@@ -1,7 +1,7 @@
-"""An event's bytes as they are carried and stored: compressed once, alone, with a shared dictionary.
+"""Payloads: each event is compressed once, separately, with a shared dictionary.
 
-One compression at the edge replaces those of two topics and of the table, and any single event can be read back without its
-neighbours. A frame names its dictionary; dictionaries are never changed, only added (`docs/decisions/payloads.md`).
+One compression at the edge replaces those of two topics and of the table, and each event can be read separately. A frame names its
+dictionary; dictionaries are added, never changed (`docs/decisions/payloads.md`).
 """
 
 from collections.abc import Callable
@@ -14,34 +14,34 @@ import zstandard
 from schemas.errors import BadPayload, MissingDictionary
 from schemas.payload_dictionaries import FIRST_OWN, ID_BASE, LAST, Dictionaries
 
-__all__ = ["ID_BASE", "BadPayload", "MissingDictionary", "compress", "decompress", "look_in"]
+__all__ = ["ID_BASE", "BadPayload", "MissingDictionary", "compress", "decompress", "use_dictionaries"]
 
 OWN_LEVEL: Final = 3
-"""With a dictionary of the fleet's own events, level 3 costs what level 1 does without: most of an event is a match."""
+"""With a dictionary of the deployment's own events, level 3 is as fast as level 1 without, since most of an event matches."""
 SHIPPED_LEVEL: Final = 1
 _HEAD: Final = 7
-"""Magic number, descriptor and dictionary id of a frame that we made."""
+"""Bytes of magic number, descriptor and dictionary id."""
 MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
-"""Most that one frame may inflate to: a 1 MB event with its surrogates repaired stays far below."""
+"""Maximum decompressed size of a frame; a 1 MB event with repaired surrogates is far smaller."""
 
 _dictionaries = Dictionaries()
 
 
-def look_in(folder: str) -> None:
-    """Where this process finds a deployment's own dictionaries (SVC_PAYLOAD_DICTIONARIES, '' for none).
+def use_dictionaries(folder: str) -> None:
+    """Set the folder of the deployment's own dictionaries (SVC_PAYLOAD_DICTIONARIES, '' for none).
 
-    Called once, at a process's start. Raises BadSetting where the folder isn't there or a dictionary in it is damaged.
+    Called once, at a process's start. Raises BadSetting if the folder is missing or a dictionary in it is damaged.
     """
-    found = Dictionaries(Path(folder) if folder else None)
-    found.check()
-    _dictionaries.folder = found.folder
+    dictionaries = Dictionaries(Path(folder) if folder else None)
+    dictionaries.check()
+    _dictionaries.folder = dictionaries.folder
     for cached in (_compress, _decompress):
         cached.cache_clear()
     _known_heads.clear()
 
 
 def compressor(content: bytes, level: int) -> zstandard.ZstdCompressor:
-    """What makes frames with a dictionary of these bytes."""
+    """A compressor with a dictionary of these bytes."""
     dictionary = zstandard.ZstdCompressionDict(content)
     dictionary.precompute_compress(level=level)
     return zstandard.ZstdCompressor(
@@ -50,13 +50,13 @@ def compressor(content: bytes, level: int) -> zstandard.ZstdCompressor:
 
 
 def number_of(frame: bytes) -> int:
-    """The number of the frame's dictionary. Raises BadPayload where it can't be one of ours."""
+    """The number of the frame's dictionary. Raises BadPayload if it is out of range."""
     try:
         number = zstandard.get_frame_parameters(frame).dict_id - ID_BASE
     except zstandard.ZstdError as error:
         raise BadPayload(str(error)) from None
     if not 1 <= number <= LAST:
-        raise BadPayload("a frame of no dictionary of ours")
+        raise BadPayload("the frame's dictionary is unknown")
     return number
 
 
@@ -69,7 +69,7 @@ def _compress() -> Callable[[bytes], bytes]:
 
 @cache
 def _decompress(number: int) -> Callable[..., bytes]:
-    # A failure isn't remembered: the file may be supplied while the process runs.
+    # A failure isn't cached: the file may be supplied while the process runs.
     dictionary = zstandard.ZstdCompressionDict(_dictionaries.content(number))
     return zstandard.ZstdDecompressor(dict_data=dictionary).decompress
 
@@ -78,16 +78,16 @@ _known_heads: dict[bytes, Callable[..., bytes]] = {}
 
 
 def compress(event: bytes) -> bytes:
-    """One frame of an event's JSON. Not thread-safe: each process compresses in one thread."""
+    """Compress an event's JSON to a frame. Not thread-safe: each process compresses in one thread."""
     return _compress()(event)
 
 
 def decompress(frame: bytes) -> bytes:
     """The event's JSON.
 
-    Raises BadPayload when the frame is damaged, and MissingDictionary when its dictionary isn't here (yet).
+    Raises BadPayload if the frame is damaged, and MissingDictionary if its dictionary is missing.
     """
-    # Looking the head up costs less than reading it. A large frame's head is longer, so that it may lead to a wrong dictionary.
+    # A lookup is cheaper than parsing the header. A large frame's header is longer, so the lookup may give a wrong dictionary.
     inflate = _known_heads.get(frame[:_HEAD])
     if inflate is not None:
         try:

@@ -1,7 +1,7 @@
-"""Where payload dictionaries are: those that ship with the product, and those of a deployment (`docs/decisions/payloads.md`).
+"""Files of payload dictionaries: those shipped with the product, and a deployment's own (`docs/decisions/payloads.md`).
 
-Number n is the file `n.zstd-dictionary`. Numbers from `FIRST_OWN` on are a deployment's own: they lie in the folder of
-SVC_PAYLOAD_DICTIONARIES, each beside `n.sha256` with its sum, because a cut file is a dictionary too, only another one.
+Number n is the file `n.zstd-dictionary`. Numbers from `FIRST_OWN` on are a deployment's own, in the folder SVC_PAYLOAD_DICTIONARIES,
+each with a checksum in `n.sha256`, because a truncated file is a valid but different dictionary.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ SHIPPED: Final = 1
 """The newest dictionary that ships with the product."""
 FIRST_OWN: Final = 1000
 LAST: Final = 32_767
-"""A frame's head has two bytes for the id."""
+"""A frame's header has two bytes for the id."""
 _FILE: Final = re.compile(r"(\d{4,5})\.zstd-dictionary")
 
 
 class Dictionaries:
-    """The dictionaries that a process can reach; `folder` is that of the deployment's own, if it has one."""
+    """The dictionaries of a process; `folder` has the deployment's own, if any."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class Dictionaries:
         return file.read_bytes()
 
     def check(self) -> None:
-        """Read all of the deployment's own. Raises BadSetting where the folder or one of them can't be used."""
+        """Read all own dictionaries of the deployment. Raises BadSetting if the folder or one of them can't be used."""
         try:
             for number in self.own():
                 self.content(number)
@@ -71,21 +71,24 @@ class Dictionaries:
             )
         file = self.folder / f"{number}.zstd-dictionary"
         try:
-            content, wanted = file.read_bytes(), (self.folder / f"{number}.sha256").read_text("ascii").strip()
+            content, checksum = (
+                file.read_bytes(),
+                (self.folder / f"{number}.sha256").read_text("ascii").strip(),
+            )
         except (OSError, UnicodeDecodeError) as error:
             raise MissingDictionary(
                 f"payload dictionary {number} is missing: put it and its sum into {self.folder} ({error})"
             ) from None
-        found = zstandard.ZstdCompressionDict(content).dict_id()
-        if hashlib.sha256(content).hexdigest() != wanted or found != ID_BASE + number:
+        dict_id = zstandard.ZstdCompressionDict(content).dict_id()
+        if hashlib.sha256(content).hexdigest() != checksum or dict_id != ID_BASE + number:
             raise MissingDictionary(
                 f"payload dictionary {number} is damaged: {file} is not what its sum says"
             )
         return content
 
 
-def keep(folder: Path, number: int, content: bytes) -> Path:
-    """Put a new dictionary into a folder, its sum first; returns its file. Raises OSError, also where the number is taken."""
+def add_dictionary(folder: Path, number: int, content: bytes) -> Path:
+    """Write a new dictionary to a folder, its checksum first; returns its file. Raises OSError, also if the number exists."""
     file = folder / f"{number}.zstd-dictionary"
     if file.exists():
         raise FileExistsError(f"{file} exists: a dictionary is never replaced")

@@ -1,4 +1,4 @@
-"""A project and the registry that every process keeps of all of them (contract, section 3, topic `projects`)."""
+"""A project, and the registry of all projects in each process (contract, section 3, topic `projects`)."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ import msgspec
 from msgspec import Struct, field
 
 DEFAULT_RATE_LIMIT = 5000
-"""Requests a minute and token (protocol, section 8)."""
+"""Requests per minute and token (protocol, section 8)."""
 DEFAULT_RETENTION_DAYS = 90
 
 
 class Token(Struct, frozen=True, rename="camel"):
-    """A project token. It is public by design (protocol, section 5): it travels in client builds.
+    """A project token. It is public by design (protocol, section 5): client builds contain it.
 
-    `request` names the request that it was made for (`schemas.idempotency`), where that can be asked again: it must make no second one.
+    `request` is the id of the request that created it (`schemas.idempotency`), so that a repeated request creates no second token.
     """
 
     token: str
@@ -25,7 +25,7 @@ class Token(Struct, frozen=True, rename="camel"):
 
 
 class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A rule that corrects the grouping: what matches `match` (query language) gets what else is set here.
+    """A rule that corrects the grouping: its settings apply to events that match `match` (query language).
 
     `fingerprint` may contain `{{ default }}`; `in_app` marks frames whose file or function matches a glob;
     `discard` drops the event. Rules apply in order; the first that sets a fingerprint decides it.
@@ -41,9 +41,9 @@ class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class SavedView(Struct, frozen=True, rename="camel"):
-    """A list that a team has given a name: query, order and range. `id` is sixteen hexadecimal digits.
+    """A named list of a team: query, order and range. `id` is sixteen hexadecimal digits.
 
-    `range` is a length of time up to now, such as `7d`, or `START/END`, two times of which one may be left out.
+    `range` is a duration up to now, such as `7d`, or `START/END`, of which one may be empty.
     """
 
     id: str
@@ -69,15 +69,15 @@ class Project(Struct, frozen=True, rename="camel"):
     """Fingerprints whose new events are dropped before they are stored or counted."""
     saved_views: tuple[SavedView, ...] = ()
     requests: tuple[str, ...] = ()
-    """Names of the last changes that were asked for under an `Idempotency-Key` (`schemas.idempotency`)."""
+    """Ids of the last changes with an `Idempotency-Key` (`schemas.idempotency`)."""
 
     @property
     def number(self) -> int:
-        """The id as chunks and tables carry it: unsigned, 32 bits."""
+        """The id in chunks and tables: unsigned, 32 bits."""
         return int(self.id)
 
     def is_lenient(self, sdk: str) -> bool:
-        """Whether events of this SDK are taken by the looser rules (contract, section 2, point 7)."""
+        """Whether the lenient rules apply to events of this SDK (contract, section 2, point 7)."""
         return any(fnmatchcase(sdk, pattern) for pattern in self.lenient_sdks)
 
 
@@ -86,9 +86,9 @@ decode_project = msgspec.json.Decoder(Project).decode
 
 
 class ProjectRegistry:
-    """All projects, by id and by token, kept current by `apply`. Not thread-safe: one loop owns it.
+    """All projects, by id and by token, updated by `apply`. Not thread-safe: one event loop owns it.
 
-    Tokens are looked up by their SHA-256, so that the time of a look-up says nothing about how much of a guess is right.
+    Tokens are looked up by their SHA-256, so that timing reveals nothing about a guess.
     """
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class ReleaseParts(NamedTuple):
-    """Empty where a release, which lenient projects take in any form, lacks a part."""
+    """Parts that a release lacks are empty, since lenient projects accept any text."""
 
     app: str
     version: str
@@ -12,12 +12,12 @@ class ReleaseParts(NamedTuple):
 
 
 def is_release(text: str) -> bool:
-    """Whether a text has all three parts, as `schemas.event.RELEASE_PATTERN` says it."""
+    """Whether a text has all three parts, as in `schemas.event.RELEASE_PATTERN`."""
     return all(split_release(text))
 
 
 def split_release(release: str) -> ReleaseParts:
-    """The first `+` parts off the build, the last `@` before it parts name and version: `@scope/app@1.0.0+7` is `@scope/app`."""
+    """Split at the first `+` (build), and before it at the last `@` (version): the app of `@scope/app@1.0.0+7` is `@scope/app`."""
     front, _, build = release.partition("+")
     app, _, version = front.rpartition("@")
     return ReleaseParts(app, version, build)

@@ -1,8 +1,8 @@
-"""Variables that Kubernetes, and links between containers, make for services.
+"""Variables that Kubernetes and container links set for services.
 
-A service named `svc-edge` gives every process of its namespace some that begin with our prefix, and `svc-dashboard` even one with a
-name of ours (SVC_DASHBOARD_PORT). They are nobody's settings. Each is known by the form of its name and of its value together, so
-that a mistyped setting is still refused.
+A service named `svc-edge` gives all processes of its namespace variables with the prefix of the settings, and `svc-dashboard` even one
+with the name of a setting (SVC_DASHBOARD_PORT). They are recognized by the syntax of both name and value, so that a mistyped setting
+is still refused.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ _URL: Final = re.compile(r"(?:tcp|udp|sctp)://(.+):(\d{1,5})")
 
 
 def is_service_variable(name: str, value: str) -> bool:
-    """Whether a variable is one that Kubernetes makes for a service, by the form of its name and of its value."""
+    """Whether Kubernetes set the variable for a service, by the syntax of its name and value."""
     if _HOST.fullmatch(name):
         return _is_ip(value)
     if _NUMBER.fullmatch(name):
@@ -33,7 +33,7 @@ def is_service_variable(name: str, value: str) -> bool:
 
 
 def service_variables(environ: Mapping[str, str]) -> list[str]:
-    """The names of those in an environment."""
+    """The names of such variables in an environment."""
     return sorted(name for name, value in environ.items() if is_service_variable(name, value))
 
 

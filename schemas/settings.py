@@ -1,7 +1,6 @@
-"""Settings: one frozen struct a process, read once from the environment (contract, section 1).
+"""Settings: a frozen struct for each process, read once from the environment (contract, section 1).
 
-`SVC_X` sets the field `x`; `SVC_X_FILE` names a file that holds the value and must exist; both at once are refused. Units stand
-in the names.
+`SVC_X` sets the field `x`; `SVC_X_FILE` names an existing file with the value; setting both is an error. Units are part of the names.
 """
 
 import ssl
@@ -29,10 +28,10 @@ class LogSettings(Struct, frozen=True, kw_only=True):
         str, Meta(description="folder of this machine's data: spool, local servers, caches")
     ] = ".svc"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="least level that is logged")
+        Literal["debug", "info", "warning", "error"], Meta(description="minimum level that is logged")
     ] = "info"
     instance: Annotated[
-        str, Meta(description="a word that readyz repeats, by which `svc up` knows its own processes")
+        str, Meta(description="text that readyz returns, by which `svc up` recognizes its own processes")
     ] = ""
     payload_dictionaries: Annotated[
         str, Meta(description="folder of this deployment's own payload dictionaries; unset: only the shipped")
@@ -40,14 +39,14 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
 
 class KafkaSettings(LogSettings, frozen=True, kw_only=True):
-    """Where Kafka is and what its topics are called."""
+    """Kafka's address and topic names."""
 
     kafka_bootstrap: Annotated[
         str, Meta(description="host:port list; unset: `svc up` starts a local broker")
     ] = ""
     kafka_security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
-        Meta(description="how brokers are spoken to"),
+        Meta(description="security protocol"),
     ] = "PLAINTEXT"
     kafka_sasl_mechanism: Annotated[
         Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Meta(description="with SASL_*")
@@ -55,7 +54,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     kafka_username: Annotated[str, Meta(description="with SASL_*")] = ""
     kafka_password: Annotated[str, Meta(description="with SASL_*", extra={"secret": True})] = ""
     kafka_ca_file: Annotated[str, Meta(description="PEM file of the CA; unset: the system's CAs")] = ""
-    topic_prefix: Annotated[str, Meta(description="stands before every topic's name")] = "svc."
+    topic_prefix: Annotated[str, Meta(description="prefix of all topic names")] = "svc."
     topic_partitions: Annotated[
         int,
         Meta(
@@ -80,7 +79,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
 
     @property
     def topic_overrides(self) -> dict[str, str]:
-        """Topic title to the whole name that a setting gives it."""
+        """Topic names set by settings, by topic title."""
         return {
             field.removeprefix("topic_").replace("_", "-"): getattr(self, field)
             for field in self.__struct_fields__
@@ -90,7 +89,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
 
 
 class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
-    """Where ClickHouse is."""
+    """ClickHouse's address."""
 
     clickhouse_url: Annotated[
         str,
@@ -312,13 +311,13 @@ ALL: Final = (
     AnalystSettings,
     LibrarySettings,
 )
-"""Every settings struct: together they are the variables that exist."""
+"""All settings structs, and thereby all variables."""
 
 S = TypeVar("S", bound=Struct)
 
 
 def variables() -> dict[str, msgspec.inspect.Field]:
-    """Every variable that exists, by its name in the environment, in the order of `ALL`."""
+    """All variables by name, in the order of `ALL`."""
     found: dict[str, msgspec.inspect.Field] = {}
     for struct in ALL:
         info = msgspec.inspect.type_info(struct)
@@ -332,7 +331,7 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
     """Settings of one process from its environment.
 
     Raises BadSetting, naming the variable, when one with our prefix is unknown, required and missing, or has a bad value.
-    Variables with the prefix `SVC_TEST_` belong to the tests, those of Kubernetes' services to nobody; they are passed over.
+    Variables with the prefix `SVC_TEST_` (for tests) and those that Kubernetes sets for services are ignored.
     """
     given = dict(_given(environ))
     known = variables()
@@ -355,7 +354,7 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
 
 
 def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Our variables with the contents of `_FILE` variants read. An empty one gives way to its file."""
+    """The settings in the environment, with the contents of `_FILE` variants; the file replaces an empty variable."""
     known = variables()
     for name, value in environ.items():
         if not name.startswith(PREFIX) or name.startswith("SVC_TEST_") or is_service_variable(name, value):
@@ -388,7 +387,7 @@ def _convert(struct: type[Struct], field: str, name: str, text: str) -> object:
 
 
 def check_kafka(settings: KafkaSettings) -> None:
-    """Raises BadSetting for what would fail each time a client is made: an address of no form, a CA file that can't be used."""
+    """Raises BadSetting for settings that no client could use: a malformed address, an unusable CA file."""
     for address in settings.kafka_bootstrap.split(",") if settings.kafka_bootstrap else ():
         if not is_address(address.strip()):
             raise BadSetting(f"SVC_KAFKA_BOOTSTRAP: {address.strip()!r} is not host:port")
@@ -401,7 +400,7 @@ def check_kafka(settings: KafkaSettings) -> None:
 
 
 def redacted(settings: Struct) -> dict[str, object]:
-    """The settings as they may be logged: secrets that are set are shown as `***`."""
+    """The settings for logs: secrets are shown as `***`."""
     info = msgspec.inspect.type_info(type(settings))
     assert isinstance(info, msgspec.inspect.StructType)
     shown = {}
@@ -418,7 +417,7 @@ def is_secret(field: msgspec.inspect.Field) -> bool:
 
 
 def description(field: msgspec.inspect.Field) -> str:
-    """What the variable is for, in one sentence."""
+    """The description of the variable, one sentence."""
     kind = field.type
     if not isinstance(kind, msgspec.inspect.Metadata):
         return ""

@@ -1,4 +1,4 @@
-"""The two clocks: when an event happened by its own account, and when it was received."""
+"""Times: conversions, and the event's time from the device's clock and the time of receipt."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -11,7 +11,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_ms(moment: datetime) -> int:
-    """Unix time in whole milliseconds, cut, not rounded; exact where floats are not."""
+    """Unix time in whole milliseconds, truncated; exact, in contrast to floats."""
     delta = moment - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
 
@@ -22,7 +22,7 @@ def from_ms(ms: int) -> datetime:
 
 
 def iso(ms: int) -> str:
-    """ISO 8601 in UTC with milliseconds and `Z`, as every answer and record writes times."""
+    """ISO 8601 in UTC with milliseconds and `Z`, as in all responses and records."""
     return from_ms(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -35,7 +35,7 @@ def parse_iso(text: str) -> int:
 
 
 def event_time(timestamp_ms: int, received_ms: int) -> int:
-    """The event's time wherever ranges and series are meant (contract, section 2, point 10): device clocks lie."""
+    """The event's time for ranges and series (contract, section 2, point 10); implausible device clocks are ignored."""
     if received_ms - _OLDEST_MS <= timestamp_ms <= received_ms + _NEWEST_MS:
         return timestamp_ms
     return received_ms

@@ -1,4 +1,4 @@
-"""The topics (contract, section 3): name, key, value and settings of each in one place."""
+"""The topics (contract, section 3): name, key, value and settings of each."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -34,7 +34,7 @@ class Topic(Enum):
 
 
 class TopicSpec(Struct, frozen=True):
-    """What `svc migrate` creates: `configs` are the broker's topic settings."""
+    """A topic to be created by `svc migrate`; `configs` are the broker's topic settings."""
 
     name: str
     partitions: int
@@ -69,17 +69,17 @@ def _configs(topic: Topic, replication: int) -> dict[str, str]:
         "min.insync.replicas": str(max(1, replication - 1)),
     }
     if topic.cleanup == "compact":
-        # Compact soon: what is read to its end at every start must stay close to its live size.
+        # Compact soon: a topic that is read completely at each start must stay close to its live size.
         configs |= {
             "min.cleanable.dirty.ratio": "0.2",
             "segment.ms": str(_HOUR_MS),
             "segment.bytes": str(64 * 1024 * 1024),
-            # Removed keys are told to late readers for a while; entries of `seen` come and go by the thousand.
+            # Tombstones stay for slow readers; entries of `seen` are numerous and short-lived.
             "delete.retention.ms": str(_HOUR_MS if topic is Topic.SEEN else _DAY_MS),
         }
     else:
         configs["retention.ms"] = str(topic.days * _DAY_MS)
     if topic is Topic.EVENTS:
-        # Ids are forgotten by this clock: the brokers' is one, the edges' may be wrong.
+        # Ids expire by this clock: the brokers share one, the edges' may be wrong.
         configs["message.timestamp.type"] = "LogAppendTime"
     return configs

@@ -1,6 +1,6 @@
-"""The one door to ClickHouse: clients from a URL, the settings sent with each insert, and what the server is.
+"""Access to ClickHouse: clients from a URL, insert settings, and properties of the server.
 
-Clients block; a loop uses them through a thread. Every failure is a `ClickHouseError` of the driver.
+Clients block, so event loops call them in threads. Every failure is a `ClickHouseError` of the driver.
 """
 
 import time
@@ -18,18 +18,18 @@ from schemas.errors import BadSetting
 __all__ = ["ClickHouseError", "Client"]
 
 INSERT_SETTINGS: Final[Mapping[str, int]] = {
-    # All of them with each insert: their defaults differ between versions of the server.
+    # All are sent with each insert, because their defaults differ between server versions.
     "async_insert": 0,
     "insert_deduplicate": 1,
     "deduplicate_blocks_in_dependent_materialized_views": 1,
     "max_insert_threads": 1,
-    # As much work, but its views side by side: a third less time on two cores.
+    # Materialized views in parallel: the same work, in a third less time on two cores.
     "parallel_view_processing": 1,
-    # A block is one part a table and time partition, whatever its size.
+    # A block becomes one part per table and time partition, whatever its size.
     "max_insert_block_size": 1 << 20,
     "min_insert_block_size_rows": 1 << 20,
     "min_insert_block_size_bytes": 1 << 30,
-    # Weeks times retention classes: more than the default of 100 when projects keep their events differently long.
+    # Weeks times retention classes exceed the default of 100 if projects have different retentions.
     "max_partitions_per_insert_block": 2000,
 }
 TEXT_INDEXES_SINCE: Final = (26, 2)
@@ -49,7 +49,7 @@ class Address(Struct, frozen=True):
 
 
 def parse_url(url: str) -> Address:
-    """The parts of SVC_CLICKHOUSE_URL. Raises BadSetting where it isn't one."""
+    """The parts of SVC_CLICKHOUSE_URL. Raises BadSetting if it is invalid."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -69,9 +69,9 @@ def parse_url(url: str) -> Address:
 
 
 def open_client(url: str, *, database: str | None = None, **options: Any) -> Client:
-    """A client of the server at `url`, in its database or in `database`. Raises ClickHouseError when it doesn't answer.
+    """A client of the server at `url`, in its database or in `database`. Raises ClickHouseError if the server doesn't answer.
 
-    One client may be used by one thread at a time. Payloads travel compressed already, so inserts aren't compressed again.
+    A client may be used by one thread at a time. Payloads are already compressed, so inserts aren't compressed again.
     """
     address = parse_url(url)
     return clickhouse_connect.get_client(
@@ -99,13 +99,13 @@ def version(client: Client) -> tuple[int, int]:
 
 
 def scalar(client: Client, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
-    """The one value that a query answers. Raises ClickHouseError, also for an answer without a row, as of a server whose disk is full."""
+    """The single value that a query returns. Raises ClickHouseError, also if there is no row (as from a server whose disk is full)."""
     rows = client.query(sql, parameters=dict(parameters or {})).result_rows
     if not rows:
-        raise ClickHouseError("an answer has no row")
+        raise ClickHouseError("the query returned no row")
     return rows[0][0]
 
 
 def started_at(client: Client) -> float:
-    """When the server was started (Unix time by our clock, good to two seconds)."""
+    """When the server was started (Unix time by the local clock, accurate to two seconds)."""
     return time.time() - float(scalar(client, "SELECT uptime()"))

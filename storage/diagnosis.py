@@ -1,4 +1,4 @@
-"""What went wrong with a statement: is it a reason to wait, or does the server refuse the data? Pure."""
+"""Classifies failed statements: retry later, or the server refuses the data. Pure."""
 
 from enum import Enum
 from typing import Final
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class FailureKind(Enum):
-    """What to do about it."""
+    """How to react to a failure."""
 
     WAIT = "wait"
     REFUSED = "refused"
@@ -22,8 +22,8 @@ class ClickHouseFailure(Struct, frozen=True):
     sentence: str
 
 
-class NotNow(ClickHouseError):
-    """What was asked can't be done at the moment, for a reason that the server didn't give: `reason` as in `ClickHouseFailure`."""
+class RetryLater(ClickHouseError):
+    """The operation can't be done at present, for a reason other than a server error: `reason` as in `ClickHouseFailure`."""
 
     reason = "notNow"
 
@@ -67,12 +67,11 @@ _REASONS: Final[dict[int, tuple[str, str]]] = {
 
 
 def diagnose(error: ClickHouseError) -> ClickHouseFailure:
-    """What an error of the driver means.
+    """The classification of an error of the driver.
 
-    Only codes that speak of values are a refusal. Any other code, known or not, is waited for: nothing is set aside because a
-    server is in a bad way.
+    Only codes about values are refusals. All other codes, known or not, are retried: a failing server must not cause dead letters.
     """
-    if isinstance(error, NotNow):
+    if isinstance(error, RetryLater):
         return ClickHouseFailure(FailureKind.WAIT, error.reason, str(error))
     code = error.code if isinstance(error, Error) else None
     text = " ".join(str(error).split())[:300]

@@ -1,4 +1,4 @@
-"""What an operation on ClickHouse may end in apart from its answer; each says what the caller can do."""
+"""Exceptions of the storage package that its callers handle."""
 
 from schemas.errors import QueryError
 from storage.reader.answers import EventDetail
@@ -9,13 +9,13 @@ class UnknownUser(Exception):
 
 
 class ReadError(Exception):
-    """Any of the below; its text is one sentence for people."""
+    """Base of the errors of read calls; its text is one sentence for people."""
 
 
 class BadQuery(ReadError):
-    """The question can't be answered as it was put: a query that doesn't parse, a foreign cursor, a bad range.
+    """A parameter is invalid: a query that doesn't parse, a cursor of another list, a bad range.
 
-    `field` names the parameter; for a query's text `position` (code points from 0) and `expected` say where and what.
+    `field` names the parameter; for a query, `position` (code points from 0) and `expected` describe the syntax error.
     """
 
     def __init__(self, field: str, message: str, position: int | None = None, expected: str = "") -> None:
@@ -27,20 +27,20 @@ class BadQuery(ReadError):
 
     @classmethod
     def of(cls, error: QueryError) -> "BadQuery":
-        """What a refused text of the query language is."""
+        """The error for a query that doesn't parse."""
         return cls("query", error.message, error.position, error.expected)
 
 
 class QueryTooExpensive(ReadError):
-    """The answer takes more rows, bytes or memory than one call may use, also on an idle server: narrow the range or the query."""
+    """The call exceeds its limits on rows, bytes or memory, even on an idle server: narrow the range or the query."""
 
 
 class StorageUnavailable(ReadError):
-    """ClickHouse doesn't answer in time, or is busy: the same call may work in a moment."""
+    """ClickHouse doesn't answer in time or is busy; the call may be retried."""
 
 
 class DamagedPayload(ReadError):
-    """An event's stored content can't be read. All else is known: `detail` has it, with null for the event."""
+    """An event's payload can't be read. `detail` has everything else, with null for the event."""
 
     def __init__(self, detail: EventDetail) -> None:
         super().__init__("the stored content of this event is damaged")
@@ -48,4 +48,4 @@ class DamagedPayload(ReadError):
 
 
 class NotFound(ReadError):
-    """There is no such issue or event, or no longer."""
+    """The issue or event doesn't exist, or no longer."""

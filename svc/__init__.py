@@ -1,12 +1,12 @@
-# ruff: noqa: N816  # the protocol spells its functions so
+# ruff: noqa: N816  # the protocol's names are camelCase
 """Reports the errors of a Python program to the ingestion service (protocol, section 2.11; contract, section 5).
 
     import svc
 
     svc.init(token="svc_pk_...", release="shop@1.4.2+318", ingest_url="http://127.0.0.1:8080")
 
-From then on uncaught errors are reported; `svc.capture_exception()` reports one that is handled. Before `init` every
-function does nothing. The protocol's own spellings (`svc.setUser`) are the same functions. Needs the standard library alone.
+From then on uncaught errors are reported; `svc.capture_exception()` reports a handled one. Before `init` no function
+has an effect. The protocol's camelCase names (`svc.setUser`) are aliases. Only the standard library is required.
 """
 
 from svc.client import VERSION

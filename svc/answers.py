@@ -1,4 +1,4 @@
-"""What the server's answers mean for a batch: the client's retry rules of section 7, as decisions without I/O."""
+"""The server's answers and the client's retry rules (protocol, section 7), without I/O."""
 
 import json
 import math
@@ -10,14 +10,14 @@ from typing import Any, Final
 RETRIES: Final = 3
 FIRST_WAIT: Final = 1.0
 LONGEST_BACKOFF: Final = 300.0
-"""Of our own doubling on 429; what the server asks for is kept even where it is longer."""
+"""Limit of the client's own backoff on 429; a longer wait that the server requests is respected."""
 
 MAX_ANSWER_BYTES: Final = 4 * 1_048_576
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer understood: `status` 0 is none at all, or one that is not this protocol's. `wait` is in seconds."""
+    """A parsed answer. `status` 0 means no answer, or one that violates the protocol. `wait` is in seconds."""
 
     status: int
     accepted: int = 0
@@ -27,7 +27,7 @@ class Answer:
 
 
 class Fate(Enum):
-    """What becomes of a batch."""
+    """The outcome of a batch."""
 
     DONE = "done"
     AGAIN = "again"
@@ -37,20 +37,20 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class AnswerDecision:
-    """A fate; `wait` is how long, in seconds, nothing may be sent."""
+    """A batch's outcome; nothing may be sent for `wait` seconds."""
 
     fate: Fate
     wait: float = 0.0
 
 
-def understand(status: int, headers: Mapping[str, str], body: bytes, sent: int) -> Answer:
-    """The answer to a batch of `sent` events. An answer that cannot be one of this protocol counts as none."""
+def parse_answer(status: int, headers: Mapping[str, str], body: bytes, sent: int) -> Answer:
+    """Parse the answer to a batch of `sent` events. One that violates the protocol gets `status` 0."""
     content = _object(body)
     if status == 202:
         return _accepted(content, sent)
     if status == 429:
-        asked = _number((content or {}).get("retryAfterMs")) / 1000
-        return Answer(429, wait=max(asked, _number(headers.get("Retry-After"))))
+        retry_after = _number((content or {}).get("retryAfterMs")) / 1000
+        return Answer(429, wait=max(retry_after, _number(headers.get("Retry-After"))))
     if 500 <= status < 600:
         return Answer(status, wait=_number(headers.get("Retry-After")))
     if 400 <= status < 500:
@@ -63,11 +63,11 @@ def _accepted(content: dict[str, Any] | None, sent: int) -> Answer:
         return Answer(0, why="202 without a JSON object")
     errors = content.get("errors") or []
     if not isinstance(errors, list):
-        return Answer(0, why="202 with something else than a list of errors")
-    good = tuple(
+        return Answer(0, why="202 whose errors are not a list")
+    valid = tuple(
         e for e in errors if isinstance(e, dict) and type(e.get("index")) is int and 0 <= e["index"] < sent
     )
-    return Answer(202, accepted=sent - len({error["index"] for error in good}), errors=good)
+    return Answer(202, accepted=sent - len({error["index"] for error in valid}), errors=valid)
 
 
 def _object(body: bytes) -> dict[str, Any] | None:
@@ -79,7 +79,7 @@ def _object(body: bytes) -> dict[str, Any] | None:
 
 
 def _number(value: object) -> float:
-    """A number of the server's, or 0.0 for what is none: dates, negatives, infinities, nothing."""
+    """A positive finite number, or 0.0 for anything else (dates, negatives, infinities, None)."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -87,17 +87,19 @@ def _number(value: object) -> float:
     return number if math.isfinite(number) and number > 0 else 0.0
 
 
-class Patience:
-    """What to do after each answer to one batch: 202 ends it; 429 waits at least as long as asked and twice as long
-    each time, without an end; 5xx and silence are tried again after 1, 2 and 4 s; any other answer ends it.
-    """  # noqa: D205
+class RetryPolicy:
+    """The retry state of one batch.
+
+    202 ends it. 429 is retried without limit, with exponential backoff and at least the requested wait. 5xx and no
+    answer are retried after 1, 2 and 4 s. Any other answer ends it.
+    """
 
     def __init__(self) -> None:
         self._failures = 0
         self._throttles = 0
 
     def after(self, answer: Answer) -> AnswerDecision:
-        """The batch's fate after this answer."""
+        """Decide what to do after this answer."""
         if answer.status == 202:
             return AnswerDecision(Fate.DONE)
         if answer.status == 429:

@@ -1,4 +1,4 @@
-"""Which events travel together: at most 100, and one megabyte with their wrapper (protocol, section 8)."""
+"""Batches of at most 100 events and, with their wrapper, one megabyte (protocol, section 8)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,12 +6,12 @@ from svc.limits import BATCH_EVENTS, BATCH_FRAME_BYTES, MAX_BODY_BYTES
 
 
 def has_room(events: int, size: int, further: int) -> bool:
-    """Whether an event of `further` bytes fits beside `events` events of `size` bytes together."""
+    """Whether a batch of `events` events with `size` bytes in total has room for `further` bytes."""
     return events < BATCH_EVENTS and BATCH_FRAME_BYTES + size + events + further <= MAX_BODY_BYTES
 
 
 def batches(events: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Encoded events in their order, in batches as full as they may be; one too large for any goes alone."""
+    """Group encoded events, in order, into full batches; an event over the limit gets a batch of its own."""
     batch: list[bytes] = []
     size = 0
     for event in events:

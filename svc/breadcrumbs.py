@@ -1,22 +1,22 @@
-"""Breadcrumbs: what the application says, and the shape that the wire wants of each type (protocol, 2.8 and 2.11)."""
+"""Breadcrumbs: the client's input, and each type's shape on the wire (protocol, 2.8 and 2.11)."""
 
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from svc.limits import TEXT_CHARS
-from svc.moments import iso
 from svc.plain import plain_object, text_of
+from svc.timestamps import iso
 from svc.urls import scrub
 
 CLIENT_TYPES: Final = frozenset({"custom", "log", "nav", "net", "track", "user"})
 _FIELDS: Final = frozenset({"message", "type", "level", "data"})
-_MOST_FIELDS: Final = 1_000
-"""That are looked at: a mapping of the program's own may have no end."""
+_MAX_FIELDS: Final = 1_000
+"""Fields read from a mapping, which may be endless."""
 
 
 class Breadcrumb(NamedTuple):
-    """A breadcrumb in the ring: bounded plain values, nothing of the program's own objects; never changed again."""
+    """An immutable breadcrumb in the ring: bounded JSON values, no references to the program's objects."""
 
     ns: int
     type: str
@@ -25,19 +25,19 @@ class Breadcrumb(NamedTuple):
     data: dict[str, Any]
 
 
-def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Breadcrumb:
-    """The client's input (`message`, `type`, `level`, `data`, all optional; a text is a message) as a crumb.
+def to_breadcrumb(ns: int, crumb: Mapping[str, Any] | str) -> Breadcrumb:
+    """Convert the client's input: a text, or `message`, `type`, `level` and `data`, all optional.
 
-    Fields beside these four become data. A type unknown here becomes `custom` and is kept in the data.
+    Other fields become data. An unknown type becomes `custom` and is stored in the data.
     """
-    if isinstance(given, str):
-        return Breadcrumb(ns, "custom", text_of(given), None, {})
-    message, level, kind = given.get("message"), given.get("level"), given.get("type")
-    raw = given.get("data")
+    if isinstance(crumb, str):
+        return Breadcrumb(ns, "custom", text_of(crumb), None, {})
+    message, level, kind = crumb.get("message"), crumb.get("level"), crumb.get("type")
+    raw = crumb.get("data")
     data = (
         plain_object(raw) if isinstance(raw, Mapping) else {} if raw is None else plain_object({"value": raw})
     )
-    if more := {key: value for key, value in islice(given.items(), _MOST_FIELDS) if key not in _FIELDS}:
+    if more := {key: value for key, value in islice(crumb.items(), _MAX_FIELDS) if key not in _FIELDS}:
         data = {**plain_object(more), **data}
     if kind is None:
         kind = "custom"
@@ -53,18 +53,18 @@ def crumb_of(ns: int, given: Mapping[str, Any] | str) -> Breadcrumb:
     )
 
 
-def client_form(crumb: Breadcrumb) -> dict[str, Any]:
-    """What `get_breadcrumbs` shows: the client's type and words, the data as they will travel."""
-    shown: dict[str, Any] = {"timestamp": iso(crumb.ns), "type": crumb.type, "data": wire_form(crumb)["data"]}
+def breadcrumb_for_client(crumb: Breadcrumb) -> dict[str, Any]:
+    """The form that `get_breadcrumbs` returns: the client's type, message and level, the data as sent."""
+    fields = {**breadcrumb_on_wire(crumb), "type": crumb.type}
     if crumb.message is not None:
-        shown["message"] = crumb.message
+        fields["message"] = crumb.message
     if crumb.level is not None:
-        shown["level"] = crumb.level
-    return shown
+        fields["level"] = crumb.level
+    return fields
 
 
-def wire_form(crumb: Breadcrumb) -> dict[str, Any]:
-    """A breadcrumb of section 2.8: one of five types, `data` with that type's keys; `track` travels as `custom`."""
+def breadcrumb_on_wire(crumb: Breadcrumb) -> dict[str, Any]:
+    """The form of section 2.8: one of five types, `data` with that type's keys; `track` is sent as `custom`."""
     data = _SHAPES[crumb.type](crumb)
     return {
         "timestamp": iso(crumb.ns),
@@ -73,8 +73,8 @@ def wire_form(crumb: Breadcrumb) -> dict[str, Any]:
     }
 
 
-def _with_words(crumb: Breadcrumb, message: str = "message") -> dict[str, Any]:
-    """The data with the message and the level in them, wherever the data do not speak of these themselves."""
+def _with_message(crumb: Breadcrumb, message: str = "message") -> dict[str, Any]:
+    """The data, with message and level added unless the data have these keys."""
     data = dict(crumb.data)
     if crumb.message is not None:
         data.setdefault(message, crumb.message)
@@ -84,7 +84,7 @@ def _with_words(crumb: Breadcrumb, message: str = "message") -> dict[str, Any]:
 
 
 def _texts(data: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The same data with these keys as strings; null is as if it were left out."""
+    """The data with these keys as strings; null values are removed."""
     for key in keys:
         if key in data:
             value = data.pop(key)
@@ -94,7 +94,7 @@ def _texts(data: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _integers(data: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The same data with these keys as integers; what is no number is left out."""
+    """The data with these keys as integers; values that are no number are removed."""
     for key in keys:
         if key in data:
             value = data.pop(key)
@@ -106,26 +106,26 @@ def _integers(data: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _nav(crumb: Breadcrumb) -> dict[str, Any]:
-    data = _texts(_with_words(crumb, "to"), "from", "to")
+    data = _texts(_with_message(crumb, "to"), "from", "to")
     return data | {key: scrub(data[key]) for key in ("from", "to") if key in data}
 
 
 def _net(crumb: Breadcrumb) -> dict[str, Any]:
-    data = _texts(_integers(_with_words(crumb), "status", "durationMs"), "method", "url")
+    data = _texts(_integers(_with_message(crumb), "status", "durationMs"), "method", "url")
     return data | ({"url": scrub(data["url"])} if "url" in data else {})
 
 
 def _log(crumb: Breadcrumb) -> dict[str, Any]:
-    data = _texts(_with_words(crumb), "level", "message")
+    data = _texts(_with_message(crumb), "level", "message")
     return {"level": "info", "message": "", **data}
 
 
 def _user(crumb: Breadcrumb) -> dict[str, Any]:
-    return _texts(_with_words(crumb, "action"), "action", "target")
+    return _texts(_with_message(crumb, "action"), "action", "target")
 
 
 def _track(crumb: Breadcrumb) -> dict[str, Any]:
-    return _with_words(crumb, "track")
+    return _with_message(crumb, "track")
 
 
 _SHAPES: Final[dict[str, Callable[[Breadcrumb], dict[str, Any]]]] = {
@@ -134,5 +134,5 @@ _SHAPES: Final[dict[str, Callable[[Breadcrumb], dict[str, Any]]]] = {
     "log": _log,
     "user": _user,
     "track": _track,
-    "custom": _with_words,
+    "custom": _with_message,
 }

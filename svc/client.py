@@ -1,4 +1,4 @@
-"""Options, scope, builder and transport put together: what the public functions act on between `init` and `close`."""
+"""The client: options, scope, event builder and transport, used by the public functions from `init` to `close`."""
 
 import copy
 import os
@@ -12,16 +12,16 @@ from itertools import islice
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from svc.breadcrumbs import client_form, crumb_of
-from svc.captured import event_of, remember
-from svc.event import Builder, Picture, fitted
-from svc.moments import Ids
+from svc.breadcrumbs import breadcrumb_for_client, to_breadcrumb
+from svc.event import Builder, CapturedError, fit_event
+from svc.exception_chain import chain
+from svc.exceptions import captured_event_id, mark_captured
 from svc.notices import Notices
 from svc.options import Options
 from svc.plain import text_of
-from svc.raised import chain
-from svc.scope import OF_REQUEST, Ambient
+from svc.scope import REQUEST_SCOPE, EventScope
 from svc.spool import EventSpool
+from svc.timestamps import Ids
 from svc.transport import Transport
 from svc.upload import Uploader
 
@@ -33,12 +33,12 @@ R = TypeVar("R")
 
 
 class Client:
-    """One configuration of the library. Without a token it keeps its scope and sends nothing."""
+    """A configured library. Without a token it maintains the scope and sends nothing."""
 
     def __init__(self, options: Options, notices: Notices, transport: Transport | None = None) -> None:
         self.options = options
         self.counts: Counter[str] = Counter()
-        self.process_scope = Ambient(
+        self.process_scope = EventScope(
             notices, self.counts, options.identity, max(1, options.breadcrumb_capacity)
         )
         self._notices = notices
@@ -47,14 +47,14 @@ class Client:
         self._busy = threading.local()
         self._spool = self._open_spool() if options.token else None
         self.transport = transport or self._transport()
-        if self.transport is not None and self._spool is not None and self._spool.left():
+        if self.transport is not None and self._spool is not None and self._spool.has_leftovers():
             self.transport.wake()
 
     @property
-    def scope(self) -> Ambient:
-        """The scope that the public functions act on: the request's, elsewhere the process's."""
-        found = OF_REQUEST.get()
-        return found[1] if found is not None and found[0] is self.process_scope else self.process_scope
+    def scope(self) -> EventScope:
+        """The scope that the public functions act on: the request's if there is one, otherwise the process's."""
+        scopes = REQUEST_SCOPE.get()
+        return scopes[1] if scopes is not None and scopes[0] is self.process_scope else self.process_scope
 
     def _open_spool(self) -> EventSpool | None:
         if self.options.queue_dir is None:
@@ -62,7 +62,9 @@ class Client:
         spool = EventSpool(str(self.options.queue_dir), int(self.options.queue_bytes))
         if spool.open():
             return spool
-        self._notices.once("queue_dir", "the queue directory cannot be used; events are kept in memory alone")
+        self._notices.once(
+            "queue_dir", "the queue directory cannot be used; events are queued in memory only"
+        )
         return None
 
     def _transport(self) -> Transport | None:
@@ -89,82 +91,82 @@ class Client:
         fingerprint: Iterable[object] | None = None,
         caller: FrameType | None = None,
     ) -> str | None:
-        """Take a picture of the error and the scope, and queue it; the event's id, or None where nothing is sent.
+        """Snapshot the error and the scope, and queue them; returns the event's id, or None if nothing is sent.
 
-        An exception's own `__str__` may log or fail in turn: what is captured while capturing is left out.
+        Nested captures are ignored: an exception's `__str__` may log or fail in turn.
         """
         if self.transport is None or getattr(self._busy, "now", False):
             return None
         self._busy.now = True
         try:
-            picture = self._picture(error, tags, user, fingerprint, caller)
+            captured = self._capture_error(error, tags, user, fingerprint, caller)
         finally:
             self._busy.now = False
         self.counts["captured"] += 1
-        remember(error, picture.id)
-        return picture.id if self._queue(picture) else None
+        mark_captured(error, captured.id)
+        return captured.id if self._queue(captured) else None
 
-    def _picture(
+    def _capture_error(
         self,
         error: BaseException,
         tags: Mapping[str, object] | None,
         user: Mapping[str, Any] | None,
         fingerprint: Iterable[object] | None,
         caller: FrameType | None,
-    ) -> Picture:
+    ) -> CapturedError:
         ns = time.time_ns()
         scope = self.scope.snapshot()
-        if (own_tags := self._given("tags", self.scope.merged, tags)) is not None:
-            scope = scope._replace(tags=own_tags)
-        if (own_user := self._given("user", self.scope.user_of, user)) is not None:
-            scope = scope._replace(user=own_user)
-        group = self._given("fingerprint", _fingerprint, fingerprint)
-        return Picture(self._ids.new(ns), ns, chain(error, caller), scope, group)
+        if (event_tags := self._argument("tags", self.scope.merged, tags)) is not None:
+            scope = scope._replace(tags=event_tags)
+        if (event_user := self._argument("user", self.scope.user_of, user)) is not None:
+            scope = scope._replace(user=event_user)
+        group = self._argument("fingerprint", _fingerprint, fingerprint)
+        return CapturedError(self._ids.new(ns), ns, chain(error, caller), scope, group)
 
-    def _given(self, what: str, read: Callable[[A], R], value: A | None) -> R | None:
-        """What a capture was given for its event alone; what can't be read must not cost the event."""
+    def _argument(self, name: str, read: Callable[[A], R], value: A | None) -> R | None:
+        """Read an argument of `capture_exception`; an invalid one is left out and must not cost the event."""
         if value is None:
             return None
         try:
             return read(value)
         except Exception as error:
-            self._notices.once(f"bad {what}", "capture_exception: %s left out: %r", what, error)
+            self._notices.once(f"bad {name}", "capture_exception: %s left out: %r", name, error)
             return None
 
-    def _queue(self, picture: Picture) -> bool:
-        """With a queue on disk the event is developed and written before the capture returns: the next line may kill us."""
+    def _queue(self, captured: CapturedError) -> bool:
+        """With a queue on disk, build and write the event before returning: the process may be killed next."""
         assert self.transport is not None
         if self._spool is None:
-            return self.transport.submit(picture.id, partial(self._developed, picture))
-        event = self._developed(picture)
+            return self.transport.submit(captured.id, partial(self._build_event, captured))
+        event = self._build_event(captured)
         if event is None:
             return False
-        kept = self._spool.write(picture.id, event)
-        if not kept:
+        stored = self._spool.write(captured.id, event)
+        if not stored:
             self.counts["unspooled"] += 1
-            self._notices.once("unspooled", "the queue directory takes no more events")
-        return self.transport.submit(picture.id, event) or kept
+            self._notices.once("unspooled", "the queue directory is full or cannot be written")
+        return self.transport.submit(captured.id, event) or stored
 
-    def _developed(self, picture: Picture) -> bytes | None:
-        event: dict[str, Any] | None = self._builder.event(picture)
+    def _build_event(self, captured: CapturedError) -> bytes | None:
+        event: dict[str, Any] | None = self._builder.event(captured)
         if self.options.before_send is not None and event is not None:
-            event = self._looked_over(event)
-        made = None if event is None else fitted(event)
-        if event is not None and made is None:
+            event = self._before_send(event)
+        encoded = None if event is None else fit_event(event)
+        if event is not None and encoded is None:
             self.counts["dropped.tooLarge"] += 1
-        return made
+        return encoded
 
-    def _looked_over(self, event: dict[str, Any]) -> dict[str, Any] | None:
-        """What `before_send` makes of the event. If it fails nothing is sent: it may be there to keep secrets in."""
+    def _before_send(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        """Apply `before_send`. If it raises, the event is dropped: it may be there to remove secrets."""
         assert self.options.before_send is not None
         try:
-            looked_over = self.options.before_send(copy.deepcopy(event))
+            result = self.options.before_send(copy.deepcopy(event))
         except Exception as error:
             self._notices.once("before_send", "before_send raised %r; the event is dropped", error)
-            looked_over = None
-        if looked_over is None:
+            result = None
+        if result is None:
             self.counts["dropped.beforeSend"] += 1
-        return looked_over
+        return result
 
     def capture_uncaught(
         self,
@@ -173,32 +175,43 @@ class Client:
         tags: Mapping[str, object] | None = None,
         user: Mapping[str, Any] | None = None,
     ) -> None:
-        """Capture for a hook: not what the application has captured already, nor what only ends a program."""
+        """Capture for a hook, unless the application has captured the error or it only ends the program."""
         if error is None or issubclass(type(error), _ENDINGS):
             return
-        if event_of(error) is None:
+        if captured_event_id(error) is None:
             self.capture(error, tags=tags, user=user)
 
-    def add_breadcrumb(self, given: Mapping[str, Any] | str) -> None:
-        """Put a breadcrumb into the ring, with the present time."""
-        self.scope.add_crumb(crumb_of(time.time_ns(), given))
+    def add_breadcrumb(self, crumb: Mapping[str, Any] | str) -> None:
+        """Add a breadcrumb with the current time."""
+        self.scope.add_crumb(to_breadcrumb(time.time_ns(), crumb))
 
     def breadcrumbs(self) -> list[dict[str, Any]]:
-        """The ring, oldest first."""
-        return [client_form(crumb) for crumb in self.scope.snapshot().crumbs]
+        """The breadcrumbs, oldest first."""
+        return [breadcrumb_for_client(crumb) for crumb in self.scope.snapshot().crumbs]
 
-    def renew(self) -> None:
-        """In a forked child: locks, queue, thread, connection and ids start anew; the scope stays as it was."""
+    def after_fork(self) -> None:
+        """In a forked child: reset locks, queue, thread, connection and ids; keep the scope."""
         self._ids = Ids()
         self._busy = threading.local()
         for scope in {self.process_scope, self.scope}:
-            scope.renew_lock()
+            scope.reset_lock()
         if self.transport is not None:
-            self.transport.renew()
+            self.transport.after_fork()
+
+
+class Current:
+    """Set by `init`, and None again after `close`."""
+
+    client: Client | None = None
+
+
+def current() -> Client | None:
+    """The client that the public functions and the integrations act on, or None before `init`."""
+    return Current.client
 
 
 def _fingerprint(parts: Iterable[object]) -> list[str]:
-    """At most 20 parts as texts; one text is one part."""
+    """At most 20 parts as texts; a string is a single part."""
     return [text_of(part, 500) for part in ([parts] if isinstance(parts, str) else islice(parts, 20))]
 
 
@@ -206,7 +219,7 @@ _OWN_FOLDER: Final = os.path.dirname(__file__) + os.sep  # noqa: PTH120  # compa
 
 
 def application_frame() -> FrameType | None:
-    """The innermost frame that is not this library's."""
+    """The innermost frame outside this library."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDER):
         frame = frame.f_back

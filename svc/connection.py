@@ -1,6 +1,6 @@
-"""A connection of the library's own, all of whose exchange ends by one moment, however slowly the server drips.
+"""HTTP connections with one deadline for a whole exchange.
 
-The time-out of a socket bounds each read, and a server that sends a byte before each of them never lets it pass.
+A socket's timeout applies to each read, so a server that sends single bytes could hold a request open indefinitely.
 """
 
 import contextlib
@@ -12,10 +12,10 @@ import time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-_NO_TIME: Final = "the exchange took longer than it may"
+_NO_TIME: Final = "the exchange exceeded its deadline"
 
 
-def _left(deadline: float) -> float:
+def _seconds_until(deadline: float) -> float:
     """Seconds until this moment of `time.monotonic`. Raises TimeoutError."""
     left = deadline - time.monotonic()
     if left <= 0:
@@ -24,21 +24,21 @@ def _left(deadline: float) -> float:
 
 
 class DeadlineSocket(socket.socket):
-    """Each read and write may take what is left until `deadline`."""
+    """A socket whose reads and writes share one `deadline`."""
 
     deadline = 0.0
 
     def recv_into(self, *args: Any, **kwargs: Any) -> int:
-        """All that `http.client` reads, it reads by this."""
-        self.settimeout(_left(self.deadline))
+        """The only read method that `http.client` uses."""
+        self.settimeout(_seconds_until(self.deadline))
         return super().recv_into(*args, **kwargs)
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """All that `http.client` writes. The sendall of TLS gives each of its parts the whole time."""
+        """The only write method that `http.client` uses. TLS's own `sendall` gives each part the full timeout."""
         with memoryview(data) as view:
             sent = 0
             while sent < len(view):
-                self.settimeout(_left(self.deadline))
+                self.settimeout(_seconds_until(self.deadline))
                 sent += self.send(view[sent:], flags)
 
 
@@ -47,14 +47,14 @@ class DeadlineTlsSocket(DeadlineSocket, ssl.SSLSocket):
 
 
 def _connected(host: str, port: int, deadline: float) -> DeadlineSocket:
-    """Connected to the first address of the host that answers; those that remain share the time that is left."""
+    """A socket to the first address of the host that answers; untried addresses share the remaining time."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     failure: OSError = OSError(f"{host} has no address")
     for tried, (family, kind, protocol, _, address) in enumerate(addresses):
         opened = DeadlineSocket(family, kind, protocol)
         opened.deadline = deadline
         try:
-            opened.settimeout(_left(deadline) / (len(addresses) - tried))
+            opened.settimeout(_seconds_until(deadline) / (len(addresses) - tried))
             opened.connect(address)
         except OSError as error:
             opened.close()
@@ -66,7 +66,7 @@ def _connected(host: str, port: int, deadline: float) -> DeadlineSocket:
 
 
 class Connection(http.client.HTTPConnection):
-    """To one server, opened by the first request; it leaves no breadcrumb."""
+    """A connection opened by its first request; the network hook records no breadcrumbs for it."""
 
     svc_silent = True
     deadline = 0.0
@@ -76,32 +76,32 @@ class Connection(http.client.HTTPConnection):
         self.sock = _connected(self.host, self.port, self.deadline)
 
     def allow(self, seconds: float) -> None:
-        """All of the next exchange, with what it takes to connect, takes at most this long."""
+        """Limit the next exchange, connecting included, to this many seconds."""
         self.deadline = time.monotonic() + seconds
         if isinstance(self.sock, DeadlineSocket):
             self.sock.deadline = self.deadline
 
     def was_closed(self) -> bool:
-        """Whether the server has hung up on a kept connection: between requests it has nothing else to say."""
+        """Whether the server closed an idle connection: between requests only end-of-file can be readable."""
         if self.sock is None:
             return False
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self.sock, selectors.EVENT_READ)
-            return bool(waiting.select(0))
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.sock, selectors.EVENT_READ)
+            return bool(selector.select(0))
 
 
 class TlsConnection(Connection):
-    """The same over TLS, checked against the system's authorities (or those named by SSL_CERT_FILE)."""
+    """The same over TLS, verified against the system's CA certificates (or those in SSL_CERT_FILE)."""
 
     default_port = http.client.HTTPS_PORT
 
     def connect(self) -> None:
-        """Open it and shake hands. Raises OSError, of which ssl.SSLError is one."""
+        """Open it and do the TLS handshake. Raises OSError (ssl.SSLError is a subclass)."""
         context = ssl.create_default_context()
         context.sslsocket_class = DeadlineTlsSocket
         plain = _connected(self.host, self.port, self.deadline)
         try:
-            plain.settimeout(_left(self.deadline))
+            plain.settimeout(_seconds_until(self.deadline))
             secured = context.wrap_socket(plain, server_hostname=self.host)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -113,7 +113,7 @@ class TlsConnection(Connection):
 
 
 def connection_to(url: str) -> Connection:
-    """A connection to the host of `url`, not opened yet."""
+    """An unopened connection to the host of `url`."""
     parts = urlsplit(url)
     kind = TlsConnection if parts.scheme == "https" else Connection
     return kind(parts.hostname or "", parts.port or kind.default_port)

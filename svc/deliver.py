@@ -1,16 +1,16 @@
-"""Delivery that waits: for tools that send what they have and want to know what became of it."""
+"""Blocking delivery, for tools that send existing events and need the outcome of each batch."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from svc.answers import Answer, Fate, Patience
+from svc.answers import Answer, Fate, RetryPolicy
 from svc.upload import Uploader
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """What became of a batch: its fate, the last answer, and how often it was posted."""
+    """A batch's outcome, the last answer, and the number of posts."""
 
     fate: Fate
     answer: Answer
@@ -20,15 +20,15 @@ class Delivery:
 def deliver(
     uploader: Uploader, events: Sequence[bytes], sleep: Callable[[float], None] = time.sleep
 ) -> Delivery:
-    """Post one batch of encoded events under the retry rules of section 7 and block until its fate is known.
+    """Post one batch of encoded events under the retry rules of section 7; block until its outcome is known.
 
-    `Fate.DONE` can come with rejected events in `answer.errors`, each with its `index` in the batch.
+    After `Fate.DONE` rejected events are in `answer.errors`, each with its `index` in the batch.
     """
-    patience, posts = Patience(), 0
+    policy, posts = RetryPolicy(), 0
     while True:
         answer = uploader.post(events)
         posts += 1
-        verdict = patience.after(answer)
-        if verdict.fate is not Fate.AGAIN:
-            return Delivery(verdict.fate, answer, posts)
-        sleep(verdict.wait)
+        decision = policy.after(answer)
+        if decision.fate is not Fate.AGAIN:
+            return Delivery(decision.fate, answer, posts)
+        sleep(decision.wait)

@@ -1,32 +1,33 @@
-"""Building the event of section 2.1 from what a capture took, and making it fit into one megabyte."""
+"""Builds the event of section 2.1 from a captured error and reduces it to at most one megabyte."""
 
 import platform
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from svc import limits
-from svc.breadcrumbs import wire_form
+from svc.breadcrumbs import breadcrumb_on_wire
+from svc.exception_chain import ExceptionInfo
 from svc.frames import Framer
-from svc.moments import iso
 from svc.options import Options, release_parts
 from svc.plain import clip, encode
-from svc.raised import Raised
 from svc.scope import Snapshot
+from svc.timestamps import iso
 
 
-class Picture(NamedTuple):
-    """All that a capture takes in the calling thread; an event is developed from it elsewhere, or at once."""
+class CapturedError(NamedTuple):
+    """Everything that a capture collects in the calling thread; the event may be built later, elsewhere."""
 
     id: str
     ns: int
-    chain: list[Raised]
+    chain: list[ExceptionInfo]
     scope: Snapshot
     fingerprint: list[str] | None
 
 
 class Builder:
-    """Develops pictures into events. What is the same for every event of the process is made once."""
+    """Builds events from captured errors; computes the process-wide constant fields once."""
 
     def __init__(self, options: Options) -> None:
         version, build = release_parts(options.release)
@@ -43,28 +44,28 @@ class Builder:
             "app": {"version": version, "build": build, "framework": runtime},
         }
 
-    def event(self, picture: Picture) -> dict[str, Any]:
-        """The event, with parts that are not required left out where they are empty."""
-        user, tags, crumbs = picture.scope
-        event: dict[str, Any] = {"id": picture.id, "timestamp": iso(picture.ns), **self._constant}
+    def event(self, captured: CapturedError) -> dict[str, Any]:
+        """The event; optional fields are omitted if empty."""
+        user, tags, crumbs = captured.scope
+        event: dict[str, Any] = {"id": captured.id, "timestamp": iso(captured.ns), **self._constant}
         if user is not None:
             event["user"] = user
         if tags:
             event["tags"] = tags
         if crumbs:
-            event["breadcrumbs"] = [wire_form(crumb) for crumb in crumbs[-limits.BREADCRUMBS :]]
-        if picture.fingerprint is not None:
-            event["fingerprint"] = picture.fingerprint
-        event["error"] = self._error(picture.chain)
+            event["breadcrumbs"] = [breadcrumb_on_wire(crumb) for crumb in crumbs[-limits.BREADCRUMBS :]]
+        if captured.fingerprint is not None:
+            event["fingerprint"] = captured.fingerprint
+        event["error"] = self._error(captured.chain)
         return event
 
-    def _error(self, chain: list[Raised]) -> dict[str, Any]:
+    def _error(self, chain: list[ExceptionInfo]) -> dict[str, Any]:
         error: dict[str, Any] = {}
         for raised in reversed(chain):
-            stack = self._framer.frames(raised.spots)
-            below, error = error, {"type": raised.type, "message": raised.message, "stack": stack}
-            if below:
-                error["cause"] = below
+            stack = self._framer.frames(raised.sites)
+            cause, error = error, {"type": raised.type, "message": raised.message, "stack": stack}
+            if cause:
+                error["cause"] = cause
         return error
 
 
@@ -72,13 +73,13 @@ def _system() -> str:
     return f"{platform.system() or sys.platform} {platform.release()}".strip()
 
 
-def fitted(event: dict[str, Any], limit: int = limits.MAX_EVENT_BYTES) -> bytes | None:
-    """The event as JSON of at most `limit` bytes, with less and less in it; None if even the least is too large."""
+def fit_event(event: dict[str, Any], limit: int = limits.MAX_EVENT_BYTES) -> bytes | None:
+    """The event as JSON of at most `limit` bytes, reduced step by step; None if the minimum is still too large."""
     encoded = encode(event)
-    for less in _LESS:
+    for reduce in _REDUCTIONS:
         if len(encoded) <= limit:
             break
-        less(event)
+        reduce(event)
         encoded = encode(event)
     return encoded if len(encoded) <= limit else None
 
@@ -91,18 +92,15 @@ def _each_error(event: dict[str, Any]) -> list[dict[str, Any]]:
     return errors
 
 
-def _without_vendor_context(event: dict[str, Any]) -> None:
+def _without_context(event: dict[str, Any], *, keep_in_app: bool = False) -> None:
     for error in _each_error(event):
         error["stack"] = [
-            frame if frame.get("inApp") else {k: v for k, v in frame.items() if not k.endswith("Context")}
+            {
+                k: v
+                for k, v in frame.items()
+                if not k.endswith("Context") or (keep_in_app and frame.get("inApp"))
+            }
             for frame in error["stack"]
-        ]
-
-
-def _without_context(event: dict[str, Any]) -> None:
-    for error in _each_error(event):
-        error["stack"] = [
-            {k: v for k, v in frame.items() if not k.endswith("Context")} for frame in error["stack"]
         ]
 
 
@@ -125,14 +123,14 @@ def _short_stacks(event: dict[str, Any]) -> None:
 
 
 def _bare(event: dict[str, Any]) -> None:
-    """What is left when something other than ours is too large, such as what a `before_send` put in."""
+    """Keep only our own fields: something else is too large, such as an addition by `before_send`."""
     keep = {"id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "error"}
     for key in event.keys() - keep:
         del event[key]
     event["error"].pop("cause", None)
 
 
-_LESS: tuple[Callable[[dict[str, Any]], None], ...] = (
-    _without_vendor_context, _without_context, _last_breadcrumbs, _without_breadcrumbs, _short_messages, _short_stacks,
-    _bare,
+_REDUCTIONS: tuple[Callable[[dict[str, Any]], None], ...] = (
+    partial(_without_context, keep_in_app=True), _without_context, _last_breadcrumbs, _without_breadcrumbs,
+    _short_messages, _short_stacks, _bare,
 )  # fmt: skip

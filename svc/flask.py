@@ -1,18 +1,18 @@
-"""Flask: it answers 500 by itself, so that no error reaches a middleware around it; its signal tells of each."""
+"""Flask handles exceptions itself, so WSGI middleware never sees them; its signal reports each."""
 
 from typing import Any, Final
 
 from flask import Flask, got_request_exception, request
 
-from svc.reporting import quiet
+from svc.reporting import never_raises
 from svc.web import Describe, WsgiMiddleware, report
 
 _NAME: Final = "svc"
 
 
-@quiet(None)
+@never_raises(None)
 def watch(app: Flask, describe: Describe | None = None) -> None:
-    """Report what the application lets escape, once, and give each request a scope of its own."""
+    """Report each unhandled error once and give each request its own scope."""
     if _NAME in app.extensions:
         return
 
@@ -21,6 +21,6 @@ def watch(app: Flask, describe: Describe | None = None) -> None:
 
     app.extensions[_NAME] = failed
     got_request_exception.connect(failed, app, weak=False)
-    # What escapes after Flask has answered (a streamed body), and the scope.
+    # For the scope, and for errors after Flask has answered (a streamed body).
     replaceable: Any = app
     replaceable.wsgi_app = WsgiMiddleware(app.wsgi_app, describe)

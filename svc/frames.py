@@ -1,4 +1,4 @@
-"""Places in the code as the frames of section 2.7: file, function, line, column, in-app or not, source around it."""
+"""Call sites as the frames of section 2.7: file, function, line, column, in-app flag, surrounding source."""
 
 import contextlib
 import os
@@ -9,19 +9,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from svc.exception_chain import CallSite
 from svc.limits import CONTEXT_LINES
 from svc.plain import clip
-from svc.raised import Spot
-from svc.source_files import source_lines
-from svc.sources import shown
+from svc.source_files import mask_secrets, source_lines
 
 _VENDOR = ("site-packages", "dist-packages")
-_CACHE = 5_000
-_MET = 1_000
+_MAX_FILES = 5_000
+_MAX_FRAMES = 1_000
 
 
 class FileFacts(NamedTuple):
-    """What is the same for all frames of a file."""
+    """The fields that all frames of a file share."""
 
     file: str
     absolute: str | None
@@ -29,11 +28,11 @@ class FileFacts(NamedTuple):
 
 
 class Framer:
-    """Turns places into frames, remembering what it found out about each file.
+    """Converts call sites to frames and caches the facts about each file.
 
-    A frame is the application's unless it is of the standard library, of an installed package (a folder named
-    `site-packages` or `dist-packages`), frozen, generated or of this library. `include` and `exclude` come first: each
-    entry is a module with all below it (`shop.pay`) or, with a slash in it, the beginning of a file's path.
+    A frame is in-app unless it belongs to the standard library, an installed package (below `site-packages` or
+    `dist-packages`), frozen or generated code, or this library. `include` and `exclude` take precedence: each entry is
+    a module with its submodules (`shop.pay`) or, with a slash, a path prefix.
     """
 
     def __init__(
@@ -47,59 +46,57 @@ class Framer:
         self._exclude = (exclude,) if isinstance(exclude, str) else tuple(exclude)
         self._root = None if root is None else _folder(root)
         self._source = source
-        self._places: dict[tuple[str, str | None], FileFacts] = {}
-        self._met: dict[tuple[Spot, str], dict[str, Any]] = {}
+        self._files: dict[tuple[str, str | None], FileFacts] = {}
+        self._frame_cache: dict[tuple[CallSite, str], dict[str, Any]] = {}
         self._roots: tuple[list[str], list[str]] = ([], [])
         self._own = _folder(str(Path(__file__).parent))
         self._home = _folder(os.path.expanduser("~"))  # noqa: PTH111  # Path.home raises where there is none
         self._library = _library_folders()
 
-    def frames(self, spots: Sequence[Spot]) -> list[dict[str, Any]]:
-        """Frames in the order of the places. A place that was met before gives the same object again."""
-        return [self._shown(spot) for spot in spots]
+    def frames(self, sites: Sequence[CallSite]) -> list[dict[str, Any]]:
+        """Frames in the order of the call sites. Repeated call sites return the cached object."""
+        return [self._cached_frame(site) for site in sites]
 
-    def _shown(self, spot: Spot) -> dict[str, Any]:
-        """A code object may be made by hand, of anything: what can't be read costs a frame and not the event."""
+    def _cached_frame(self, site: CallSite) -> dict[str, Any]:
+        """The frame. An unreadable (hand-made) code object must not cost the event."""
         try:
-            return self._met.get((spot, spot.code.co_filename)) or self._meet(spot)
+            key = (site, site.code.co_filename)  # code objects of different files can be equal
+            if (frame := self._frame_cache.get(key)) is None:
+                if len(self._frame_cache) >= _MAX_FRAMES:
+                    self._frame_cache.clear()
+                frame = self._frame_cache[key] = self._frame(site)
         except Exception:
-            return {"function": "<unreadable>", "file": "<unreadable>", "line": spot.line, "inApp": False}
-
-    def _meet(self, spot: Spot) -> dict[str, Any]:
-        """Remember the frame. Code objects of different files can be equal: the file is part of the key."""
-        if len(self._met) >= _MET:
-            self._met.clear()
-        frame = self._met[spot, spot.code.co_filename] = self._frame(spot)
+            return {"function": "<unreadable>", "file": "<unreadable>", "line": site.line, "inApp": False}
         return frame
 
-    def _frame(self, spot: Spot) -> dict[str, Any]:
-        code = spot.code
-        place = self._place(code.co_filename, spot.module)
+    def _frame(self, site: CallSite) -> dict[str, Any]:
+        code = site.code
+        facts = self._file_facts(code.co_filename, site.module)
         frame: dict[str, Any] = {
             "function": clip(code.co_qualname.replace("<locals>.", ""), 300),
-            "file": place.file,
-            "line": spot.line,
-            "inApp": place.in_app,
+            "file": facts.file,
+            "line": site.line,
+            "inApp": facts.in_app,
         }
-        if place.absolute is not None:
-            frame["absolutePath"] = place.absolute
+        if facts.absolute is not None:
+            frame["absolutePath"] = facts.absolute
         lines = source_lines(code.co_filename)
-        if (column := _column(spot, lines)) is not None:
+        if (column := _column(site, lines)) is not None:
             frame["column"] = column
         if self._source and lines:
-            at = spot.line - 1
-            frame["preContext"] = [shown(line) for line in lines[max(0, at - CONTEXT_LINES) : at]]
-            frame["postContext"] = [shown(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
+            at = site.line - 1
+            frame["preContext"] = [mask_secrets(line) for line in lines[max(0, at - CONTEXT_LINES) : at]]
+            frame["postContext"] = [mask_secrets(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
         return frame
 
-    def _place(self, filename: str, module: str | None) -> FileFacts:
+    def _file_facts(self, filename: str, module: str | None) -> FileFacts:
         key = (filename, module)
-        place = self._places.get(key)
-        if place is None:
-            if len(self._places) >= _CACHE:
-                self._places.clear()
-            place = self._places[key] = self._locate(filename, module)
-        return place
+        facts = self._files.get(key)
+        if facts is None:
+            if len(self._files) >= _MAX_FILES:
+                self._files.clear()
+            facts = self._files[key] = self._locate(filename, module)
+        return facts
 
     def _locate(self, filename: str, module: str | None) -> FileFacts:
         if filename.startswith("<"):
@@ -112,7 +109,7 @@ class Framer:
         return FileFacts(clip(file), clip(absolute), self._in_app(module, file, path))
 
     def _relative(self, path: str) -> str:
-        """The path below the project or below the nearest entry of `sys.path`, else the file's name alone."""
+        """The path relative to the project or the nearest entry of `sys.path`, else the bare file name."""
         vendor = any(f"/{folder}/" in path for folder in _VENDOR)
         if self._root and path.startswith(self._root) and not vendor:
             return path.removeprefix(self._root)
@@ -122,7 +119,7 @@ class Framer:
         return path.rpartition("/")[2]
 
     def _current_roots(self) -> list[str]:
-        """Folders of `sys.path`, longest first. Both lists change at once: threads may be in here together."""
+        """Folders of `sys.path`, longest first. Both lists are replaced together, for concurrent threads."""
         seen, roots = self._roots
         if seen != sys.path:
             seen = list(sys.path)
@@ -132,14 +129,14 @@ class Framer:
         return roots
 
     def _ruled(self, module: str | None, *paths: str) -> bool | None:
-        """What the application's own rules say: in, out, or nothing."""
-        for rules, verdict in ((self._include, True), (self._exclude, False)):
+        """Whether the application's rules include (True) or exclude (False) the file; None if none applies."""
+        for rules, in_app in ((self._include, True), (self._exclude, False)):
             for rule in rules:
                 if "/" in rule:
                     if any(path.startswith(rule) for path in paths):
-                        return verdict
+                        return in_app
                 elif module is not None and (module == rule or module.startswith(rule + ".")):
-                    return verdict
+                    return in_app
         return None
 
     def _in_app(self, module: str | None, file: str, path: str) -> bool:
@@ -152,26 +149,26 @@ class Framer:
 
 
 def _folder(path: str) -> str:
-    with contextlib.suppress(OSError):  # where the working directory is gone
-        path = os.path.abspath(path)  # noqa: PTH100  # no Path: this must not resolve links
+    with contextlib.suppress(OSError):  # the working directory may have been deleted
+        path = os.path.abspath(path)  # noqa: PTH100  # no Path: links must not be resolved
     return path.replace("\\", "/").rstrip("/") + "/"
 
 
 def _library_folders() -> tuple[str, ...]:
-    """Where the standard library is, under the names that its code objects may carry."""
-    found = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")} | {str(Path(os.__file__).parent)}
-    return tuple({_folder(path) for path in found if path})
+    """The standard library's folders, as named in its code objects."""
+    paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")} | {str(Path(os.__file__).parent)}
+    return tuple({_folder(path) for path in paths if path})
 
 
-def _column(spot: Spot, lines: Sequence[str]) -> int | None:
-    """The 1-indexed column where the failing expression begins; code objects count bytes, frames characters."""
-    if spot.instruction < 0:
+def _column(site: CallSite, lines: Sequence[str]) -> int | None:
+    """The 1-based column of the failing expression; code objects count bytes, frames characters."""
+    if site.instruction < 0:
         return None
-    for line, _, start, _ in islice(spot.code.co_positions(), spot.instruction // 2, None):
-        if line != spot.line or start is None:
+    for line, _, start, _ in islice(site.code.co_positions(), site.instruction // 2, None):
+        if line != site.line or start is None:
             return None
-        if 0 < spot.line <= len(lines):
-            before = lines[spot.line - 1].encode("utf-8", "replace")[:start]
+        if 0 < site.line <= len(lines):
+            before = lines[site.line - 1].encode("utf-8", "replace")[:start]
             return len(before.decode("utf-8", "replace")) + 1
         return start + 1
     return None

@@ -1,7 +1,7 @@
-"""Where Python tells of errors that nobody handled, and the other places that the library listens at.
+"""Hooks for unhandled errors, logs, network requests and signals.
 
-Each hook calls the one that was there before it. `remove` puts that one back, unless somebody has hooked in since: then
-ours stays in the chain and passes on.
+Each hook calls the previous one. `remove` restores the previous hook unless another one was installed since: then ours
+stays in the chain.
 """
 
 import asyncio
@@ -15,26 +15,25 @@ from typing import Any
 
 from svc.client import Client
 from svc.logs import LogHandler
-from svc.network import Network
-from svc.network_aiohttp import AiohttpNetwork
+from svc.network import AiohttpNetwork, Network
 from svc.options import Capture
 
 Current = Callable[[], Client | None]
 
 
 class Hooks:
-    """All hooks of one `init`; `current` finds the client that is to be told."""
+    """The hooks of one `init`; `current` returns the client that receives the errors."""
 
     def __init__(self, current: Current) -> None:
         self._current = current
         self._undo: list[Callable[[], None]] = []
 
     def install(self, capture: Capture, *, has_transport: bool) -> None:
-        """Hook in where the options say so; errors only where there is somewhere to send them."""
+        """Install the hooks that the options enable; those for errors only if there is a transport."""
         if capture.errors and has_transport:
             self._replace(sys, "excepthook", self._uncaught)
-            self._replace(threading, "excepthook", self._uncaught_in_thread)
-            self._replace(sys, "unraisablehook", self._unraisable)
+            self._replace(threading, "excepthook", self._args_hook)
+            self._replace(sys, "unraisablehook", self._args_hook)
             self._replace(asyncio.BaseEventLoop, "call_exception_handler", self._loop_error)
             self.watch_loop()
         if capture.logs:
@@ -46,7 +45,7 @@ class Hooks:
             self._listen_to_continue()
 
     def remove(self) -> None:
-        """Take away what is still ours to take."""
+        """Remove every hook that is still the current one."""
         while self._undo:
             self._undo.pop()()
 
@@ -61,7 +60,7 @@ class Hooks:
 
         self._undo.append(undo)
 
-    def _tell(self, error: BaseException | None) -> None:
+    def _capture(self, error: BaseException | None) -> None:
         client = self._current()
         if client is not None:
             try:
@@ -73,34 +72,27 @@ class Hooks:
         def excepthook(
             kind: type[BaseException], error: BaseException, traceback: TracebackType | None
         ) -> None:
-            self._tell(error)
+            self._capture(error)
             previous(kind, error, traceback)
 
         return excepthook
 
-    def _uncaught_in_thread(self, previous: Callable[..., Any]) -> Callable[..., Any]:
-        def excepthook(told: threading.ExceptHookArgs) -> None:
-            self._tell(told.exc_value)
-            previous(told)
+    def _args_hook(self, previous: Callable[..., Any]) -> Callable[..., Any]:
+        def hook(args: "threading.ExceptHookArgs | sys.UnraisableHookArgs") -> None:
+            self._capture(args.exc_value)
+            previous(args)
 
-        return excepthook
-
-    def _unraisable(self, previous: Callable[..., Any]) -> Callable[..., Any]:
-        def unraisablehook(told: "sys.UnraisableHookArgs") -> None:
-            self._tell(told.exc_value)
-            previous(told)
-
-        return unraisablehook
+        return hook
 
     def _loop_error(self, previous: Callable[..., Any]) -> Callable[..., Any]:
         def call_exception_handler(loop: asyncio.BaseEventLoop, context: dict[str, Any]) -> None:
-            self._tell(context.get("exception"))
+            self._capture(context.get("exception"))
             previous(loop, context)
 
         return call_exception_handler
 
     def watch_loop(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """Hear of what a loop that is not asyncio's own finds; asyncio's own are heard of through their class."""
+        """Capture the errors of a third-party loop; asyncio's own loops are hooked through their class."""
         if loop is None:
             try:
                 loop = asyncio.get_running_loop()
@@ -111,7 +103,7 @@ class Hooks:
         previous = loop.get_exception_handler()
 
         def handler(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-            self._tell(context.get("exception"))
+            self._capture(context.get("exception"))
             if previous is None:
                 loop.default_exception_handler(context)
             else:
@@ -130,7 +122,7 @@ class Hooks:
             client.add_breadcrumb({"type": "user", "data": {"action": action, "target": "app"}})
 
     def _listen_to_continue(self) -> None:
-        """A process that was stopped and goes on (SIGCONT) is active again; only where nobody else listens."""
+        """Report a stopped process as active again on SIGCONT, unless the signal already has a handler."""
         number = getattr(signal, "SIGCONT", None)
         if number is None or threading.current_thread() is not threading.main_thread():
             return

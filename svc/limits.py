@@ -1,9 +1,9 @@
-"""The limits that an event keeps, so that the server never refuses one (protocol, section 8), and our own bounds."""
+"""The server's limits on events (protocol, section 8), and the library's own."""
 
 from typing import Final
 
 MAX_BODY_BYTES: Final = 1_048_576
-"""One megabyte of decoded JSON, for an event and for a batch (contract, section 2, point 5)."""
+"""One megabyte of decoded JSON, per event and per batch (contract, section 2, point 5)."""
 
 BATCH_EVENTS: Final = 100
 BREADCRUMBS: Final = 100
@@ -15,10 +15,10 @@ TAG_VALUE_CHARS: Final = 200
 CONTEXT_LINES: Final = 5
 
 BATCH_FRAME_BYTES: Final = len(b'{"events":[]}')
-"""What the wrapper of a batch adds to its events, commas aside."""
+"""The size of a batch's wrapper, without the commas between events."""
 
 MAX_EVENT_BYTES: Final = MAX_BODY_BYTES - BATCH_FRAME_BYTES
-"""The largest event that still fits into a batch of its own."""
+"""The largest event that fits into a batch."""
 
 MESSAGE_CHARS: Final = 16_384
 TEXT_CHARS: Final = 2_048

@@ -1,4 +1,4 @@
-"""`linkBy`: values that link a person's events across projects, hashed before anything keeps them (protocol, 2.11)."""
+"""`linkBy`: values that link a person's events across projects, hashed before they are stored (protocol, 2.11)."""
 
 import hashlib
 import re
@@ -31,22 +31,22 @@ NORMALISERS: Final[dict[str, Callable[[str], str]]] = {
 
 
 def normalise(key: str, value: str) -> str:
-    """The value in the one spelling that is hashed; a key without a rule passes through."""
+    """The canonical spelling that is hashed; a key without a rule leaves the value unchanged."""
     rule = NORMALISERS.get(key)
     return value if rule is None else rule(value)
 
 
 def link_hashes(link_by: Mapping[Any, Any]) -> dict[str, str]:
-    """Key to 64 lower-case hexadecimal digits of SHA-256.
+    """Key to SHA-256 in lower-case hexadecimal.
 
-    A value that is nothing after normalisation is left out: its hash would link all strangers who left the field empty.
+    Values that are empty after normalisation are skipped: their hash would link everyone who left the field empty.
     """
     hashes = {}
     for key, value in islice(link_by.items(), _MAX_KEYS):
         if value is None:
             continue
         name = text_of(key, 64)
-        spelled = normalise(name, value if isinstance(value, str) else text_of(value))
-        if spelled not in {"", "+"}:
-            hashes[name] = hashlib.sha256(spelled.encode("utf-8", "replace")).hexdigest()
+        normalised = normalise(name, value if isinstance(value, str) else text_of(value))
+        if normalised not in {"", "+"}:
+            hashes[name] = hashlib.sha256(normalised.encode("utf-8", "replace")).hexdigest()
     return hashes

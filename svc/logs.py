@@ -1,17 +1,16 @@
-"""The standard `logging`, as a source of breadcrumbs and of errors."""
+"""The standard `logging` module as a source of breadcrumbs and errors."""
 
 import logging
 from collections.abc import Callable
 
-from svc.client import Client
-from svc.current import current
+from svc.client import Client, current
 from svc.notices import LOGGER
 
 
 class LogHandler(logging.Handler):
-    """A record with an exception, of `event_level` or above, is captured; other records become `log` breadcrumbs.
+    """Captures records with an exception from `event_level` up; other records become `log` breadcrumbs.
 
-    There are no events without an exception (v0.1 has errors only). The library's own records are left alone.
+    A record without an exception is never an event (v0.1 has errors only). The library's own records are ignored.
     """
 
     def __init__(
@@ -26,14 +25,14 @@ class LogHandler(logging.Handler):
         self._current = current
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Take a record without the handler's lock: nothing here needs it, and a capture must wait for nobody."""
-        passed = bool(self.filter(record))
-        if passed:
+        """Handle a record without the handler's lock: it isn't needed, and a capture must not block."""
+        accepted = bool(self.filter(record))
+        if accepted:
             self.emit(record)
-        return passed
+        return accepted
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note one record; never raises."""
+        """Capture the record or add its breadcrumb; never raises."""
         client = self._current()
         if client is None or record.name == LOGGER:
             return
@@ -48,4 +47,4 @@ class LogHandler(logging.Handler):
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A record whose message cannot be formatted is reported by the application's other handlers, not twice."""
+        """Do nothing: the application's other handlers report a record that cannot be formatted."""

@@ -1,4 +1,4 @@
-"""What the library says about itself: each kind of trouble once, through the logger `svc`."""
+"""The library's own warnings, through the logger `svc`."""
 
 import contextlib
 import logging
@@ -8,15 +8,15 @@ LOGGER: Final = "svc"
 
 
 class Notices:
-    """Says each kind of thing once, so that a program in trouble is not buried under ours."""
+    """Logs each kind of warning once, so that a failing program's log isn't flooded."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
-    def once(self, kind: str, sentence: str, *parts: object) -> None:
-        """Log a warning unless this kind was warned of before; never raises."""
-        if kind in self._said:
+    def once(self, kind: str, message: str, *args: object) -> None:
+        """Log a warning unless one of this kind was logged before; never raises."""
+        if kind in self._logged:
             return
-        self._said.add(kind)
+        self._logged.add(kind)
         with contextlib.suppress(Exception):
-            logging.getLogger(LOGGER).warning("svc: " + sentence, *parts)
+            logging.getLogger(LOGGER).warning("svc: " + message, *args)

@@ -1,4 +1,4 @@
-"""What `init` was asked for, checked and completed: both spellings, defaults, environment (protocol, section 1)."""
+"""The options of `init`: validation, both spellings, defaults, environment (protocol, section 1)."""
 
 import re
 import sys
@@ -18,7 +18,7 @@ _CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 
 @dataclass(frozen=True)
 class Capture:
-    """What is captured without being asked for each time. Only uncaught errors are, unless told otherwise."""
+    """What is captured automatically: by default only uncaught errors."""
 
     errors: bool = True
     network: bool = False
@@ -28,7 +28,7 @@ class Capture:
 
 @dataclass(frozen=True)
 class Options:
-    """All of `init`, in the order of its documentation. Times in seconds, sizes in bytes."""
+    """All options of `init`, in documentation order. Times in seconds, sizes in bytes."""
 
     token: str | None = field(default=None, repr=False)
     release: str = "app@0.0.0+0"
@@ -53,30 +53,30 @@ class Options:
 
 
 def resolve(given: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Options, list[str]]:
-    """The options, and a sentence for each thing that was wrong with what was given. Never raises.
+    """The options, and a message for each problem with the arguments. Never raises.
 
-    Names are taken as `ingest_url` and as `ingestUrl`. A wrong value is left out and its default used. Without a usable
-    token or ingest URL `token` is None and nothing is sent.
+    Names may be spelled `ingest_url` or `ingestUrl`. An invalid value is replaced by its default. Without a valid token
+    or ingest URL, `token` is None and nothing is sent.
     """
-    troubles: list[str] = []
+    problems: list[str] = []
     names = {option.name: option for option in fields(Options)}
     values: dict[str, Any] = {}
-    for spelled, value in given.items():
-        name = snake(spelled)
+    for spelling, value in given.items():
+        name = snake(spelling)
         if name not in names:
-            troubles.append(f"init knows no option {text_of(spelled, 64)!r}")
+            problems.append(f"init has no option {text_of(spelling, 64)!r}")
         elif value is not None:
             values[name] = value
-    checked = {name: value for name, value in values.items() if _fits(name, value, troubles)}
-    checked["capture"] = _capture(values.get("capture"), troubles)
-    checked["release"] = _release(values.get("release"), troubles)
-    checked["token"] = _token(checked.get("token") or setting("SVC_TOKEN", environ, troubles), troubles)
-    url = checked.get("ingest_url") or setting("SVC_INGEST_URL", environ, troubles) or DEFAULT_INGEST_URL
+    checked = {name: value for name, value in values.items() if _is_valid(name, value, problems)}
+    checked["capture"] = _capture(values.get("capture"), problems)
+    checked["release"] = _release(values.get("release"), problems)
+    checked["token"] = _token(checked.get("token") or setting("SVC_TOKEN", environ, problems), problems)
+    url = checked.get("ingest_url") or setting("SVC_INGEST_URL", environ, problems) or DEFAULT_INGEST_URL
     checked["ingest_url"] = url.rstrip("/")
-    if wrong := _wrong_url(checked["ingest_url"]):
-        troubles.append(f"{wrong}; nothing will be reported")
+    if problem := _url_problem(checked["ingest_url"]):
+        problems.append(f"{problem}; nothing will be reported")
         checked["token"] = None
-    return Options(**checked), troubles
+    return Options(**checked), problems
 
 
 def snake(name: str) -> str:
@@ -93,45 +93,45 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
 }  # fmt: skip
 
 
-def _fits(name: str, value: object, troubles: list[str]) -> bool:
+def _is_valid(name: str, value: object, problems: list[str]) -> bool:
     if name in {"capture", "release"}:
         return False
     kinds = _KINDS.get(name)
-    good = callable(value) if kinds is None else isinstance(value, kinds)
-    if good and isinstance(value, (int, float)) and not isinstance(value, bool):
-        good = 0 <= value < 1e9 and not (name == "breadcrumb_capacity" and value > BREADCRUMBS)
-    if not good:
-        troubles.append(f"option {name} cannot be {text_of(value, 64)!r}")
-    return good
+    valid = callable(value) if kinds is None else isinstance(value, kinds)
+    if valid and isinstance(value, (int, float)) and not isinstance(value, bool):
+        valid = 0 <= value < 1e9 and not (name == "breadcrumb_capacity" and value > BREADCRUMBS)
+    if not valid:
+        problems.append(f"option {name} cannot be {text_of(value, 64)!r}")
+    return valid
 
 
-def _capture(value: object, troubles: list[str]) -> Capture:
+def _capture(value: object, problems: list[str]) -> Capture:
     if value is None:
         return Capture()
     if not isinstance(value, Mapping):
-        troubles.append("option capture takes an object such as {'network': True}")
+        problems.append("option capture takes an object such as {'network': True}")
         return Capture()
     flags = {}
     for name, flag in value.items():
         if name in Capture.__dataclass_fields__:
             flags[name] = bool(flag)
         else:
-            troubles.append(f"option capture knows no {text_of(name, 64)!r}")
+            problems.append(f"option capture has no {text_of(name, 64)!r}")
     return Capture(**flags)
 
 
-def _release(value: object, troubles: list[str]) -> str:
-    """A release of the form of section 2.1, made from what there is: the program's name, version 0.0.0, build 0."""
+def _release(value: object, problems: list[str]) -> str:
+    """A release in the form of section 2.1; missing parts are the program's name, version 0.0.0 and build 0."""
     given = text_of(value, 200).strip() if value is not None else ""
     if _RELEASE.fullmatch(given):
         return given
     name, version, build = _release_parts(given)
-    made = f"{_name(name) or _program()}@{_word(version) or '0.0.0'}+{_word(build) or '0'}"
-    wrong = (
+    release = f"{_name(name) or _program()}@{_word(version) or '0.0.0'}+{_word(build) or '0'}"
+    problem = (
         f"release {given!r} does not have the form <app-name>@<version>+<build>" if given else "no release"
     )
-    troubles.append(f"{wrong}; using {made!r}")
-    return made
+    problems.append(f"{problem}; using {release!r}")
+    return release
 
 
 def _word(text: str) -> str:
@@ -147,20 +147,20 @@ def _program() -> str:
 
 
 def release_parts(release: str) -> tuple[str, str]:
-    """Version and build of a release that has the form."""
+    """Version and build of a valid release."""
     _, version, build = _release_parts(release)
     return version, build
 
 
 def _release_parts(release: str) -> tuple[str, str, str]:
-    """Name, version and build as the server parts them: a name may begin with `@`, as those of npm scopes do."""
+    """Name, version and build, split as the server does: a name may begin with `@`, like an npm scope."""
     front, _, build = release.partition("+")
     name, _, version = front.rpartition("@")
     return name, version, build
 
 
-def setting(name: str, environ: Mapping[str, str], troubles: list[str]) -> str | None:
-    """A variable, or the content of the file that `<name>_FILE` names."""
+def setting(name: str, environ: Mapping[str, str], problems: list[str]) -> str | None:
+    """The variable's value, or the content of the file that `<name>_FILE` names."""
     if environ.get(name):
         return environ[name].strip()
     path = environ.get(f"{name}_FILE")
@@ -169,27 +169,27 @@ def setting(name: str, environ: Mapping[str, str], troubles: list[str]) -> str |
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        troubles.append(f"{name}_FILE cannot be read")
+        problems.append(f"{name}_FILE cannot be read")
         return None
 
 
-def _token(value: str | None, troubles: list[str]) -> str | None:
+def _token(value: str | None, problems: list[str]) -> str | None:
     if not value:
-        troubles.append("no token (init(token=...) or SVC_TOKEN); nothing will be reported")
+        problems.append("no token (init(token=...) or SVC_TOKEN); nothing will be reported")
         return None
     value = value.strip()
     if not (value.isascii() and value.isprintable() and " " not in value):
-        troubles.append("the token has characters that no token has; nothing will be reported")
+        problems.append("the token contains invalid characters; nothing will be reported")
         return None
     return value
 
 
-def _wrong_url(url: str) -> str | None:
+def _url_problem(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        return "the ingest URL cannot be read"
+        return "the ingest URL is invalid"
     if (
         parts.scheme not in {"http", "https"}
         or not host
@@ -197,5 +197,5 @@ def _wrong_url(url: str) -> str | None:
     ):
         return "the ingest URL must be http:// or https:// with a host"
     if "@" in parts.netloc or parts.query or parts.fragment:
-        return "the ingest URL carries more than an address; the token is an option of its own"
+        return "the ingest URL must contain only an address; the token is a separate option"
     return None

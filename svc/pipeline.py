@@ -1,7 +1,7 @@
-"""The queue of events and what is due to be done with it: a pure machine around a clock and a poster.
+"""The event queue as a state machine without threads: clock and poster are injected.
 
-The application's side (`submit`) takes one lock that its own thread may take again, and never waits for the network, the
-disk or the sending side (`step`), which one thread at a time calls.
+The application calls `submit`, which takes one reentrant lock and never waits for the network, the disk or the sender.
+One thread at a time calls `step`, the sender.
 """
 
 import threading
@@ -9,35 +9,35 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from svc.answers import Answer, Fate, Patience
+from svc.answers import Answer, Fate, RetryPolicy
 from svc.batches import has_room
-from svc.fates import Fates
 from svc.limits import BATCH_EVENTS, MAX_BODY_BYTES
+from svc.outcomes import Outcomes
 from svc.spool import EventSpool
 
-Make = Callable[[], bytes | None]
-"""Develops an event into JSON; None where nothing is to be sent after all."""
+BuildEvent = Callable[[], bytes | None]
+"""Builds an event's JSON; None if nothing is to be sent."""
 
 
 class Poster(Protocol):
-    """What is used of `Uploader`."""
+    """The used part of `Uploader`."""
 
     def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
-    def forget(self) -> None: ...  # noqa: D102
+    def after_fork(self) -> None: ...  # noqa: D102
 
 
-class Waiting(NamedTuple):
-    """An event on its way: its place in the order, its id, when it came, and how to get its JSON."""
+class QueuedEvent(NamedTuple):
+    """A submitted event: sequence number, id, submission time, and its JSON or the function that builds it."""
 
     order: int
     id: str
     at: float
-    event: Make | bytes
+    event: BuildEvent | bytes
 
 
-class Ready(NamedTuple):
-    """An event in its final form."""
+class EncodedEvent(NamedTuple):
+    """An event as JSON."""
 
     order: int
     id: str
@@ -46,16 +46,16 @@ class Ready(NamedTuple):
 
 
 class Pipeline:
-    """Events in, batches out. `now` gives monotonic seconds.
+    """Collects events into batches and posts them. `now` returns monotonic seconds.
 
-    `submitted` numbers the last event taken; all up to `settled_to` have met their fate; all up to `hurry_to` are sent
-    without waiting for company.
+    `submitted` is the number of the last accepted event. The outcome of all events up to `settled_to` is known. Events
+    up to `flush_to` are sent without waiting for a full batch.
     """
 
     def __init__(
         self,
         poster: Poster,
-        fates: Fates,
+        outcomes: Outcomes,
         now: Callable[[], float],
         spool: EventSpool | None,
         max_events: int,
@@ -63,7 +63,7 @@ class Pipeline:
         interval: float,
     ) -> None:
         self._poster = poster
-        self._fates = fates
+        self._outcomes = outcomes
         self._now = now
         self._spool = spool
         self._max_events = max_events
@@ -71,93 +71,93 @@ class Pipeline:
         self._interval = interval
         self._lock = threading.RLock()
         self._stepping = threading.Lock()
-        self._incoming: deque[Waiting] = deque()
-        self._ready: deque[Ready] = deque()
+        self._incoming: deque[QueuedEvent] = deque()
+        self._ready: deque[EncodedEvent] = deque()
         self._ready_bytes = 0
-        self._batch: list[Ready] = []
-        self._patience = Patience()
+        self._batch: list[EncodedEvent] = []
+        self._retry_policy = RetryPolicy()
         self._not_before = 0.0
         self.submitted = 0
         self.settled_to = 0
-        self.hurry_to = 0
+        self.flush_to = 0
 
     def __len__(self) -> int:
-        """Events whose fate is open."""
+        """The number of events without an outcome."""
         return len(self._incoming) + len(self._ready) + len(self._batch)
 
-    def submit(self, event_id: str, event: Make | bytes) -> bool:
-        """Queue an event; false where the queue is full, which is counted."""
+    def submit(self, event_id: str, event: BuildEvent | bytes) -> bool:
+        """Queue an event; false (and counted) if the queue is full."""
         with self._lock:
-            taken = len(self) < self._max_events
-            if taken:
+            accepted = len(self) < self._max_events
+            if accepted:
                 self.submitted += 1
-                self._incoming.append(Waiting(self.submitted, event_id, self._now(), event))
-        # Outside the lock: logging takes locks of its own, under which somebody may be capturing.
-        if not taken:
-            self._fates.drop("queueFull", 1)
-        return taken
+                self._incoming.append(QueuedEvent(self.submitted, event_id, self._now(), event))
+        # Outside the lock: logging has locks of its own, and their holder may be capturing.
+        if not accepted:
+            self._outcomes.drop("queueFull", 1)
+        return accepted
 
     def step(self, timeout: float | None = None) -> float | None:
-        """Do what is due: develop events, gather a batch, post it. Seconds until something is due; None: nothing waits.
+        """Encode events, fill a batch and post it; returns seconds until the next step, or None if the queue is empty.
 
-        `timeout` bounds the time on the network.
+        `timeout` limits the time on the network.
         """
         with self._stepping:
-            self._develop()
+            self._encode_queued()
             now = self._now()
             if now < self._not_before:
                 return self._not_before - now
             if not self._batch:
                 wait = self._gather(now)
                 if not self._batch:
-                    self._mark()
+                    self._update_settled()
                     return wait
             self._settle(self._poster.post([ready.event for ready in self._batch], timeout))
-            self._mark()
+            self._update_settled()
             return 0.0
 
     def give_up(self, error: Exception) -> None:
-        """`step` failed with `error`: rather than failing again, lose the batch."""
-        self._fates.fault("fault", error, len(self._batch))
+        """Drop the batch after `step` failed with `error`, so that it doesn't fail repeatedly."""
+        self._outcomes.fail("fault", error, len(self._batch))
         self._batch = []
-        self._mark()
+        self._update_settled()
 
-    def _develop(self) -> None:
+    def _encode_queued(self) -> None:
         while self._incoming:
             order, event_id, at, event = self._incoming[0]
             try:
-                made = self._made(event)
-                if made is not None and self._ready_bytes + len(made) > self._max_bytes:
-                    self._fates.drop("queueFull", 1)
-                elif made is not None:
-                    self._ready.append(Ready(order, event_id, at, made))
-                    self._ready_bytes += len(made)
-            finally:  # also where the application's part of it ends this thread: the next one must not meet it again
+                encoded = self._encode(event)
+                if encoded is not None and self._ready_bytes + len(encoded) > self._max_bytes:
+                    self._outcomes.drop("queueFull", 1)
+                elif encoded is not None:
+                    self._ready.append(EncodedEvent(order, event_id, at, encoded))
+                    self._ready_bytes += len(encoded)
+            finally:  # also if the application's callback ends this thread: the next one must not process it again
                 self._incoming.popleft()
 
-    def _made(self, event: Make | bytes) -> bytes | None:
+    def _encode(self, event: BuildEvent | bytes) -> bytes | None:
         if isinstance(event, bytes):
             return event
         try:
             return event()
         except Exception as error:
-            self._fates.fault("unsendable", error, 1)
+            self._outcomes.fail("unsendable", error, 1)
             return None
 
     def _gather(self, now: float) -> float | None:
-        """Fill the batch if it is due: full, old enough, or hurried."""
+        """Fill the batch if enough events are queued, the oldest waited long enough, or a flush was requested."""
         if not self._ready:
-            self._take_left(now)
+            self._queue_leftovers(now)
         if not self._ready:
             return None
         first = self._ready[0]
-        due = (
+        ready_to_send = (
             len(self._ready) >= BATCH_EVENTS
             or self._ready_bytes >= MAX_BODY_BYTES
-            or first.order <= self.hurry_to
+            or first.order <= self.flush_to
             or now - first.at >= self._interval
         )
-        if not due:
+        if not ready_to_send:
             return max(0.001, first.at + self._interval - now)
         size = 0
         while self._ready and (
@@ -167,27 +167,27 @@ class Pipeline:
             self._ready_bytes -= len(ready.event)
             size += len(ready.event)
             self._batch.append(ready)
-        self._patience = Patience()
+        self._retry_policy = RetryPolicy()
         return 0.0
 
-    def _take_left(self, now: float) -> None:
-        """What an earlier run left on disk goes when nothing newer waits."""
+    def _queue_leftovers(self, now: float) -> None:
+        """Queue events that an earlier run left on disk; called when no newer ones wait."""
         if self._spool is None:
             return
-        for event_id, event in self._spool.take(BATCH_EVENTS):
-            self._ready.append(Ready(0, event_id, now - self._interval, event))
+        for event_id, event in self._spool.take_leftovers(BATCH_EVENTS):
+            self._ready.append(EncodedEvent(0, event_id, now - self._interval, event))
             self._ready_bytes += len(event)
 
     def _settle(self, answer: Answer) -> None:
-        verdict = self._patience.after(answer)
-        self._not_before = self._now() + verdict.wait if verdict.wait else 0.0
-        if verdict.fate is Fate.AGAIN:
-            self._fates.again()
+        decision = self._retry_policy.after(answer)
+        self._not_before = self._now() + decision.wait if decision.wait else 0.0
+        if decision.fate is Fate.AGAIN:
+            self._outcomes.retry()
             return
         batch, self._batch = self._batch, []
-        self._fates.settle(verdict.fate, answer, [ready.id for ready in batch])
+        self._outcomes.settle(decision.fate, answer, [ready.id for ready in batch])
 
-    def _mark(self) -> None:
+    def _update_settled(self) -> None:
         with self._lock:
-            oldest = [line[0].order for line in (self._batch, self._ready, self._incoming) if line]
+            oldest = [events[0].order for events in (self._batch, self._ready, self._incoming) if events]
             self.settled_to = min(oldest) - 1 if oldest else self.submitted

@@ -1,6 +1,6 @@
-"""Anything a program hands over, as JSON that is bounded, finite and free of lone surrogates.
+"""Converts arbitrary values to JSON that is bounded, finite and free of lone surrogates.
 
-A value without a JSON form becomes its `repr`. Nothing here raises, whatever `__str__`, `__repr__` or `__iter__` do.
+A value without a JSON equivalent becomes its `repr`. Errors in `__str__`, `__repr__` or `__iter__` are contained.
 """
 
 import json
@@ -19,24 +19,22 @@ _ITEMS = 50
 _LARGE = 1_000
 _CONTAINERS = frozenset({list, tuple, dict, set, frozenset})
 _CHARS = 8_192
-"""Of one value with everything in it: a breadcrumb is a note, not a dump."""
-
-
+"""Limit for one value with everything in it."""
 _TYPE_NAME = type.__dict__["__name__"]
 
 
 def type_name(value: object) -> str:
-    """The name of the value's class, as the interpreter has it: a metaclass may give another, or fail."""
+    """The class name as stored by the interpreter: a metaclass may override `__name__`, or fail."""
     return clip(_TYPE_NAME.__get__(type(value)), 200)
 
 
 def clip(text: str, limit: int = TEXT_CHARS) -> str:
-    """At most `limit` code points of the text; a cut shows as an ellipsis."""
+    """The text cut to `limit` code points, with an ellipsis at the cut."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def text_of(value: object, limit: int = TEXT_CHARS) -> str:
-    """The value as text: a string as it is, anything else by `str`, then `repr`, then its type's name."""
+    """The value as text: a string unchanged, otherwise `str`, then `repr`, then the type's name."""
     if type(value) is str:
         return clip(value, limit)
     if (large := _large(value)) is not None:
@@ -48,12 +46,12 @@ def text_of(value: object, limit: int = TEXT_CHARS) -> str:
 
 
 def _exact(text: str) -> str:
-    """The same text as a `str` and nothing more: a subclass may have a length and slices of its own."""
+    """The text as an exact `str`: a subclass may override length and slicing."""
     return str.__getitem__(text, slice(None))
 
 
 def _large(value: object) -> str | None:
-    """In place of the whole text of a large value, which would take its size several times over, only to be cut."""
+    """A short text for a large value, whose full text would need several times its size only to be cut."""
     if type(value) in {bytes, bytearray}:
         return repr(value[:TEXT_CHARS])  # type: ignore[index]
     if type(value) in _CONTAINERS and len(value) > _LARGE:  # type: ignore[arg-type]
@@ -62,23 +60,23 @@ def _large(value: object) -> str | None:
 
 
 def plain(value: object) -> Any:
-    """The value as null, booleans, numbers, strings, lists and objects with string keys, cut to size."""
+    """The value as bounded JSON types: null, booleans, numbers, strings, lists, objects with string keys."""
     kind = type(value)
     if value is None or kind is bool or (kind is str and len(value) <= TEXT_CHARS):  # type: ignore[arg-type]
         return value
-    return _Plainer().of(value, 0)
+    return _Converter().of(value, 0)
 
 
 def plain_object(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    """A mapping as a JSON object, under one budget for all its fields."""
+    """A mapping as a JSON object, with one size budget for all its fields."""
     if type(fields) is dict and len(fields) <= _ITEMS:
         for key, value in fields.items():
             if not (type(key) is str and len(key) <= 100 and _is_small(value)):
                 break
         else:
             return fields.copy()
-    made = _Plainer().of(fields, 0)
-    return made if isinstance(made, dict) else {"value": made}
+    converted = _Converter().of(fields, 0)
+    return converted if isinstance(converted, dict) else {"value": converted}
 
 
 def _is_small(value: object) -> bool:
@@ -88,7 +86,7 @@ def _is_small(value: object) -> bool:
     return value is None or kind is bool or (kind is int and -_SAFE_INTEGER <= value < _SAFE_INTEGER)  # type: ignore[operator]
 
 
-def _number(value: int | float) -> int | float | str:  # both forms are told apart
+def _number(value: int | float) -> int | float | str:
     if isinstance(value, float):
         real = float(value)
         return real if math.isfinite(real) else str(real)
@@ -96,8 +94,8 @@ def _number(value: int | float) -> int | float | str:  # both forms are told apa
     return whole if -_SAFE_INTEGER <= whole < _SAFE_INTEGER else f"<integer of {whole.bit_length()} bits>"
 
 
-class _Plainer:
-    """One walk over a value, with the budget that is left."""
+class _Converter:
+    """One traversal of a value, with its remaining size budget."""
 
     def __init__(self) -> None:
         self._chars = _CHARS
@@ -123,22 +121,22 @@ class _Plainer:
         return self._text(text_of(value) if isinstance(value, str) else _repr(value))
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        converted: dict[str, Any] = {}
         for key, item in value.items():
-            if len(made) >= _ITEMS or self._chars <= 0:
-                made["…"] = "cut"
+            if len(converted) >= _ITEMS or self._chars <= 0:
+                converted["…"] = "cut"
                 break
-            made[self._text(text_of(key, 200))] = self.of(item, depth + 1)
-        return made
+            converted[self._text(text_of(key, 200))] = self.of(item, depth + 1)
+        return converted
 
     def _list(self, items: Iterable[Any], depth: int) -> list[Any]:
-        made: list[Any] = []
+        converted: list[Any] = []
         for item in items:
-            if len(made) >= _ITEMS or self._chars <= 0:
-                made.append("…")
+            if len(converted) >= _ITEMS or self._chars <= 0:
+                converted.append("…")
                 break
-            made.append(self.of(item, depth + 1))
-        return made
+            converted.append(self.of(item, depth + 1))
+        return converted
 
     def _text(self, text: str) -> str:
         text = clip(text, max(1, min(TEXT_CHARS, self._chars)))
@@ -147,7 +145,7 @@ class _Plainer:
 
 
 def _deep_repr(value: object) -> str:
-    """Of a container that lies too deep: its outermost items, however many more there are."""
+    """The `repr` of a too deeply nested container, limited to its outermost items."""
     brief = reprlib.Repr()
     brief.maxlevel, brief.maxstring, brief.maxother = 2, TEXT_CHARS, TEXT_CHARS
     return brief.repr(value)
@@ -161,9 +159,9 @@ def _repr(value: object) -> str:
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON in UTF-8; lone surrogates become U+FFFD, as the server would make them.
+    """Compact JSON in UTF-8; lone surrogates become U+FFFD, as on the server.
 
-    Raises ValueError for what has no JSON at all: an object that holds itself, a number that is not finite.
+    Raises ValueError for circular references and non-finite numbers.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=text_of)
     try:

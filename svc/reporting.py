@@ -1,4 +1,4 @@
-"""The public functions: they act on the one current client, do nothing before `init`, and never raise."""
+"""The public functions: they act on the current client, do nothing before `init`, and never raise."""
 
 import atexit
 import functools
@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from svc.client import Client, application_frame
-from svc.current import Current, current
+from svc.client import Client, Current, application_frame, current
 from svc.exceptions import is_exception, traceback_of
 from svc.hooks import Hooks
 from svc.notices import Notices
@@ -21,7 +20,7 @@ D = TypeVar("D")
 
 
 class _State:
-    """What is registered with the interpreter once for all clients."""
+    """Process-wide state, shared by successive clients."""
 
     hooks: Hooks | None = None
     notices = Notices()
@@ -30,8 +29,8 @@ class _State:
     told_multiprocessing = False
 
 
-def quiet(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
-    """A fault in here is ours: it is said once in the log and never reaches the application."""
+def never_raises(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
+    """Log an error of the library once and return `default`, so that it never reaches the application."""
 
     def wrap(function: Callable[P, R]) -> Callable[P, R | D]:
         @functools.wraps(function)
@@ -49,17 +48,17 @@ def quiet(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
     return wrap
 
 
-@quiet(None)
+@never_raises(None)
 def init(token: str | None = None, release: str | None = None, **options: Any) -> None:
-    """Start reporting. `svc/options.py` lists all options; each is taken as `ingest_url` and as `ingestUrl`.
+    """Start reporting. `svc/options.py` lists all options; each may be spelled `ingest_url` or `ingestUrl`.
 
-    Token and ingest URL default to SVC_TOKEN and SVC_INGEST_URL, the latter to http://127.0.0.1:8080. What is wrong with
-    an option is logged and the option's default used; without a token nothing is sent. A second call replaces the first.
+    Token and ingest URL default to SVC_TOKEN and SVC_INGEST_URL, the latter to http://127.0.0.1:8080. An invalid option
+    is logged and replaced by its default; without a token nothing is sent. A second call replaces the first.
     """
     close()
-    resolved, troubles = resolve({"token": token, "release": release, **options}, os.environ)
-    for trouble in troubles:
-        _State.notices.once(trouble, "%s", trouble)
+    resolved, problems = resolve({"token": token, "release": release, **options}, os.environ)
+    for problem in problems:
+        _State.notices.once(problem, "%s", problem)
     with _State.lock:
         client = Current.client = Client(resolved, _State.notices)
         hooks = _State.hooks = Hooks(current)
@@ -73,7 +72,7 @@ def init(token: str | None = None, release: str | None = None, **options: Any) -
     _finalise_in_worker_process()
 
 
-@quiet(None)
+@never_raises(None)
 def capture_exception(
     error: BaseException | None = None,
     *,
@@ -81,9 +80,9 @@ def capture_exception(
     user: Mapping[str, Any] | None = None,
     fingerprint: Iterable[object] | None = None,
 ) -> str | None:
-    """Report an exception (default: the one being handled) with its causes; the event's id, or None if nothing is sent.
+    """Report an exception (default: the one being handled) and its causes; returns the event's id, or None if not sent.
 
-    `tags` and `user` are for this event alone, over those of the scope. `fingerprint` suggests a grouping.
+    `tags` and `user` override those of the scope for this event. `fingerprint` suggests a grouping.
     """
     client = Current.client
     if client is None:
@@ -97,37 +96,37 @@ def capture_exception(
     return client.capture(error, tags=tags, user=user, fingerprint=fingerprint, caller=caller)
 
 
-@quiet(None)
+@never_raises(None)
 def set_user(user: Mapping[str, Any] | None) -> None:
-    """Name the user of every later event: `id`, `name`, `anonymous`, `linkBy`; None clears (protocol, 2.11)."""
+    """Set the user of later events: `id`, `name`, `anonymous`, `linkBy`; None clears it (protocol, 2.11)."""
     if Current.client is not None:
         Current.client.scope.set_user(user)
 
 
-@quiet(None)
+@never_raises(None)
 def set_tag(key: str, value: str | None) -> None:
-    """Put a tag on every later event; None takes it away."""
+    """Set a tag on later events; None removes it."""
     if Current.client is not None:
         Current.client.scope.set_tags({key: value})
 
 
-@quiet(None)
+@never_raises(None)
 def set_tags(record: Mapping[str, str | None]) -> None:
-    """Put several tags on every later event, beside those already there."""
+    """Add several tags to later events."""
     if Current.client is not None:
         Current.client.scope.set_tags(record)
 
 
-@quiet(None)
+@never_raises(None)
 def clear_tags() -> None:
-    """Take all tags away."""
+    """Remove all tags."""
     if Current.client is not None:
         Current.client.scope.clear_tags()
 
 
-@quiet(None)
+@never_raises(None)
 def add_breadcrumb(crumb: Mapping[str, Any] | str | None = None, **fields: Any) -> None:
-    """Leave a note for later events: `message`, `type`, `level`, `data`, as one mapping or by keyword, all optional."""
+    """Add a breadcrumb to later events: `message`, `type`, `level`, `data`, as a mapping or keywords, all optional."""
     client = Current.client
     if client is not None:
         if fields:
@@ -138,39 +137,39 @@ def add_breadcrumb(crumb: Mapping[str, Any] | str | None = None, **fields: Any) 
 
 
 def get_breadcrumbs() -> list[dict[str, Any]]:
-    """The breadcrumbs that the next event would carry, oldest first: `timestamp`, `type`, `data`, `message`, `level`."""
+    """The breadcrumbs of the next event, oldest first: `timestamp`, `type`, `data`, `message`, `level`."""
     return _breadcrumbs() or []
 
 
-@quiet(None)
+@never_raises(None)
 def _breadcrumbs() -> list[dict[str, Any]]:
     return [] if Current.client is None else Current.client.breadcrumbs()
 
 
-@quiet(None)
+@never_raises(None)
 def clear_breadcrumbs() -> None:
-    """Forget all breadcrumbs."""
+    """Remove all breadcrumbs."""
     if Current.client is not None:
         Current.client.scope.clear_crumbs()
 
 
-@quiet(None)
+@never_raises(None)
 def track(name: str, data: Mapping[str, Any] | None = None) -> None:
-    """Note that something of the application's own happened; a breadcrumb unless `track_auto_breadcrumb` is False."""
+    """Record an application event as a breadcrumb, unless `track_auto_breadcrumb` is False."""
     client = Current.client
     if client is not None and client.options.track_auto_breadcrumb:
         client.add_breadcrumb({"type": "track", "message": name, "data": data})
 
 
-@quiet(None)
+@never_raises(None)
 def session_active() -> None:
-    """The application has come to the foreground: a breadcrumb when `capture.sessions` is on."""
+    """The application moved to the foreground: a breadcrumb if `capture.sessions` is on."""
     _session("active")
 
 
-@quiet(None)
+@never_raises(None)
 def session_background() -> None:
-    """The application has gone to the background: a breadcrumb when `capture.sessions` is on."""
+    """The application moved to the background: a breadcrumb if `capture.sessions` is on."""
     _session("background")
 
 
@@ -180,26 +179,26 @@ def _session(action: str) -> None:
         client.add_breadcrumb({"type": "user", "data": {"action": action, "target": "app"}})
 
 
-@quiet(None)
+@never_raises(None)
 def watch_loop(loop: Any = None) -> None:
-    """Report what an asyncio event loop (default: the running one) finds in its tasks and callbacks and nobody handles.
+    """Report unhandled errors in the tasks and callbacks of an asyncio loop (default: the running one).
 
-    Needed only for loops that are not asyncio's own, such as uvloop's, and where asyncio is imported after `init`.
+    Needed only for third-party loops such as uvloop's, and if asyncio is imported after `init`.
     """
     if _State.hooks is not None:
         _State.hooks.watch_loop(loop)
 
 
-@quiet(default=False)
+@never_raises(default=False)
 def flush(timeout: float = 5.0) -> bool:
-    """Send what has been captured; true if all of it has met its fate within `timeout` seconds. Blocks."""
+    """Send queued events; blocks; true if the outcome of all is known within `timeout` seconds."""
     client = Current.client
     return client is None or client.transport is None or client.transport.flush(timeout)
 
 
-@quiet(default=False)
+@never_raises(default=False)
 def close(timeout: float | None = None) -> bool:
-    """`flush` within `timeout` seconds (default: `shutdown_timeout`), take the hooks away, and be as before `init`."""
+    """`flush` within `timeout` seconds (default: `shutdown_timeout`), remove the hooks, undo `init`."""
     with _State.lock:
         client, Current.client = Current.client, None
         hooks, _State.hooks = _State.hooks, None
@@ -211,25 +210,25 @@ def close(timeout: float | None = None) -> bool:
 
 
 def stats() -> dict[str, int]:
-    """What became of events since `init`: captured, sent, rejected, retries, dropped by reason, tags clipped and dropped."""
+    """Event counts since `init`: captured, sent, rejected, retries, dropped by reason, tags clipped and dropped."""
     return {} if Current.client is None else dict(Current.client.counts)
 
 
-@quiet(None)
+@never_raises(None)
 def _at_exit() -> None:
     close()
 
 
-@quiet(None)
+@never_raises(None)
 def _after_fork() -> None:
     _State.lock = threading.RLock()
     if Current.client is not None:
-        Current.client.renew()
+        Current.client.after_fork()
 
 
-@quiet(None)
+@never_raises(None)
 def _before_fork() -> None:
-    """A child of `multiprocessing` ends without `atexit`; it runs finalisers, which it forgets as it begins: so it is told then."""
+    """Register `_at_exit` in children of `multiprocessing`: they skip `atexit`, and clear the finalisers when they start."""
     if "multiprocessing.util" in sys.modules and not _State.told_multiprocessing:
         from multiprocessing import util
 
@@ -238,7 +237,7 @@ def _before_fork() -> None:
 
 
 def _finalise_in_worker_process() -> None:
-    """The same where `init` runs in such a child."""
+    """The same if `init` runs in such a child."""
     if "multiprocessing.process" in sys.modules:
         from multiprocessing import process
 

@@ -1,17 +1,17 @@
-"""A scope for each request: what one sets is not on the events of another."""
+"""A separate scope for each request."""
 
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from svc.current import current
-from svc.scope import OF_REQUEST
+from svc.client import current
+from svc.scope import REQUEST_SCOPE
 
 _KEY: Final = "svc.request_scope"
 
 
 class RequestScope:
-    """A copy of the process's scope as it is now."""
+    """A copy of the process's current scope."""
 
     def __init__(self) -> None:
         client = current()
@@ -19,21 +19,21 @@ class RequestScope:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """In here the public functions act on this copy, in this thread or task and in tasks that it begins."""
-        outer = OF_REQUEST.get()
-        OF_REQUEST.set(self._scopes)
+        """Make the public functions act on this copy, in this thread or task and in tasks started from it."""
+        outer = REQUEST_SCOPE.get()
+        REQUEST_SCOPE.set(self._scopes)
         try:
             yield
         finally:
-            OF_REQUEST.set(outer)
+            REQUEST_SCOPE.set(outer)
 
 
 def scope_of(request: MutableMapping[str, Any]) -> RequestScope:
-    """The scope of a WSGI environ or an ASGI scope; a middleware further in finds the one made further out.
+    """The scope of a request (WSGI environ or ASGI scope), shared by nested middlewares.
 
-    It is kept with the request and not looked for in the context: a server may begin a request in the context of another.
+    It is stored in the request, not in a context variable: a server may start a request in another one's context.
     """
-    found = request.get(_KEY)
-    if not isinstance(found, RequestScope):
-        found = request[_KEY] = RequestScope()
-    return found
+    scope = request.get(_KEY)
+    if not isinstance(scope, RequestScope):
+        scope = request[_KEY] = RequestScope()
+    return scope

@@ -1,4 +1,4 @@
-"""The ambient scope: user, tags and breadcrumbs that every capture snapshots (protocol, 2.11)."""
+"""The scope: user, tags and breadcrumbs that every capture snapshots (protocol, 2.11)."""
 
 import threading
 from collections import Counter, deque
@@ -17,24 +17,24 @@ _LIMITS = {
     "clippedTags": f"{TAG_KEY_CHARS} chars a key, {TAG_VALUE_CHARS} a value",
     "droppedTags": f"{TAG_KEYS} keys an event",
 }
-_MOST_FIELDS = 1_000
-"""That are looked at: a mapping of the program's own may have no end."""
+_MAX_FIELDS = 1_000
+"""Fields read from a mapping, which may be endless."""
 _USER_FIELDS = frozenset({"id", "name", "anonymous", "linkBy", "link_by"})
 
 
 class Snapshot(NamedTuple):
-    """The scope at one moment. Its parts are replaced, never changed, so that holding them costs no copy."""
+    """An immutable view of the scope. The scope replaces its parts and never mutates them, so no copy is needed."""
 
     user: dict[str, Any] | None
     tags: dict[str, str]
     crumbs: tuple[Breadcrumb, ...]
 
 
-class Ambient:
-    """A mutable scope: the process's, for all its threads and tasks at once, or the copy that one request has.
+class EventScope:
+    """A mutable scope: the process's, shared by all threads and tasks, or a request's copy.
 
-    Tags and user are replaced as a whole under the lock and read without it. The lock may be taken again by its own
-    thread: a finaliser or a signal handler can run in the middle of any of this and call back.
+    Tags and user are replaced as a whole under the lock and read without it. The lock is reentrant because a finaliser
+    or signal handler may call in at any point.
     """
 
     def __init__(
@@ -48,63 +48,63 @@ class Ambient:
         self._tags: dict[str, str] = {}
         self._crumbs: deque[Breadcrumb] = deque(maxlen=capacity)
 
-    def for_request(self) -> "Ambient":
-        """A scope that begins with what is in this one; neither changes the other."""
-        copy = Ambient(self._notices, self._counts, self._identity, self._crumbs.maxlen or BREADCRUMBS)
+    def for_request(self) -> "EventScope":
+        """An independent copy."""
+        copy = EventScope(self._notices, self._counts, self._identity, self._crumbs.maxlen or BREADCRUMBS)
         copy._user, copy._tags, crumbs = self.snapshot()
         copy._crumbs.extend(crumbs)
         return copy
 
     def set_user(self, user: Mapping[str, Any] | None) -> None:
-        """Who is there from now on; None clears. Of `linkBy` only hashes are kept, and those only with `identity`."""
+        """Set the user; None clears. Only hashes of `linkBy` are stored, and only with `identity`."""
         self._user = None if user is None else self.user_of(user)
 
     def user_of(self, user: Mapping[str, Any]) -> dict[str, Any]:
-        """The user as it travels: `id`, `name`, `anonymous` as given, `linkHashes`. Other fields stay behind.
+        """The user in its wire form: `id`, `name`, `anonymous`, `linkHashes`. Other fields are ignored.
 
-        Raises TypeError for what can't be one, and whatever a hostile mapping raises.
+        Raises TypeError for a value that is no mapping, and any error that the mapping raises.
         """
         if not hasattr(user, "get"):
             raise TypeError(f"a user is a mapping such as {{'id': '42'}}, not {type_name(user)}")
-        made: dict[str, Any] = {}
+        wire: dict[str, Any] = {}
         for key in ("id", "name"):
             if user.get(key) is not None:
-                made[key] = text_of(user[key])
+                wire[key] = text_of(user[key])
         if user.get("anonymous") is not None:
-            made["anonymous"] = bool(user["anonymous"])
+            wire["anonymous"] = bool(user["anonymous"])
         link_by = user.get("linkBy", user.get("link_by"))
         if isinstance(link_by, Mapping) and self._identity and (hashes := link_hashes(link_by)):
-            made["linkHashes"] = hashes
-        if any(field not in _USER_FIELDS for field in islice(user, _MOST_FIELDS)):
+            wire["linkHashes"] = hashes
+        if any(field not in _USER_FIELDS for field in islice(user, _MAX_FIELDS)):
             self._notices.once(
                 "user", "set_user takes id, name, anonymous and linkBy; other fields are left out"
             )
-        return made
+        return wire
 
     def set_tags(self, tags: Mapping[str, object]) -> None:
-        """Merge tags into the scope, cut to the limits of section 8; a value of None takes the tag away."""
+        """Merge tags into the scope, cut to the limits of section 8; None removes a tag."""
         with self._lock:
             self._tags, cuts = _merged(self._tags, tags)
-        self._tell(cuts)
+        self._report(cuts)
 
     def merged(self, tags: Mapping[str, object]) -> dict[str, str]:
-        """The scope's tags with these over them, within the limits."""
+        """The scope's tags, overridden by these, within the limits."""
         merged, cuts = _merged(self._tags, tags)
-        self._tell(cuts)
+        self._report(cuts)
         return merged
 
-    def _tell(self, cuts: Counter[str]) -> None:
-        """Count what was cut, and warn: outside the lock, for logging takes locks of its own."""
+    def _report(self, cuts: Counter[str]) -> None:
+        """Count the cuts and warn: outside the lock, because logging has locks of its own."""
         for what, tags in cuts.items():
             self._counts[what] += tags
             self._notices.once(what, "tags are cut to the limits of the server: %s", _LIMITS[what])
 
     def clear_tags(self) -> None:
-        """Take all tags away."""
+        """Remove all tags."""
         self._tags = {}
 
     def add_crumb(self, crumb: Breadcrumb) -> None:
-        """Append to the ring; the oldest falls out when it is full."""
+        """Append to the ring; a full ring drops its oldest."""
         with self._lock:
             self._crumbs.append(crumb)
 
@@ -114,29 +114,29 @@ class Ambient:
             self._crumbs.clear()
 
     def snapshot(self) -> Snapshot:
-        """What a capture takes with it."""
+        """The current content."""
         with self._lock:
             while True:
                 try:
                     return Snapshot(self._user, self._tags, tuple(self._crumbs))
-                except RuntimeError:  # a finaliser of this thread added a breadcrumb in the middle
+                except RuntimeError:  # a finaliser of this thread added a breadcrumb meanwhile
                     continue
 
-    def renew_lock(self) -> None:
-        """In a forked child: another thread of the parent may have held the lock, and is not here to let go."""
+    def reset_lock(self) -> None:
+        """In a forked child: replace the lock, which a thread of the parent may have held."""
         self._lock = threading.RLock()
 
 
-OF_REQUEST: Final[ContextVar[tuple[Ambient, Ambient] | None]] = ContextVar("svc_scope", default=None)
-"""In a request: the process's scope, which tells whose copy it is, and the request's."""
+REQUEST_SCOPE: Final[ContextVar[tuple[EventScope, EventScope] | None]] = ContextVar("svc_scope", default=None)
+"""In a request: the process's scope, which the copy belongs to, and the request's."""
 
 
 def _merged(tags: Mapping[str, str], more: Mapping[str, object]) -> tuple[dict[str, str], Counter[str]]:
-    """Tags with more over them, and how many were clipped and dropped for it."""
+    """Tags overridden by `more`, and how many of these were clipped and dropped."""
     if not hasattr(more, "items"):
         raise TypeError(f"tags are a mapping such as {{'plan': 'pro'}}, not {type_name(more)}")
     merged, cuts = dict(tags), Counter[str]()
-    for key, value in islice(more.items(), _MOST_FIELDS):
+    for key, value in islice(more.items(), _MAX_FIELDS):
         name = key if type(key) is str else text_of(key)
         text = value if type(value) is str else text_of(value)
         if len(name) > TAG_KEY_CHARS or len(text) > TAG_VALUE_CHARS:

@@ -1,7 +1,7 @@
-"""The queue on disk: an event is a file until its fate is known, so that a killed program's events survive it.
+"""The queue on disk: each event is a file until its outcome is known, so events survive a killed program.
 
-A file appears whole or not at all (written aside, then renamed). It is not synced: it survives the process, not the
-power. Programs may share a directory; what two of them send twice, the server keeps once, by its id.
+A file is written under a temporary name and renamed. It is not synced: it survives the process but not a power failure.
+Programs may share a directory; the server deduplicates events by id.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 _SUFFIX: Final = ".json"
-_ASIDE: Final = ".part"
+_PART: Final = ".part"
 _STALE_SECONDS: Final = 3_600
 
 
 class EventSpool:
-    """A directory of events, each named by its id, of at most `max_bytes` together. Trouble with the disk is not raised."""
+    """A directory of at most `max_bytes` of events, each file named by its event's id. Disk errors are not raised."""
 
     def __init__(self, directory: str, max_bytes: int) -> None:
         self._directory = Path(directory)
@@ -28,27 +28,27 @@ class EventSpool:
         self._lock = threading.RLock()
         self._sizes: dict[str, int] = {}
         self._bytes = 0
-        self._left: list[str] = []
+        self._leftovers: list[str] = []
 
     def open(self) -> bool:
-        """Make the directory and see what an earlier run left there, oldest first; false where that is impossible."""
+        """Create the directory and list an earlier run's events, oldest first; false if that fails."""
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             for entry in sorted(os.scandir(self._directory), key=lambda entry: entry.name):
-                with contextlib.suppress(FileNotFoundError):  # another program has just sent it
+                with contextlib.suppress(FileNotFoundError):  # another program just sent it
                     self._find(entry)
         except OSError:
             return False
-        self._left = list(self._sizes)
+        self._leftovers = list(self._sizes)
         return True
 
     def _find(self, entry: os.DirEntry[str]) -> None:
         status = entry.stat(follow_symlinks=False)
-        if not stat.S_ISREG(status.st_mode):  # to read a FIFO would be to wait for ever
+        if not stat.S_ISREG(status.st_mode):  # reading a FIFO would block
             return
         if entry.name.endswith(_SUFFIX):
             self._grow(entry.name.removesuffix(_SUFFIX), status.st_size)
-        elif entry.name.endswith(_ASIDE) and time.time() - status.st_mtime > _STALE_SECONDS:
+        elif entry.name.endswith(_PART) and time.time() - status.st_mtime > _STALE_SECONDS:
             Path(entry.path).unlink(missing_ok=True)
 
     def _grow(self, event_id: str, size: int) -> None:
@@ -56,16 +56,16 @@ class EventSpool:
         self._bytes += size
 
     def write(self, event_id: str, event: bytes) -> bool:
-        """Keep an event; false where there is no room or the disk refuses."""
+        """Store an event; false if the spool is full or the disk fails."""
         with self._lock:
             if self._bytes + len(event) > self._max_bytes:
                 return False
             self._grow(event_id, len(event))
-        aside = self._directory / (event_id + _ASIDE)
+        part = self._directory / (event_id + _PART)
         try:
-            with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(event)
-            aside.rename(self._directory / (event_id + _SUFFIX))
+            part.rename(self._directory / (event_id + _SUFFIX))
         except OSError:
             self._shrink(event_id)
             return False
@@ -78,7 +78,7 @@ class EventSpool:
             return size is not None
 
     def remove(self, event_ids: Iterable[str]) -> None:
-        """The fate of these events is known."""
+        """Delete events whose outcome is known."""
         for event_id in event_ids:
             if self._shrink(event_id):
                 self._unlink(event_id)
@@ -87,21 +87,21 @@ class EventSpool:
         with contextlib.suppress(OSError):
             (self._directory / (event_id + _SUFFIX)).unlink(missing_ok=True)
 
-    def left(self) -> bool:
-        """Whether an earlier run's events are still to be sent."""
-        return bool(self._left)
+    def has_leftovers(self) -> bool:
+        """Whether events of an earlier run remain to be sent."""
+        return bool(self._leftovers)
 
-    def take(self, count: int) -> list[tuple[str, bytes]]:
-        """Up to `count` events that an earlier run left, each once; files that are no event are removed."""
-        names, self._left = self._left[:count], self._left[count:]
-        found = []
+    def take_leftovers(self, count: int) -> list[tuple[str, bytes]]:
+        """Up to `count` events of an earlier run, each returned once; invalid files are deleted."""
+        names, self._leftovers = self._leftovers[:count], self._leftovers[count:]
+        events = []
         for name in names:
             event = self._read(name)
             if event is None:
                 self.remove([name])
             else:
-                found.append((name, event))
-        return found
+                events.append((name, event))
+        return events
 
     def _read(self, event_id: str) -> bytes | None:
         try:
@@ -111,9 +111,9 @@ class EventSpool:
             return None
         return event if isinstance(content, dict) and content.get("id") == event_id else None
 
-    def forget(self) -> None:
-        """In a forked child: what lies there is the parent's to send."""
+    def after_fork(self) -> None:
+        """In a forked child: the parent sends the stored events."""
         self._lock = threading.RLock()
-        self._left = []
+        self._leftovers = []
         self._sizes = {}
         self._bytes = 0

@@ -1,4 +1,4 @@
-"""Starlette and FastAPI: errors that escape, and those that an exception handler answers with a status of 500 or more."""
+"""Starlette and FastAPI: unhandled errors, and errors that an exception handler answers with status 500 or above."""
 
 from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
@@ -10,15 +10,15 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp
 
-from svc.reporting import quiet
+from svc.reporting import never_raises
 from svc.web import AsgiMiddleware, Describe, report
 
 _WATCHED: Final = "svc_watched"
 
 
-@quiet(None)
+@never_raises(None)
 def watch(app: Starlette, describe: Describe | None = None) -> None:
-    """Report the application's errors, once, and give each request a scope of its own. Call it before the first request."""
+    """Report each error once and give each request its own scope. Call it before the first request."""
     if hasattr(app.state, _WATCHED):
         return
     if app.middleware_stack is not None:
@@ -27,7 +27,7 @@ def watch(app: Starlette, describe: Describe | None = None) -> None:
     build = app.build_middleware_stack
 
     def build_watched() -> ASGIApp:
-        # Only now are all handlers known: an application may add some after this call.
+        # All handlers are known only now: the application may add some after `watch`.
         handlers: dict[Any, Any] = {
             HTTPException: ExceptionMiddleware(app.router).http_exception,
             **app.exception_handlers,
@@ -40,7 +40,7 @@ def watch(app: Starlette, describe: Describe | None = None) -> None:
 
 
 def _watched(handler: Callable[..., Any], describe: Describe | None) -> Callable[..., Awaitable[Any]]:
-    """The same handler; an error that it answers with 500 or more is reported."""
+    """Wrap the handler: report an error that it answers with 500 or above."""
     if iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__call__", None)):  # noqa: B004
         answer: Callable[..., Awaitable[Any]] = handler
     else:

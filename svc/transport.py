@@ -1,4 +1,4 @@
-"""The background thread that sends, and waiting for it: flush, the end of the program, a fork."""
+"""The background sender thread, and `flush`, `close` and fork handling."""
 
 import queue
 import threading
@@ -6,33 +6,28 @@ import time
 from collections import Counter
 from typing import Protocol
 
-from svc.fates import Fates, OnRejected
 from svc.notices import Notices
-from svc.pipeline import Make, Pipeline, Poster
+from svc.outcomes import OnRejected, Outcomes
+from svc.pipeline import BuildEvent, Pipeline, Poster
 from svc.spool import EventSpool
 
 
 class Clock(Protocol):
-    """Monotonic seconds, and waiting for some of them."""
+    """Monotonic time and sleep."""
 
     def now(self) -> float: ...  # noqa: D102
     def sleep(self, seconds: float) -> None: ...  # noqa: D102
 
 
 class SystemClock:
-    """The machine's."""
+    """The system's clock."""
 
-    def now(self) -> float:
-        """Seconds since some moment."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
+    now = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
 
 
 class Transport:
-    """A pipeline and the thread that steps it, started with the first event. All of it may be called from any thread."""
+    """A pipeline and the thread that runs it, started by the first event. Thread-safe."""
 
     def __init__(
         self,
@@ -50,7 +45,7 @@ class Transport:
         self._uploader = uploader
         self._clock = clock or SystemClock()
         self._spool = spool
-        self._fates = Fates(counts, notices, spool, on_rejected)
+        self._outcomes = Outcomes(counts, notices, spool, on_rejected)
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._interval = interval
@@ -59,7 +54,7 @@ class Transport:
     def _clear(self) -> None:
         self._pipeline = Pipeline(
             self._uploader,
-            self._fates,
+            self._outcomes,
             self._clock.now,
             self._spool,
             self._max_events,
@@ -72,25 +67,25 @@ class Transport:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def submit(self, event_id: str, event: Make | bytes) -> bool:
-        """Queue an event; false where the queue is full or closed, which is counted."""
+    def submit(self, event_id: str, event: BuildEvent | bytes) -> bool:
+        """Queue an event; false (and counted) if the queue is full or closed."""
         if self._closed:
-            self._fates.drop("closed", 1)
+            self._outcomes.drop("closed", 1)
             return False
-        taken = self._pipeline.submit(event_id, event)
-        if taken:
+        accepted = self._pipeline.submit(event_id, event)
+        if accepted:
             self.wake()
-        return taken
+        return accepted
 
     def wake(self) -> None:
-        """Let the background thread look again; starts it where it does not run."""
+        """Wake the background thread, or start it."""
         if self._wake.empty():
             self._wake.put(None)
         if self._thread is None or not self._thread.is_alive():
             self._start()
 
     def step(self, timeout: float | None = None) -> float | None:
-        """One step of the pipeline, and word of it to those who wait in `flush`. A fault of ours costs a batch."""
+        """Run one step of the pipeline and notify waiting `flush` calls. An internal error costs a batch."""
         try:
             wait = self._pipeline.step(timeout)
         except Exception as error:
@@ -107,9 +102,7 @@ class Transport:
             thread = threading.Thread(target=self._run, name="svc-reporting", daemon=True)
             try:
                 thread.start()
-            except (
-                RuntimeError
-            ):  # the interpreter is ending, or the system has no thread to give: `flush` does the work
+            except RuntimeError:  # at interpreter shutdown or out of threads: `flush` does the work
                 return False
             self._thread = thread
             return True
@@ -125,9 +118,9 @@ class Transport:
         self._uploader.close()
 
     def flush(self, timeout: float) -> bool:
-        """Send what was submitted before this call; true if all of it has met its fate within `timeout` seconds."""
+        """Send all events submitted so far; true if their outcome is known within `timeout` seconds."""
         pipeline = self._pipeline
-        target = pipeline.hurry_to = pipeline.submitted
+        target = pipeline.flush_to = pipeline.submitted
         if pipeline.settled_to >= target:
             return True
         if not self._start():
@@ -137,7 +130,7 @@ class Transport:
             return self._settled.wait_for(lambda: pipeline.settled_to >= target, timeout)
 
     def _flush_here(self, target: int, timeout: float) -> bool:
-        """The same without a thread, in the caller's."""
+        """Flush in the caller's thread."""
         end = self._clock.now() + timeout
         while self._pipeline.settled_to < target and (left := end - self._clock.now()) > 0:
             wait = self.step(timeout=left)
@@ -146,14 +139,14 @@ class Transport:
         return self._pipeline.settled_to >= target
 
     def close(self, timeout: float) -> bool:
-        """`flush`, then end. What is left is counted as dropped; with a queue on disk the next start sends it."""
+        """`flush`, then stop. Remaining events count as dropped; with a queue on disk the next start sends them."""
         end = self._clock.now() + timeout
         done = self.flush(timeout)
         with self._lock:
             left = 0 if done or self._closed else len(self._pipeline)
             self._closed = True
         if left:
-            self._fates.drop("closed", left)
+            self._outcomes.drop("closed", left)
         self._wake.put(None)
         thread = self._thread
         if thread is None or not thread.is_alive():
@@ -162,9 +155,9 @@ class Transport:
             thread.join(max(0.0, min(0.2, end - self._clock.now())))
         return done
 
-    def renew(self) -> None:
-        """In a forked child: nothing of the parent's is ours, neither its events nor its thread, locks and connection."""
-        self._uploader.forget()
+    def after_fork(self) -> None:
+        """In a forked child: discard the parent's events, thread, locks and connection."""
+        self._uploader.after_fork()
         if self._spool is not None:
-            self._spool.forget()
+            self._spool.after_fork()
         self._clear()

@@ -1,4 +1,4 @@
-"""One kept-alive connection to the ingest address, over which batches go and answers come back."""
+"""Posts batches over one kept-alive connection to the ingest address."""
 
 import contextlib
 import gzip
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from svc.answers import MAX_ANSWER_BYTES, Answer, understand
+from svc.answers import MAX_ANSWER_BYTES, Answer, parse_answer
 from svc.connection import Connection, connection_to
 
 _WORTH_ZIPPING: Final = 1_024
@@ -17,7 +17,7 @@ _PATH: Final = "/v1/events:batch"
 
 
 class Uploader:
-    """Posts batches, one at a time; `post` never raises for anything that network or server do."""
+    """Posts batches one at a time; `post` raises no network or server errors."""
 
     def __init__(self, url: str, token: str, sdk: str, timeout: float = 10.0) -> None:
         self._url = url
@@ -32,9 +32,9 @@ class Uploader:
         }
 
     def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer:
-        """Send encoded events as one batch and wait for its answer; silence, errors and garbage are `status` 0.
+        """Send encoded events as one batch and wait for the answer; no, broken or invalid answers have `status` 0.
 
-        From connecting to the answer's last byte it takes at most the uploader's `timeout`, or this one if it is shorter.
+        The whole exchange, connecting included, takes at most the smaller of the uploader's and this `timeout`.
         """
         body = b'{"events":[' + b",".join(events) + b"]}"
         headers = self._headers
@@ -58,7 +58,7 @@ class Uploader:
         connection.request("POST", self._path, body, headers)
         response = connection.getresponse()
         content = response.read(MAX_ANSWER_BYTES)
-        answer = understand(response.status, response.headers, content, sent)  # type: ignore[arg-type]
+        answer = parse_answer(response.status, response.headers, content, sent)  # type: ignore[arg-type]
         if response.will_close or answer.status == 0 or len(content) == MAX_ANSWER_BYTES:
             self._drop()
         return answer
@@ -70,14 +70,11 @@ class Uploader:
                 connection.close()
 
     def close(self) -> None:
-        """Close the kept connection; a later `post` opens another."""
+        """Close the connection; a later `post` opens another."""
         with self._lock:
             self._drop()
 
-    def forget(self) -> None:
-        """In a forked child: the parent's connection is not ours to speak on, nor its lock ours to wait for.
-
-        Closing ends the child's copy alone; nothing is sent.
-        """
+    def after_fork(self) -> None:
+        """In a forked child: replace the lock and close the child's copy of the connection; nothing is sent."""
         self._lock = threading.Lock()
         self._drop()

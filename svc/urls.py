@@ -1,4 +1,4 @@
-"""URLs without what authenticates: user, password, and the values of well-known query parameters (protocol, 2.8)."""
+"""Removes credentials from URLs: user, password, and the values of well-known query parameters (protocol, 2.8)."""
 
 import re
 from typing import Final
@@ -17,7 +17,7 @@ _PAIRS: Final = re.compile("([&;])")
 
 
 def scrub(url: str) -> str:
-    """The URL with secret values as `***`, without user, password and fragment; the rest as it was."""
+    """Replace secret values by `***` and remove user, password and fragment."""
     if "@" in url:
         url = _USERINFO.sub(lambda match: (match[1] or "") + "//", url)
     url = url.partition("#")[0]
@@ -36,5 +36,5 @@ def _pair(pair: str) -> str:
 
 
 def _is_secret(name: str) -> bool:
-    """A secret's name by its ending, so that `api_key`, `accessToken` and `X-Amz-Signature` are recognised."""
+    """Whether the name ends like a secret's, such as `api_key`, `accessToken` and `X-Amz-Signature`."""
     return unquote_plus(name).strip().rstrip("[]").lower().endswith(_SECRET_ENDINGS)

@@ -1,15 +1,15 @@
-"""Middleware that captures what a web application lets escape, and passes it on unchanged."""
+"""WSGI and ASGI middleware that captures an application's unhandled errors and re-raises them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.current import current
-from svc.reporting import quiet, session_active, session_background, watch_loop
+from svc.client import current
+from svc.reporting import never_raises, session_active, session_background, watch_loop
 from svc.request_scope import scope_of
 
 Describe = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""From the request (WSGI environ, ASGI scope) to what to say of it in an event: `{"tags": {...}, "user": {...}}`."""
+"""Maps a request (WSGI environ, ASGI scope) to fields of its events: `{"tags": {...}, "user": {...}}`."""
 
 StartResponse = Callable[..., Any]
 WsgiApp = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
@@ -19,30 +19,30 @@ Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
-@quiet(None)
+@never_raises(None)
 def report(
     error: BaseException | None, request: Mapping[str, Any] | None = None, describe: Describe | None = None
 ) -> None:
-    """Capture what a request raised, unless it was captured already; never raises."""
+    """Capture a request's error unless it was captured before; never raises."""
     client = current()
     if client is not None:
-        told = _described(request, describe)
-        client.capture_uncaught(error, tags=told.get("tags"), user=told.get("user"))
+        description = _described(request, describe)
+        client.capture_uncaught(error, tags=description.get("tags"), user=description.get("user"))
 
 
 def _described(request: Mapping[str, Any] | None, describe: Describe | None) -> Mapping[str, Any]:
     if describe is None or request is None:
         return {}
     try:
-        told = describe(request)
-        return told if isinstance(told, Mapping) else {}
+        description = describe(request)
+        return description if isinstance(description, Mapping) else {}
     except Exception:
         return {}
 
 
 @contextmanager
 def _watched(request: MutableMapping[str, Any], describe: Describe | None) -> Iterator[None]:
-    """A step of answering a request: in the request's scope, and what escapes is reported and raised again."""
+    """Activate the request's scope; report and re-raise errors."""
     with scope_of(request).active():
         try:
             yield
@@ -52,9 +52,9 @@ def _watched(request: MutableMapping[str, Any], describe: Describe | None) -> It
 
 
 class WsgiMiddleware:
-    """Around a WSGI application: its exceptions, and those of the body it gives, are captured and raised again.
+    """Wraps a WSGI application: captures and re-raises its errors, also those of an iterated body.
 
-    Nothing of the request is sent but what `describe` returns. Each request has a scope of its own.
+    Of the request only the result of `describe` is sent. Each request has its own scope.
     """
 
     def __init__(self, app: WsgiApp, describe: Describe | None = None) -> None:
@@ -69,7 +69,7 @@ class WsgiMiddleware:
 
 
 class _Body:
-    """The parts of an answer that is made while it is read."""
+    """A response body that is produced while it is iterated."""
 
     def __init__(self, body: Iterable[bytes], environ: dict[str, Any], describe: Describe | None) -> None:
         self._body = body
@@ -79,7 +79,7 @@ class _Body:
     def __iter__(self) -> Iterator[bytes]:
         with _watched(self._environ, self._describe):
             parts = iter(self._body)
-        # The scope is left between two parts: the server's thread may do something else there.
+        # The scope is inactive between two parts: the server's thread may do other work.
         while (part := self._next(parts)) is not None:
             yield part
 
@@ -88,7 +88,7 @@ class _Body:
             return next(parts, None)
 
     def close(self) -> None:
-        """The server has done with the answer."""
+        """Called by the server at the end of the response."""
         close = getattr(self._body, "close", None)
         if close is not None:
             with _watched(self._environ, self._describe):
@@ -96,9 +96,9 @@ class _Body:
 
 
 class AsgiMiddleware:
-    """Around an ASGI application: its exceptions are captured and raised again; its lifespan is the session.
+    """Wraps an ASGI application: captures and re-raises its errors; its lifespan is the session.
 
-    Nothing of the request is sent but what `describe` returns. Each request, and each WebSocket, has a scope of its own.
+    Of the request only the result of `describe` is sent. Each request and WebSocket has its own scope.
     """
 
     def __init__(self, app: AsgiApp, describe: Describe | None = None) -> None:
@@ -109,7 +109,7 @@ class AsgiMiddleware:
         """ASGI 3."""
         if scope["type"] == "lifespan":
             watch_loop()
-            # Not watched: an application without a lifespan says so by raising; and what it sets is for all requests.
+            # Not watched: an application without a lifespan raises, and its scope changes are for all requests.
             await self._app(scope, *_lifespan(receive, send))
             return
         with _watched(scope, self._describe):

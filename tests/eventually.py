@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
+FIRST_SECONDS, MOST_SECONDS = 0.02, 0.25
+"""Between two looks: at first, and at most."""
 
 
 @overload
@@ -16,10 +18,11 @@ async def eventually(condition: Callable[[], T], timeout: float = ...) -> T: ...
 async def eventually(condition: Callable[[], Any], timeout: float = 60.0) -> Any:
     """Poll until `condition` returns something true, and return that.
 
-    Raises AssertionError naming the condition and its last value after `timeout` seconds.
+    The pauses grow, and are longer where a look is costly: a test that waits leaves the machine to what it waits for. Raises AssertionError naming the condition and its last value after `timeout` seconds.
     """
-    end = time.monotonic() + timeout
+    end, pause = time.monotonic() + timeout, FIRST_SECONDS
     while True:
+        began = time.monotonic()
         got = condition()
         value = await got if inspect.isawaitable(got) else got
         if value:
@@ -28,4 +31,5 @@ async def eventually(condition: Callable[[], Any], timeout: float = 60.0) -> Any
             raise AssertionError(
                 f"still {value!r} after {timeout} s: {getattr(condition, '__name__', condition)}"
             )
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(max(pause, time.monotonic() - began))
+        pause = min(MOST_SECONDS, pause * 1.3)

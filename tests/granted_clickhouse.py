@@ -1,4 +1,4 @@
-"""A local ClickHouse whose users have exactly the rights that docs/operating.md tells an administrator to give."""
+"""A local ClickHouse whose users have exactly the rights that docs/operate/permissions.md tells an administrator to give."""
 
 import hashlib
 import re
@@ -14,8 +14,8 @@ _SUM = hashlib.sha256(PASSWORD.encode()).hexdigest()
 
 def documented() -> str:
     """The section about ClickHouse's users."""
-    page = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
-    return page[page.index("### Users of ClickHouse") : page.index("### Running writers")]
+    page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
+    return page[page.index("## ClickHouse") :]
 
 
 def grants(user: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""Random `kill -9`s at full load, then the proof that every event was counted exactly once."""
+"""Random `kill -9`s at full load, then a proof that every event was counted exactly once."""

@@ -1,4 +1,4 @@
-"""`python -m bench.chaos`: real servers, full load, random deaths; exit status 0 only when every count is exact."""
+"""`python -m bench.chaos`: real servers, full load, random kills; exit status 0 only if every count is exact."""
 
 import asyncio
 import logging
@@ -17,10 +17,10 @@ from msgspec import Struct
 from rich.console import Console
 
 from bench.chaos import proof
-from bench.chaos.fleet import Fleet, colleagues
+from bench.chaos.faults import FaultInjector
+from bench.chaos.fleet import Fleet, worker_children
 from bench.chaos.groups import Group, Groups
 from bench.chaos.load import Load
-from bench.chaos.trouble import Trouble
 from broker.client import name_of
 from cli.demo.sample_events import FILE, load_samples
 from cli.projects import create_project
@@ -34,12 +34,12 @@ from schemas.topics import Topic
 
 PORTS = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
 SLICE = 5_000
-REST_SECONDS = 180
+STALLED_SECONDS = 180
 
 
 @click.command()
 @click.option("--events", default=200_000, show_default=True, help="Events sent, repeats included.")
-@click.option("--repeats", default=0.2, show_default=True, help="Part of them that repeats an id.")
+@click.option("--repeats", default=0.2, show_default=True, help="Share of repeated ids.")
 @click.option("--kills", default=30, show_default=True, help="Processes killed with -9.")
 @click.option("--broker-restarts", default=2, show_default=True)
 @click.option(
@@ -54,34 +54,32 @@ REST_SECONDS = 180
     "--scalings",
     default=6,
     show_default=True,
-    help="Changes of their number, of processors and of writers each.",
+    help="Changes of the number of processors and of writers each.",
 )
-@click.option("--seed", type=int, help="Repeats a run's choices; random when left out.")
+@click.option("--seed", type=int, help="Reproduces a run's choices; default: random.")
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
 )
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="Keep everything here for a look afterwards."
-)
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Keep everything here for inspection.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
     """Kill processes at random under full load, then prove that every event was counted exactly once."""
-    chosen = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+    seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"seed {chosen}")
-    # Deaths are the point here; the supervisor need not tell of each.
+    console.print(f"seed {seed}")
+    # Kills are expected here: silence the supervisor's warnings.
     logging.getLogger("local").setLevel(logging.ERROR)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as made:
-        result = asyncio.run(run(console, chosen, data_dir or Path(made), **options))
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        result = asyncio.run(run(console, seed, data_dir or Path(folder), **options))
     console.print(
-        f"seed {chosen}: {'[green]exact[/]' if result.exact else '[red]NOT exact[/]'}, {result.disorder}"
+        f"seed {seed}: {'[green]exact[/]' if result.exact else '[red]NOT exact[/]'}, {result.disorder}"
     )
     sys.exit(0 if result.exact else 1)
 
 
 class Result(Struct, frozen=True):
-    """Whether every claim held, and what had gone wrong until then."""
+    """Whether every claim held, and a summary of the faults."""
 
     exact: bool
     disorder: str
@@ -120,7 +118,7 @@ async def run(
         ]
         samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
         loads = [Load(samples, seed + n, repeats) for n in range(len(tokens))]
-        trouble = Trouble(
+        faults = FaultInjector(
             supervisor,
             fleets,
             _groups(stack),
@@ -130,32 +128,32 @@ async def run(
             (workers, most_workers, scalings),
             console,
         )
-        going = asyncio.create_task(trouble.run())
+        injection = asyncio.create_task(faults.run())
         began = time.monotonic()
         reports = await asyncio.gather(
             *(
-                _send(stack.ingest_url, t, one, events // len(tokens), going)
+                _send(stack.ingest_url, t, one, events // len(tokens), injection)
                 for t, one in zip(tokens, loads, strict=True)
             )
         )
-        await going
+        await injection
         accepted = sum(r.accepted for r in reports)
         seconds = time.monotonic() - began
         console.print(
             f"{accepted} events answered 202 in {seconds:.0f} s, {sum(one.repeated for one in loads)} of them repeats, "
-            f"{sum(r.retries for r in reports)} batches tried again; {trouble.told}"
+            f"{sum(r.retries for r in reports)} batches tried again; {faults.summary}"
         )
         refused = [p for r in reports for p in r.problems]
         if refused:
             console.print(f"[red]refused:[/] {refused}")
         ids = {i for one in loads for i in one.ids}
-        held = await _proved(console, settings.clickhouse_url, ids, accepted, trouble.claims())
-        console.print(f"restarts {trouble.restarts}")
-        return Result(held and not refused, trouble.told)
+        proven = await _verify(console, settings.clickhouse_url, ids, accepted, faults.claims())
+        console.print(f"restarts {faults.restarts}")
+        return Result(proven and not refused, faults.summary)
 
 
 def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
-    """A stack of its own on free ports, with Kafka's jars from `cache` and the settings in `given`."""
+    """A separate stack on free ports, with Kafka's jars from `cache` and the settings in `given`."""
     data_dir.mkdir(parents=True, exist_ok=True)
     cache.mkdir(parents=True, exist_ok=True)
     if not (data_dir / "cache").exists():
@@ -165,12 +163,12 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
 
 
 def _fleets(stack: Stack, most: int) -> dict[str, Fleet]:
-    """The edge, and processors and writers, up to `most` of each."""
+    """The edge, and up to `most` processors and writers each."""
     first = {child.name: child for child in stack.children()}
     return {"edge": Fleet("edge", [first["edge"]])} | {
         kind: Fleet(
             kind,
-            colleagues(first[kind], most, f"SVC_{prefix}_WORKER", f"SVC_{prefix}_HEALTH_PORT"),
+            worker_children(first[kind], most, f"SVC_{prefix}_WORKER", f"SVC_{prefix}_HEALTH_PORT"),
         )
         for kind, prefix in (("processors", "PROCESSORS"), ("writer", "WRITER"))
     }
@@ -185,24 +183,24 @@ def _groups(stack: Stack) -> Groups:
     return Groups(processors, groups)
 
 
-async def _send(url: str, token: str, load: Load, events: int, going: asyncio.Task[None]) -> SendReport:
-    """Send at least `events`, and on until the trouble is over: each death shall meet a backlog."""
+async def _send(url: str, token: str, load: Load, events: int, injection: asyncio.Task[None]) -> SendReport:
+    """Send at least `events`, and continue until the end of the faults: each kill should meet a backlog."""
     sender = Sender(url, token, sdk="chaos/1", retry_for=600)
-    while sender.report.events < events or not going.done():
+    while sender.report.events < events or not injection.done():
         await sender.send(batches(load.events(min(SLICE, max(500, events)))))
     return sender.report
 
 
-async def _proved(console: Console, url: str, ids: set[Any], accepted: int, more: list[proof.Claim]) -> bool:
+async def _verify(console: Console, url: str, ids: set[Any], accepted: int, more: list[proof.Claim]) -> bool:
     began, last, moved = time.monotonic(), -1, time.monotonic()
     store: proof.Store | None = None
-    while time.monotonic() - moved < REST_SECONDS:
+    while time.monotonic() - moved < STALLED_SECONDS:
         try:
-            # The last death may have been ClickHouse's: connecting is tried again like every question.
+            # ClickHouse may have been killed last: retry connecting like every query.
             if store is None:
                 store = await asyncio.to_thread(proof.Store, url)
             progress = await asyncio.to_thread(proof.progress, store)
-        except Exception as error:  # noqa: BLE001 - ClickHouse may still be coming back
+        except Exception as error:  # noqa: BLE001 - ClickHouse may still be starting
             console.print(f"  waiting: {error}"[:120])
             progress = last
         if progress != last:
@@ -212,14 +210,14 @@ async def _proved(console: Console, url: str, ids: set[Any], accepted: int, more
         await asyncio.sleep(0.5)
     console.print(f"drained {time.monotonic() - began:.0f} s after the last answer")
     if store is None:
-        console.print("[red]ClickHouse did not come back[/]")
+        console.print("[red]ClickHouse did not restart[/]")
         return False
-    found = await asyncio.to_thread(proof.claims, store, ids, accepted)
+    claims = [*await asyncio.to_thread(proof.claims, store, ids, accepted), *more]
     store.close()
-    for claim in (*found, *more):
+    for claim in claims:
         mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
         console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
-    return all(claim.holds for claim in (*found, *more))
+    return all(claim.holds for claim in claims)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Workers of one kind that come and go: each is started again after any death but the last."""
+"""A varying number of workers of one kind; each is restarted after a kill."""
 
 import asyncio
 import signal
@@ -14,15 +14,15 @@ from local.readiness import is_ready
 from local.supervisor import Child, Status
 
 RESTART_SECONDS = 0.2
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 
-def colleagues(first: Child, count: int, worker: str, port: str) -> list[Child]:
-    """`count` workers like the first, which is one of them; `worker` and `port` are the variables that tell them apart."""
-    return [first, *(_colleague(first, number, worker, port) for number in range(2, count + 1))]
+def worker_children(first: Child, count: int, worker: str, port: str) -> list[Child]:
+    """`count` workers, including the first; the variables `worker` and `port` distinguish them."""
+    return [first, *(_worker_child(first, number, worker, port) for number in range(2, count + 1))]
 
 
-def _colleague(first: Child, number: int, worker: str, port: str) -> Child:
+def _worker_child(first: Child, number: int, worker: str, port: str) -> Child:
     name, chosen = f"{first.name}{number}", free_port()
     return replace(
         first,
@@ -34,10 +34,10 @@ def _colleague(first: Child, number: int, worker: str, port: str) -> Child:
 
 
 class Worker:
-    """One child, from the moment it is added until it is taken away.
+    """A child from its addition to its removal.
 
-    Started again at once after each death: the growing pauses of the supervisor of `svc up` would let most deaths of a long run meet
-    nobody.
+    It is restarted at once after each kill: with the growing back-off of `svc up`'s supervisor, most kills of a long run
+    would find no process.
     """
 
     def __init__(self, child: Child) -> None:
@@ -49,12 +49,12 @@ class Worker:
         self._keeping = asyncio.create_task(self._keep(), name=f"keep {child.name}")
 
     async def ready(self) -> None:
-        """Return once it was ready for the first time. Raises TimeoutError where it isn't for as long as a child may take."""
+        """Wait until it was ready once. Raises TimeoutError after the child's `start_seconds`."""
         async with asyncio.timeout(self._child.start_seconds):
             await self._ready.wait()
 
     async def leave(self, how: signal.Signals) -> bool:
-        """End it by `how` and leave it ended; whether that was enough: after its grace a child that was asked is killed."""
+        """End it for good with the signal `how`; false if it had to be killed after its grace period."""
         self._leaving.set()
         await self._keeping
         ended = True
@@ -80,31 +80,31 @@ class Worker:
                 await self._pause(RESTART_SECONDS)
 
     async def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Until the process has ended or is to leave."""
+        """Wait until the process has ended or is to be removed."""
         while process.poll() is None and not self._leaving.is_set():
             if self.status.state == "starting" and await asyncio.to_thread(self._child.ready):
                 self.status.state = "ready"
                 self._ready.set()
-            await self._pause(LOOK_SECONDS)
+            await self._pause(POLL_SECONDS)
 
     async def _pause(self, seconds: float) -> None:
         await pause(self._leaving, seconds)
 
 
 class Fleet:
-    """The workers of one kind: up to one of each child. Those there are run until they are taken away."""
+    """The workers of one kind: at most one for each child, running until removed."""
 
     def __init__(self, kind: str, children: Sequence[Child]) -> None:
         self.kind = kind
         self._children = {child.name: child for child in children}
         self._workers: dict[str, Worker] = {}
         self._restarts = 0
-        self.unwilling: list[str] = []
-        """Who was asked to stop and had to be killed."""
+        self.killed_after_grace: list[str] = []
+        """Workers that didn't stop on SIGTERM."""
 
     @property
     def present(self) -> list[str]:
-        """Names of the workers there are."""
+        """Names of the current workers."""
         return [name for name in self._children if name in self._workers]
 
     @property
@@ -114,16 +114,16 @@ class Fleet:
 
     @property
     def statuses(self) -> Mapping[str, Status]:
-        """What each worker is doing."""
+        """The status of each worker."""
         return {name: self._workers[name].status for name in self.present}
 
     @property
     def restarts(self) -> int:
-        """How often workers were started again."""
+        """The number of restarts."""
         return self._restarts + sum(worker.status.restarts for worker in self._workers.values())
 
     def member(self, name: str) -> str:
-        """What the worker calls itself in its group."""
+        """The worker's name in its consumer group."""
         return name.removeprefix(self.kind) or "0"
 
     def add(self, name: str) -> Worker:
@@ -132,13 +132,13 @@ class Fleet:
         return worker
 
     async def remove(self, name: str, how: signal.Signals) -> None:
-        """Take a worker away; it is no longer present from the call on."""
+        """Remove a worker; it is not present from the call on."""
         worker = self._workers.pop(name)
         ended = await worker.leave(how)
         self._restarts += worker.status.restarts
         if not ended:
-            self.unwilling.append(name)
+            self.killed_after_grace.append(name)
 
     async def stop(self) -> None:
-        """Take all away."""
+        """Remove all workers."""
         await asyncio.gather(*(self.remove(name, signal.SIGTERM) for name in self.present))

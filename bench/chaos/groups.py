@@ -1,4 +1,4 @@
-"""Who holds which partitions and what lies before them, as the broker tells it: the witness of workers that came and went."""
+"""The partition assignments and backlogs of consumer groups, as reported by the broker."""
 
 import asyncio
 from collections import Counter
@@ -15,12 +15,12 @@ from msgspec import Struct
 from broker.client import client_options, pause_metadata_retries
 from schemas.settings import KafkaSettings
 
-LOOK_SECONDS = 0.3
+POLL_SECONDS = 0.3
 ANSWER_SECONDS = 5.0
 _UUID_LENGTH = 36
 
-Held = Mapping[str, Set[int]]
-"""Static members by the name of the worker, each with its partitions."""
+Assignments = Mapping[str, Set[int]]
+"""The partitions of each static member, by worker name."""
 
 
 class Group(Struct, frozen=True):
@@ -34,13 +34,15 @@ class Group(Struct, frozen=True):
         return member[len(self.name) + 1 : -_UUID_LENGTH - 1]
 
 
-def shares(group: Group, description: Any) -> Held | None:
-    """Who holds what by a broker's description of the group; None while it is not settled."""
+def shares(group: Group, description: Any) -> Assignments | None:
+    """The assignments in a broker's description of the group; None during a rebalance."""
     error, _, state, _, _, members = description[:6]
     if error or state != "Stable":
         return None
-    found = {group.worker(member): _partitions(group.topic, share) for member, _, _, _, share in members}
-    return found if all(found.values()) else None
+    assignments = {
+        group.worker(member): _partitions(group.topic, share) for member, _, _, _, share in members
+    }
+    return assignments if all(assignments.values()) else None
 
 
 def _partitions(topic: str, share: bytes) -> Set[int]:
@@ -53,40 +55,40 @@ def _partitions(topic: str, share: bytes) -> Set[int]:
 
 
 class Groups:
-    """Looks at groups again and again; `rebalances` how often another share-out was seen."""
+    """Polls groups; `rebalances` counts the observed changes of their assignments."""
 
     def __init__(self, settings: KafkaSettings, groups: Mapping[str, Group]) -> None:
         self._settings = settings
         self._groups = groups
-        self._last: dict[str, Held] = {}
-        self._now: dict[str, Held | None] = dict.fromkeys(groups)
+        self._last: dict[str, Assignments] = {}
+        self._now: dict[str, Assignments | None] = dict.fromkeys(groups)
         self.rebalances: Counter[str] = Counter()
         self.behind: dict[str, int] = {}
-        """Records that each group had not committed when it was looked at last; empty while the broker is away."""
+        """The last observed backlog of each group in records; empty while the broker is unavailable."""
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of workers whose groups are looked at."""
+        """The kinds of workers whose groups are polled."""
         return [*self._groups]
 
-    def held(self, kind: str) -> Held | None:
-        """Who holds what now; None while that is changing, or unknown."""
+    def assignments(self, kind: str) -> Assignments | None:
+        """The current assignments; None if unknown or changing."""
         return self._now[kind]
 
     async def run(self) -> None:
-        """Look until cancelled; a broker that is away is asked again."""
+        """Poll until cancelled; reconnect to an unavailable broker."""
         while True:
             with suppress(KafkaError, OSError, TimeoutError):
                 async with AsyncExitStack() as cleanup:
-                    await self._look_on(cleanup)
-            await asyncio.sleep(LOOK_SECONDS)
+                    await self._poll(cleanup)
+            await asyncio.sleep(POLL_SECONDS)
 
-    async def _look_on(self, cleanup: AsyncExitStack) -> None:
+    async def _poll(self, cleanup: AsyncExitStack) -> None:
         admin = AIOKafkaAdminClient(**client_options(self._settings))
         ends = AIOKafkaConsumer(**client_options(self._settings))
         for close in (admin.close, ends.stop):
             cleanup.push_async_callback(_bounded, close)
-        # Nothing is known any more, whether or not the clients can be closed.
+        # The state is unknown from then on, even if closing a client fails.
         cleanup.callback(self._forget)
         for client in (admin, ends):
             pause_metadata_retries(client._client)
@@ -96,16 +98,16 @@ class Groups:
             for kind, group in self._groups.items():
                 async with asyncio.timeout(ANSWER_SECONDS):
                     (answer,) = await admin.describe_consumer_groups([group.name])
-                self._see(kind, shares(group, answer.groups[0]))
+                self._update(kind, shares(group, answer.groups[0]))
                 async with asyncio.timeout(ANSWER_SECONDS):
                     self.behind[kind] = await _behind(group, self._settings.topic_partitions, admin, ends)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _forget(self) -> None:
         self._now = dict.fromkeys(self._groups)
         self.behind = {}
 
-    def _see(self, kind: str, seen: Held | None) -> None:
+    def _update(self, kind: str, seen: Assignments | None) -> None:
         self._now[kind] = seen
         if seen is None:
             return
@@ -122,10 +124,10 @@ async def _bounded(close: Callable[[], Awaitable[None]]) -> None:
 async def _behind(
     group: Group, partitions: int, admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer
 ) -> int:
-    places = [TopicPartition(group.topic, number) for number in range(partitions)]
-    offsets = await admin.list_consumer_group_offsets(group.name, partitions=places)
-    # aiokafka 0.14 passes over the error of a coordinator that is still loading; one that knows answers -1 where nothing is committed.
-    if offsets.keys() < set(places):
+    tps = [TopicPartition(group.topic, number) for number in range(partitions)]
+    offsets = await admin.list_consumer_group_offsets(group.name, partitions=tps)
+    # aiokafka 0.14 ignores the error of a loading coordinator; a loaded one answers -1 for a missing commit.
+    if offsets.keys() < set(tps):
         raise GroupLoadInProgressError(group.name)
-    ends = await consumer.end_offsets(places)
-    return sum(end - max(0, offsets[place].offset) for place, end in ends.items())
+    ends = await consumer.end_offsets(tps)
+    return sum(end - max(0, offsets[tp].offset) for tp, end in ends.items())

@@ -1,4 +1,4 @@
-"""The events that are sent: real ones under fresh ids, a part of them sent again later."""
+"""The load: real events under new ids, some of them repeated later."""
 
 import random
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from schemas.ids import uuid7
 from schemas.times import iso, to_ms
 
 REMEMBERED = 5_000
-"""Events that may still be repeated: those sent last, so that repeats meet the same chunk, the next and much later ones."""
+"""The last events, which may be repeated: in the same chunk, the next one or much later."""
 
 
 class Load:
-    """An endless, repeatable stream of events of the last `past`; `ids` are those that were handed out, each counted once."""
+    """An endless, reproducible stream of events of the last `past`; `ids` are the distinct ids so far."""
 
     def __init__(
         self,
@@ -36,17 +36,17 @@ class Load:
     def events(self, count: int) -> Iterator[bytes]:
         """The next `count` events as JSON."""
         for _ in range(count):
-            yield self._again() if self._recent and self._random.random() < self._repeats else self._fresh()
+            yield self._repeat() if self._recent and self._random.random() < self._repeats else self._fresh()
 
-    def _again(self) -> bytes:
+    def _repeat(self) -> bytes:
         self.repeated += 1
         return self._random.choice(self._recent)
 
     def _fresh(self) -> bytes:
-        # Over several days blocks fall into several time partitions and retention classes.
+        # Spread over several days, to cover several time partitions and retention classes.
         moment = self._now - self._past * self._random.random() ** 4
         value = uuid7(to_ms(moment))
-        # Samples are skewed like problems are: a few issues have most of the events.
+        # Skewed like real events: a few issues have most of them.
         sample = self._samples[int(len(self._samples) * self._random.random() ** 3)]
         event = msgspec.json.decode(sample, type=dict[str, msgspec.Raw])
         event["id"] = msgspec.Raw(f'"{value}"'.encode())

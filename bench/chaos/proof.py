@@ -1,4 +1,4 @@
-"""What must hold when everything has come to rest; each line names a claim and what was found."""
+"""The invariants that must hold once the system is idle, as claims with expected and actual values."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ _OF_ROLLUP = {"first": "min(first)", "last": "max(last)", "users": "uniqCombined
 
 
 class Claim(Struct, frozen=True):
-    """A claim, what it expects and what was found."""
+    """A claim with its expected and its actual value."""
 
     text: str
     expected: int
@@ -28,22 +28,22 @@ class Claim(Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Whether it is so."""
+        """Whether the values are equal."""
         return self.expected == self.found
 
 
 class Store:
-    """Plain SQL on the tables, apart from the product's own reader."""
+    """Plain SQL on the tables, independent of the product's reader."""
 
     def __init__(self, url: str) -> None:
         self._client = clickhouse_connect.get_client(dsn=url)
 
     def number(self, sql: str) -> int:
-        """The one number that a query gives."""
+        """The single number that a query returns."""
         return int(self._client.query(sql, settings=dict(BOUNDED)).result_rows[0][0] or 0)
 
     def reconciled(self) -> int:
-        """Differences that `svc reconcile` finds, by project and day."""
+        """The number of differences that `svc reconcile` finds."""
         return len(compare(self._client, datetime.now(UTC).date()).differences)
 
     def ids(self) -> set[UUID]:
@@ -70,15 +70,15 @@ def folded(store: Store) -> int:
 
 
 def progress(store: Store) -> int:
-    """Events stored and events folded together; it stands still once everything has come to rest."""
+    """The sum of stored and folded events; constant once the system is idle."""
     return stored(store) + folded(store)
 
 
 def claims(store: Store, sent: Iterable[UUID], accepted: int) -> list[Claim]:
-    """Everything that must hold of the tables once `sent` distinct ids were accepted in `accepted` events."""
+    """The claims about the tables after `sent` distinct ids were accepted in `accepted` events."""
     ids = set(sent)
     n, have = len(ids), store.ids()
-    found = [
+    result = [
         Claim("distinct ids sent = rows in events", n, stored(store)),
         Claim("ids sent but not stored", 0, len(ids - have)),
         Claim("ids stored but not sent", 0, len(have - ids)),
@@ -95,23 +95,23 @@ def claims(store: Store, sent: Iterable[UUID], accepted: int) -> list[Claim]:
         Claim("events without an issue", 0, store.number(_UNGROUPED)),
     ]
     outcomes = dict(store.rows("SELECT outcome, sum(count) FROM outcomes FINAL GROUP BY outcome"))
-    got = {name: int(outcomes.get(name, 0)) for name in ("accepted", "duplicate", "deadLettered")}
+    counts = {name: int(outcomes.get(name, 0)) for name in ("accepted", "duplicate", "deadLettered")}
     return [
-        *found,
+        *result,
         Claim(
             "accepted = stored + duplicate + deadLettered",
-            got["accepted"],
-            n + got["duplicate"] + got["deadLettered"],
+            counts["accepted"],
+            n + counts["duplicate"] + counts["deadLettered"],
         ),
-        Claim("dead letters", 0, got["deadLettered"]),
+        Claim("dead letters", 0, counts["deadLettered"]),
         Claim("differences by project and day that reconciling finds", 0, store.reconciled()),
-        # A batch is sent again when its answer was lost, so the outcome can only be greater.
-        Claim("answered 202 beyond the outcome accepted", 0, max(0, accepted - got["accepted"])),
+        # A batch whose answer was lost is repeated, so the outcome can only be greater.
+        Claim("answered 202 beyond the outcome accepted", 0, max(0, accepted - counts["accepted"])),
     ]
 
 
 def rollup_claims(store: Store) -> Iterator[Claim]:
-    """Every rollup holds what `events` holds, altogether and for each of its keys."""
+    """Every rollup agrees with `events`, in total and for each key."""
     for rollup in ROLLUPS:
         there = "sum(length(tags))" if rollup.tags else "count()"
         expected, found = (f"SELECT {there} FROM events", f"SELECT sum(n) FROM {rollup.table}")
@@ -122,7 +122,7 @@ def rollup_claims(store: Store) -> Iterator[Claim]:
 
 
 def _keys_differing(rollup: Rollup) -> str:
-    """A query for the number of keys whose count, first, last or users is not that of their events."""
+    """A query that counts the keys whose count, first, last or users differ from their events."""
     keys = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys)
     unfolded = "ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v" if rollup.tags else ""
     there = ", ".join(["count()", *(_OF_EVENTS[state] for state in rollup.states)])

@@ -1,4 +1,4 @@
-"""Workers added and taken away in the middle of everything, each change awaited until the group has shared its partitions anew."""
+"""Adds and removes workers under load; waits after each change until the group has rebalanced."""
 
 import asyncio
 import random
@@ -10,86 +10,90 @@ from itertools import cycle
 from rich.console import Console
 
 from bench.chaos.fleet import Fleet
-from bench.chaos.groups import Held
+from bench.chaos.groups import Assignments
 
-QUIET_SECONDS = (0.3, 3.0)
+PAUSE_SECONDS = (0.3, 3.0)
 SHARED_SECONDS = 300.0
-"""Longest wait for the group; deaths go on meanwhile, and may send a member away for as long as its back-off lasts."""
-_LOOK_SECONDS = 0.05
+"""Longest wait for the group; kills continue meanwhile and may remove a member for the time of its back-off."""
+_POLL_SECONDS = 0.05
 
 
-def sizes(luck: random.Random, first: int, most: int, changes: int) -> list[int]:
-    """How many workers there are from the start and after each change: up and down in turn, at random steps.
+def sizes(rng: random.Random, first: int, maximum: int, changes: int) -> list[int]:
+    """The number of workers at the start and after each change: alternately up and down, in random steps.
 
-    Raises ValueError where there is no room for a change.
+    Raises ValueError if no change is possible.
     """
-    if changes and most < 2:
-        raise ValueError("workers cannot be added and taken away where one is the most")
-    told, up = [first], first < most
+    if changes and maximum < 2:
+        raise ValueError("scaling needs a maximum of at least two workers")
+    plan, up = [first], first < maximum
     for _ in range(changes):
-        told.append(luck.randint(told[-1] + 1, most) if up else luck.randint(1, told[-1] - 1))
+        plan.append(rng.randint(plan[-1] + 1, maximum) if up else rng.randint(1, plan[-1] - 1))
         up = not up
-    return told
+    return plan
 
 
 class Scaling:
-    """Brings a fleet from each size to the next; `done` are the changes that the group has answered with another share-out."""
+    """Scales a fleet from each size to the next; `done` counts the changes after which the group has rebalanced."""
 
     def __init__(
         self,
         fleet: Fleet,
         plan: list[int],
-        luck: random.Random,
-        held: Callable[[], Held | None],
+        rng: random.Random,
+        assignments: Callable[[], Assignments | None],
         console: Console,
     ) -> None:
         self._fleet = fleet
         self._plan = plan
-        self._luck = luck
-        self._held = held
+        self._rng = rng
+        self._assignments = assignments
         self._console = console
-        first = luck.choice((signal.SIGTERM, signal.SIGKILL))
-        # In turn, so that two changes have seen both.
+        first = rng.choice((signal.SIGTERM, signal.SIGKILL))
+        # Alternating, so that two changes cover both signals.
         self._ends = cycle((first, signal.SIGKILL if first is signal.SIGTERM else signal.SIGTERM))
         self._began = time.monotonic()
         self.done = 0
 
     @property
     def planned(self) -> int:
-        """How many changes there shall be."""
+        """The number of planned changes."""
         return len(self._plan) - 1
 
     async def run(self) -> None:
-        """Carry the plan out, each change at a random moment after the one before has taken effect."""
+        """Carry out the plan, each change a random time after the previous one has taken effect."""
         for size in self._plan[1:]:
-            await asyncio.sleep(self._luck.uniform(*QUIET_SECONDS))
+            await asyncio.sleep(self._rng.uniform(*PAUSE_SECONDS))
             await self._change(size)
             await self._shared()
 
     async def _change(self, size: int) -> None:
         while len(self._fleet.present) < size:
-            name = self._luck.choice(self._fleet.absent)
-            self._tell(f"{'added':8} {name}")
+            name = self._rng.choice(self._fleet.absent)
+            self._print(f"{'added':8} {name}")
             self._fleet.add(name)
-        leaving = self._luck.sample(self._fleet.present, len(self._fleet.present) - size)
-        await asyncio.gather(*(self._take_away(name, next(self._ends)) for name in leaving))
+        leaving = self._rng.sample(self._fleet.present, len(self._fleet.present) - size)
+        await asyncio.gather(*(self._remove(name, next(self._ends)) for name in leaving))
 
-    async def _take_away(self, name: str, how: signal.Signals) -> None:
-        self._tell(f"{how.name:8} {name}, taken away")
+    async def _remove(self, name: str, how: signal.Signals) -> None:
+        self._print(f"{how.name:8} {name}, removed")
         await self._fleet.remove(name, how)
 
     async def _shared(self) -> None:
-        """Until exactly the present workers hold all partitions."""
+        """Wait until exactly the present workers share all partitions."""
         began, wanted = time.monotonic(), {self._fleet.member(name) for name in self._fleet.present}
         while time.monotonic() - began < SHARED_SECONDS:
-            held = self._held()
-            if held is not None and set(held) == wanted:
+            assignments = self._assignments()
+            if assignments is not None and set(assignments) == wanted:
                 self.done += 1
-                shares = ", ".join(f"{worker}: {sorted(share)}" for worker, share in sorted(held.items()))
-                self._tell(f"{'shared':8} {self._fleet.kind} {shares} after {time.monotonic() - began:.1f} s")
+                shares = ", ".join(
+                    f"{worker}: {sorted(share)}" for worker, share in sorted(assignments.items())
+                )
+                self._print(
+                    f"{'shared':8} {self._fleet.kind} {shares} after {time.monotonic() - began:.1f} s"
+                )
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
-        self._tell(f"{'NOT':8} shared among {sorted(wanted)}: {self._held()}")
+            await asyncio.sleep(_POLL_SECONDS)
+        self._print(f"{'NOT':8} shared among {sorted(wanted)}: {self._assignments()}")
 
-    def _tell(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(f"  {time.monotonic() - self._began:6.1f} s  {text}")

@@ -1,1 +1,1 @@
-"""Proves that one hostile token doesn't harm the projects beside it: `make siege`."""
+"""Proves that a hostile token doesn't harm other projects: `make siege`."""

@@ -1,4 +1,4 @@
-"""`python -m bench.siege`: a hostile token beside an honest project on real servers; exit status 0 only when the honest one is unharmed."""
+"""`python -m bench.siege`: a hostile token attacks next to an honest project; exit status 0 only if that is unharmed."""
 
 import asyncio
 import logging
@@ -33,38 +33,34 @@ from schemas.settings import MigrateSettings, load
 
 REST_SECONDS = 120
 BEGIN_SECONDS = 120.0
-"""The generator gives way to everything else on the machine."""
+"""The generator has the lowest priority on the machine."""
 HOSTILE_LIMIT = 100_000
-"""High, so that the attack isn't over when its requests of a minute are used up."""
+"""High, so that the attack doesn't end by exhausting its requests per minute."""
 
 
 @click.command()
 @click.option("--connections", default=1000, show_default=True, help="Hostile connections.")
-@click.option(
-    "--form", "forms", multiple=True, help="A form of attack, several times for several; all when left out."
-)
+@click.option("--form", "forms", multiple=True, help="A form of attack; repeatable. Default: all.")
 @click.option("--rate", default=40.0, show_default=True, help="Honest batches a second.")
 @click.option("--events", default=10, show_default=True, help="Events in each.")
 @click.option("--quiet", default=6, show_default=True, help="Windows before the attack.")
 @click.option("--attacked", default=6, show_default=True, help="Windows during the attack.")
 @click.option("--seconds", default=10.0, show_default=True, help="Length of a window.")
 @click.option("--workers", default=1, show_default=True, help="Workers of the edge.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="Keep everything here for a look afterwards."
-)
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Keep everything here for inspection.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def siege(data_dir: Path | None, **options: Any) -> None:
-    """Attack with one token and prove that the project beside it is served, exactly and as fast as before."""
+    """Attack with one token and prove that another project is served exactly and as fast as before."""
     console = Console(highlight=False, soft_wrap=True)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="siege-") as made:
-        result = asyncio.run(run(console, data_dir or Path(made), **options))
+    with tempfile.TemporaryDirectory(prefix="siege-") as folder:
+        result = asyncio.run(run(console, data_dir or Path(folder), **options))
     console.print("[green]unharmed[/]" if result.unharmed else "[red]HARMED[/]")
     sys.exit(0 if result.unharmed else 1)
 
 
 class Result(Struct, frozen=True):
-    """Whether every claim held and, apart from that, whether the honest project was as fast as before."""
+    """Whether every claim held, and whether the honest project was as fast as before."""
 
     held: bool
     delays: verdict.Delays
@@ -72,7 +68,7 @@ class Result(Struct, frozen=True):
 
     @property
     def unharmed(self) -> bool:
-        """All of it."""
+        """Whether both hold."""
         return self.held and self.delays.hold
 
 
@@ -126,9 +122,9 @@ async def run(
         cpu.append(memory.cpu_seconds(pid))
         report = await asyncio.to_thread(siege.end)
         after_windows = [await window()]
-        after_mb = await memory.settled_mb(pid, before_mb + verdict.MOST_KEPT_MB, 60)
-        found = verdict.delays(before_windows, attacked_windows)
-        _show(console, report, [before_windows, attacked_windows, after_windows], found)
+        after_mb = await memory.settled_mb(pid, before_mb + verdict.MAX_RETAINED_MB, 60)
+        delays = verdict.delays(before_windows, attacked_windows)
+        _show(console, report, [before_windows, attacked_windows, after_windows], delays)
         console.print(
             f"edge: {before_mb:.0f} MB before, {attacked_mb:.0f} under attack, {after_mb:.0f} after"
         )
@@ -142,7 +138,7 @@ async def run(
         for claim in held:
             mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
             console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
-        return Result(all(claim.holds for claim in held), found, report.answers)
+        return Result(all(claim.holds for claim in held), delays, report.answers)
 
 
 class Siege:
@@ -158,12 +154,12 @@ class Siege:
         self._report: Report | None = None
 
     def begun(self) -> None:
-        """Return once every form is at it. Raises TimeoutError."""
+        """Wait until every form is active. Raises TimeoutError."""
         if not self._begun.wait(BEGIN_SECONDS):
             raise TimeoutError(f"the attack was not under way after {BEGIN_SECONDS:.0f} s")
 
     def end(self) -> Report:
-        """Stop it; what came of it."""
+        """Stop it and return its report."""
         if self._report is None:
             self._stop.set()
             self._report = self._results.recv() if self._results.poll(60) else Report({})
@@ -172,7 +168,9 @@ class Siege:
         return self._report
 
 
-def _show(console: Console, report: Report, phases: list[list[honest.Window]], found: verdict.Delays) -> None:
+def _show(
+    console: Console, report: Report, phases: list[list[honest.Window]], delays: verdict.Delays
+) -> None:
     table = Table("form of attack", "answers")
     for name, answers in report.answers.items():
         table.add_row(name, ", ".join(f"{answer} {count}" for answer, count in sorted(answers.items())))
@@ -182,13 +180,13 @@ def _show(console: Console, report: Report, phases: list[list[honest.Window]], f
             f"{name}: p99 of each window {', '.join(f'{each.p99 * 1000:.1f}' for each in windows)} ms"
         )
     console.print(
-        f"p99 {found.quiet:.1f} ms quiet, noise {found.noise:.1f}, {found.attacked:.1f} under attack "
-        f"({'[green]ok[/]' if found.hold else '[red]NO[/]'}, less than {found.allowed:.1f})"
+        f"p99 {delays.quiet:.1f} ms quiet, noise {delays.noise:.1f}, {delays.attacked:.1f} under attack "
+        f"({'[green]ok[/]' if delays.hold else '[red]NO[/]'}, less than {delays.allowed:.1f})"
     )
 
 
 async def _stored(url: str, project: int, ids: set[UUID]) -> list[proof.Claim]:
-    """Each honest event is stored once, and everything that was accepted is counted."""
+    """The claims that each honest event is stored once and every accepted event is counted."""
     store = await asyncio.to_thread(proof.Store, url)
     try:
         await _rest(store)
@@ -204,7 +202,7 @@ async def _stored(url: str, project: int, ids: set[UUID]) -> list[proof.Claim]:
 
 
 async def _rest(store: proof.Store) -> None:
-    """Until nothing more is stored or counted, and reconciling agrees or won't."""
+    """Wait until there is no progress and reconciling agrees or times out."""
     end, last, moved = time.monotonic() + REST_SECONDS, -1, time.monotonic()
     while time.monotonic() < end:
         progress = await asyncio.to_thread(proof.progress, store)

@@ -1,4 +1,4 @@
-"""The hostile token: a thousand connections in several forms of attack, in a process of its own that gives way to everything else."""
+"""The hostile token: a thousand connections in several forms of attack, in a separate process of the lowest priority."""
 
 import asyncio
 import os
@@ -17,19 +17,19 @@ from local.tether import lower_priority
 from schemas.ids import new_token
 
 PAUSE_SECONDS = 0.05
-"""Between two requests of a connection: the generator must leave the processor to the edge."""
+"""Between two requests of a connection: the generator must leave CPU time to the edge."""
 SLOW_SECONDS = 0.5
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 UNANSWERED = {"slow heads", "slow bodies"}
-"""What these forms send is waited for by the edge for a while."""
+"""Forms whose requests the edge waits for."""
 TAKEN = {"repairs"}
-"""What this form sends is mended and accepted."""
+"""The form whose events are repaired and accepted."""
 HELD_BYTES = 900_000
 NICE = 15
 
 
 class Target(Struct, frozen=True):
-    """Where to send with which tokens; `limited` is of a project whose rate limit is small."""
+    """The address and the tokens; `limited` belongs to a project with a low rate limit."""
 
     port: int
     token: str
@@ -37,7 +37,7 @@ class Target(Struct, frozen=True):
 
 
 class Report(Struct):
-    """Answers by form of attack: statuses, or `closed` where the edge ended the connection."""
+    """Answers by form of attack: statuses, or `closed` for a connection that the edge closed."""
 
     answers: dict[str, Counter[str]]
 
@@ -46,7 +46,7 @@ Connection = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Callable[[str
 
 
 def forms(target: Target) -> dict[str, Connection]:
-    """What one connection of each form does until it is ended."""
+    """The coroutine of one connection for each form."""
     own = _headers(target.token)
     zipped = own | {"Content-Encoding": "gzip"}
     return {
@@ -70,13 +70,13 @@ def attack(
     stop: Event,
     results: Callable[[Report], object],
 ) -> None:
-    """Attack in the chosen forms, all where none is, until told to stop; runs in a process of its own. `begun` is set once all are at it."""
+    """Attack in the chosen forms (default: all) until stopped; runs in a separate process. Sets `begun` once all are active."""
     _give_way()
     results(uvloop.run(_attack(target, chosen, connections, begun, stop)))
 
 
 def is_under_way(answers: Mapping[str, Mapping[str, int]]) -> bool:
-    """Whether each form has had the answer that it is after: a refusal, unless none comes soon or ever."""
+    """Whether each form has got its expected answer: a refusal, except for forms that get none soon."""
     return all(
         any(answer.isdecimal() and (answer != "202" or name in TAKEN) for answer in counts)
         for name, counts in answers.items()
@@ -85,7 +85,7 @@ def is_under_way(answers: Mapping[str, Mapping[str, int]]) -> bool:
 
 
 def _give_way() -> None:
-    """Let everything else on this machine go first; the session of its own is what is weighed."""
+    """Give this process the lowest priority; a session of its own, because autogroup scheduling weighs sessions."""
     os.setsid()
     lower_priority(NICE)
 
@@ -102,7 +102,7 @@ async def _attack(
     while not stop.is_set():
         if is_under_way(report.answers):
             begun.set()
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
     for task in going:
         task.cancel()
     await asyncio.gather(*going, return_exceptions=True)
@@ -110,7 +110,7 @@ async def _attack(
 
 
 async def _keep(port: int, doing: Connection, answers: Counter[str]) -> None:
-    """Connect again whenever the connection ends."""
+    """Reconnect whenever the connection ends."""
 
     def count(answer: str) -> None:
         answers[answer] += 1
@@ -150,7 +150,7 @@ async def _drip(
     writer: asyncio.StreamWriter,
     count: Callable[[str], None],
 ) -> None:
-    """Send the start, then a drop now and then, or nothing more, until the edge has an answer."""
+    """Send the start, then a byte now and then, or nothing, until the edge answers."""
     writer.write(start)
     answer = asyncio.create_task(answered(reader))
     try:

@@ -1,4 +1,4 @@
-"""What hostile clients send: each body costs its sender a few kilobytes."""
+"""The bodies of hostile clients; each costs the sender only a few kilobytes."""
 
 import gzip
 from typing import Final
@@ -12,7 +12,7 @@ MEGABYTE: Final = 1_048_576
 
 
 def event(**fields: object) -> bytes:
-    """A small event, with fields put in or replaced."""
+    """A small event, with fields added or replaced."""
     value = uuid7()
     return msgspec.json.encode(
         {
@@ -35,20 +35,20 @@ def event(**fields: object) -> bytes:
 
 
 def filled(start: bytes, unit: bytes, end: bytes) -> bytes:
-    """As many units as fit into a megabyte, gzipped."""
+    """A megabyte of repeated units, gzipped."""
     whole = start + unit * ((MEGABYTE - len(start) - len(end)) // len(unit)) + end
     return gzip.compress(whole, 9)
 
 
 def bombs() -> list[bytes]:
-    """Bodies that inflate to more than is allowed, to a thousand times their size, and in many members."""
+    """Bodies that inflate beyond the limit, to a thousand times their size, and in many members."""
     zeros = gzip.compress(bytes(64 * MEGABYTE), 9)
     blank = filled(event()[:-1] + b',"x":"', b" ", b'"}')
     return [zeros, blank, gzip.compress(bytes(MEGABYTE // 32), 9) * 33]
 
 
 def repairs() -> list[bytes]:
-    """Events with as much to mend as a megabyte holds, refused and admitted ones."""
+    """Events with a megabyte of repairs, both refused and accepted ones."""
     fraction = event().replace(b'"line":1', b'"line":1.0')
     return [
         filled(fraction[:-1] + b',"x":[', b"1.0,", b"0]}"),
@@ -61,7 +61,7 @@ def repairs() -> list[bytes]:
 
 
 def nestings() -> list[bytes]:
-    """Events that are nested too deeply, or nearly so, many times."""
+    """Many events at or beyond the nesting limit."""
     deep = event()[:-1] + b',"x":' + b"[" * 500_000 + b"]" * 500_000 + b"}"
     return [
         gzip.compress(deep, 9),

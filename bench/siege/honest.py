@@ -1,4 +1,4 @@
-"""The honest project: a steady load, open loop, in a process of its own; each request is sent once, so that a refusal is seen."""
+"""The honest project: a steady open-loop load in a separate process; requests are not retried, so that refusals count."""
 
 import gzip
 import json
@@ -13,35 +13,35 @@ CONNECTIONS = 16
 
 
 class Window(Struct, frozen=True):
-    """One stretch of the honest load: its answers' delays in seconds, and how many of them were no 202."""
+    """A time window of the honest load: the delays in seconds, and the number of answers other than 202."""
 
     delays: list[float]
     refused: dict[int, int]
 
     @property
     def p99(self) -> float:
-        """The delay, in seconds, that one request in a hundred exceeds."""
+        """The 99th percentile of the delays, in seconds."""
         ordered = sorted(self.delays)
         return ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
 
 
 def batches(load: Load, token: str, count: int, events: int) -> list[bytes]:
-    """So many ready requests of so many fresh events."""
+    """`count` requests of new events."""
     headers = {
         "Authorization": f"Bearer {token}",
         "Svc-Sdk": "honest/1",
         "Content-Type": "application/json",
         "Content-Encoding": "gzip",
     }
-    made = []
+    requests = []
     for _ in range(count):
         body = b'{"events":[' + b",".join(load.events(events)) + b"]}"
-        made.append(request("/v1/events:batch", gzip.compress(body, 1), headers))
-    return made
+        requests.append(request("/v1/events:batch", gzip.compress(body, 1), headers))
+    return requests
 
 
 def large(load: Load, token: str, size: int = 1_000_000) -> bytes:
-    """A request with one event of about a megabyte, not compressed."""
+    """A request with one uncompressed event of about a megabyte."""
     (line,) = load.events(1)
     event = json.loads(line)
     event["padding"] = "x" * (size - len(line))
@@ -50,13 +50,13 @@ def large(load: Load, token: str, size: int = 1_000_000) -> bytes:
 
 
 def send(port: int, requests: Sequence[bytes], rate: float) -> Window:
-    """Send each request once, `rate` a second."""
+    """Send each request once, `rate` per second."""
     result = run_load(port, requests, len(requests) / rate, CONNECTIONS, rate)
     return window(result, len(requests))
 
 
 def window(result: LoadResult, sent: int) -> Window:
-    """What came of a run; a request without an answer counts as refused with status 0."""
+    """The window of a run; a request without an answer counts as refused with status 0."""
     refused = {status: count for status, count in result.statuses.items() if status != 202}
     if result.answers < sent:
         refused[0] = sent - result.answers

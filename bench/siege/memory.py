@@ -1,4 +1,4 @@
-"""The memory that the edge has: its process and those below it."""
+"""The memory and CPU time of the edge: its process and descendants."""
 
 import asyncio
 import os
@@ -9,24 +9,24 @@ MB = 1 << 20
 
 
 def edge_mb(pid: int) -> float:
-    """Resident memory of a process and all its descendants in MB; 0 for one that is no more."""
+    """Resident memory of a process and its descendants in MB; 0 for an ended one."""
     return sum(_resident(each) for each in family(pid)) / MB
 
 
 def family(pid: int) -> list[int]:
     """A process and its descendants."""
-    found = [pid]
-    for each in found:
+    pids = [pid]
+    for each in pids:
         for task in Path(f"/proc/{each}/task").glob("*/children"):
             try:
-                found += [int(child) for child in task.read_text(encoding="ascii").split()]
+                pids += [int(child) for child in task.read_text(encoding="ascii").split()]
             except OSError:
                 continue
-    return found
+    return pids
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time that a process and its descendants have used."""
+    """CPU seconds of a process and its descendants."""
     ticks = 0
     for each in family(pid):
         fields = Path(f"/proc/{each}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -35,7 +35,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 async def settled_mb(pid: int, goal: float, seconds: float) -> float:
-    """The memory once it is at most `goal`, or after so many seconds."""
+    """The memory, once it is at most `goal` or after a time limit."""
     end = time.monotonic() + seconds
     while (now := edge_mb(pid)) > goal and time.monotonic() < end:
         await asyncio.sleep(0.5)

@@ -1,4 +1,4 @@
-"""What must hold of a siege. Pure."""
+"""The conditions of a successful siege. No I/O."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -8,13 +8,13 @@ from msgspec import Struct
 from bench.chaos.proof import Claim
 from bench.siege.honest import Window
 
-MOST_SLOWER = 0.25
-"""The part of its quiet p99 by which the honest project may become slower, beside the run's own noise."""
-MOST_KEPT_MB = 32
+MAX_SLOWDOWN = 0.25
+"""Tolerated slowdown of the honest project, as a share of its undisturbed p99, in addition to the run's noise."""
+MAX_RETAINED_MB = 32
 
 
 class Delays(Struct, frozen=True):
-    """The honest project's p99 in ms: quiet, its noise (the spread of quiet windows), and under attack."""
+    """The honest project's p99 in ms: undisturbed, its noise (the spread over windows), and under attack."""
 
     quiet: float
     noise: float
@@ -22,30 +22,32 @@ class Delays(Struct, frozen=True):
 
     @property
     def allowed(self) -> float:
-        """The highest p99 under attack."""
-        return self.quiet * (1 + MOST_SLOWER) + self.noise
+        """The highest allowed p99 under attack."""
+        return self.quiet * (1 + MAX_SLOWDOWN) + self.noise
 
     @property
     def hold(self) -> bool:
-        """Whether the hostile token moved it by less than that."""
+        """Whether the p99 under attack is below the limit."""
         return self.attacked < self.allowed
 
 
 def delays(quiet: Sequence[Window], attacked: Sequence[Window]) -> Delays:
     """Medians over windows of one run."""
-    before = [each.p99 * 1000 for each in quiet]
-    return Delays(median(before), max(before) - min(before), median(each.p99 * 1000 for each in attacked))
+    before = [sample.p99 * 1000 for sample in quiet]
+    return Delays(median(before), max(before) - min(before), median(sample.p99 * 1000 for sample in attacked))
 
 
 def claims(
     windows: Sequence[Window], memory_mb: tuple[float, float], restarts: int, errors: int
 ) -> list[Claim]:
-    """Everything but delays and exactness; `memory_mb` is of the edge before and a minute after, `errors` counts answers 500."""
+    """The claims beside delays and exactness; `memory_mb` of the edge before and a minute after, `errors` counts 500s."""
     before, after = memory_mb
     return [
-        Claim("honest requests refused or lost", 0, sum(sum(each.refused.values()) for each in windows)),
+        Claim("honest requests refused or lost", 0, sum(sum(sample.refused.values()) for sample in windows)),
         Claim(
-            f"MB beyond {MOST_KEPT_MB} that the edge kept", 0, max(0, round(after - before) - MOST_KEPT_MB)
+            f"MB retained by the edge beyond {MAX_RETAINED_MB}",
+            0,
+            max(0, round(after - before) - MAX_RETAINED_MB),
         ),
         Claim("restarts of the edge", 0, restarts),
         Claim("answers 500 to the hostile token", 0, errors),

@@ -1,4 +1,4 @@
-"""What the demo asks the read API: which events of a project are stored, and how often its issues count."""
+"""The demo's queries to the read API: the stored events of a project and the counts of its issues."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ PAGE = 500
 
 @dataclass
 class StoredEvents:
-    """A project as the read API shows it: how many issues, what they count in all, and each stored event's id."""
+    """A project in the read API: the number of issues, the sum of their counts, and the ids of the stored events."""
 
     issues: int = 0
     counted: int = 0
@@ -19,53 +19,53 @@ class StoredEvents:
 
     @property
     def stored(self) -> int:
-        """Rows, repeated ones included."""
+        """The number of rows, including duplicates."""
         return self.ids.total()
 
     def differences(self, sent: set[str]) -> list[str]:
-        """Sentences about all that isn't as it must be when each of `sent` was stored and counted exactly once."""
+        """A sentence for each deviation from storing and counting every event of `sent` exactly once."""
         missing, foreign = sent - self.ids.keys(), self.ids.keys() - sent
-        twice = [event for event, times in self.ids.items() if times > 1]
-        found = {
+        duplicates = [event for event, times in self.ids.items() if times > 1]
+        checks = {
             f"{len(missing)} events are not stored": missing,
             f"{len(foreign)} stored events were never sent": foreign,
-            f"{len(twice)} events are stored twice": twice,
+            f"{len(duplicates)} events are stored twice": duplicates,
             f"the issues count {self.counted} events instead of {len(sent)}": self.counted != len(sent),
         }
-        return [sentence for sentence, wrong in found.items() if wrong]
+        return [sentence for sentence, failed in checks.items() if failed]
 
 
 class ReadApi:
-    """The calls of the read API that the demo needs; `session` carries the address and the sign-in."""
+    """The read API calls of the demo; `session` has the address and the credentials."""
 
     def __init__(self, session: aiohttp.ClientSession, project: str) -> None:
         self._session = session
         self._path = f"/api/v1/projects/{project}"
 
-    async def _pages(self, what: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    async def _pages(self, kind: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
         parameters = {"limit": str(PAGE)}
         while True:
-            async with self._session.get(f"{self._path}/{what}", params=parameters) as response:
+            async with self._session.get(f"{self._path}/{kind}", params=parameters) as response:
                 response.raise_for_status()
                 page = await response.json()
-            found += page[what]
+            rows += page[kind]
             if not page["nextCursor"]:
-                return found
+                return rows
             parameters["cursor"] = page["nextCursor"]
 
     async def knows_project(self) -> bool:
-        """True once the dashboard, which follows the projects, knows this one."""
+        """True once the dashboard has read the project from its topic."""
         async with self._session.get(f"{self._path}/issues") as response:
             return response.status == 200
 
     async def counts(self) -> StoredEvents:
-        """Issues and what they count, without the events."""
+        """The issues and their counts, without events."""
         issues = await self._pages("issues")
         return StoredEvents(len(issues), sum(issue["totalEvents"] for issue in issues))
 
     async def all(self) -> StoredEvents:
-        """Everything."""
-        seen = await self.counts()
-        seen.ids.update(event["id"] for event in await self._pages("events"))
-        return seen
+        """The issues, their counts and the events."""
+        result = await self.counts()
+        result.ids.update(event["id"] for event in await self._pages("events"))
+        return result

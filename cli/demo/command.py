@@ -1,4 +1,4 @@
-"""`svc demo`, which `make demo` runs: everything on this machine, sample events through it, and proof that each counts once."""
+"""`svc demo`: starts everything on this machine, sends sample events and verifies that each counts exactly once."""
 
 import asyncio
 import json
@@ -30,14 +30,14 @@ from schemas.settings import MigrateSettings, load
 
 PROJECT = "demo"
 LATER = 40
-"""Events sent after the repeats: once they are visible, the repeats have been through every stage too."""
+"""Events sent after the repeats: once these are visible, every stage has processed the repeats too."""
 VISIBLE_SECONDS = 60.0
 POLL_SECONDS = 0.05
 SDK = "svc-demo/0.1.0"
 
 
 class DemoFailed(CannotRun):
-    """The demo saw something that must not be; the message says what."""
+    """A check of the demo failed."""
 
 
 async def make_project(stack: Stack) -> CreatedProject:
@@ -49,7 +49,7 @@ async def make_project(stack: Stack) -> CreatedProject:
 
 
 async def until(condition: Callable[[], Awaitable[bool]], what: str) -> float:
-    """Poll until the condition holds; time.monotonic() of that moment. Raises DemoFailed after a minute."""
+    """Poll until the condition holds; returns that time.monotonic(). Raises DemoFailed after a minute."""
     limit = time.monotonic() + VISIBLE_SECONDS
     while not await condition():
         if time.monotonic() > limit:
@@ -59,7 +59,7 @@ async def until(condition: Callable[[], Awaitable[bool]], what: str) -> float:
 
 
 async def edge_knows(stack: Stack, project: CreatedProject) -> bool:
-    """True once the edge, which follows the projects, takes the new token: an empty batch is answered 202."""
+    """True once the edge accepts the new token: an empty batch is answered with 202."""
     headers = {"Authorization": f"Bearer {project.token}", "Svc-Sdk": SDK}
     async with (
         aiohttp.ClientSession(headers=headers) as session,
@@ -69,19 +69,19 @@ async def edge_knows(stack: Stack, project: CreatedProject) -> bool:
 
 
 def encode(events: list[dict[str, Any]]) -> list[bytes]:
-    """The events as they travel."""
+    """The events as JSON."""
     return [json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() for event in events]
 
 
 class Demo:
-    """One run on a started stack: `sent` holds the ids of all events sent so far."""
+    """One run on a started stack; `sent` has the ids of all sent events."""
 
     def __init__(self, stack: Stack, project: CreatedProject, api: ReadApi, console: Console) -> None:
         self._stack, self._project, self.api, self._console = stack, project, api, console
         self.sent: set[str] = set()
 
     def say(self, text: str) -> None:
-        """A line for people, also where nobody's terminal is."""
+        """Print a line, also without a terminal."""
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
     async def send(self, events: list[dict[str, Any]], title: str) -> SendReport:
@@ -99,44 +99,44 @@ class Demo:
         self.sent |= {event["id"] for event in events}
         return report
 
-    async def seen(self) -> tuple[StoredEvents, float]:
-        """What the read API shows once it counts everything sent, and when it did."""
-        seen = StoredEvents()
+    async def stored(self) -> tuple[StoredEvents, float]:
+        """Wait until the read API counts everything sent; returns its answer and the time."""
+        result = StoredEvents()
 
-        async def there() -> bool:
-            nonlocal seen
-            seen = await self.api.all()
-            return min(seen.counted, seen.stored) >= len(self.sent)
+        async def complete() -> bool:
+            nonlocal result
+            result = await self.api.all()
+            return min(result.counted, result.stored) >= len(self.sent)
 
         try:
-            moment = await until(there, f"storing and counting {len(self.sent)} events")
+            moment = await until(complete, f"storing and counting {len(self.sent)} events")
         except DemoFailed as late:
-            raise DemoFailed(f"{late}: {'; '.join(seen.differences(self.sent))}") from None
-        if differences := seen.differences(self.sent):
+            raise DemoFailed(f"{late}: {'; '.join(result.differences(self.sent))}") from None
+        if differences := result.differences(self.sent):
             raise DemoFailed("; ".join(differences))
-        return seen, moment
+        return result, moment
 
     async def run(self, samples: list[dict[str, Any]]) -> None:
-        """Send, count, send again, count again. Raises DemoFailed."""
+        """Send and count, then repeat the same events and count again. Raises DemoFailed."""
         now, rng = datetime.now(UTC), random.Random()  # noqa: S311 - a spread of times
         first = fresh(samples, now, rng)
         report = await self.send(first, "sending")
-        seen, moment = await self.seen()
+        result, moment = await self.stored()
         self.say(
-            f"accepted {report.accepted}, stored {seen.stored}, grouped into {seen.issues} issues that count {seen.counted}; "
+            f"accepted {report.accepted}, stored {result.stored}, grouped into {result.issues} issues that count {result.counted}; "
             f"the last was visible {moment - report.last_posted:.2f} s after its POST"
         )
-        again = await self.send(first, "again")
+        repeated = await self.send(first, "again")
         later = await self.send(fresh(rng.sample(samples, LATER), now, rng), "later")
-        seen, moment = await self.seen()
+        result, moment = await self.stored()
         self.say(
-            f"sent the same {again.accepted} again and {later.accepted} new ones: stored {seen.stored}, "
-            f"counted {seen.counted}, nothing twice; the last was visible after {moment - later.last_posted:.2f} s"
+            f"sent the same {repeated.accepted} again and {later.accepted} new ones: stored {result.stored}, "
+            f"counted {result.counted}, nothing twice; the last was visible after {moment - later.last_posted:.2f} s"
         )
 
 
 def curl_line(stack: Stack, project: CreatedProject, event: dict[str, Any]) -> str:
-    """A command for a shell that sends one whole valid event."""
+    """A shell command that sends one valid event."""
     words = ["curl", "-i", f"{stack.ingest_url}/v1/events"]
     for header in (
         f"Authorization: Bearer {project.token}",
@@ -148,12 +148,12 @@ def curl_line(stack: Stack, project: CreatedProject, event: dict[str, Any]) -> s
 
 
 def easily_quoted(samples: list[dict[str, Any]]) -> dict[str, Any]:
-    """The shortest sample, if possible one that a shell's quotes leave readable."""
+    """The shortest sample, if possible one without single quotes."""
     return min(samples, key=lambda event: ("'" in json.dumps(event), len(json.dumps(event))))
 
 
 def farewell(demo: Demo, stack: Stack, project: CreatedProject, samples: list[dict[str, Any]]) -> None:
-    """What a person needs to go on."""
+    """Print the project, its token, the address and a command that sends another event."""
     event = renewed(easily_quoted(samples), datetime.now(UTC))
     demo.say(f"\nproject     {PROJECT} ({project.id})")
     demo.say(f"token       {project.token}")
@@ -164,7 +164,7 @@ def farewell(demo: Demo, stack: Stack, project: CreatedProject, samples: list[di
 
 
 async def prove(demo: Demo, samples: list[dict[str, Any]], stopping: asyncio.Event) -> bool:
-    """Run the demo; false when told to stop first. Raises DemoFailed."""
+    """Run the demo; false if stopped first. Raises DemoFailed."""
     work = asyncio.create_task(demo.run(samples))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -178,15 +178,15 @@ async def prove(demo: Demo, samples: list[dict[str, Any]], stopping: asyncio.Eve
 
 
 async def demonstrate(console: Console, stop_after: bool, stack: Stack, stopping: asyncio.Event) -> int:
-    """The demo on a started stack, until told to stop; 0 when every event was stored and counted exactly once."""
+    """Run the demo on a started stack until stopped; 0 if every event was stored and counted exactly once."""
     samples = load_samples()
     project = await make_project(stack)
     sign_in = {"Authorization": aiohttp.encode_basic_auth("admin", stack.dashboard.admin_password)}
     try:
-        await until(partial(edge_knows, stack, project), "telling the edge about the project")
+        await until(partial(edge_knows, stack, project), "announcing the project to the edge")
         async with aiohttp.ClientSession(stack.dashboard_url, headers=sign_in) as session:
             demo = Demo(stack, project, ReadApi(session, project.id), console)
-            await until(demo.api.knows_project, "telling the dashboard about the project")
+            await until(demo.api.knows_project, "announcing the project to the dashboard")
             if not await prove(demo, samples, stopping):
                 return 1
     except aiohttp.ClientError as error:
@@ -204,7 +204,7 @@ async def demonstrate(console: Console, stop_after: bool, stack: Stack, stopping
 )
 @click.pass_obj
 def demo(workspace: Workspace, stop_after: bool) -> None:
-    """Start everything, send sample events through it, and show that each is stored and counted exactly once."""
+    """Start everything, send sample events, and verify that each is stored and counted exactly once."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     console = Console()
     sys.exit(start(workspace.data_dir, console, then=partial(demonstrate, console, stop_after)))

@@ -1,4 +1,4 @@
-"""The sample events of the demo: really thrown by JavaScript programs in three engines, given new ids and times at each use."""
+"""The demo's sample events: thrown by real JavaScript programs in three engines; each use gives them new ids and times."""
 
 import gzip
 import json
@@ -16,18 +16,18 @@ SPREAD = timedelta(days=5)
 
 
 def load_samples() -> list[dict[str, Any]]:
-    """The events as they are shipped, oldest first."""
+    """The shipped events, oldest first."""
     with gzip.open(FILE, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds, as the protocol asks."""
+    """ISO 8601 in UTC with milliseconds, as the protocol requires."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def renewed(event: dict[str, Any], moment: datetime) -> dict[str, Any]:
-    """The event as if it had happened at `moment`: a new id, its breadcrumbs moved along."""
+    """The event moved to `moment`, with a new id and its breadcrumbs shifted."""
     shift = moment - datetime.fromisoformat(event["timestamp"])
     crumbs = [
         {**crumb, "timestamp": iso(datetime.fromisoformat(crumb["timestamp"]) + shift)}
@@ -38,5 +38,5 @@ def renewed(event: dict[str, Any], moment: datetime) -> dict[str, Any]:
 
 
 def fresh(events: Iterable[dict[str, Any]], now: datetime, rng: random.Random) -> list[dict[str, Any]]:
-    """The events at random moments of the last days before `now`, more of them lately, none in the future."""
+    """The events at random times in the last days before `now`, more of them recent, none in the future."""
     return [renewed(event, now - SPREAD * rng.random() ** 2) for event in events]

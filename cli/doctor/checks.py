@@ -1,4 +1,4 @@
-"""The checks of `svc doctor`: each looks at one thing and says what is wrong and how to mend it."""
+"""The checks of `svc doctor`: each returns a finding with the problem and its fix."""
 
 import importlib.util
 import shutil
@@ -12,11 +12,11 @@ from schemas.errors import BadSetting, CannotRun
 from schemas.service_variables import service_variables
 from schemas.settings import ALL, DashboardSettings, load
 
-LEAST_FREE_GB = 2.0
+MIN_FREE_GB = 2.0
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """What one check found; `mend` says what to do when it isn't ok."""
+    """The result of a check; `mend` is the fix if it isn't ok."""
 
     name: str
     ok: bool
@@ -25,7 +25,7 @@ class Finding(Struct, frozen=True, omit_defaults=True):
 
 
 def check_settings(environ: Mapping[str, str]) -> Finding:
-    """Every process's settings can be read."""
+    """Check the settings of every process."""
     for struct in ALL:
         if (
             struct is DashboardSettings
@@ -38,23 +38,24 @@ def check_settings(environ: Mapping[str, str]) -> Finding:
             return Finding(
                 "settings", False, str(error), "correct or unset the variable; docs/reference.md lists all"
             )
-    passed_over = service_variables(environ)
-    also = f"; passed over, made by Kubernetes for a service: {', '.join(passed_over)}" if passed_over else ""
-    return Finding("settings", True, f"every variable is known and has a good value{also}")
+    ignored = service_variables(environ)
+    also = f"; ignored, set by Kubernetes for a service: {', '.join(ignored)}" if ignored else ""
+    return Finding("settings", True, f"every variable is known and has a valid value{also}")
 
 
 def check_disk(data_dir: Path) -> Finding:
-    """There is room for the spool and local servers."""
-    place = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
-    free = shutil.disk_usage(place).free / 1e9
-    said = f"{free:.1f} GB free at {place}"
-    if free < LEAST_FREE_GB:
-        return Finding("disk", False, said, f"free {LEAST_FREE_GB:.0f} GB, or put SVC_DATA_DIR elsewhere")
-    return Finding("disk", True, said)
+    """Check the disk space for the spool and local servers."""
+    existing = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
+    free = shutil.disk_usage(existing).free / 1e9
+    detail = f"{free:.1f} GB free at {existing}"
+    if free < MIN_FREE_GB:
+        fix = f"free {MIN_FREE_GB:.0f} GB, or set SVC_DATA_DIR to another disk"
+        return Finding("disk", False, detail, fix)
+    return Finding("disk", True, detail)
 
 
 def check_local_programs() -> list[Finding]:
-    """What `svc up` needs to run a Kafka and a ClickHouse of its own."""
+    """Check the programs with which `svc up` runs its own Kafka and ClickHouse."""
     return [_check_java(), _check_maven(), _check_engine()]
 
 
@@ -67,10 +68,10 @@ def _check_java() -> Finding:
 
 
 def _check_maven() -> Finding:
-    found = shutil.which("mvn")
-    if found is None:
+    program = shutil.which("mvn")
+    if program is None:
         return Finding("maven", False, "no mvn", "install Maven (Debian: apt-get install maven)")
-    return Finding("maven", True, found)
+    return Finding("maven", True, program)
 
 
 def _check_engine() -> Finding:

@@ -1,4 +1,4 @@
-"""`svc doctor` and ClickHouse: what keeps us out, and what we find inside: version, rights, schema, payload dictionaries."""
+"""The checks of `svc doctor` on ClickHouse: connection, version, rights, schema."""
 
 import socket
 import ssl
@@ -8,20 +8,27 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from cli.doctor.checks import Finding
-from cli.doctor.clickhouse_rights import as_grants, lacking, read_only, reader_rights, writer_rights
+from cli.doctor.clickhouse_rights import (
+    Right,
+    as_grants,
+    lacking,
+    read_only,
+    reader_rights,
+    writer_rights,
+)
 from schemas.errors import BadSetting
 from storage.client import Address, ClickHouseError, open_client, parse_url
 from storage.migrations.migrate import pending
 
 SECONDS = 5.0
 NAME = "clickhouse"
-OLDEST = (25, 8)
+MIN_VERSION = (25, 8)
 WRITER, READER = "SVC_CLICKHOUSE_URL", "SVC_CLICKHOUSE_READER_URL"
 CODES = {
     "516": ("the user or password is refused", "correct the user and password in {variable}"),
     "194": ("the password is missing", "put the password into {variable}"),
     "81": ("the database does not exist", "run `svc migrate`, or correct the last part of {variable}"),
-    "497": ("the user lacks a right", "grant what docs/operating.md lists"),
+    "497": ("the user lacks a right", "grant what docs/operate/permissions.md lists"),
 }
 
 
@@ -34,7 +41,7 @@ class ServerRefused(Exception):
 
 
 def ask(url: str, sql: str) -> str:
-    """The answer of one statement as TSV. Raises ServerRefused, BadSetting, or OSError where there is no server."""
+    """Run one statement; returns TSV. Raises ServerRefused, BadSetting, or OSError if no server answers."""
     address = parse_url(url)
     request = urllib.request.Request(  # noqa: S310 - the operator's own address
         f"{address.scheme}://{address.host}:{address.port}/",
@@ -46,35 +53,35 @@ def ask(url: str, sql: str) -> str:
         },
     )
     try:
-        with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
-            text: bytes = answer.read()
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:  # noqa: S310
+            text: bytes = response.read()
             return text.decode().strip()
     except urllib.error.HTTPError as error:
         with error:
             code = error.headers.get("X-ClickHouse-Exception-Code", "")
-            said = error.read(500).decode(errors="replace").splitlines() or [str(error)]
-        raise ServerRefused(code, said[0]) from None
+            lines = error.read(500).decode(errors="replace").splitlines() or [str(error)]
+        raise ServerRefused(code, lines[0]) from None
 
 
-def _unreachable(name: str, variable: str, place: str, error: OSError) -> Finding:
+def _unreachable(name: str, variable: str, address: str, error: OSError) -> Finding:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     correct = f"correct {variable}"
     if isinstance(reason, socket.gaierror):
-        return Finding(name, False, f"the name in {place} is unknown", correct)
+        return Finding(name, False, f"the host name in {address} is unknown", correct)
     if isinstance(reason, ssl.SSLCertVerificationError):
-        said = f"the certificate of {place} is refused: {reason.verify_message}"
-        return Finding(name, False, said, "add its CA to the system's")
+        detail = f"the certificate of {address} is invalid: {reason.verify_message}"
+        return Finding(name, False, detail, "add its CA to the system's")
     if isinstance(reason, ssl.SSLError):
-        said = f"{place} does not speak TLS"
-        return Finding(name, False, said, f"{correct}: http instead of https, or another port")
-    return Finding(name, False, f"nothing answers on {place} ({reason})", f"start ClickHouse, or {correct}")
+        detail = f"{address} does not use TLS"
+        return Finding(name, False, detail, f"{correct}: http instead of https, or another port")
+    return Finding(name, False, f"nothing answers at {address} ({reason})", f"start ClickHouse, or {correct}")
 
 
 def _version(name: str, text: str) -> Finding:
     version = tuple(int(part) for part in text.split(".")[:2])
-    if version < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
-        return Finding(name, False, f"version {text} is too old", f"upgrade to {oldest} or newer")
+    if version < MIN_VERSION:
+        minimum = ".".join(map(str, MIN_VERSION))
+        return Finding(name, False, f"version {text} is too old", f"upgrade to {minimum} or newer")
     return Finding(name, True, f"version {text} answers")
 
 
@@ -90,76 +97,76 @@ def _schema(url: str) -> Finding:
     return Finding("schema", True, "every migration is applied")
 
 
-def _writer_rights(address: Address, asking: Callable[[str], str]) -> Finding:
+def _writer_rights(address: Address, run: Callable[[str], str]) -> Finding:
     name = "clickhouse rights"
-    if read_only(asking):
-        said = f"the user {address.user} is read-only (its setting `readonly`)"
-        return Finding(name, False, said, f"name a user who may write in {WRITER}; this one is for {READER}")
-    missing = lacking(writer_rights(address.database), asking)
+    if read_only(run):
+        detail = f"the user {address.user} is read-only (its setting `readonly`)"
+        fix = f"set {WRITER} to a user who may write; this one is for {READER}"
+        return Finding(name, False, detail, fix)
+    return _rights(name, writer_rights(address.database), address, run, "migrate, write, repair and erase")
+
+
+def _rights(
+    name: str, required: Iterator[Right], address: Address, run: Callable[[str], str], purpose: str
+) -> Finding:
+    missing = lacking(required, run)
     if missing:
-        said = "missing: " + ", ".join(map(str, missing))
-        return Finding(name, False, said, as_grants(missing, address.user))
-    return Finding(name, True, f"{address.user} may migrate, write, repair and erase")
+        detail = "missing: " + ", ".join(map(str, missing))
+        return Finding(name, False, detail, as_grants(missing, address.user))
+    return Finding(name, True, f"{address.user} may {purpose}")
 
 
-def _reader_rights(address: Address, asking: Callable[[str], str]) -> Finding:
-    name = "reader rights"
-    missing = lacking(reader_rights(address.database), asking)
-    if missing:
-        said = "missing: " + ", ".join(map(str, missing))
-        return Finding(name, False, said, as_grants(missing, address.user))
-    return Finding(name, True, f"{address.user} may read")
-
-
-def _look(name: str, variable: str, url: str, further: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """The version that answers and then `further`, or the first trouble."""
-    found: list[Finding] = []
+def _check(name: str, variable: str, url: str, further: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """The server's version and then `further`, or the first problem."""
+    findings: list[Finding] = []
     try:
-        found.append(_version(name, ask(url, "SELECT version()")))
-        if found[0].ok:
-            found += further()
+        findings.append(_version(name, ask(url, "SELECT version()")))
+        if findings[0].ok:
+            findings += further()
     except BadSetting as error:
         return [Finding(name, False, str(error).replace(WRITER, variable), f"correct {variable}")]
     except ServerRefused as refused:
-        said, mend = CODES.get(refused.code, (str(refused), "look at the server's log"))
-        found.append(Finding(name, False, said, mend.format(variable=variable)))
+        detail, fix = CODES.get(refused.code, (str(refused), "see the server's log"))
+        findings.append(Finding(name, False, detail, fix.format(variable=variable)))
     except ClickHouseError as error:
-        found.append(Finding("schema", False, str(error).splitlines()[0], "look at the server's log"))
+        findings.append(Finding("schema", False, str(error).splitlines()[0], "see the server's log"))
     except OSError as error:
         address = parse_url(url)
         return [_unreachable(name, variable, f"{address.host}:{address.port}", error)]
-    return found
+    return findings
 
 
 def why_refused(url: str, variable: str = WRITER) -> Finding | None:
-    """What keeps us out of ClickHouse by the address in `variable`, or None where a first question is answered."""
-    found = _look(NAME, variable, url, lambda: iter(()))
-    return next((finding for finding in found if not finding.ok), None)
+    """Why the address in `variable` is unusable; None if a first query succeeds."""
+    findings = _check(NAME, variable, url, lambda: iter(()))
+    return next((finding for finding in findings if not finding.ok), None)
 
 
 def check_clickhouse(url: str) -> list[Finding]:
-    """Everything between us and our tables, by SVC_CLICKHOUSE_URL."""
+    """Check the server, the rights and the schema behind SVC_CLICKHOUSE_URL."""
     if not url:
-        mend = f"start `svc up` on this data directory, or set {WRITER}"
-        return [Finding(NAME, False, "no address is known", mend)]
+        fix = f"start `svc up` on this data directory, or set {WRITER}"
+        return [Finding(NAME, False, "no address is known", fix)]
 
     def further() -> Iterator[Finding]:
         yield _writer_rights(parse_url(url), partial(ask, url))
         yield _schema(url)
 
-    return _look(NAME, WRITER, url, further)
+    return _check(NAME, WRITER, url, further)
 
 
 def check_reader(reader_url: str, url: str) -> list[Finding]:
-    """The same for SVC_CLICKHOUSE_READER_URL, where it is set; a read-only user is what it is for."""
+    """Check SVC_CLICKHOUSE_READER_URL if it is set; its user may be read-only."""
     if not reader_url:
         return []
 
     def further() -> Iterator[Finding]:
         own, other = parse_url(reader_url).database, parse_url(url).database if url else ""
         if other and own != other:
-            said = f"{READER} names the database {own}, {WRITER} the database {other}"
-            yield Finding("reader database", False, said, "name the same database in both")
-        yield _reader_rights(parse_url(reader_url), partial(ask, reader_url))
+            detail = f"{READER} names the database {own}, {WRITER} the database {other}"
+            yield Finding("reader database", False, detail, "name the same database in both")
+        yield _rights(
+            "reader rights", reader_rights(own), parse_url(reader_url), partial(ask, reader_url), "read"
+        )
 
-    return _look("clickhouse reader", READER, reader_url, further)
+    return _check("clickhouse reader", READER, reader_url, further)

@@ -1,4 +1,4 @@
-"""What our two users may do on ClickHouse at least (docs/operating.md has the same statements), and what is missing of it."""
+"""The required rights of our two ClickHouse users (see docs/operate/permissions.md), and the missing ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ READER_ON_DATABASE: Final = ("SELECT", "dictGet")
 
 
 class Right(Struct, frozen=True):
-    """A privilege on something, as both CHECK GRANT and GRANT want it."""
+    """A privilege and its object, in the syntax of CHECK GRANT and GRANT."""
 
     privilege: str
     on: str
@@ -25,27 +25,27 @@ class Right(Struct, frozen=True):
 
 
 def writer_rights(database: str) -> Iterator[Right]:
-    """What the user of SVC_CLICKHOUSE_URL needs: it migrates, writes, repairs and erases."""
+    """The rights of the user of SVC_CLICKHOUSE_URL, who migrates, writes, repairs and erases."""
     yield from (Right(privilege, f"{database}.*") for privilege in ON_DATABASE)
     yield from (Right("SELECT", f"system.{table}") for table in ON_SYSTEM)
     yield from (Right("TABLE ENGINE", engine) for engine in ENGINES)
 
 
 def reader_rights(database: str) -> Iterator[Right]:
-    """What the user of SVC_CLICKHOUSE_READER_URL needs."""
+    """The rights of the user of SVC_CLICKHOUSE_READER_URL."""
     return (Right(privilege, f"{database}.*") for privilege in READER_ON_DATABASE)
 
 
 def lacking(rights: Iterator[Right], ask: Callable[[str], str]) -> list[Right]:
-    """Those of the rights that the server doesn't grant; `ask` runs one statement. CHECK GRANT changes nothing."""
+    """The rights that are not granted; `ask` runs one statement. CHECK GRANT changes nothing."""
     return [right for right in rights if ask(f"CHECK GRANT {right}") != "1"]
 
 
 def read_only(ask: Callable[[str], str]) -> bool:
-    """Whether the user's settings refuse writes, whatever its grants say."""
+    """Whether the user's settings refuse writes despite its grants."""
     return ask("SELECT getSetting('readonly')") != "0"
 
 
 def as_grants(rights: Sequence[Right], user: str) -> str:
-    """The statements with which an administrator gives the rights."""
+    """The statements with which an administrator grants the rights."""
     return " ".join(f"GRANT {right} TO {user};" for right in rights)

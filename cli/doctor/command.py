@@ -1,4 +1,4 @@
-"""`svc doctor`: checks the settings and each dependency, says what is wrong and how to mend it."""
+"""`svc doctor`: checks the settings and each dependency; reports problems with their fixes."""
 
 import sys
 from collections.abc import Sequence
@@ -18,31 +18,33 @@ from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, 
 
 
 def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> list[Finding]:
-    """All checks that make sense here: local programs only where a server would have to be started."""
+    """Run all applicable checks: local programs only if `svc up` would start a server."""
     environ = workspace.environ
-    settled = check_settings(environ)
-    found = [settled, check_disk(workspace.data_dir)]
-    if not settled.ok:
-        return found
+    valid = check_settings(environ)
+    results = [valid, check_disk(workspace.data_dir)]
+    if not valid.ok:
+        return results
     settings = load(MigrateSettings, environ)
     stores = {"writer", "dashboard"} & set(processes)
     if not settings.kafka_bootstrap or (stores and not settings.clickhouse_url):
-        found += check_local_programs()
+        results += check_local_programs()
     processors, writer = load(ProcessorsSettings, environ), load(WriterSettings, environ)
     needed = needs(processors.processors_app, writer.writer_group, grouped_events=processors.grouped_events)
-    found += check_kafka(settings, {process: needed[process] for process in processes})
+    results += check_kafka(settings, {process: needed[process] for process in processes})
     if stores:
-        found += check_clickhouse(settings.clickhouse_url)
-        found += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
-        found += check_damage(settings.clickhouse_url)
-    found.append(check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else ""))
+        results += check_clickhouse(settings.clickhouse_url)
+        results += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
+        results += check_damage(settings.clickhouse_url)
+    results.append(
+        check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else "")
+    )
     if "edge" in processes:
-        found += check_rate_limit_store(load(EdgeSettings, environ))
-    return found
+        results += check_rate_limit_store(load(EdgeSettings, environ))
+    return results
 
 
 def line(finding: Finding) -> Text:
-    """`ok    kafka  127.0.0.1:9092 answers`, or what is wrong and, below, how to mend it."""
+    """`ok    kafka  127.0.0.1:9092 answers`, or the problem and, in a second line, its fix."""
     text = Text("ok     ", "green") if finding.ok else Text("WRONG  ", "bold red")
     text.append(f"{finding.name:<20} ", "default").append(finding.said, "default")
     if not finding.ok:
@@ -61,11 +63,11 @@ def line(finding: Finding) -> Text:
 )
 @click.pass_obj
 def doctor(workspace: Workspace, as_json: bool, processes: tuple[Process, ...]) -> None:
-    """Check settings, dependencies and rights; exits 1 if anything is wrong. Nothing is changed."""
-    found = findings(workspace, processes or PROCESSES)
+    """Check settings, dependencies and rights; exits 1 on any problem. Changes nothing."""
+    results = findings(workspace, processes or PROCESSES)
     if as_json:
-        print_json(found)
+        print_json(results)
     else:
-        for finding in found:
+        for finding in results:
             console().print(line(finding))
-    sys.exit(0 if all(finding.ok for finding in found) else 1)
+    sys.exit(0 if all(finding.ok for finding in results) else 1)

@@ -1,6 +1,7 @@
-"""`svc doctor` and what the processes of a deployment share beside the servers: payload dictionaries, the rate-limit store."""
+"""The checks of `svc doctor` on payload dictionaries and the rate-limit store."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,26 +16,26 @@ from storage.client import ClickHouseError, Client, open_client
 
 _NAME: Final = "payload dictionaries"
 _STORE: Final = "rate-limit store"
-# A frame's head has its dictionary. A sample of the rows is enough: nobody waits for a whole table here.
+# A frame's header names its dictionary. A sample of the rows suffices: a full scan would take too long.
 _HEADS: Final = "SELECT any(substring(payload, 1, 18)) FROM payloads GROUP BY substring(payload, 5, 3)"
 _BOUNDS: Final = {"max_rows_to_read": 200_000, "read_overflow_mode": "break"}
 
 
 def check_dictionaries(folder: str, clickhouse_url: str) -> Finding:
-    """Every dictionary of our own is whole, and those that stored payloads name are here."""
+    """Check that our dictionaries are intact and that those of stored payloads are present."""
     own = Dictionaries(Path(folder) if folder else None)
     try:
         own.check()
         for number in sorted(_stored(clickhouse_url)):
             own.content(number)
     except (BadSetting, MissingDictionary) as error:
-        mend = "put every dictionary that was ever used, with its sum, into the folder of SVC_PAYLOAD_DICTIONARIES"
-        return Finding(_NAME, False, str(error), mend)
+        fix = "put every dictionary that was ever used, with its sum, into the folder of SVC_PAYLOAD_DICTIONARIES"
+        return Finding(_NAME, False, str(error), fix)
     return Finding(_NAME, True, f"all that are needed are here; the newest is number {own.newest()}")
 
 
 def _stored(clickhouse_url: str) -> set[int]:
-    """The numbers of the dictionaries that payloads name; none where the table can't be read, which other checks tell."""
+    """The dictionary numbers of stored payloads; none if the table is unreadable, which other checks report."""
     if not clickhouse_url:
         return set()
     try:
@@ -48,30 +49,28 @@ def _stored(clickhouse_url: str) -> set[int]:
 
 
 def _numbers(client: Client) -> list[int]:
-    found = []
+    numbers = []
     for (head,) in client.query(_HEADS, settings=_BOUNDS, query_formats={"String": "bytes"}).result_rows:
-        try:
-            found.append(number_of(head))
-        except BadPayload:
-            continue
-    return found
+        with contextlib.suppress(BadPayload):
+            numbers.append(number_of(head))
+    return numbers
 
 
 def check_rate_limit_store(settings: EdgeSettings) -> list[Finding]:
-    """The store answers, where one is named."""
+    """Check that the rate-limit store answers, if one is configured."""
     url = settings.rate_limit_store
     if not url:
         return []
-    place = urlsplit(url).netloc.rpartition("@")[2]
-    if reason := store_error(url):
-        return [Finding(_STORE, False, reason, "correct SVC_RATE_LIMIT_STORE")]
+    address = urlsplit(url).netloc.rpartition("@")[2]
+    if problem := store_error(url):
+        return [Finding(_STORE, False, problem, "correct SVC_RATE_LIMIT_STORE")]
     try:
         asyncio.run(_ping(url, max(1.0, settings.rate_limit_store_seconds)))
     except Exception as error:  # noqa: BLE001 - the client's errors have no common base with those of sockets
-        said = f"{place} can't be used: {str(error) or type(error).__name__}"
-        mend = "start it, or correct address, user and password in SVC_RATE_LIMIT_STORE; until then each machine decides alone"
-        return [Finding(_STORE, False, said, mend)]
-    return [Finding(_STORE, True, f"{place} answers")]
+        detail = f"{address} can't be used: {str(error) or type(error).__name__}"
+        fix = "start it, or correct address, user and password in SVC_RATE_LIMIT_STORE; until then each machine limits on its own"
+        return [Finding(_STORE, False, detail, fix)]
+    return [Finding(_STORE, True, f"{address} answers")]
 
 
 async def _ping(url: str, seconds: float) -> None:

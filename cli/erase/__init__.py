@@ -1,1 +1,1 @@
-"""`svc erase`: removes one user's events, or a whole project, from everything that keeps them."""
+"""`svc erase`: removes one user's events, or a whole project, from all storage."""

@@ -1,4 +1,4 @@
-"""What `svc erase` does beside the tables: finds the project, waits for the pipeline, takes the project off its topic."""
+"""The part of `svc erase` outside the tables: finds the project, waits for the pipeline, removes the project's record."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ from storage.errors import UnknownUser
 
 Report = UserReport | ProjectReport
 Agree = Callable[[Report, str], bool]
-"""Shown what would be erased and asked a question: whether to go on."""
+"""Gets the report and a question; returns whether to go on."""
 _SEND_SECONDS: Final = 60.0
 _DAY_MS: Final = 86_400_000
 _LOGS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.GROUPED_EVENTS, Topic.ISSUE_DELTAS, Topic.DEAD_LETTERS)
@@ -36,22 +36,22 @@ _LOGS_OF_PROJECTS: Final = (*_LOGS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
 
 
 class EraseRefused(Exception):
-    """Nothing was changed: there is no such project or user, or this is not the time for it."""
+    """Nothing was changed: there is no such project or user, or another erasure is in progress."""
 
 
 class NotSettled(Exception):
-    """What came before is still on its way; what was begun can be gone on with."""
+    """Earlier events are still in the pipeline; the erasure can be resumed."""
 
 
 class Left(Struct, frozen=True):
-    """A topic that holds records of what was erased until they expire by age."""
+    """A topic that still has erased records until they expire."""
 
     topic: str
     until: str
 
 
 class EraseTools(Struct, frozen=True):
-    """What a run works with; `groups` are the pipeline's readers, `wait` the seconds that they get, `by` who erases."""
+    """The context of a run: the pipeline's consumer `groups`, the seconds to `wait` for them, and the actor `by`."""
 
     settings: KafkaSettings
     groups: dict[str, list[Topic]]
@@ -62,18 +62,17 @@ class EraseTools(Struct, frozen=True):
 
 
 def find(tools: EraseTools, wanted: str) -> tuple[int, Project | None]:
-    """A project by its id or name, and its record where it still has one. Raises EraseRefused and ProjectsUnavailable."""
+    """A project by id or name, and its record if it still has one. Raises EraseRefused and ProjectsUnavailable."""
 
     async def look() -> list[Project]:
         async with ProjectStore(tools.settings) as store:
             return store.all()
 
-    known = asyncio.run(look())
-    named = [one for one in known if wanted in (one.id, one.name)]
-    by_id = [one for one in named if one.id == wanted]
+    named = [project for project in asyncio.run(look()) if wanted in (project.id, project.name)]
+    by_id = [project for project in named if project.id == wanted]
     if by_id or len(named) == 1:
-        found = (by_id or named)[0]
-        return found.number, found
+        project = (by_id or named)[0]
+        return project.number, project
     if named:
         raise EraseRefused(f"{len(named)} projects are called {wanted}: name one by its id")
     if not (wanted.isascii() and wanted.isdecimal() and int(wanted) < 1 << 32):
@@ -85,15 +84,15 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
     """Erase a user's events from the tables. Raises EraseRefused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError."""
     if of_project.begun(tools.client, project):
         raise EraseRefused(
-            f"project {project} is erased as a whole: `svc erase --project {project}` ends what is left of it"
+            f"project {project} is being erased as a whole: `svc erase --project {project}` finishes it"
         )
     try:
-        found = of_user.look(tools.client, project, user)
-        question = f"Erase {found.events:,} events of this user from project {project}?"
-        if not found.events:
-            question = f"Finish what an erasure of this user left undone in project {project}?"
-        if not agree(found, question):
-            return found
+        report = of_user.preview(tools.client, project, user)
+        question = f"Erase {report.events:,} events of this user from project {project}?"
+        if not report.events:
+            question = f"Finish an interrupted erasure of this user in project {project}?"
+        if not agree(report, question):
+            return report
         _settle(tools, _only(tools.groups, Topic.EVENTS, Topic.GROUPED))
         writer = _only(tools.groups, Topic.GROUPED)
         return of_user.erase_user(
@@ -110,36 +109,33 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
 
 
 def erase_project(tools: EraseTools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
-    """Erase a project from the tables and from the topic `projects`.
-
-    Raises as `erase_user`, and ProjectsUnavailable.
-    """
-    found = of_project.look(tools.client, project)
-    if record is None and not found.rows and not of_project.begun(tools.client, project):
+    """Erase a project from the tables and the topic `projects`. Raises as `erase_user`, and ProjectsUnavailable."""
+    report = of_project.preview(tools.client, project)
+    if record is None and not report.rows and not of_project.begun(tools.client, project):
         raise EraseRefused(f"there is no project {project}")
     name = f"{record.name} ({project})" if record else str(project)
-    if not agree(found, f"Erase project {name} with everything that belongs to it, for good?"):
-        return found
+    if not agree(report, f"Erase project {name} with everything that belongs to it, for good?"):
+        return report
     if record is not None:
         tools.say("revoking its tokens")
         asyncio.run(_revoke(tools.settings, project))
     _settle(tools, tools.groups)
     issues = of_project.issues(tools.client, project)
     if issues:
-        tools.say("taking all words out of its issues")
-        nothing = RedactData(wholly=True)
-        _redact(tools, project, f"erase-{project}", [(issue, nothing) for issue in issues])
+        tools.say("redacting its issues")
+        redaction = RedactData(wholly=True)
+        _redact(tools, project, f"erase-{project}", [(issue, redaction) for issue in issues])
         _settle(tools, tools.groups)
 
-    def take_off() -> None:
+    def remove_record() -> None:
         if record is not None:
             asyncio.run(_remove(tools.settings, project))
 
-    return of_project.erase_project(tools.client, project, tools.by, take_off, tools.say)
+    return of_project.erase_project(tools.client, project, tools.by, remove_record, tools.say)
 
 
 def left(report: Report, settings: KafkaSettings) -> list[Left]:
-    """The topics that may still hold what the report tells of, and until when."""
+    """The topics that may still have the erased records, and until when."""
     logs = _LOGS if isinstance(report, UserReport) else _LOGS_OF_PROJECTS
     now = time.time_ns() // 1_000_000
     names = settings.topic_overrides
@@ -150,20 +146,21 @@ def left(report: Report, settings: KafkaSettings) -> list[Left]:
 
 
 def _only(groups: dict[str, list[Topic]], *wanted: Topic) -> dict[str, list[Topic]]:
-    """The groups that read one of these topics, and no other topics."""
+    """The groups that read any of these topics, with only these topics."""
     chosen = {group: [topic for topic in topics if topic in wanted] for group, topics in groups.items()}
     return {group: topics for group, topics in chosen.items() if topics}
 
 
 def _redescribe(tools: EraseTools, project: int, erasure: str, issues: list[IssueDescription]) -> None:
     changes = [
-        (one.issue, RedactData(event=one.erased, newest=one.newest, message=one.message)) for one in issues
+        (issue.issue, RedactData(event=issue.erased, newest=issue.newest, message=issue.message))
+        for issue in issues
     ]
     _redact(tools, project, f"erase-{erasure}", changes)
 
 
 def _redact(tools: EraseTools, project: int, name: str, changes: list[tuple[str, RedactData]]) -> None:
-    """Tell the processors; the same name again is the same change."""
+    """Send redact commands to the processors; `name` makes a repetition idempotent."""
     at = iso(time.time_ns() // 1_000_000)
     commands = [
         Command(
@@ -182,11 +179,11 @@ def _redact(tools: EraseTools, project: int, name: str, changes: list[tuple[str,
 
 
 def _settle(tools: EraseTools, groups: dict[str, list[Topic]]) -> None:
-    tools.say("waiting for what was accepted before")
+    tools.say("waiting until earlier events are stored")
     behind = asyncio.run(passed(tools.settings, groups, tools.wait))
     if behind is not None:
         raise NotSettled(
-            f"{behind.group} is {behind.records:,} records behind on {behind.topic}: what was accepted before is not stored yet"
+            f"{behind.group} is {behind.records:,} records behind on {behind.topic}: earlier events are not stored yet"
         )
 
 

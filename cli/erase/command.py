@@ -1,8 +1,7 @@
-"""`svc erase`: takes one user's events, or a whole project, out of every table, and says what was there."""
+"""`svc erase`: removes one user's events, or a whole project, from every table, and prints a report."""
 
 import getpass
-import sys
-from typing import Final, NoReturn
+from typing import Final
 
 import click
 import msgspec
@@ -14,8 +13,10 @@ from broker.errors import KafkaError
 from cli.console import (
     clickhouse_failure,
     console,
+    fail,
     kafka_failure,
     kafka_hint,
+    need_clickhouse,
     need_kafka,
     print_json,
     settings_of,
@@ -37,10 +38,9 @@ from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from storage.client import ClickHouseError, open_client
 from storage.erase.user import UserReport
 
-FAILED: Final = 1
 REFUSED: Final = 2
 _ANSWER_SECONDS: Final = 3600
-"""Whole tables may be looked through for a user."""
+"""Finding a user may scan whole tables."""
 
 
 @click.command()
@@ -49,14 +49,16 @@ _ANSWER_SECONDS: Final = 3600
     "--user", help="A user's id as in user.id; `-` reads it from the input. Unset: the whole project."
 )
 @click.option("--yes", is_flag=True, help="Don't ask.")
-@click.option("--dry-run", is_flag=True, help="Say what would be erased; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be erased; change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--by", default=getpass.getuser, help="Who erases, for the record; by default the user.")
+@click.option(
+    "--by", default=getpass.getuser, help="Who erases, for the record; by default the current user."
+)
 @click.option(
     "--wait",
     default=60.0,
     show_default=True,
-    help="Seconds for the pipeline to store what was accepted before.",
+    help="Seconds to wait until the pipeline has stored earlier events.",
 )
 @click.pass_obj
 def erase(
@@ -72,14 +74,13 @@ def erase(
 ) -> None:
     """Erase a user's events, or a whole project, from all tables and rollups.
 
-    Repeat it if it was interrupted: it goes on. Exit status 1: not done, or not wholly; 2: refused, nothing was changed.
+    Run it again after an interruption: it resumes. Exit status 1: not or partly done; 2: refused, nothing was changed.
     """
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
-    if not settings.clickhouse_url:
-        _end("no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL", REFUSED)
-    wanted = None if user is None else _user_id(user)
-    asker = EraseConsole(dry_run=dry_run, yes=yes, as_json=as_json)
+    need_clickhouse(settings.clickhouse_url)
+    user_id = None if user is None else _user_id(user)
+    terminal = EraseConsole(dry_run=dry_run, yes=yes, as_json=as_json)
     groups = readers(
         settings_of(workspace, ProcessorsSettings).processors_app,
         settings_of(workspace, WriterSettings).writer_group,
@@ -87,36 +88,35 @@ def erase(
     try:
         client = open_client(settings.clickhouse_url, send_receive_timeout=_ANSWER_SECONDS)
         try:
-            tools = EraseTools(settings, groups, client, wait, by, asker.say)
+            tools = EraseTools(settings, groups, client, wait, by, terminal.say)
             number, record = find(tools, project)
-            if wanted is None:
-                report: Report = erase_project(tools, number, record, asker.agree)
+            if user_id is None:
+                report: Report = erase_project(tools, number, record, terminal.agree)
             else:
-                report = erase_user(tools, number, wanted, asker.agree)
+                report = erase_user(tools, number, user_id, terminal.agree)
         finally:
             client.close()
     except EraseRefused as refusal:
-        _end(str(refusal), REFUSED)
+        fail(str(refusal), REFUSED)
     except NotSettled as error:
-        _end(f"{error}; run it again", FAILED)
+        fail(f"{error}; run it again")
     except ChangesUnavailable as error:
-        _end(f"{error}; run it again, it goes on where it stopped", FAILED)
+        fail(f"{error}; run it again to resume")
     except ProjectsUnavailable as error:
-        _end(f"{error}; {kafka_hint(settings)}", FAILED)
+        fail(f"{error}; {kafka_hint(settings)}")
     except KafkaError as error:
-        _end(f"{kafka_failure(settings, error)}; run it again", FAILED)
+        fail(f"{kafka_failure(settings, error)}; run it again")
     except ClickHouseError as error:
-        said = clickhouse_failure(settings.clickhouse_url, error)
-        _end(f"{said}; run it again, it goes on where it stopped", FAILED)
-    kept = left(report, settings)
+        fail(f"{clickhouse_failure(settings.clickhouse_url, error)}; run it again to resume")
+    remaining = left(report, settings)
     if as_json:
-        print_json(msgspec.to_builtins(report) | {"left": kept})
+        print_json(msgspec.to_builtins(report) | {"left": remaining})
     else:
-        show(report, kept)
+        show(report, remaining)
 
 
 class EraseConsole(msgspec.Struct, frozen=True):
-    """Tells how far it is, and asks before anything is changed."""
+    """Prints progress and prompts before anything is changed."""
 
     dry_run: bool
     yes: bool
@@ -133,12 +133,12 @@ class EraseConsole(msgspec.Struct, frozen=True):
         return True
 
     def say(self, what: str) -> None:
-        """A line about the work, where people look on."""
+        """Print progress, unless the output is JSON."""
         if not self.as_json:
             click.echo(f"{what} ...", err=True)
 
 
-def show(report: Report, kept: list[Left]) -> None:
+def show(report: Report, remaining: list[Left]) -> None:
     """Print a report for people."""
     out = console()
     if report.before is not None:
@@ -152,40 +152,34 @@ def show(report: Report, kept: list[Left]) -> None:
         box=SIMPLE,
         pad_edge=False,
     )
-    for one in report.tables:
-        cells = (one.rows_before, one.rows_after, one.bytes_before, one.bytes_after)
-        table.add_row(one.table, *(f"{cell:,}" for cell in cells))
+    for row in report.tables:
+        cells = (row.rows_before, row.rows_after, row.bytes_before, row.bytes_after)
+        table.add_row(row.table, *(f"{cell:,}" for cell in cells))
     out.print(table)
     if isinstance(report, UserReport):
         _show_issues(report)
-    if not report.dry_run and kept:
+    if not report.dry_run and remaining:
         out.print(
-            "until they expire, these topics still hold what came before; the tables take none of it again:"
+            "these topics still have the records until they expire; the tables won't accept them again:"
         )
-        for one_left in kept:
-            out.print(f"  {one_left.topic} until {one_left.until[:10]}")
+        for topic in remaining:
+            out.print(f"  {topic.topic} until {topic.until[:10]}")
 
 
 def _show_issues(report: UserReport) -> None:
     if report.issues:
-        what = "would get" if report.dry_run else "got"
-        out = console()
-        out.print(
-            f"{len(report.issues):,} issues {what} the text of another event: {' '.join(report.issues[:20])}"
+        verb = "would get" if report.dry_run else "got"
+        console().print(
+            f"{len(report.issues):,} issues {verb} the text of another event: {' '.join(report.issues[:20])}"
         )
 
 
 def _user_id(given: str) -> str:
     user = click.get_text_stream("stdin").readline().rstrip("\r\n") if given == "-" else given
     if not user:
-        _end("a user has an id: events without one can't be told apart", REFUSED)
+        fail("the user id is empty: events without a user id can't be attributed", REFUSED)
     try:
         user.encode()
     except UnicodeEncodeError:
-        _end("the user's id is not valid UTF-8", REFUSED)
+        fail("the user id is not valid UTF-8", REFUSED)
     return user
-
-
-def _end(reason: str, status: int) -> NoReturn:
-    click.echo(f"svc: {reason}", err=True)
-    sys.exit(status)

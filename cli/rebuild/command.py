@@ -1,8 +1,8 @@
-"""`svc rebuild`: builds a table of the processors again, from the logs as far as they reach back, else from ClickHouse.
+"""`svc rebuild`: recreates a table of the processors, from the logs if they are complete, else from ClickHouse.
 
-From the logs: the table is emptied, and the processors build it by themselves at their next start, `seen` from `events`, `issues`
-from `issue-deltas` with the commands in it. What is forwarded again on the way carries its source position and is dropped
-downstream. From ClickHouse: see `cli.rebuild.from_clickhouse`.
+From the logs: the table is emptied, and the processors recreate it at their next start, `seen` from `events`, `issues` from
+`issue-deltas` with the commands in it. Records forwarded again carry their source position and are dropped downstream.
+From ClickHouse: see `cli.rebuild.from_clickhouse`.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import ClickHouseError
 
-NOTICED_SECONDS: Final = 15.0
+EMPTY_GROUP_SECONDS: Final = 15.0
 LOGS: Final = {"issues": Topic.ISSUE_DELTAS, "seen": Topic.EVENTS}
 
 
 async def _members(admin: Admin, group: str) -> int:
-    """Workers that are at work."""
-    [answer] = await admin.describe_consumer_groups([group])
-    return sum(len(found["members"]) for found in answer.to_object()["groups"])
+    """The number of running workers."""
+    [response] = await admin.describe_consumer_groups([group])
+    return sum(len(description["members"]) for description in response.to_object()["groups"])
 
 
 async def _wait_until_empty(admin: Admin, group: str) -> None:
-    """Wait for the group to notice that its workers have ended, which it does after their session's time."""
-    end = time.monotonic() + NOTICED_SECONDS
+    """Wait until the sessions of ended workers have expired."""
+    end = time.monotonic() + EMPTY_GROUP_SECONDS
     while members := await _members(admin, group):
         if time.monotonic() > end:
             raise click.ClickException(
@@ -45,16 +45,13 @@ async def _wait_until_empty(admin: Admin, group: str) -> None:
 
 
 async def none_working(settings: ProcessorsSettings) -> None:
-    """Raises ClickException while workers are at work: what they hold in memory would be written back."""
+    """Raises ClickException while workers run: they would write their state back."""
     async with administering(settings) as admin:
         await _wait_until_empty(admin, settings.processors_app)
 
 
 async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
-    """Delete all records of a compacted topic; returns how many there were at most.
-
-    Raises ClickException while workers are at work: what they hold in memory would be written back.
-    """
+    """Delete all records of a compacted topic; returns their maximum number. Raises ClickException while workers run."""
     await none_working(settings)
     try:
         return await empty_topic(settings, name_of(settings, topic))
@@ -63,7 +60,7 @@ async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
 
 
 async def _is_whole(settings: ProcessorsSettings, topic: Topic) -> bool:
-    """Whether nothing of a log has expired."""
+    """Whether no record of a log has expired."""
     async with reading(settings, topic) as consumer:
         return not any((await consumer.beginning_offsets(consumer.assignment())).values())
 
@@ -75,28 +72,27 @@ async def _run(need: Need, tables: Iterable[str], source: str | None) -> None:
             stored = not await _is_whole(need.processors, LOGS[table])
         if stored and not need.writer.clickhouse_url:
             raise click.ClickException(
-                "older records of the log have expired: set SVC_CLICKHOUSE_URL, or say --from topics to go without them"
+                "older records of the log have expired: set SVC_CLICKHOUSE_URL, or use --from topics to ignore them"
             )
         await none_working(need.processors)
         deleted, written = await (_issues if table == "issues" else _seen)(need, stored=stored)
-        told = f"{written} written from what ClickHouse has stored"
-        click.echo(
-            f"{table}: {deleted} records removed"
-            + (f", {told}" if stored else "; it is built again when the processors start")
+        result = (
+            f", {written} written from ClickHouse" if stored else "; the processors rebuild it at their start"
         )
+        click.echo(f"{table}: {deleted} records removed{result}")
 
 
 async def _issues(need: Need, *, stored: bool) -> tuple[int, int]:
-    """Records removed and written. The positions come last: until they are there, the processors miss what is missing."""
-    made = await (issues(need) if stored else no_issues(need.processors))
+    """Records removed and written. Positions are written last: before, the processors detect the incomplete table."""
+    new = await (issues(need) if stored else no_issues(need.processors))
     deleted = await empty(need.processors, Topic.ISSUES)
-    written = await write(need.processors, Topic.ISSUES, made.records)
-    await write(need.processors, Topic.SEEN, made.positions)
+    written = await write(need.processors, Topic.ISSUES, new.records)
+    await write(need.processors, Topic.SEEN, new.positions)
     return deleted, written
 
 
 async def _seen(need: Need, *, stored: bool) -> tuple[int, int]:
-    """Records removed and written. Positions in `issue-deltas` are no ids, and stay."""
+    """Records removed and written. The positions in `issue-deltas`, which are no ids, are preserved."""
     entries = await seen(need) if stored else []
     positions = position_records(await folded(need.processors))
     deleted = await empty(need.processors, Topic.SEEN)
@@ -110,15 +106,15 @@ async def _seen(need: Need, *, stored: bool) -> tuple[int, int]:
     "--from",
     "source",
     type=click.Choice(["topics", "clickhouse"]),
-    help="What to build it from. Left out: the topics if nothing of them has expired, else ClickHouse.",
+    help="The source. Default: the topics if none of their records has expired, else ClickHouse.",
 )
-@click.confirmation_option(prompt="The table is emptied and built again. Go on?")
+@click.confirmation_option(prompt="The table is emptied and rebuilt. Go on?")
 @click.pass_obj
 def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
-    """Build a table of the processors again: `seen` (ids), `issues` (counts and states), or `all`.
+    """Rebuild a table of the processors: `seen` (ids), `issues` (counts and states), or `all`.
 
-    Stop the processors first, and for ClickHouse let the writer go on until it has read everything. From the topics, what is
-    older than them is not counted again.
+    Stop the processors first; for ClickHouse, let the writer run until it has read everything. From the topics, events older
+    than their first record are not counted.
     """
     need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
     need_kafka(need.processors.kafka_bootstrap)

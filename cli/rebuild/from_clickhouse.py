@@ -1,7 +1,7 @@
-"""The processors' tables from what ClickHouse has stored: for logs that have expired, or are lost.
+"""Rebuilds the processors' tables from ClickHouse, if the logs have expired or are lost.
 
-The processors must be stopped and the writer must have read everything: then ClickHouse holds what the logs brought up to known
-positions, no less and no more, and counting can go on from there.
+The processors must be stopped and the writer must have read everything: then ClickHouse has exactly the content of the
+logs up to known positions, and counting can resume from there.
 """
 
 import asyncio
@@ -35,25 +35,25 @@ Message = tuple[int, bytes, bytes]
 _PAYLOAD: Final = (
     "SELECT payload FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} LIMIT 1"
 )
-_TOGETHER: Final = 1000
+_BATCH: Final = 1000
 
 
 class Need(Struct, frozen=True):
-    """The settings of the processes whose work is put together again."""
+    """The settings of the processors and the writer."""
 
     processors: ProcessorsSettings
     writer: WriterSettings
 
 
 class Issues(NamedTuple):
-    """Records of the topic `issues`, and of the topic `seen` the positions in `issue-deltas` that go with them."""
+    """Records of the topic `issues`, and the matching positions in `issue-deltas` for the topic `seen`."""
 
     records: list[Message]
     positions: list[Message]
 
 
 async def issues(need: Need) -> Issues:
-    """The issues. Raises ClickException where ClickHouse isn't whole, KafkaError and ClickHouseError."""
+    """The issues. Raises ClickException if ClickHouse is incomplete, KafkaError and ClickHouseError."""
     covered = await _covered(need)
     client = open_client(need.writer.clickhouse_url)
     try:
@@ -62,7 +62,7 @@ async def issues(need: Need) -> Issues:
             lambda project, at_ms: rebuild_queries.releases_until(client, project, at_ms),
             _described(client),
         )
-        made = rebuilt(
+        rebuilt_issues = rebuilt(
             rebuild_queries.counted(client),
             rebuild_queries.shown(client),
             rebuild_queries.changes(client),
@@ -72,30 +72,32 @@ async def issues(need: Need) -> Issues:
     finally:
         client.close()
     partitions = len(covered.events)
-    records = [(int(one.id, 16) % partitions, one.id.encode(), encode_json(one)) for one in made]
-    return Issues(records, _positions(covered.deltas, made))
+    records = [
+        (int(issue.id, 16) % partitions, issue.id.encode(), encode_json(issue)) for issue in rebuilt_issues
+    ]
+    return Issues(records, _positions(covered.deltas, rebuilt_issues))
 
 
 async def no_issues(settings: ProcessorsSettings) -> Issues:
-    """Nothing, and positions by which all that `issue-deltas` still holds is folded, however little it is. Raises KafkaError."""
-    places = await _places(settings, name_of(settings, Topic.ISSUE_DELTAS))
-    return Issues([], _positions({place.partition: -1 for place in places}, []))
+    """No issues, and positions from which the remaining `issue-deltas` are folded completely. Raises KafkaError."""
+    tps = await _partitions(settings, name_of(settings, Topic.ISSUE_DELTAS))
+    return Issues([], _positions({tp.partition: -1 for tp in tps}, []))
 
 
 async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
-    """Up to where each partition of `issue-deltas` is folded, as the topic `seen` has it. Raises KafkaError."""
-    found: dict[int, DeltasPosition] = {}
-    table = await _places(settings, name_of(settings, Topic.SEEN))
+    """The folded position of each partition of `issue-deltas`, from the topic `seen`. Raises KafkaError."""
+    positions: dict[int, DeltasPosition] = {}
+    table = await _partitions(settings, name_of(settings, Topic.SEEN))
     async with reading(settings) as consumer:
         ends = await consumer.end_offsets(table)
         consumer.assign(table)
         await consumer.seek_to_beginning(*table)
-        while any([await consumer.position(place) < ends[place] for place in table]):
-            for place, records in (await consumer.getmany(timeout_ms=500)).items():
+        while any([await consumer.position(tp) < ends[tp] for tp in table]):
+            for tp, records in (await consumer.getmany(timeout_ms=500)).items():
                 for record in records:
-                    if record.key == deltas_key(place.partition) and record.value:
-                        found[place.partition] = decode_position(record.value)
-    return found
+                    if record.key == deltas_key(tp.partition) and record.value:
+                        positions[tp.partition] = decode_position(record.value)
+    return positions
 
 
 def position_records(positions: Mapping[int, DeltasPosition]) -> list[Message]:
@@ -103,13 +105,13 @@ def position_records(positions: Mapping[int, DeltasPosition]) -> list[Message]:
     return [(p, deltas_key(p), encode(position)) for p, position in positions.items()]
 
 
-def _positions(deltas: Mapping[int, int], made: Iterable[IssueRecord]) -> list[Message]:
-    """Positions with the sums of these issues: those of before would find some missing, or take missing ones for there."""
+def _positions(deltas: Mapping[int, int], records: Iterable[IssueRecord]) -> list[Message]:
+    """Positions with the checksums of these issues; the old sums would not match the new table."""
     sums = dict.fromkeys(deltas, (0, 0))
-    for one in made:
-        partition = int(one.id, 16) % len(deltas)
+    for record in records:
+        partition = int(record.id, 16) % len(deltas)
         issues, versions = sums[partition]
-        sums[partition] = (issues + 1, versions + one.version)
+        sums[partition] = (issues + 1, versions + record.version)
     return position_records({p: DeltasPosition(deltas[p], *sums[p]) for p in deltas})
 
 
@@ -119,7 +121,7 @@ async def seen(need: Need) -> list[Message]:
     client = open_client(need.writer.clickhouse_url)
     try:
         days = need.processors.dedupe_days
-        # One more than the window has: the newest may be that of an edge whose clock was wrong.
+        # One more day than the window: the newest may come from an edge with a wrong clock.
         received = rebuild_queries.received_days(client, days + 2) or [0]
         known = IdKeys(len(covered.events), received, days)
         known.add(rebuild_queries.ids(client, received[-1] * DAY_MS))
@@ -140,7 +142,7 @@ async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[M
         for partition, key, value in messages:
             sent.append(await producer.send(name_of(settings, topic), value, key, partition=partition))
             count += 1
-            if len(sent) == _TOGETHER:
+            if len(sent) == _BATCH:
                 await asyncio.gather(*sent)
                 sent.clear()
         await asyncio.gather(*sent)
@@ -148,12 +150,12 @@ async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[M
 
 
 async def _covered(need: Need) -> Covered:
-    """Up to where the logs are in ClickHouse. Raises ClickException where the writer has something left to read."""
+    """The positions up to which ClickHouse has the logs. Raises ClickException if the writer is behind."""
     groups = readers(need.processors.processors_app, need.writer.writer_group)
     del groups[need.processors.processors_app]
     for lag in await lags(need.writer, groups):
         raise click.ClickException(
-            f"the writer is {lag.records:,} records behind on {lag.topic}: let it run until `svc reconcile` says that it isn't"
+            f"the writer is {lag.records:,} records behind on {lag.topic}: let it run until `svc reconcile` reports no lag"
         )
     async with reading(need.processors) as consumer:
         events = await _sources(need, consumer)
@@ -161,59 +163,59 @@ async def _covered(need: Need) -> Covered:
 
 
 async def _sources(need: Need, consumer: Consumer) -> dict[int, int]:
-    """The last source offset that the writer has taken of each partition, -1 where there was none."""
+    """The last source offset that the writer has stored of each partition, -1 for none."""
     topic = name_of(need.writer, Topic.GROUPED)
-    places = await _places(need.processors, topic)
-    ends = await consumer.end_offsets(places)
-    found: dict[int, int] = {}
-    committed = await _commits(need.processors, need.writer.writer_group, places)
-    for place in places:
-        _, text = committed[place]
+    tps = await _partitions(need.processors, topic)
+    ends = await consumer.end_offsets(tps)
+    offsets: dict[int, int] = {}
+    committed = await _commits(need.processors, need.writer.writer_group, tps)
+    for tp in tps:
+        _, text = committed[tp]
         state = decode(text)
         seen = state.seen if isinstance(state, NoBlock) else -1
-        if seen < 0 and ends[place]:
-            seen = await _last_source(consumer, place, ends[place])
-        found[place.partition] = seen
-    return found
+        if seen < 0 and ends[tp]:
+            seen = await _last_source(consumer, tp, ends[tp])
+        offsets[tp.partition] = seen
+    return offsets
 
 
-async def _last_source(consumer: Consumer, place: TopicPartition, end: int) -> int:
-    begin = (await consumer.beginning_offsets([place]))[place]
+async def _last_source(consumer: Consumer, tp: TopicPartition, end: int) -> int:
+    begin = (await consumer.beginning_offsets([tp]))[tp]
     if begin >= end:
         raise click.ClickException(
-            f"nothing says up to where {place.topic}/{place.partition} was written: its records and the writer's position are lost"
+            f"the written position of {tp.topic}/{tp.partition} is unknown: its records and the writer's position are lost"
         )
-    consumer.assign([place])
-    consumer.seek(place, end - 1)
-    record = await consumer.getone(place)
+    consumer.assign([tp])
+    consumer.seek(tp, end - 1)
+    record = await consumer.getone(tp)
     return int(dict(record.headers)[SOURCE_HEADER].partition(b"/")[2])
 
 
 async def _deltas(need: Need, partitions: list[int]) -> dict[int, int]:
-    """The last offset of `issue-deltas` that the processors have folded: by their own record, else by what they committed."""
+    """The last folded offset of `issue-deltas`: from the processors' record, else from their commits."""
     topic = name_of(need.processors, Topic.ISSUE_DELTAS)
-    places = [TopicPartition(topic, p) for p in partitions]
-    committed = await _commits(need.processors, need.processors.processors_app, places)
-    found = {place.partition: max(-1, committed[place][0] - 1) for place in places}
-    return found | {p: position.offset for p, position in (await folded(need.processors)).items()}
+    tps = [TopicPartition(topic, p) for p in partitions]
+    committed = await _commits(need.processors, need.processors.processors_app, tps)
+    offsets = {tp.partition: max(-1, committed[tp][0] - 1) for tp in tps}
+    return offsets | {p: position.offset for p, position in (await folded(need.processors)).items()}
 
 
 async def _commits(
-    settings: ProcessorsSettings, group: str, places: list[TopicPartition]
+    settings: ProcessorsSettings, group: str, tps: list[TopicPartition]
 ) -> dict[TopicPartition, tuple[int, str]]:
-    """What a group has committed: offset (-1 for none) and metadata."""
+    """A group's commits: offset (-1 for none) and metadata."""
     async with administering(settings) as admin:
-        found = await committed_offsets(admin, group, places)
-    return {place: (found[place].offset, found[place].metadata or "") for place in places}
+        commits = await committed_offsets(admin, group, tps)
+    return {tp: (commits[tp].offset, commits[tp].metadata or "") for tp in tps}
 
 
-async def _places(settings: ProcessorsSettings, topic: str) -> list[TopicPartition]:
+async def _partitions(settings: ProcessorsSettings, topic: str) -> list[TopicPartition]:
     async with administering(settings) as admin:
-        found = await admin.describe_topics([topic])
-    places = [TopicPartition(topic, p["partition"]) for p in found[0]["partitions"]]
-    if not places:
+        descriptions = await admin.describe_topics([topic])
+    tps = [TopicPartition(topic, p["partition"]) for p in descriptions[0]["partitions"]]
+    if not tps:
         raise click.ClickException(f"there is no topic {topic}: run `svc migrate`")
-    return sorted(places)
+    return sorted(tps)
 
 
 def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, ...]]]:
@@ -221,9 +223,9 @@ def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, .
         parameters = {"project": project, "id": int.from_bytes(event, "big")}
         rows = client.query(_PAYLOAD, parameters=parameters).result_rows
         try:
-            form = grouping_event(decode_event(decompress(rows[0][0])))
+            grouping = grouping_event(decode_event(decompress(rows[0][0])))
         except (IndexError, BadPayload, ValueError):
             return "", ()
-        return culprit(form), fingerprint(form).parts
+        return culprit(grouping), fingerprint(grouping).parts
 
     return described

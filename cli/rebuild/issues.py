@@ -1,7 +1,7 @@
-"""Issues as ClickHouse knows them, made into the records that the processors go on from. Pure.
+"""Converts issues stored in ClickHouse to records from which the processors resume. No I/O.
 
-Counts are those of the stored events; where older ones have expired, the last stored record still knows how many there were.
-Whatever was in the log up to the given positions is in, so that what comes again of it is dropped.
+Counts are those of the stored events; if older events have expired, the last stored record still has their number. The
+records include the logs up to the given positions, so that repeated records are dropped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,15 +21,15 @@ from schemas.merges import Member
 from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 
 _POSITION: Final = 24
-"""Most characters of a source position in the id of an activity."""
+"""Maximum length of a source position in the id of an activity."""
 _STATES: Final = {"resolved": "resolved", "ignored": "ignored", "reopened": "open", "regressed": "open"}
 
 
 class Sources(NamedTuple):
-    """Where figures come from that only few issues need.
+    """Queries that only some issues need.
 
-    `since(project, fingerprints, at_ms)` are events since then and their users, `releases(project, at_ms)` those known by
-    then, `described(project, last_event)` the culprit and the parts of the grouping of an event.
+    `since(project, fingerprints, at_ms)` returns the events since then and their users, `releases(project, at_ms)` the
+    releases known by then, `described(project, last_event)` an event's culprit and grouping parts.
     """
 
     since: Callable[[int, list[int], int], tuple[int, list[int]]]
@@ -38,7 +38,7 @@ class Sources(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """What of the logs is in: the last source offset by partition of `events`, and the last offset of each of `issue-deltas`."""
+    """The included part of the logs: the last source offset by partition of `events`, and that of `issue-deltas`."""
 
     events: Mapping[int, int]
     deltas: Mapping[int, int]
@@ -53,9 +53,9 @@ class _IssueState(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """What stored events and the last stored record have to say to each other.
+    """Stored events compared with the last stored record.
 
-    `older`: the record counts events that have expired; `newer`: an event is newer than what the record describes.
+    `older`: the record counts expired events; `newer`: an event is newer than the record.
     """
 
     older: bool
@@ -63,11 +63,11 @@ class _Compared(NamedTuple):
 
     @staticmethod
     def of(stored: StoredCounts, row: StoredIssue | None, known: int) -> "_Compared":
-        """`known` are the events of the record without those of merged issues."""
+        """`known` is the record's event count without merged issues."""
         if row is None:
             return _Compared(older=False, newer=True)
         if len(row.fingerprints) > 1 and not row.merged_into:
-            # Its times are those of all its fingerprints; only counts tell of this one alone.
+            # Its times cover all its fingerprints; only the counts can be separated.
             return _Compared(known > stored.events, known < stored.events)
         newest = (stored.last_ms, id_text(stored.last_event))
         return _Compared(row.first_ms < stored.first_ms, newest > (row.last_ms, id_text(row.last_event)))
@@ -80,18 +80,24 @@ def rebuilt(
     covered: Covered,
     sources: Sources,
 ) -> list[IssueRecord]:
-    """The record of every fingerprint, those of merged issues included."""
-    shown = {row.issue: row for row in rows}
+    """The record of every fingerprint, including merged issues."""
+    stored_rows = {row.issue: row for row in rows}
     stored: dict[int, StoredCounts] = {}
-    for one in counts:
-        stored[issue_id(one.project, one.fingerprint)] = one
+    for count in counts:
+        stored[issue_id(count.project, count.fingerprint)] = count
     records = {
         issue: _record(
-            issue, stored.get(issue), shown.get(issue), shown, changes.get(issue, []), covered, sources
+            issue,
+            stored.get(issue),
+            stored_rows.get(issue),
+            stored_rows,
+            changes.get(issue, []),
+            covered,
+            sources,
         )
-        for issue in {**stored, **shown}
+        for issue in {**stored, **stored_rows}
     }
-    for issue, row in shown.items():
+    for issue, row in stored_rows.items():
         if len(row.fingerprints) > 1 and not row.merged_into:
             _join(records, issue, row, changes.get(issue, []))
     return [whole(record) if record.life.members else record for record in records.values()]
@@ -101,13 +107,13 @@ def _record(
     issue: int,
     stored: StoredCounts | None,
     row: StoredIssue | None,
-    shown: Mapping[int, StoredIssue],
+    stored_rows: Mapping[int, StoredIssue],
     changes: list[StoredChange],
     covered: Covered,
     sources: Sources,
 ) -> IssueRecord:
     """The record of one fingerprint, without members."""
-    known = 0 if row is None else row.events - _of_members(row, shown)
+    known = 0 if row is None else row.events - _of_members(row, stored_rows)
     record = _shown_alone(row, known) if row is not None else None
     behind = stored is not None and stored.events > known
     if stored is not None:
@@ -125,14 +131,14 @@ def _record(
     )
 
 
-def _of_members(row: StoredIssue, shown: Mapping[int, StoredIssue]) -> int:
-    """Events of a record that were counted by the issues merged into it."""
-    members = [shown.get(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:]]
+def _of_members(row: StoredIssue, stored_rows: Mapping[int, StoredIssue]) -> int:
+    """The events of a record that merged issues have counted."""
+    members = [stored_rows.get(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:]]
     return sum(member.events for member in members if member is not None)
 
 
 def _shown_alone(row: StoredIssue, events: int) -> IssueRecord:
-    """A stored row as a record: all there is of an issue whose events have expired."""
+    """A record from a stored row alone, for an issue whose events have expired."""
     return IssueRecord(
         id=hex64(row.issue),
         project_id=str(row.project),
@@ -161,14 +167,14 @@ def _shown_alone(row: StoredIssue, events: int) -> IssueRecord:
 def _counted(
     issue: int, stored: StoredCounts, known: IssueRecord | None, compared: _Compared, sources: Sources
 ) -> IssueRecord:
-    """A record with the figures of the stored events, and those of older ones that `known` remembers."""
+    """A record with the figures of the stored events, plus those of expired events from `known`."""
     record, older = known or _new(issue, stored), compared.older
     sketch = _sketch(issue, stored.users, record.users if older else 0)
     if compared.newer:
         record = _described(record, stored, sources)
     return replace(
         record,
-        # Without older ones, the stored events are all there are.
+        # Without expired events, the stored ones are complete.
         events=max(stored.events, record.events) if older else stored.events,
         last_seen_ms=stored.last_ms,
         last_event=id_text(stored.last_event),
@@ -211,14 +217,14 @@ def _described(record: IssueRecord, stored: StoredCounts, sources: Sources) -> I
     )
 
 
-def _sketch(issue: int, users: list[int], least: int) -> str:
-    """A sketch of these users, and of as many unknown ones as are needed for `least`.
+def _sketch(issue: int, users: list[int], minimum: int) -> str:
+    """A sketch of these users, filled with placeholder users up to `minimum`.
 
-    Users whose events have expired can't be told from those to come, but their number shall not fall.
+    Users with expired events can't be recognised later, but the count must not decrease.
     """
     sketch = Users()
     sketch.add(users)
-    for number in range(max(0, least - sketch.count)):
+    for number in range(max(0, minimum - sketch.count)):
         sketch.add([user_hash(issue, f"expired {number}")])
     return sketch.text()
 
@@ -229,7 +235,7 @@ def _of_row(row: StoredIssue) -> _IssueState:
 
 
 def _state(changes: list[StoredChange], row: StoredIssue | None) -> _IssueState:
-    """The state that the changes led to, for a record that is older than they are."""
+    """The state after the changes, for a record that is older than they are."""
     state = _IssueState("open", False, None, None, None) if row is None else _of_row(row)
     for change in changes:
         if change.kind == "assigned":
@@ -248,12 +254,12 @@ def _state(changes: list[StoredChange], row: StoredIssue | None) -> _IssueState:
 def _life(
     record: IssueRecord, changes: list[StoredChange], sources: Sources, stored: StoredCounts | None
 ) -> Life:
-    """What tells later events from those before a fix or a rest, and which commands are known."""
+    """The baseline of a fix or a snooze, and the ids of known commands."""
     life = Life(commands=tuple(_commands(record.id, changes))[-MAX_COMMANDS:])
-    made = [change for change in changes if change.kind == record.status]
-    if not made:
+    causes = [change for change in changes if change.kind == record.status]
+    if not causes:
         return life
-    at_ms = made[-1].at_ms
+    at_ms = causes[-1].at_ms
     if record.status == "resolved" and record.resolved_in:
         fix = fix_in(record.resolved_in, sources.releases(int(record.project_id), at_ms))
         return replace(life, fix=fix)
@@ -271,14 +277,14 @@ def _life(
 
 
 def _commands(issue: str, changes: list[StoredChange]) -> list[str]:
-    """Ids of commands by those of the activities that they led to: `issue-command-kind`."""
-    named = [change.id.removeprefix(f"{issue}-").rpartition(f"-{change.kind}")[0] for change in changes]
-    # What events brought about is called by their position.
-    return list(dict.fromkeys(name for name in named if len(name) > _POSITION))
+    """The ids of commands, from the ids of their activities: `issue-command-kind`."""
+    names = [change.id.removeprefix(f"{issue}-").rpartition(f"-{change.kind}")[0] for change in changes]
+    # Activities caused by events have a source position instead.
+    return list(dict.fromkeys(name for name in names if len(name) > _POSITION))
 
 
 def _join(records: dict[int, IssueRecord], issue: int, row: StoredIssue, changes: list[StoredChange]) -> None:
-    """Tie the records of merged issues to that which they are a part of."""
+    """Link the records of merged issues to their root."""
     root = records[issue]
     members: dict[str, Member] = {}
     for fingerprint in row.fingerprints[1:]:
@@ -294,13 +300,13 @@ def _join(records: dict[int, IssueRecord], issue: int, row: StoredIssue, changes
             life=replace(alone.life, join=join, members={}, home=None, signals=(f"join-{root.id}-{join}",)),
         )
         members[alone.id] = Member(name, join, alone.version, figures(alone))
-    # Read again from the log, an answer that was taken would be taken for one that nobody waits for.
+    # Without these, an answer that is read again from the log would be treated as unexpected.
     answers = tuple(f"joined-{part}-{member.join}" for part, member in members.items())
     records[issue] = replace(root, life=replace(root.life, members=members, signals=answers))
 
 
 def _joined_by(issue: str, fingerprint: str, changes: list[StoredChange]) -> str:
-    """The command by which a fingerprint came: activities of merges are called `issue-command-merged-part`."""
+    """The command that merged a fingerprint; ids of merge activities are `issue-command-merged-part`."""
     join = ""
     for change in changes:
         if change.kind == "merged" and fingerprint in change.data.get("fingerprints", ()):

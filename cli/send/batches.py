@@ -1,4 +1,4 @@
-"""JSONL files as batches that the ingest endpoint takes: up to 100 events and 1 MB each."""
+"""Batches of events from JSONL files for the ingest endpoint: up to 100 events and 1 MB each."""
 
 import gzip
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ HEAD, TAIL = b'{"events":[', b"]}"
 
 @dataclass(frozen=True)
 class SendBatch:
-    """Consecutive events: the index of the first among all that are sent, and each event's JSON."""
+    """Consecutive events: the overall index of the first, and each event's JSON."""
 
     first: int
     events: tuple[bytes, ...]
@@ -26,20 +26,20 @@ class SendBatch:
 
 
 def read_lines(file: Path, advance: Callable[[int], object] = lambda _: None) -> Iterator[bytes]:
-    """The lines of a JSONL file, also a gzipped one; `advance` hears how many bytes of the file were read since."""
+    """The lines of a JSONL file, optionally gzipped; calls `advance` with the number of newly read bytes."""
     with file.open("rb") as raw:
         lines = gzip.GzipFile(fileobj=raw) if file.suffix == ".gz" else raw
-        told = 0
+        reported = 0
         for line in lines:
             position = raw.tell()
-            advance(position - told)
-            told = position
+            advance(position - reported)
+            reported = position
             if stripped := line.strip():
                 yield stripped
 
 
 def is_json(event: bytes) -> bool:
-    """Whether the bytes are JSON at all: one event that isn't would spoil its whole batch."""
+    """Whether the bytes are JSON: an event that isn't would make its whole batch invalid."""
     try:
         msgspec.json.decode(event)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -48,7 +48,7 @@ def is_json(event: bytes) -> bool:
 
 
 def batches(events: Iterable[bytes]) -> Iterator[SendBatch]:
-    """Fill batches in order; an event over the limit or no JSON travels alone, so that only it is refused."""
+    """Fill batches in order; an oversized or invalid event gets its own batch, so that only it is refused."""
     first, filled, size = 0, list[bytes](), len(HEAD) + len(TAIL)
     for event in events:
         alone = not is_json(event)

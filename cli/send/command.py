@@ -22,7 +22,7 @@ from schemas.settings import LibrarySettings
 
 
 def bar(console: Console) -> Progress:
-    """A progress bar with room for a word about what was accepted; nothing where nobody looks."""
+    """A progress bar with a text field; hidden without a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -34,7 +34,7 @@ def bar(console: Console) -> Progress:
 
 
 def events_of(files: tuple[Path, ...], progress: Progress, report: SendReport) -> Iterator[bytes]:
-    """The events of all files in order, the bar moving along; what can't be read to its end is noted in the report."""
+    """The events of all files in order, with progress; files that can't be read completely are added to the report."""
     task = progress.add_task("sending", total=sum(file.stat().st_size for file in files), said="")
 
     def advance(read: int) -> None:
@@ -53,12 +53,12 @@ def as_json(report: SendReport) -> str:
 
 
 def sentences(details: list[dict[str, str]]) -> str:
-    """A validation error's details as `field: message`, one a line."""
+    """A validation error's details as lines `field: message`."""
     return "\n".join(f"{detail.get('field', '')}: {detail.get('message', '')}" for detail in details)
 
 
 def show(report: SendReport, console: Console) -> None:
-    """The counts and the first problems, for people."""
+    """Print the counts and the first problems."""
     rate = report.events / report.seconds if report.seconds else 0.0
     console.print(
         f"{report.accepted:,} accepted, {report.rejected:,} rejected, {report.refused:,} refused of {report.events:,} events "
@@ -71,8 +71,8 @@ def show(report: SendReport, console: Console) -> None:
         table.add_row(str(problem["index"]), escape(problem["error"]), escape(sentences(problem["details"])))
     if report.problems:
         console.print(table)
-    for trouble in report.unread:
-        console.print(f"not read to its end: {escape(trouble)}", highlight=False, soft_wrap=True)
+    for unread in report.unread:
+        console.print(f"not read completely: {escape(unread)}", highlight=False, soft_wrap=True)
 
 
 @click.command()
@@ -84,14 +84,14 @@ def show(report: SendReport, console: Console) -> None:
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
-    help="Events a second; without it as fast as answers come.",
+    help="Events per second; default: as fast as possible.",
 )
 @click.option(
     "--retry-for",
     type=click.FloatRange(min=0),
     default=60.0,
     show_default=True,
-    help="Seconds to try a batch again.",
+    help="Seconds to retry a batch.",
 )
 @click.option("--json", "print_json", is_flag=True, help="Print the counts as JSON.")
 @click.pass_obj

@@ -1,4 +1,4 @@
-"""Posting batches to the ingest endpoint with several requests in flight, by the client's rules of the protocol (section 7)."""
+"""Posts batches to the ingest endpoint with several requests in flight, by the protocol's retry rules (section 7)."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cli.send.batches import SendBatch
-from svc.answers import Answer, Patience
+from svc.answers import Answer, RetryPolicy
 from svc.upload import Uploader
 
 IN_FLIGHT = 4
@@ -18,7 +18,7 @@ PROBLEMS = 10
 
 @dataclass
 class SendReport:
-    """What became of the events. `refused` counts those whose whole batch was not taken."""
+    """The outcome. `refused` counts the events of batches that were refused as a whole."""
 
     events: int = 0
     accepted: int = 0
@@ -27,25 +27,25 @@ class SendReport:
     batches: int = 0
     retries: int = 0
     seconds: float = 0.0
-    last_posted: float = 0.0  # time.monotonic() at which the last accepted request was begun
+    last_posted: float = 0.0  # time.monotonic() of the start of the last accepted request
     problems: list[dict[str, Any]] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)  # files that could not be read to their end, and why
+    unread: list[str] = field(default_factory=list)  # files that could not be read completely, with the error
 
     @property
     def clean(self) -> bool:
-        """True when every event was read and accepted."""
+        """True if every event was read and accepted."""
         return self.accepted == self.events and not self.unread
 
     def add_problem(self, index: int, reason: str, details: object) -> None:
-        """Keep the first few reasons; `index` is that of the event, or of its batch's first one."""
+        """Record the first few reasons; `index` is that of the event, or of its batch's first event."""
         if len(self.problems) < PROBLEMS:
             self.problems.append({"index": index, "error": reason, "details": details})
 
 
-def retry_pause(answer: Answer, throttle: Patience, attempt: int) -> float | None:
-    """Seconds to wait before the next attempt, or None where another one is of no use.
+def retry_pause(answer: Answer, throttle: RetryPolicy, attempt: int) -> float | None:
+    """Seconds to wait before the next attempt, or None if a retry is useless.
 
-    429 follows the library's own rule; where that gives up after three silent or 5xx answers, a tool goes on.
+    429 follows the library's rule. The library gives up after three failures (5xx or no answer); this tool continues.
     """
     if answer.status == 429:
         return throttle.after(answer).wait
@@ -55,9 +55,9 @@ def retry_pause(answer: Answer, throttle: Patience, attempt: int) -> float | Non
 
 
 class Sender:
-    """Sends batches to one ingest address with one token, over the reporting library's connections.
+    """Sends batches to an ingest address over the reporting library's connections.
 
-    `rate` is events a second (None: as fast as answers come), `retry_for` the seconds for which one batch is tried again.
+    `rate` is events per second (None: as fast as possible); a batch is retried for `retry_for` seconds.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Sender:
         self.report = SendReport()
 
     async def send(self, batches: Iterable[SendBatch]) -> SendReport:
-        """Send everything; the report grows meanwhile and is returned at the end. Raises nothing of the network's."""
+        """Send everything and return the report, which is updated meanwhile. Raises no network errors."""
         began = time.monotonic()
         shared = iter(batches)
         async with asyncio.TaskGroup() as group:
@@ -99,7 +99,7 @@ class Sender:
 
     async def _deliver(self, uploader: Uploader, batch: SendBatch) -> None:
         give_up = time.monotonic() + self._retry_for
-        throttle, attempt = Patience(), 0
+        throttle, attempt = RetryPolicy(), 0
         while True:
             posted = time.monotonic()
             answer = await asyncio.to_thread(uploader.post, batch.events)

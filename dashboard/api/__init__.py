@@ -1,1 +1,1 @@
-"""The JSON API under /api/v1 (contract, section 4): one module a resource, each with its table of operations."""
+"""The JSON API under /api/v1 (contract, section 4): a module per resource, each with its operations."""

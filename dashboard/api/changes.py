@@ -1,10 +1,10 @@
-"""Changes of issues, what others look like one, and what people say about them."""
+"""Changes of issues, comments, and similar issues."""
 
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from control.discard_rules import set_discarded
+from control.issue_changes import set_discarded
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
@@ -27,19 +27,19 @@ class ChangedIssues(Struct, frozen=True):
 
 
 class ChangeDone(Struct, frozen=True):
-    """The change is made; it has no answer of its own."""
+    """The change is made; there is nothing else to return."""
 
 
 class DiscardData(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the issue's new events are dropped, or stored again."""
+    """Whether new events of the issue are dropped or stored."""
 
     discard: bool = True
 
 
 class SimilarQuery(Struct, frozen=True):
-    """How many."""
+    """The number of issues."""
 
-    limit: Annotated[int, Meta(ge=1, le=50, description="most issues")] = 10
+    limit: Annotated[int, Meta(ge=1, le=50, description="maximum number of issues")] = 10
 
 
 async def _update(call: Call[NoInput, Update]) -> Issue:
@@ -49,9 +49,9 @@ async def _update(call: Call[NoInput, Update]) -> Issue:
 async def _update_many(call: Call[NoInput, BulkUpdate]) -> ChangedIssues:
     project, body = call.project(), call.body
     update = Update(**{name: getattr(body, name) for name in Update.__struct_fields__})
-    changes, key = changes_of(call.state), call.named(project.id)
+    changes, key = changes_of(call.state), call.request_name(project.id)
     if key:
-        # The project remembers the list as a whole: another one under the same key must change none of its issues.
+        # The project remembers the whole request: another list with the same key must not change any issue.
         await call.edit(lambda unchanged: unchanged)
     return ChangedIssues(await changes.update_many(project.number, body.issues, update, by=call.by, key=key))
 
@@ -72,8 +72,8 @@ async def _comment(call: Call[NoInput, CommentData]) -> ChangeDone:
 
 async def _discard(call: Call[NoInput, DiscardData]) -> Issue:
     issue = await call.reader.read(GetIssue(call.issue()))
-    projects, changes = call.state.parts.projects, changes_of(call.state)
-    request = call.named(issue.project_id)
+    projects, changes = call.state.dependencies.projects, changes_of(call.state)
+    request = call.request_name(issue.project_id)
     return await set_discarded(projects, changes, issue, call.body.discard, by=call.by, request=request)
 
 
@@ -93,7 +93,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/projects/{project}/issues:bulk",
-        summary="The same change to many issues",
+        summary="Apply the same change to many issues",
         handler=_update_many,
         body=BulkUpdate,
         answer=ChangedIssues,
@@ -101,7 +101,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/issues/{issue}/merge",
-        summary="Make other issues a part of this one",
+        summary="Merge other issues into this one",
         handler=_merge,
         body=MergeData,
         answer=Issue,
@@ -110,7 +110,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/issues/{issue}/unmerge",
-        summary="Make fingerprints issues of their own again",
+        summary="Split merged fingerprints off into issues of their own",
         handler=_unmerge,
         body=UnmergeData,
         answer=Issue,
@@ -118,7 +118,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/issues/{issue}/comments",
-        summary="Say something about an issue",
+        summary="Comment on an issue",
         handler=_comment,
         body=CommentData,
         answer=ChangeDone,
@@ -135,7 +135,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/issues/{issue}/similar",
-        summary="Issues whose grouping has most in common with this one's",
+        summary="Issues with the most similar grouping",
         handler=_similar,
         query=SimilarQuery,
         answer=SimilarIssues,

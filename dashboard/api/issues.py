@@ -1,59 +1,43 @@
-"""Issues of a project, one issue, and its changes."""
+"""Issues of a project, an issue, and its activity."""
 
 import asyncio
 
 import msgspec
-from msgspec import Struct
 
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.inputs import Cursor, PageQuery, PageSize, Query, Time, read_range
+from dashboard.http.inputs import Cursor, PageQuery, PageSize, RangeQuery
 from storage.reader.answers import ActivityPage, CountedIssue, IssuePage, Sort
-from storage.reader.issue_calls import GetIssue, ListActivity, ListIssues
+from storage.reader.issue_calls import GetIssue, ListActivity
+from storage.reader.issue_list import ListIssues
 
 
-class IssueQuery(Struct, frozen=True):
-    """Which issues, in which order."""
+class IssueQuery(RangeQuery, frozen=True):
+    """A page of issues."""
 
-    query: Query = ""
-    start: Time | None = None
-    end: Time | None = None
     sort: Sort = "lastSeen"
     limit: PageSize = 50
     cursor: Cursor | None = None
 
 
-class RangeQuery(Struct, frozen=True):
-    """Which of the events count."""
-
-    query: Query = ""
-    start: Time | None = None
-    end: Time | None = None
-
-
 async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
-    asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.warned(
-        call.reader.read(
-            ListIssues(
-                call.project().number,
-                asked.query,
-                start=range_.start,
-                end=range_.end,
-                sort=asked.sort,
-                limit=asked.limit,
-                cursor=asked.cursor,
-            )
+    query = call.query
+    return await call.read_with_warnings(
+        ListIssues(
+            call.project().number,
+            query.query,
+            **query.bounds(),
+            sort=query.sort,
+            limit=query.limit,
+            cursor=query.cursor,
         )
     )
 
 
 async def _get(call: Call[RangeQuery, NoInput]) -> CountedIssue:
-    range_ = read_range(call.query.start, call.query.end)
-    found, warnings = await asyncio.gather(
-        call.reader.read(GetIssue(call.issue(), call.query.query, start=range_.start, end=range_.end)),
-        call.warnings(),
+    issue, warnings = await asyncio.gather(
+        call.reader.read(GetIssue(call.issue(), call.query.query, **call.query.bounds())), call.warnings()
     )
-    return CountedIssue(**msgspec.structs.asdict(found), warnings=warnings)
+    return CountedIssue(**msgspec.structs.asdict(issue), warnings=warnings)
 
 
 async def _activity(call: Call[PageQuery, NoInput]) -> ActivityPage:

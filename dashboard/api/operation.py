@@ -1,4 +1,4 @@
-"""An operation of the API, declared once: the router, the checks of its input and the OpenAPI document read it."""
+"""API operations, declared once for the router, the input checks and the OpenAPI document."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,20 +8,18 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from control.project_edits import apply_once
 from dashboard import query_warnings
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
-from dashboard.http.conditional import Tagged, conditional_answer, tagged
-from dashboard.http.errors import HttpError, not_found
-from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue, read_project
+from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue
 from dashboard.http.paths import API
-from dashboard.http.wire import json_answer
+from dashboard.http.responses import TaggedBody, conditional_response, encode_tagged, json_response
+from dashboard.projects import edit_project, project_of
 from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from storage.reader.answers import KeyWarning
-from storage.reader.port import ReadPort
+from storage.reader.reader import ReadCall, ReadPort
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -34,7 +32,7 @@ class NoInput(Struct, frozen=True):
 
 
 class Call(Generic[Q, B]):
-    """One request for an operation: its checked query string and body, and what its path names."""
+    """One request to an operation: its validated query string and body, and the resources in its path."""
 
     def __init__(self, request: web.Request, query: Q, body: B) -> None:
         self._request = request
@@ -43,77 +41,71 @@ class Call(Generic[Q, B]):
 
     @property
     def state(self) -> State:
-        """What the application shares."""
+        """The state of the application."""
         return state_of(self._request)
 
     @property
     def reader(self) -> ReadPort:
-        """Where events are read."""
-        return self.state.parts.reader
+        """The reader of ClickHouse."""
+        return self.state.dependencies.reader
 
     @property
     def by(self) -> str:
-        """Who asks."""
+        """The authenticated user."""
         return self._request[IDENTITY].name
 
     @property
     def key(self) -> str:
-        """What makes the same change asked for again the same change; empty where nothing does."""
+        """The idempotency key; empty without one."""
         return self._request.headers.get(KEY_HEADER, "")
 
-    def named(self, scope: str = "") -> str:
-        """The request's name under its key (`schemas.idempotency`), empty without one; `scope` is the project that remembers it."""
-        asked = (self._request.method, self._request.path, self.body)
-        return request_id(self.key, f"{self.by}/{scope}", *asked)
+    def request_name(self, scope: str = "") -> str:
+        """The request's name under its key (`schemas.idempotency`), empty without one; `scope` is a project."""
+        return request_id(self.key, f"{self.by}/{scope}", self._request.method, self._request.path, self.body)
 
     def project(self) -> Project:
-        """The project that the path names. Raises HttpError: it must exist, and projects must be known."""
-        return find_project(self.state, self._request.match_info["project"])
+        """The project in the path. Raises HttpError."""
+        return project_of(self._request)
 
     async def warnings(self) -> list[KeyWarning]:
-        """What is doubtful in the call's `query`."""
+        """Unknown keys of the call's `query`."""
         text: str = getattr(self.query, "query", "")
         if "issue" in self._request.match_info:
             return await query_warnings.of_issue(self.state, self.issue(), text)
         return await query_warnings.of_project(self.state, self.project().number, text)
 
-    async def warned(self, answer: Awaitable[A]) -> A:
-        """An answer that has a field for them with the call's warnings."""
-        found, warnings = await asyncio.gather(answer, self.warnings())
-        return msgspec.structs.replace(found, warnings=warnings)
+    async def with_warnings(self, work: Awaitable[A]) -> A:
+        """The answer of `work` with its field `warnings` set."""
+        answer, warnings = await asyncio.gather(work, self.warnings())
+        return msgspec.structs.replace(answer, warnings=warnings)
+
+    async def read_with_warnings(self, call: ReadCall[A]) -> A:
+        """The answer of a read call with its field `warnings` set."""
+        return await self.with_warnings(self.reader.read(call))
 
     async def edit(self, change: Callable[[Project], Project]) -> Project:
-        """The path's project after a change that is made once under the request's key.
-
-        Raises HttpError, ProjectsUnavailable, KeyReused and what `change` raises.
-        """
+        """The path's project after a change, made once under the request's key; errors as in `edit_project`."""
         project = self.project()
-        request = self.named(project.id)
-        edited = await self.state.parts.projects.edit(
-            project.number, lambda old: apply_once(old, request, change)
-        )
-        if edited is None:
-            raise not_found("there is no such project")
-        return edited
+        return await edit_project(self.state, project, change, self.request_name(project.id))
 
     def issue(self) -> str:
-        """The issue that the path names."""
+        """The issue in the path."""
         return read_issue(self._request.match_info["issue"])
 
     def event(self) -> str:
-        """The event that the path names: a uuid, `latest` or `oldest`."""
+        """The event in the path: a uuid, `latest` or `oldest`."""
         return read_event(self._request.match_info["event"])
 
     def path(self, name: str) -> str:
-        """Any other part of the path."""
+        """Another path parameter."""
         return str(self._request.match_info[name])
 
 
 class Operation(Struct, frozen=True, kw_only=True):
-    """`answer`'s JSON is what `handler` returns; `errors` are those beyond the ones that every operation has.
+    """`handler` returns `answer`; `errors` lists those that not every operation has.
 
-    `polled` says that open pages ask for it again and again: equal calls share their answer for a moment. `is_trial` says that it
-    changes nothing though it isn't a GET.
+    Open pages poll `polled` operations, so equal calls briefly share a response. A trial changes nothing
+    though it isn't a GET.
     """
 
     method: str
@@ -130,55 +122,46 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_key(self) -> bool:
-        """Whether it is a change that an `Idempotency-Key` makes once."""
+        """Whether it is a change, which an `Idempotency-Key` makes idempotent."""
         return self.method != "GET" and not self.is_trial
 
 
-def find_project(state: State, text: str) -> Project:
-    """The project of this id. Raises HttpError."""
-    project = state.parts.projects.get(read_project(text))
-    if project is None:
-        if not state.parts.projects.loaded:
-            raise HttpError(
-                WireError.UNAVAILABLE, headers={"Retry-After": "2"}, sentence="projects aren't loaded yet"
-            )
-        raise not_found("there is no such project")
-    return project
-
-
 def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> None:
-    """Route each operation; what can be read can be asked for its head alone."""
+    """Add a route for each operation; reads also answer HEAD."""
     for operation in operations:
         if operation.method != "GET":
-            app.router.add_route(operation.method, API + operation.path, _changer(operation))
+            app.router.add_route(operation.method, API + operation.path, _change_handler(operation))
             continue
         for method in ("GET", "HEAD"):
-            app.router.add_route(method, API + operation.path, _reader(operation))
+            app.router.add_route(method, API + operation.path, _read_handler(operation))
 
 
-def _reader(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _read_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         call = Call(request, decode_query(request, operation.query), NoInput())
 
-        async def make() -> Tagged:
-            return tagged(await operation.handler(call))
+        async def load() -> TaggedBody:
+            return encode_tagged(await operation.handler(call))
 
         if not operation.polled:
-            return conditional_answer(request, await make())
-        shared, key = call.state.shared, (call.by, operation.path, *request.match_info.values(), call.query)
+            return conditional_response(request, await load())
+        cache, key = (
+            call.state.response_cache,
+            (call.by, operation.path, *request.match_info.values(), call.query),
+        )
         refresh = "no-cache" in request.headers.get("Cache-Control", "").lower()
-        if not refresh and (shared.kept(key) is not None or shared.is_pending(key)):
-            call.state.metrics.shared_answers.inc()
-        return conditional_answer(request, await shared.answer(key, make, refresh=refresh))
+        if not refresh and (cache.cached(key) is not None or cache.is_pending(key)):
+            call.state.metrics.cached_responses.inc()
+        return conditional_response(request, await cache.get_or_load(key, load, refresh=refresh))
 
     return handle
 
 
-def _changer(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _change_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
         query = decode_query(request, operation.query)
         body = await decode_body(request, operation.body) if operation.body is not NoInput else NoInput()
         answer = await operation.handler(Call(request, query, body))
-        return json_answer(answer, operation.status)
+        return json_response(answer, operation.status)
 
     return handle

@@ -1,9 +1,7 @@
-"""Projects and their tokens: read, created and changed."""
-
-from typing import Annotated
+"""Projects and their tokens."""
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from control.project_edits import (
     Days,
@@ -17,13 +15,13 @@ from control.project_edits import (
     update,
 )
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.errors import HttpError, not_found
-from schemas.errors import WireError
+from dashboard.http.errors import not_found, unavailable
+from dashboard.projects import edit_project
 from schemas.projects import Project, Token
 
 
 class TokenView(Struct, frozen=True, rename="camel"):
-    """A project token; `revokedAt` is null while it works."""
+    """A project token; `revokedAt` is null while it is valid."""
 
     token: str
     created_at: str
@@ -44,27 +42,24 @@ class ProjectView(Struct, frozen=True, rename="camel"):
 
 
 class ProjectWithToken(ProjectView, frozen=True, rename="camel"):
-    """A project and the token that was just made."""
+    """A project and its newly created token."""
 
     token: str
 
 
 class ProjectList(Struct, frozen=True):
-    """All projects, in the order of creation."""
+    """All projects, in order of creation."""
 
     projects: list[ProjectView]
 
 
 class NewProject(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What a new project is given; it gets one token."""
+    """Fields of a new project; it gets one token."""
 
     name: Name
     rate_limit_per_minute: RateLimit | None = None
     retention_days: Days | None = None
     lenient_sdks: Patterns = ()
-
-
-TokenPath = Annotated[str, Meta(max_length=100)]
 
 
 def view(project: Project) -> ProjectView:
@@ -73,28 +68,27 @@ def view(project: Project) -> ProjectView:
 
 
 def _view_with(project: Project, token: Token) -> ProjectWithToken:
-    shown = msgspec.structs.asdict(view(project))
-    return ProjectWithToken(**shown, token=token.token)
+    return ProjectWithToken(**msgspec.structs.asdict(view(project)), token=token.token)
 
 
 async def _list(call: Call[NoInput, NoInput]) -> ProjectList:
-    projects = call.state.parts.projects
+    projects = call.state.dependencies.projects
     if not projects.loaded:
-        raise HttpError(WireError.UNAVAILABLE, headers={"Retry-After": "2"})
+        raise unavailable("projects are not loaded yet")
     return ProjectList([view(project) for project in projects.all()])
 
 
 async def _create(call: Call[NoInput, NewProject]) -> ProjectWithToken:
-    parts, body = call.state.parts, call.body
+    dependencies, body = call.state.dependencies, call.body
     project = create(
         body.name,
         rate_limit=body.rate_limit_per_minute,
         retention_days=body.retention_days,
         lenient_sdks=body.lenient_sdks,
-        now_ms=parts.now_ms(),
-        request=call.named(),
+        now_ms=dependencies.now_ms(),
+        request=call.request_name(),
     )
-    written = await parts.projects.write(project)
+    written = await dependencies.projects.write(project)
     return _view_with(written, written.tokens[0])
 
 
@@ -107,29 +101,24 @@ async def _update(call: Call[NoInput, ProjectChanges]) -> ProjectView:
 
 
 async def _add_token(call: Call[NoInput, NoInput]) -> ProjectWithToken:
-    parts, request = call.state.parts, call.named(call.project().id)
-    made: list[Token] = []
+    project, now_ms = call.project(), call.state.dependencies.now_ms()
+    request = call.request_name(project.id)
+    created: list[Token] = []
 
     def change(old: Project) -> Project:
-        changed, token = add_token(old, parts.now_ms(), request)
-        made.append(token)
+        changed, token = add_token(old, now_ms, request)
+        created.append(token)
         return changed
 
-    changed = await parts.projects.edit(call.project().number, change)
-    return _view_with(_still_there(changed), made[-1])
+    # Without the request's name: a repeat must find its token, which `add_token` looks up.
+    return _view_with(await edit_project(call.state, project, change), created[-1])
 
 
 async def _revoke_token(call: Call[NoInput, NoInput]) -> ProjectView:
-    parts, project, token = call.state.parts, call.project(), call.path("token")
-    if all(known.token != token for known in project.tokens):
-        raise not_found("the project has no such token")
-    return view(await call.edit(lambda old: revoke_token(old, token, parts.now_ms())))
-
-
-def _still_there(project: Project | None) -> Project:
-    if project is None:
-        raise not_found("there is no such project")
-    return project
+    token, now_ms = call.path("token"), call.state.dependencies.now_ms()
+    if all(known.token != token for known in call.project().tokens):
+        raise not_found("not a token of this project")
+    return view(await call.edit(lambda old: revoke_token(old, token, now_ms)))
 
 
 OPERATIONS = (
@@ -153,7 +142,7 @@ OPERATIONS = (
     Operation(
         method="PATCH",
         path="/projects/{project}",
-        summary="Change a project; what is left out stays as it is",
+        summary="Change a project; omitted fields stay unchanged",
         handler=_update,
         body=ProjectChanges,
         answer=ProjectView,
@@ -161,7 +150,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/projects/{project}/tokens",
-        summary="Make one more token",
+        summary="Create another token",
         handler=_add_token,
         answer=ProjectWithToken,
         status=201,
@@ -169,7 +158,7 @@ OPERATIONS = (
     Operation(
         method="DELETE",
         path="/projects/{project}/tokens/{token}",
-        summary="Revoke a token: events sent with it are refused from now on",
+        summary="Revoke a token: events sent with it are refused",
         handler=_revoke_token,
         answer=ProjectView,
     ),

@@ -1,8 +1,8 @@
-"""Every operation of the API, in the order of the contract's table."""
+"""All operations of the API, in the order of the contract's table."""
 
 from typing import Final
 
-from dashboard.api import changes, events, issues, projects, rule_tests, rules, stats, tags, views
+from dashboard.api import changes, events, issues, projects, rules, stats, tags, views
 from dashboard.api.operation import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -13,6 +13,5 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *tags.OPERATIONS,
     *stats.OPERATIONS,
     *rules.OPERATIONS,
-    *rule_tests.OPERATIONS,
     *views.OPERATIONS,
 )

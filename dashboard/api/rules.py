@@ -1,31 +1,34 @@
-"""A project's grouping rules: read, and replaced as a whole, since their order decides."""
+"""A project's grouping rules: read, tried on past events, and replaced as a whole, for order matters."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from control.project_edits import set_rules
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.errors import HttpError
+from dashboard.http.inputs import RangeQuery
+from dashboard.rule_trial import MAX_EVENTS, RuleTest, TrialRequest, try_rules
 from grouping.rule_checks import errors, excesses, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
 from storage.errors import ReadError
 from storage.reader.count_calls import ListSkippedRules
-from storage.reader.port import ReadPort
+from storage.reader.reader import ReadPort
 
 READ_SECONDS: Final = 3.0
-"""Rules are shown and saved without what ClickHouse doesn't tell in this time."""
+"""How long to wait for skip counts from ClickHouse; later the rules are shown without counts."""
 
 
 class RuleView(Struct, frozen=True, rename="camel", kw_only=True, forbid_unknown_fields=True):
-    """A rule: what matches `match` (query language) gets what else is set here.
+    """A rule for events that match `match` (query language).
 
-    `fingerprint` may contain `{{ default }}` and variables such as `{{ tags[KEY] }}`; `inApp` and `notInApp` mark frames whose file or function fits a pattern;
-    `discard` drops the event. Rules apply in order; the first that sets a fingerprint decides it.
+    `fingerprint` may contain `{{ default }}` and variables such as `{{ tags[KEY] }}`. `inApp` and `notInApp`
+    are patterns for the file or function of frames. `discard` drops the event. Rules apply in order; the
+    first that sets a fingerprint decides it.
     """
 
     name: str
@@ -38,24 +41,25 @@ class RuleView(Struct, frozen=True, rename="camel", kw_only=True, forbid_unknown
 
 
 class RuleList(Struct, frozen=True, forbid_unknown_fields=True):
-    """All rules of a project, in their order."""
+    """All rules of a project, in order."""
 
     rules: list[RuleView]
 
 
 class Skipped(Struct, frozen=True, rename="camel"):
-    """About how many events a rule was not asked, since it costs too much on events of their size (`tooDear`) or `failed` on them."""
+    """Approximate numbers of events on which a rule was skipped: too expensive (`tooDear`) or `failed`."""
 
     too_dear: int = 0
     failed: int = 0
 
 
 class RuleState(RuleView, frozen=True, rename="camel", kw_only=True):
-    """A rule as it stands.
+    """A saved rule.
 
-    `error` says why it is not asked about any event; `warning` what would be refused now: such a rule of before is asked, but
-    skipped on events that it would cost too much on, and what it takes for a variable and isn't stays as it is written.
-    `skipped` says on which events of the last 14 days it was, null where that can't be read now.
+    `error` says why the rule is never evaluated. `warning` says why it could not be saved today: such an
+    older rule still applies, except to events on which it is too expensive, and unknown variables stay as
+    literal text. `skipped` counts events of the last 14 days that skipped the rule; null if the counts can't
+    be read now.
     """
 
     error: str | None = None
@@ -64,31 +68,31 @@ class RuleState(RuleView, frozen=True, rename="camel", kw_only=True):
 
 
 class RuleStates(Struct, frozen=True):
-    """All rules of a project, in their order, each with what is wrong with it."""
+    """All rules of a project, in order, with their errors and warnings."""
 
     rules: list[RuleState]
 
 
 async def _get(call: Call[NoInput, NoInput]) -> RuleStates:
     project = call.project()
-    return _view(project.grouping_rules, await skips(call.reader, project.number))
+    return _view(project.grouping_rules, await skip_counts(call.reader, project.number))
 
 
-async def skips(reader: ReadPort, project: int) -> Mapping[str, Skipped] | None:
-    """The events on which rules were skipped, by the rule's name; None where that can't be read: rules can be edited all the same."""
+async def skip_counts(reader: ReadPort, project: int) -> Mapping[str, Skipped] | None:
+    """Skip counts by rule name; None if ClickHouse doesn't answer, so that rules can still be edited."""
     try:
         async with asyncio.timeout(READ_SECONDS):
-            found = await reader.read(ListSkippedRules(project))
+            rows = await reader.read(ListSkippedRules(project))
     except (ReadError, TimeoutError):
         return None
     kinds: dict[str, dict[str, int]] = {}
-    for one in found:
-        kinds.setdefault(one.rule, {})[one.kind] = one.events
+    for row in rows:
+        kinds.setdefault(row.rule, {})[row.kind] = row.events
     return {rule: msgspec.convert(counts, Skipped) for rule, counts in kinds.items()}
 
 
-def read_rules(given: list[RuleView]) -> list[GroupingRule]:
-    """Rules as a project keeps them. Raises HttpError, naming by its place every one that can't ever work or costs too much."""
+def read_rules(views: list[RuleView]) -> list[GroupingRule]:
+    """Rules as a project stores them. Raises HttpError with the index of every invalid rule."""
     rules = [
         GroupingRule(
             name=rule.name,
@@ -99,17 +103,29 @@ def read_rules(given: list[RuleView]) -> list[GroupingRule]:
             discard=rule.discard,
             enabled=rule.enabled,
         )
-        for rule in given
+        for rule in views
     ]
-    if wrong := violations(rules):
-        raise HttpError(WireError.VALIDATION_FAILED, wrong)
+    if details := violations(rules):
+        raise HttpError(WireError.VALIDATION_FAILED, details)
     return rules
 
 
 async def _put(call: Call[NoInput, RuleList]) -> RuleStates:
     rules = read_rules(call.body.rules)
     project = await call.edit(lambda old: set_rules(old, rules))
-    return _view(project.grouping_rules, await skips(call.reader, project.number))
+    return _view(project.grouping_rules, await skip_counts(call.reader, project.number))
+
+
+class SampleQuery(RangeQuery, frozen=True):
+    """The sample: the newest events that match the query in the range."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="maximum number of events")] = MAX_EVENTS
+
+
+async def _test(call: Call[SampleQuery, RuleList]) -> RuleTest:
+    rules, query = read_rules(call.body.rules), call.query
+    sample = TrialRequest(query.query, **query.bounds(), limit=query.limit)
+    return await call.with_warnings(try_rules(call.state, call.project(), rules, sample))
 
 
 def _tuple(items: list[str] | None) -> tuple[str, ...] | None:
@@ -127,8 +143,8 @@ def _view(rules: tuple[GroupingRule, ...], skipped: Mapping[str, Skipped] | None
                 not_in_app=list(rule.not_in_app) if rule.not_in_app else None,
                 discard=rule.discard,
                 enabled=rule.enabled,
-                error=_told(errors(rule)),
-                warning=_told(excesses(rule)),
+                error=_joined(errors(rule)),
+                warning=_joined(excesses(rule)),
                 skipped=None if skipped is None else skipped.get(rule.name, Skipped()),
             )
             for rule in rules
@@ -136,24 +152,34 @@ def _view(rules: tuple[GroupingRule, ...], skipped: Mapping[str, Skipped] | None
     )
 
 
-def _told(details: Iterable[Detail]) -> str | None:
-    return "; ".join(f"{one.field}: {one.message}".removeprefix(": ") for one in details) or None
+def _joined(details: Iterable[Detail]) -> str | None:
+    return "; ".join(f"{detail.field}: {detail.message}".removeprefix(": ") for detail in details) or None
 
 
 OPERATIONS = (
     Operation(
         method="GET",
         path="/projects/{project}/grouping-rules",
-        summary="The grouping rules, in their order",
+        summary="The grouping rules, in order",
         handler=_get,
         answer=RuleStates,
     ),
     Operation(
         method="PUT",
         path="/projects/{project}/grouping-rules",
-        summary="Replace the grouping rules; events that come from now on are grouped by them",
+        summary="Replace the grouping rules; they apply to new events",
         handler=_put,
         body=RuleList,
         answer=RuleStates,
+    ),
+    Operation(
+        method="POST",
+        path="/projects/{project}/grouping-rules:test",
+        summary="Try rules on past events: what they match and how many issues result; changes nothing",
+        handler=_test,
+        query=SampleQuery,
+        body=RuleList,
+        answer=RuleTest,
+        is_trial=True,
     ),
 )

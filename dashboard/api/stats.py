@@ -1,53 +1,34 @@
-"""Counts over time: of events, of releases, and of what became of everything that was sent."""
-
-from msgspec import Struct
+"""Counts over time: events, releases, and the outcomes of everything that was sent."""
 
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.inputs import PageQuery, Query, Time, read_range
+from dashboard.http.inputs import PageQuery, RangeQuery, TimeQuery
 from storage.reader.answers import Interval, OutcomeSeries, Releases, Series
 from storage.reader.count_calls import CountOutcomes, GetIssueStats, GetProjectStats, ListReleases
 
 
-class StatsQuery(Struct, frozen=True):
-    """Which events, and how long a point is; without `interval` it fits the range."""
+class StatsQuery(RangeQuery, frozen=True):
+    """The events, and the length of an interval; by default it fits the range."""
 
-    query: Query = ""
     interval: Interval | None = None
-    start: Time | None = None
-    end: Time | None = None
 
 
-class OutcomesQuery(Struct, frozen=True):
-    """Without `interval` each outcome is counted once for the whole range."""
+class OutcomesQuery(TimeQuery, frozen=True):
+    """Without `interval` each outcome has one count for the whole range."""
 
-    start: Time | None = None
-    end: Time | None = None
     interval: Interval | None = None
 
 
 async def _of_project(call: Call[StatsQuery, NoInput]) -> Series:
-    asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.warned(
-        call.reader.read(
-            GetProjectStats(
-                call.project().number,
-                asked.query,
-                interval=asked.interval,
-                start=range_.start,
-                end=range_.end,
-            )
-        )
+    query = call.query
+    return await call.read_with_warnings(
+        GetProjectStats(call.project().number, query.query, interval=query.interval, **query.bounds())
     )
 
 
 async def _of_issue(call: Call[StatsQuery, NoInput]) -> Series:
-    asked, range_ = call.query, read_range(call.query.start, call.query.end)
-    return await call.warned(
-        call.reader.read(
-            GetIssueStats(
-                call.issue(), asked.query, interval=asked.interval, start=range_.start, end=range_.end
-            )
-        )
+    query = call.query
+    return await call.read_with_warnings(
+        GetIssueStats(call.issue(), query.query, interval=query.interval, **query.bounds())
     )
 
 
@@ -58,9 +39,8 @@ async def _releases(call: Call[PageQuery, NoInput]) -> Releases:
 
 
 async def _outcomes(call: Call[OutcomesQuery, NoInput]) -> OutcomeSeries:
-    range_ = read_range(call.query.start, call.query.end)
     return await call.reader.read(
-        CountOutcomes(call.project().number, start=range_.start, end=range_.end, interval=call.query.interval)
+        CountOutcomes(call.project().number, **call.query.bounds(), interval=call.query.interval)
     )
 
 
@@ -86,7 +66,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/projects/{project}/releases",
-        summary="Releases and what they brought",
+        summary="Releases with their events, new issues and regressions",
         handler=_releases,
         query=PageQuery,
         answer=Releases,
@@ -95,7 +75,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/projects/{project}/outcomes",
-        summary="What became of what was sent, by outcome, SDK and reason",
+        summary="Counts of everything that was sent, by outcome, SDK and reason",
         handler=_outcomes,
         query=OutcomesQuery,
         answer=OutcomeSeries,

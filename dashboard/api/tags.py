@@ -1,37 +1,33 @@
-"""Tags: which there are, what they hold, and completion for those who type a query."""
+"""Tags and their values, and completion for the query box."""
 
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dashboard.api.issues import RangeQuery
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.inputs import read_key, read_range
+from dashboard.http.inputs import RangeQuery, read_key
 from storage.reader.answers import Keys, TagFacets, TagValues
-from storage.reader.tag_calls import CompleteKey, CompleteTag, CountIssueTags, CountProjectTags
+from storage.reader.completion import CompleteKey, CompleteTag
+from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 
-Prefix = Annotated[str, Meta(max_length=200, description="what the answers begin with")]
+Prefix = Annotated[str, Meta(max_length=200, description="prefix of the answers")]
 
 
 class PrefixQuery(Struct, frozen=True):
-    """Completion of what was typed so far."""
+    """The text typed so far."""
 
     prefix: Prefix = ""
 
 
 async def _of_project(call: Call[RangeQuery, NoInput]) -> TagFacets:
-    range_ = read_range(call.query.start, call.query.end)
-    return await call.warned(
-        call.reader.read(
-            CountProjectTags(call.project().number, call.query.query, start=range_.start, end=range_.end)
-        )
+    return await call.read_with_warnings(
+        CountProjectTags(call.project().number, call.query.query, **call.query.bounds())
     )
 
 
 async def _of_issue(call: Call[RangeQuery, NoInput]) -> TagFacets:
-    range_ = read_range(call.query.start, call.query.end)
-    return await call.warned(
-        call.reader.read(CountIssueTags(call.issue(), call.query.query, start=range_.start, end=range_.end))
+    return await call.read_with_warnings(
+        CountIssueTags(call.issue(), call.query.query, **call.query.bounds())
     )
 
 
@@ -67,7 +63,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/projects/{project}/tags/{key}/values",
-        summary="Values of a tag that begin with a prefix",
+        summary="Values of a tag with a prefix",
         handler=_values,
         query=PrefixQuery,
         answer=TagValues,
@@ -75,7 +71,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/projects/{project}/keys",
-        summary="Keys that a query may name and that begin with a prefix",
+        summary="Keys with a prefix that a query may use",
         handler=_keys,
         query=PrefixQuery,
         answer=Keys,

@@ -1,4 +1,4 @@
-"""Saved views: lists of a project's issues that have a name."""
+"""Saved views: named issue lists of a project."""
 
 from typing import Annotated
 
@@ -17,20 +17,20 @@ ViewRange = Annotated[
     str,
     Meta(
         max_length=100,
-        description="a length of time such as `7d`, or `START/END`, one of which may be left out",
+        description="a duration such as `7d`, or `START/END` with one of them optional",
     ),
 ]
 ViewQuery = Annotated[str, Meta(max_length=MAX_VIEW_QUERY, description="query language; must parse")]
 
 
 class Views(Struct, frozen=True):
-    """A project's saved views, in the order in which they were made."""
+    """A project's saved views, in order of creation."""
 
     views: list[SavedView]
 
 
 class NewView(Struct, frozen=True, forbid_unknown_fields=True):
-    """A name and what it stands for."""
+    """A new saved view."""
 
     name: ViewName
     query: ViewQuery
@@ -39,7 +39,7 @@ class NewView(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ViewUpdate(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is left out stays as it is."""
+    """Changes to a view; omitted fields stay unchanged."""
 
     name: ViewName | None = None
     query: ViewQuery | None = None
@@ -53,22 +53,22 @@ async def _list(call: Call[NoInput, NoInput]) -> Views:
 
 async def _add(call: Call[NoInput, NewView]) -> SavedView:
     project = call.project()
-    return await add(call.state, project, _given(call.body), call.named(project.id))
+    return await add(call.state, project, _fields(call.body), call.request_name(project.id))
 
 
 async def _change(call: Call[NoInput, ViewUpdate]) -> SavedView:
     project, view, body = call.project(), read_view(call.path("view")), call.body
-    return await change(call.state, project, view, _given(body), call.named(project.id))
+    return await change(call.state, project, view, _fields(body), call.request_name(project.id))
 
 
-def _given(body: NewView | ViewUpdate) -> project_edits.ViewChanges:
+def _fields(body: NewView | ViewUpdate) -> project_edits.ViewChanges:
     return project_edits.ViewChanges(body.name, body.query, body.sort, body.range)
 
 
 async def _remove(call: Call[NoInput, NoInput]) -> Views:
     project, view = call.project(), read_view(call.path("view"))
-    left = await remove(call.state, project, view, call.named(project.id))
-    return Views(list(left.saved_views))
+    remaining = await remove(call.state, project, view, call.request_name(project.id))
+    return Views(list(remaining.saved_views))
 
 
 OPERATIONS = (
@@ -82,7 +82,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/projects/{project}/views",
-        summary="Save a list under a name: query, order and range",
+        summary="Save a list under a name: query, sort order and range",
         handler=_add,
         body=NewView,
         answer=SavedView,
@@ -91,7 +91,7 @@ OPERATIONS = (
     Operation(
         method="PATCH",
         path="/projects/{project}/views/{view}",
-        summary="Rename a saved view, or let it ask something else",
+        summary="Rename a saved view or change its list",
         handler=_change,
         body=ViewUpdate,
         answer=SavedView,

@@ -1,1 +1,1 @@
-"""Signing in: password, session and throttle."""
+"""Sign-in: password, session and throttle."""

@@ -1,4 +1,4 @@
-"""Who is asking: the session's cookie, or HTTP Basic with user `admin` on the API (contract, section 4)."""
+"""Authentication: the session cookie, or HTTP Basic with user `admin` on the API (contract, section 4)."""
 
 import asyncio
 import binascii
@@ -13,25 +13,25 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from msgspec import Struct
 
-from dashboard.auth.session import CSRF_FIELD, CSRF_HEADER, SignedIn, current, is_csrf
+from dashboard.auth.session import CSRF_FIELD, CSRF_HEADER, ActiveSession, current, is_csrf
 from dashboard.dependencies import address_of, state_of
 from dashboard.http.errors import HttpError, rate_limited
 from dashboard.http.paths import API, SIGN_IN, is_for_programs, is_open
-from dashboard.http.proxies import throttled_as
-from dashboard.http.wire import redirect
+from dashboard.http.proxies import throttle_key
+from dashboard.http.responses import redirect
 from schemas.errors import WireError
 
 log = logging.getLogger(__name__)
 
 USER: Final = "admin"
-_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Identity(Struct, frozen=True):
-    """Who asks; `session` is None for HTTP Basic."""
+    """The authenticated user; `session` is None for HTTP Basic."""
 
     name: str
-    session: SignedIn | None
+    session: ActiveSession | None
 
 
 IDENTITY: Final = web.RequestKey("identity", Identity)
@@ -39,48 +39,48 @@ IDENTITY: Final = web.RequestKey("identity", Identity)
 
 @web.middleware
 async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Let through what is open, or who is signed in; refuse changes that another site's page asks for."""
-    if request.method not in _SAFE and is_foreign(request):
-        raise HttpError(WireError.FORBIDDEN, sentence="this change was asked for by a page of another site")
+    """Require a sign-in except on public paths, and refuse changes that pages of other sites send."""
+    if request.method not in SAFE_METHODS and is_cross_site(request):
+        raise HttpError(WireError.FORBIDDEN, sentence="a page of another site sent this change")
     if is_open(request.path):
         return await handler(request)
     identity = await identify(request)
     if identity is None:
-        return _ask(request)
-    if request.method not in _SAFE and identity.session is not None:
+        return _require_sign_in(request)
+    if request.method not in SAFE_METHODS and identity.session is not None:
         await _check_csrf(request, identity.session)
     request[IDENTITY] = identity
     return await handler(request)
 
 
 async def identify(request: web.Request) -> Identity | None:
-    """The cookie's session, else Basic on the API. Raises HttpError when an address tries too many passwords."""
+    """The user by session cookie or, on the API, HTTP Basic. Raises HttpError if the address is throttled."""
     state = state_of(request)
-    signed = current(request, state.signed_out)
-    if signed is not None:
-        state.throttle.succeeded(throttled_as(address_of(request)), time.monotonic())
-        return Identity(USER, signed)
-    given = request.headers.get("Authorization", "")
-    if given and request.path.startswith(API):
-        user, password = _basic(given)
+    session = current(request, state.revoked_sessions)
+    if session is not None:
+        state.throttle.succeeded(throttle_key(address_of(request)), time.monotonic())
+        return Identity(USER, session)
+    authorization = request.headers.get("Authorization", "")
+    if authorization and request.path.startswith(API):
+        user, password = _basic(authorization)
         if await check_password(request, password if user == USER else ""):
             return Identity(USER, None)
     return None
 
 
 async def check_password(request: web.Request, password: str) -> bool:
-    """Whether it is the admin password; a wrong one counts. Raises HttpError when the address has to wait."""
-    state, address = state_of(request), throttled_as(address_of(request))
-    verdict = state.throttle.ask(address, time.monotonic())
-    if verdict.delay_seconds and not verdict.wait_seconds:
-        await asyncio.sleep(verdict.delay_seconds)
-        # Others of this address may have failed meanwhile.
-        verdict = state.throttle.ask(address, time.monotonic())
-    if verdict.wait_seconds:
+    """Whether this is the admin password; if not, count a failure. Raises HttpError if the address is throttled."""
+    state, address = state_of(request), throttle_key(address_of(request))
+    decision = state.throttle.check(address, time.monotonic())
+    if decision.delay_seconds and not decision.wait_seconds:
+        await asyncio.sleep(decision.delay_seconds)
+        # Other requests from this address may have failed meanwhile.
+        decision = state.throttle.check(address, time.monotonic())
+    if decision.wait_seconds:
         state.metrics.throttled_passwords.inc()
         if "X-Forwarded-For" in request.headers and not state.trusted_proxies:
-            _tell_of_proxy()
-        raise rate_limited(verdict.wait_seconds)
+            _warn_about_proxy()
+        raise rate_limited(decision.wait_seconds)
     if state.secrets.is_password(password):
         state.throttle.succeeded(address, time.monotonic())
         return True
@@ -90,14 +90,12 @@ async def check_password(request: web.Request, password: str) -> bool:
 
 
 @cache
-def _tell_of_proxy() -> None:
-    log.warning(
-        "sign-ins are throttled by the address of a proxy: set SVC_DASHBOARD_TRUSTED_PROXIES to throttle by that of the client"
-    )
+def _warn_about_proxy() -> None:
+    log.warning("sign-ins are throttled by a proxy's address: set SVC_DASHBOARD_TRUSTED_PROXIES")
 
 
-def is_foreign(request: web.Request) -> bool:
-    """Whether a browser says that a page of another origin makes this request; programs say nothing."""
+def is_cross_site(request: web.Request) -> bool:
+    """Whether browser headers show a page of another origin as sender; programs send no such headers."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site not in {"same-origin", "none"}
@@ -105,42 +103,42 @@ def is_foreign(request: web.Request) -> bool:
     return origin is not None and urlsplit(origin).netloc != request.host
 
 
-async def _check_csrf(request: web.Request, signed: SignedIn) -> None:
-    given = request.headers.get(CSRF_HEADER, "")
-    if not given and not is_for_programs(request.path):
-        given = str((await form(request)).get(CSRF_FIELD, ""))
-    if not is_csrf(signed, given):
+async def _check_csrf(request: web.Request, session: ActiveSession) -> None:
+    token = request.headers.get(CSRF_HEADER, "")
+    if not token and not is_for_programs(request.path):
+        token = (await read_form(request)).get(CSRF_FIELD, "")
+    if not is_csrf(session, token):
         raise HttpError(
             WireError.FORBIDDEN,
-            sentence=f"the form has expired, or the header {CSRF_HEADER} is missing: load the page again",
+            sentence=f"the form has expired or the header {CSRF_HEADER} is missing: reload the page",
         )
 
 
-async def form(request: web.Request) -> dict[str, str]:
-    """The fields of a posted form. Raises HttpError for a body that is none."""
+async def read_form(request: web.Request) -> dict[str, str]:
+    """The text fields of a posted form. Raises HttpError if the body isn't a form."""
     try:
         fields = await request.post()
     except (ValueError, LookupError):
-        raise HttpError(WireError.VALIDATION_FAILED, sentence="the form can't be read") from None
+        raise HttpError(WireError.VALIDATION_FAILED, sentence="the form can't be parsed") from None
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
-def _ask(request: web.Request) -> web.StreamResponse:
+def _require_sign_in(request: web.Request) -> web.StreamResponse:
     if is_for_programs(request.path):
-        # A browser's own dialog would cover the page when its script finds the session ended.
+        # For a page's script the browser must not open its own sign-in dialog when the session has expired.
         by_script = request.headers.get("Sec-Fetch-Mode") in {"cors", "same-origin"}
         headers = {} if by_script else {"WWW-Authenticate": 'Basic realm="svc", charset="UTF-8"'}
         raise HttpError(WireError.UNAUTHORIZED, headers=headers)
-    place = request.path_qs if request.method in _SAFE else "/"
-    return redirect(SIGN_IN if place == "/" else f"{SIGN_IN}?next={quote(place)}")
+    target = request.path_qs if request.method in SAFE_METHODS else "/"
+    return redirect(SIGN_IN if target == "/" else f"{SIGN_IN}?next={quote(target)}")
 
 
 def _basic(header: str) -> tuple[str, str]:
-    scheme, _, rest = header.partition(" ")
+    scheme, _, credentials = header.partition(" ")
     if scheme.lower() != "basic":
         return "", ""
     try:
-        user, _, password = b64decode(rest.strip(), validate=True).decode().partition(":")
+        user, _, password = b64decode(credentials.strip(), validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         return "", ""
     return user, password

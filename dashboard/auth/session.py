@@ -1,4 +1,4 @@
-"""Sessions: an encrypted cookie that says when someone signed in, and the token that its forms must carry back."""
+"""Sessions: an encrypted cookie with the time of sign-in and the CSRF token that changes must carry."""
 
 import hashlib
 import hmac
@@ -19,25 +19,25 @@ from schemas.settings import DashboardSettings
 COOKIE: Final = "svc_session"
 CSRF_FIELD: Final = "csrf"
 CSRF_HEADER: Final = "X-Csrf-Token"
-SIGNED_OUT_LIMIT: Final = 10_000
+MAX_REVOKED: Final = 10_000
 _SESSION: Final = web.RequestKey("session", Session)
 _CONTEXT: Final = b"svc dashboard session v1"
 
 
 class Secrets:
-    """The admin password and the key of the cookies; both stay inside."""
+    """The admin password and the key of the cookies, neither of which leaves this class."""
 
     def __init__(self, settings: DashboardSettings) -> None:
         self._password = _digest(settings.admin_password)
-        # The password is always part of the key: changing it ends every session.
+        # The key is derived from the password too: changing the password ends every session.
         self._key = _derive(settings.session_secret, settings.admin_password)
 
-    def is_password(self, given: str) -> bool:
-        """Whether `given` is the password; how long it takes says nothing about how much of it is right."""
-        return hmac.compare_digest(self._password, _digest(given))
+    def is_password(self, candidate: str) -> bool:
+        """Whether this is the password, compared in constant time."""
+        return hmac.compare_digest(self._password, _digest(candidate))
 
     def storage(self, settings: DashboardSettings) -> EncryptedCookieStorage:
-        """Where aiohttp-session keeps sessions: encrypted, in the cookie itself."""
+        """The session storage of aiohttp-session: encrypted, in the cookie itself."""
         return EncryptedCookieStorage(
             self._key,
             cookie_name=COOKIE,
@@ -48,14 +48,17 @@ class Secrets:
         )
 
 
-def keeping_sessions(storage: EncryptedCookieStorage, is_https: Callable[[web.Request], bool]) -> Middleware:
-    """A middleware that reads the session of a request and writes a changed one; over https the cookie stays on https.
+def session_middleware(
+    storage: EncryptedCookieStorage, is_https: Callable[[web.Request], bool]
+) -> Middleware:
+    """A middleware that loads and saves sessions; over https the cookie is marked secure.
 
-    aiohttp-session's own keeps it under a plain string, which aiohttp 3.14 warns of at each request.
+    aiohttp-session's own middleware uses a plain string as request key, for which aiohttp 3.14 warns on each
+    request.
     """
 
     @web.middleware
-    async def keep(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def load_and_save(request: web.Request, handler: Handler) -> web.StreamResponse:
         session = await _load(storage, request)
         request[_SESSION] = session
         response = await handler(request)
@@ -65,14 +68,14 @@ def keeping_sessions(storage: EncryptedCookieStorage, is_https: Callable[[web.Re
                 response.cookies[COOKIE]["secure"] = True
         return response
 
-    return keep
+    return load_and_save
 
 
 async def _load(storage: EncryptedCookieStorage, request: web.Request) -> Session:
     try:
         return await storage.load_session(request)
     except ValueError:
-        # A cookie that is no text at all.
+        # The cookie is not valid text.
         return await storage.new_session()
 
 
@@ -82,26 +85,26 @@ def _derive(secret: str, password: str) -> bytes:
     return hashlib.scrypt(seed, salt=_CONTEXT, n=2**14, r=8, p=1, dklen=32)
 
 
-class SignedIn(Struct, frozen=True):
-    """A session that holds: its name, and the token that its changes must carry."""
+class ActiveSession(Struct, frozen=True):
+    """A valid session and its CSRF token."""
 
     id: str
     csrf: str
 
 
-class SignedOut:
-    """Sessions that were ended before they expired: the cookie alone would let a copy of it live on.
+class RevokedSessions:
+    """Sessions that were signed out before they expired, so that a copied cookie stops working.
 
-    Kept in memory: a restart forgets them, and the cookies' own expiry remains.
+    They are kept in memory only: after a restart a copied cookie works again until it expires.
     """
 
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
 
     def add(self, session: str) -> None:
-        """End a session."""
+        """Revoke a session."""
         self._ids[session] = None
-        if len(self._ids) > SIGNED_OUT_LIMIT:
+        if len(self._ids) > MAX_REVOKED:
             del self._ids[next(iter(self._ids))]
 
     def __contains__(self, session: str) -> bool:
@@ -109,7 +112,7 @@ class SignedOut:
 
 
 def open_session(request: web.Request) -> None:
-    """Sign in: the cookie goes out with the answer."""
+    """Sign in; the response carries the cookie."""
     session = request[_SESSION]
     session.invalidate()
     session["id"] = secrets.token_urlsafe(16)
@@ -117,26 +120,26 @@ def open_session(request: web.Request) -> None:
     session["at"] = int(time.time())
 
 
-def close_session(request: web.Request, ended: SignedOut) -> None:
-    """Sign out: the cookie is deleted and never taken again."""
-    signed = current(request, ended)
-    if signed is not None:
-        ended.add(signed.id)
+def close_session(request: web.Request, revoked: RevokedSessions) -> None:
+    """Sign out: delete the cookie and revoke its session."""
+    session = current(request, revoked)
+    if session is not None:
+        revoked.add(session.id)
         request[_SESSION].invalidate()
 
 
-def current(request: web.Request, ended: SignedOut) -> SignedIn | None:
-    """The session of a request; None where there is none, or one that is forged, expired or ended."""
+def current(request: web.Request, revoked: RevokedSessions) -> ActiveSession | None:
+    """The session of a request; None if it is missing, forged, expired or revoked."""
     session = request[_SESSION]
-    name, csrf = session.get("id"), session.get("csrf")
-    if not isinstance(name, str) or not isinstance(csrf, str) or name in ended:
+    session_id, csrf = session.get("id"), session.get("csrf")
+    if not isinstance(session_id, str) or not isinstance(csrf, str) or session_id in revoked:
         return None
-    return SignedIn(name, csrf)
+    return ActiveSession(session_id, csrf)
 
 
-def is_csrf(signed: SignedIn, given: str) -> bool:
-    """Whether `given` is the session's token."""
-    return hmac.compare_digest(_digest(signed.csrf), _digest(given))
+def is_csrf(session: ActiveSession, token: str) -> bool:
+    """Whether this is the session's CSRF token."""
+    return hmac.compare_digest(_digest(session.csrf), _digest(token))
 
 
 def _digest(text: str) -> bytes:

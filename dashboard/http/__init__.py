@@ -1,1 +1,1 @@
-"""HTTP below the API and the pages: server, inputs, errors, headers, health."""
+"""HTTP below the API and the pages: server, input, responses, errors, headers, health."""

@@ -1,4 +1,4 @@
-"""The boundary: whatever goes wrong below becomes one answer, JSON for programs and a page for people; never a traceback."""
+"""Turns every exception into a response: JSON for programs, a page for people, never a traceback."""
 
 import logging
 
@@ -6,9 +6,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from dashboard.dependencies import state_of
-from dashboard.http.errors import HttpError, refusal_of
+from dashboard.http.errors import HttpError, http_error_of
 from dashboard.http.paths import is_for_programs
-from dashboard.http.wire import error_answer
+from dashboard.http.responses import error_response
 from dashboard.pages.render import error_page
 from schemas.errors import WireError
 from storage.errors import DamagedPayload
@@ -21,13 +21,11 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     """Answer every exception."""
     try:
         return await handler(request)
-    except Exception as error:
-        refused = refusal_of(error)
-        if isinstance(error, DamagedPayload):
+    except Exception as exception:
+        error = http_error_of(exception)
+        if isinstance(exception, DamagedPayload):
             state_of(request).metrics.damaged_payloads.inc()
-        if refused is None:
+        if error is None:
             log.exception("%s %s failed", request.method, request.path)
-            refused = HttpError(WireError.INTERNAL)
-    if is_for_programs(request.path):
-        return error_answer(refused)
-    return error_page(request, refused)
+            error = HttpError(WireError.INTERNAL)
+    return error_response(error) if is_for_programs(request.path) else error_page(request, error)

@@ -1,4 +1,4 @@
-"""What the dashboard refuses, and with what: every error of its own and of the parts below becomes one `HttpError`."""
+"""HTTP errors of the dashboard; domain errors of the layers below are mapped to them."""
 
 from aiohttp import web
 
@@ -17,7 +17,7 @@ RETRY_AFTER_SECONDS = 2
 
 
 class HttpError(Exception):
-    """An answer that is an error: which one, what is wrong in the request, and headers that go with it."""
+    """An error response: code, invalid parts of the request, headers, and a sentence for the error page."""
 
     def __init__(
         self,
@@ -34,17 +34,17 @@ class HttpError(Exception):
 
 
 def not_found(sentence: str) -> HttpError:
-    """There is nothing of this name."""
+    """Nothing has this id or name."""
     return HttpError(WireError.NOT_FOUND, sentence=sentence)
 
 
 def invalid(field: str, message: str) -> HttpError:
-    """One field of the request is wrong."""
+    """One field of the request is invalid."""
     return HttpError(WireError.VALIDATION_FAILED, [Detail(field, message)])
 
 
 def unavailable(sentence: str) -> HttpError:
-    """A part below doesn't answer; the same request may work soon."""
+    """A dependency doesn't answer; a retry may succeed soon."""
     return HttpError(
         WireError.UNAVAILABLE, headers={"Retry-After": str(RETRY_AFTER_SECONDS)}, sentence=sentence
     )
@@ -68,48 +68,48 @@ _BY_STATUS = {
 }
 
 
-def refusal_of(error: Exception) -> HttpError | None:
-    """The answer that a declared error means; None for a fault of our own."""
-    refused = None
+def http_error_of(error: Exception) -> HttpError | None:
+    """The HTTP error for an expected exception; None for an unexpected one."""
+    mapped = None
     match error:
         case HttpError():
-            refused = error
+            mapped = error
         case web.HTTPException():
-            refused = _of_http(error)
+            mapped = _of_aiohttp(error)
         case BadChange():
-            refused = HttpError(WireError.VALIDATION_FAILED, error.details)
+            mapped = HttpError(WireError.VALIDATION_FAILED, error.details)
         case ProjectsUnavailable():
-            refused = unavailable("projects can't be read or written at the moment: Kafka doesn't answer")
+            mapped = unavailable("projects can't be read or changed right now: Kafka doesn't answer")
         case ChangesUnavailable():
-            refused = unavailable("the change was not confirmed in time: processors or Kafka don't answer")
+            mapped = unavailable("the change was not confirmed in time: Kafka or the processors don't answer")
         case ChangeRefused():
-            refused = HttpError(WireError.CONFLICT, sentence=str(error))
+            mapped = HttpError(WireError.CONFLICT, sentence=str(error))
         case KeyReused():
-            refused = HttpError(
+            mapped = HttpError(
                 WireError.CONFLICT, [Detail("Idempotency-Key", "was used for another request")]
             )
         case BadQuery():
-            refused = invalid(error.field, error.message)
+            mapped = invalid(error.field, error.message)
         case QueryTooExpensive():
-            refused = invalid("query", f"reads too much: {error}")
+            mapped = invalid("query", f"reads too much: {error}")
         case DamagedPayload():
-            refused = _damaged(error)
+            mapped = _damaged(error)
         case NotFound():
-            refused = not_found(str(error))
+            mapped = not_found(str(error))
         case StorageUnavailable():
-            refused = unavailable(f"events can't be read at the moment: {error}")
-    return refused
+            mapped = unavailable(f"events can't be read right now: {error}")
+    return mapped
 
 
 def _damaged(error: DamagedPayload) -> HttpError:
-    """Its neighbours go with it: whoever walks through the events gets past the damaged one."""
-    found = error.detail
-    beside = {"previousEventId": found.previous_event_id, "nextEventId": found.next_event_id}
-    details = [Detail(field, event) for field, event in beside.items() if event is not None]
+    """The details name the neighbouring events, so that clients can page past the damaged one."""
+    event = error.detail
+    neighbours = {"previousEventId": event.previous_event_id, "nextEventId": event.next_event_id}
+    details = [Detail(field, neighbour) for field, neighbour in neighbours.items() if neighbour is not None]
     return HttpError(WireError.DAMAGED, details or None, sentence=str(error))
 
 
-def _of_http(error: web.HTTPException) -> HttpError:
-    other = WireError.VALIDATION_FAILED if error.status < 500 else WireError.INTERNAL
+def _of_aiohttp(error: web.HTTPException) -> HttpError:
+    default = WireError.VALIDATION_FAILED if error.status < 500 else WireError.INTERNAL
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-    return HttpError(_BY_STATUS.get(error.status, other), headers=headers)
+    return HttpError(_BY_STATUS.get(error.status, default), headers=headers)

@@ -1,4 +1,4 @@
-"""Headers that every answer carries: nothing foreign is loaded, framed or guessed."""
+"""Security and cache headers of every response: no third-party content, no framing, no MIME sniffing."""
 
 from typing import Final
 
@@ -18,22 +18,20 @@ SECURITY: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-
-
 _YEAR_SECONDS: Final = 31_536_000
 
 
 @web.middleware
-async def secure(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Add the headers. What holds data is not kept by caches."""
+async def add_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Add the headers to each response."""
     response = await handler(request)
     response.headers.update(SECURITY)
-    response.headers.setdefault("Cache-Control", _caching(request, response))
+    response.headers.setdefault("Cache-Control", _cache_control(request, response))
     return response
 
 
-def _caching(request: web.Request, response: web.StreamResponse) -> str:
-    """Files whose address carries their content's hash are kept for good; what holds data is not kept at all."""
+def _cache_control(request: web.Request, response: web.StreamResponse) -> str:
+    """A year for static files with a content hash in their URL; responses with data are never stored."""
     if request.path.startswith("/static/") and response.status in {200, 206, 304}:
         return f"public, max-age={_YEAR_SECONDS}, immutable" if "v" in request.query else "no-cache"
     return "no-store"

@@ -1,4 +1,4 @@
-"""Alive, ready, metrics (contract, section 1): open to anyone, they show no data."""
+"""Liveness, readiness and metrics (contract, section 1): public, without user data."""
 
 import asyncio
 import logging
@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from broker.waiting import pause
 from dashboard.dependencies import Dependencies, state_of
-from dashboard.http.wire import json_answer
+from dashboard.http.responses import json_response
 from schemas.health import Health, Part
 from storage.errors import ReadError
 
 log = logging.getLogger(__name__)
-LOOK_SECONDS: Final = 2.0
-LAST_SECONDS: Final = 1.0
+PING_SECONDS: Final = 2.0
+STOP_SECONDS: Final = 1.0
 
 
 class Alive(Struct, frozen=True):
@@ -27,53 +27,56 @@ class Alive(Struct, frozen=True):
 
 async def healthz(_request: web.Request) -> web.Response:
     """The process answers."""
-    return json_answer(Alive())
+    return json_response(Alive())
 
 
 async def readyz(request: web.Request) -> web.Response:
-    """503 until every part works."""
+    """503 until every dependency works."""
     readiness = state_of(request).health.readiness()
-    return json_answer(readiness, 200 if readiness.ready else 503)
+    return json_response(readiness, 200 if readiness.ready else 503)
 
 
 async def metrics(request: web.Request) -> web.Response:
-    """Prometheus' text."""
+    """Metrics in Prometheus' text format."""
     return state_of(request).metrics.text()
 
 
-def watch_projects(health: Health, parts: Dependencies) -> None:
-    """The part `projects` works once the topic has been read.
+def watch_projects(health: Health, dependencies: Dependencies) -> None:
+    """Report `projects` as ready once the topic has been read.
 
-    Its detail tells when no broker answers: pages can be read then, only changes are refused, so it must not take the dashboard down.
+    An unreachable broker only shows in the detail: pages still work and only changes fail, so the dashboard
+    stays ready.
     """
-    unread = Part(ok=False, detail="the topic of projects isn't read yet")
+    projects = dependencies.projects
 
-    def projects() -> Part:
-        return Part(ok=True, detail=parts.projects.answering().detail) if parts.projects.loaded else unread
+    def probe() -> Part:
+        if not projects.loaded:
+            return Part(ok=False, detail="the projects topic has not been read yet")
+        return Part(ok=True, detail=projects.answering().detail)
 
-    health.probe("projects", projects)
+    health.probe("projects", probe)
 
 
-async def watch_clickhouse(health: Health, parts: Dependencies, stop: asyncio.Event) -> None:
-    """Look after ClickHouse until `stop`: readiness is asked often, so it isn't asked there."""
-    health.set("clickhouse", False, "it hasn't answered yet")
+async def watch_clickhouse(health: Health, dependencies: Dependencies, stop: asyncio.Event) -> None:
+    """Ping ClickHouse in the background until `stop`, so that frequent readiness probes don't."""
+    health.set("clickhouse", False, "no answer yet")
     while not stop.is_set():
         try:
-            await parts.reader.ping()
+            await dependencies.reader.ping()
         except ReadError as error:
             health.set("clickhouse", False, str(error))
-        except Exception:  # the boundary of a background task: without it readiness would stand still
-            log.exception("ClickHouse could not be asked")
-            health.set("clickhouse", False, "it could not be asked: see the log")
+        except Exception:  # the boundary of a background task: without it readiness would never change again
+            log.exception("ClickHouse ping failed")
+            health.set("clickhouse", False, "the ping failed: see the log")
         else:
             health.set("clickhouse", True)
-        await pause(stop, LOOK_SECONDS)
+        await pause(stop, PING_SECONDS)
 
 
 async def stop_watching(task: "asyncio.Task[None]", stop: asyncio.Event) -> None:
-    """End `watch_clickhouse`; a question that is under way gets a moment to come back."""
+    """End `watch_clickhouse`; a running ping gets a moment to finish."""
     stop.set()
-    await asyncio.wait([task], timeout=LAST_SECONDS)
+    await asyncio.wait([task], timeout=STOP_SECONDS)
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task

@@ -1,4 +1,4 @@
-"""What Prometheus may ask the dashboard: requests by route and status, and how long they took."""
+"""Prometheus metrics: requests by route and status, their duration, and a few security counters."""
 
 import time
 
@@ -11,31 +11,31 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class DashboardMetrics:
-    """Counters of one application, in a registry of their own: several applications fit in one process."""
+    """Metrics of one application, in a registry of its own: a process can hold several applications."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "svc_dashboard_requests",
-            "Answers by route, method and status",
+            "Responses by route, method and status",
             ["route", "method", "status"],
             registry=self.registry,
         )
         self.seconds = Histogram(
             "svc_dashboard_request_seconds",
-            "Time to answer by route",
+            "Request duration by route",
             ["route"],
             buckets=_BUCKETS,
             registry=self.registry,
         )
         self.damaged_payloads = Counter(
             "svc_dashboard_damaged_payloads",
-            "Events asked for whose stored content can't be read",
+            "Requests for events whose stored payload is damaged",
             registry=self.registry,
         )
-        self.shared_answers = Counter(
+        self.cached_responses = Counter(
             "svc_dashboard_shared_answers",
-            "Calls answered with what an equal call has just got",
+            "Requests answered from the response cache or a pending equal request",
             registry=self.registry,
         )
         self.refused_passwords = Counter(
@@ -43,19 +43,19 @@ class DashboardMetrics:
         )
         self.throttled_passwords = Counter(
             "svc_dashboard_throttled_passwords",
-            "Passwords that were not looked at: their address had tried too many",
+            "Sign-in attempts refused by the throttle without a password check",
             registry=self.registry,
         )
 
     def text(self) -> web.Response:
-        """The exposition."""
+        """The exposition format."""
         return web.Response(
             body=generate_latest(self.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
         )
 
 
-def counting(metrics: DashboardMetrics) -> Middleware:
-    """A middleware that counts every answer. Routes are patterns, so their number is bounded."""
+def metrics_middleware(metrics: DashboardMetrics) -> Middleware:
+    """A middleware that counts every response. Route labels are patterns, so their number is bounded."""
 
     @web.middleware
     async def count(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from dashboard.api.operation import KEY_HEADER, NoInput, Operation
 from dashboard.http.paths import API
-from dashboard.http.wire import json_answer
+from dashboard.http.responses import json_response
 from schemas.errors import WireError
 from schemas.generate import openapi
 from schemas.generate.openapi import Described
@@ -25,9 +25,9 @@ _KEY: Final[dict[str, Any]] = {
     "in": "header",
     "required": False,
     "schema": {"type": "string"},
-    "description": "the same request under the same key is one change; another request under it is 409",
+    "description": "a request repeated with its key makes one change; another request with the key gets 409",
 }
-_IN_PATH: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
+_PATH_PARAMETER: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _PATH_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "project": {"type": "string", "pattern": "^[0-9]{1,10}$", "description": "a project's id"},
     "issue": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "an issue's id"},
@@ -39,11 +39,11 @@ _PATH_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "view": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "a saved view's id"},
     "key": {"type": "string", "minLength": 1, "maxLength": 64, "description": "a tag's key"},
 }
-_TAG: Final[dict[str, Any]] = {
-    "ETag": {"description": "names what the answer says", "schema": {"type": "string"}}
+_ETAG: Final[dict[str, Any]] = {
+    "ETag": {"description": "identifies the content of the answer", "schema": {"type": "string"}}
 }
-_UNCHANGED: Final[dict[str, Any]] = {
-    "304": {"description": "the request's `If-None-Match` names what is still so", "headers": _TAG}
+_NOT_MODIFIED: Final[dict[str, Any]] = {
+    "304": {"description": "not modified: `If-None-Match` names the current ETag", "headers": _ETAG}
 }
 _SECURITY: Final = {
     "password": {"type": "http", "scheme": "basic", "description": "user `admin`"},
@@ -54,11 +54,11 @@ _SECURITY: Final = {
 def serve_document(
     operations: tuple[Operation, ...],
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """A handler that answers the document, made once."""
-    made = document(operations)
+    """A handler that serves the document, built once."""
+    built = document(operations)
 
     async def serve(_request: web.Request) -> web.StreamResponse:
-        return json_answer(made)
+        return json_response(built)
 
     return serve
 
@@ -74,10 +74,10 @@ def document(operations: tuple[Operation, ...]) -> dict[str, Any]:
 
 
 def _described(operation: Operation) -> Described:
-    read = operation.method == "GET"
+    is_read = operation.method == "GET"
     return Described(
         method=operation.method,
-        path=API + _IN_PATH.sub(r"{\1}", operation.path),
+        path=API + _PATH_PARAMETER.sub(r"{\1}", operation.path),
         summary=operation.summary,
         path_schemas=_PATH_SCHEMAS,
         query=operation.query,
@@ -85,20 +85,20 @@ def _described(operation: Operation) -> Described:
         body=None if operation.body is NoInput else operation.body,
         answer=operation.answer,
         status=operation.status,
-        headers=_TAG if read else {},
-        responses=_UNCHANGED if read else {},
+        headers=_ETAG if is_read else {},
+        responses=_NOT_MODIFIED if is_read else {},
         errors=_errors(operation),
     )
 
 
 def _errors(operation: Operation) -> list[WireError]:
-    possible = [*_ALWAYS, *operation.errors]
+    errors = [*_ALWAYS, *operation.errors]
     if "{" in operation.path:
-        possible.append(WireError.NOT_FOUND)
+        errors.append(WireError.NOT_FOUND)
     if operation.method != "GET":
-        possible.append(WireError.FORBIDDEN)
+        errors.append(WireError.FORBIDDEN)
     if operation.body is not NoInput:
-        possible.append(WireError.PAYLOAD_TOO_LARGE)
+        errors.append(WireError.PAYLOAD_TOO_LARGE)
     if operation.takes_key:
-        possible.append(WireError.CONFLICT)
-    return possible
+        errors.append(WireError.CONFLICT)
+    return errors

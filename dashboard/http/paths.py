@@ -1,4 +1,4 @@
-"""Which paths are for programs, which need no sign-in, and which may be gone to after it."""
+"""Classes of paths: for programs, open without sign-in, and safe as a redirect after sign-in."""
 
 from typing import Final
 
@@ -15,12 +15,12 @@ def is_for_programs(path: str) -> bool:
 
 
 def is_open(path: str) -> bool:
-    """Whether the path shows nothing that needs a sign-in."""
+    """Whether the path is public."""
     return path in _OPEN or path.startswith("/static/")
 
 
 def safe_next(path: str) -> str:
-    """Where to go after signing in: a path of this server, whatever a link asked for."""
+    """Where to redirect after sign-in: `path` if it is on this server, else `/`."""
     # A browser reads `//host` and `/\\host` as another server, and drops tabs and line ends before it looks.
     if not path.startswith("/") or path[1:2] in {"/", "\\"} or any(c <= " " or c == "\x7f" for c in path):
         return "/"

@@ -1,4 +1,4 @@
-"""Who is on the other end: the connection's peer, or whom proxies that are trusted name in `X-Forwarded-For`."""
+"""The client's address: the peer of the connection, or what trusted proxies name in `X-Forwarded-For`."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -9,64 +9,63 @@ from schemas.errors import BadSetting
 Address = IPv4Address | IPv6Address
 Networks = tuple[IPv4Network | IPv6Network, ...]
 _NETWORK_BITS: Final = 64
-"""Whoever has one IPv6 address has all of its network."""
+"""A client that has one IPv6 address usually has its whole /64."""
 
 
 def parse_networks(text: str) -> Networks:
     """Addresses and networks, separated by commas. Raises BadSetting."""
     try:
-        return tuple([ip_network(one.strip()) for one in text.split(",") if one.strip()])
+        return tuple([ip_network(part.strip()) for part in text.split(",") if part.strip()])
     except ValueError as error:
         raise BadSetting(
-            f"SVC_DASHBOARD_TRUSTED_PROXIES must be addresses or networks such as 10.0.0.0/8, separated by commas: {error}"
+            "SVC_DASHBOARD_TRUSTED_PROXIES must be addresses or networks such as 10.0.0.0/8, "
+            f"separated by commas: {error}"
         ) from None
 
 
 def client_address(peer: str, forwarded: Sequence[str], trusted: Networks) -> str:
-    """The rightmost address that is no trusted proxy's; `forwarded` are the values of `X-Forwarded-For` in their order.
+    """The rightmost address that isn't a trusted proxy; `forwarded` holds the `X-Forwarded-For` headers in order.
 
-    What stands left of it was written by whoever sent the request. A hop that is no address ends the search.
+    The client controls everything left of it. A hop that isn't an address ends the search.
     """
-    found = _address(peer)
-    if found is None:
+    client = _address(peer)
+    if client is None:
         return peer
     for hop in reversed([hop for value in forwarded for hop in value.split(",")]):
-        if not is_trusted(found, trusted):
+        address = _address(hop)
+        if not is_trusted(client, trusted) or address is None:
             break
-        before = _address(hop)
-        if before is None:
-            break
-        found = before
-    return str(found)
+        client = address
+    return str(client)
 
 
 def is_trusted(address: Address | None, trusted: Networks) -> bool:
-    """Whether the address is a trusted proxy's."""
+    """Whether the address belongs to a trusted proxy."""
     return address is not None and any(address in network for network in trusted)
 
 
 def is_from_trusted(peer: str, trusted: Networks) -> bool:
-    """Whether the connection comes from a trusted proxy, so that its headers may be believed."""
+    """Whether the connection comes from a trusted proxy, whose headers count."""
     return is_trusted(_address(peer), trusted)
 
 
-def throttled_as(address: str) -> str:
-    """What stands for everybody who can choose this address: the address, or the /64 of an IPv6 one."""
-    found = _address(address)
-    if not isinstance(found, IPv6Address):
+def throttle_key(address: str) -> str:
+    """The key that throttles a client: its IPv4 address, or the /64 network of its IPv6 address."""
+    parsed = _address(address)
+    if not isinstance(parsed, IPv6Address):
         return address
-    return str(IPv6Network((int(found) >> _NETWORK_BITS << _NETWORK_BITS, _NETWORK_BITS)))
+    return str(IPv6Network((int(parsed) >> _NETWORK_BITS << _NETWORK_BITS, _NETWORK_BITS)))
 
 
 def _address(text: str) -> Address | None:
-    """An address, also with a port behind it; one of IPv4 written as IPv6 is one of IPv4."""
+    """An address, with or without a port; an IPv4-mapped IPv6 address becomes IPv4."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        found = ip_address(text.partition("%")[0])
+        address = ip_address(text.partition("%")[0])
     except ValueError:
         return None
-    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -1,4 +1,4 @@
-"""aiohttp's server, but for how it answers what isn't HTTP: in the API's one error shape, without a traceback in the log."""
+"""aiohttp's server, except that malformed HTTP gets the API's error shape and no traceback in the log."""
 
 import logging
 from typing import Any
@@ -9,7 +9,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from dashboard.http.errors import HttpError, invalid
 from dashboard.http.headers import SECURITY
-from dashboard.http.wire import error_answer
+from dashboard.http.responses import error_response
 from schemas.errors import WireError
 
 log = logging.getLogger(__name__)
@@ -27,21 +27,21 @@ class DashboardConnection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to what the parser refused; whatever else fails was answered before it got here."""
+        """The response to a parser error; the error boundary has answered everything else."""
         if isinstance(exc, HttpProcessingError):
-            log.debug("not HTTP: %s", exc.message)
-            refused = invalid("request", "malformed HTTP request")
+            log.debug("malformed HTTP: %s", exc.message)
+            error = invalid("request", "malformed HTTP request")
         else:
-            log.error("a fault of the server: %s", message, exc_info=exc)
-            refused = HttpError(WireError.INTERNAL)
-        response = error_answer(refused)
+            log.error("server error: %s", message, exc_info=exc)
+            error = HttpError(WireError.INTERNAL)
+        response = error_response(error)
         response.headers.update(SECURITY | {"Cache-Control": "no-store"})
         response.force_close()
         return response
 
 
 class Server(web.Server):
-    """Makes our connections."""
+    """Creates `DashboardConnection`s."""
 
     def __call__(self) -> RequestHandler:
         """A protocol for a new connection."""
@@ -49,14 +49,14 @@ class Server(web.Server):
 
 
 class Runner(web.AppRunner):
-    """Serves an application over our connections."""
+    """Serves an application over `DashboardConnection`s."""
 
     __slots__ = ()
 
     async def _make_server(self) -> web.Server:
-        made: Any = await super()._make_server()
+        server: Any = await super()._make_server()
         return Server(
-            made.request_handler,
-            request_factory=made.request_factory,
-            **(made._kwargs | {"loop": made._loop}),
+            server.request_handler,
+            request_factory=server.request_factory,
+            **(server._kwargs | {"loop": server._loop}),
         )

@@ -1,4 +1,4 @@
-"""What msgspec found wrong in a request, in the words that the ingest interface has for it (protocol, section 4.3)."""
+"""msgspec's validation errors in the wording of the ingest API (protocol, section 4.3)."""
 
 import re
 from collections.abc import Iterator
@@ -29,63 +29,57 @@ _SEGMENT: Final = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 
 
 def detail_of(error: msgspec.ValidationError, kind: type[Any]) -> Detail:
-    """The violation as a dotted path and a sentence; `kind` is what was to be decoded."""
-    sentence, _, place = str(error).partition(" - at `")
-    path = place.removesuffix("`").removeprefix("$").removeprefix(".")
+    """The violation as a dotted path and a message; `kind` is the type that was decoded."""
+    sentence, _, location = str(error).partition(" - at `")
+    path = location.removesuffix("`").removeprefix("$").removeprefix(".")
     if field := _FIELD.match(sentence):
-        told = "required" if field["what"] == "missing required" else "is no field here"
-        return Detail(f"{path}.{field['name']}" if path else field["name"], told)
+        message = "required" if field["what"] == "missing required" else "unknown field"
+        return Detail(f"{path}.{field['name']}" if path else field["name"], message)
     if sentence.startswith("Invalid enum value"):
         return Detail(path, f"expected one of: {', '.join(sorted(map(str, _choices(kind, path))))}")
-    return Detail(path, _said(sentence))
+    return Detail(path, _message(sentence))
 
 
-def _said(sentence: str) -> str:
+def _message(sentence: str) -> str:
     if bound := _BOUND.match(sentence):
         return f"at {'least' if bound['sign'] == '>=' else 'most'} {bound['bound']}"
     if length := _LENGTH.match(sentence):
         if (length["sign"], length["bound"]) == (">=", "1"):
             return "must not be empty"
-        parts = "characters" if length["kind"] == "str" else "entries"
-        return f"at {'least' if length['sign'] == '>=' else 'most'} {length['bound']} {parts}"
+        unit = "characters" if length["kind"] == "str" else "entries"
+        return f"at {'least' if length['sign'] == '>=' else 'most'} {length['bound']} {unit}"
     if pattern := _PATTERN.match(sentence):
-        return f"must have the form {pattern['pattern']}"
-    if found := _KIND.match(sentence):
-        return f"expected {' or '.join([_KINDS.get(one, one) for one in found['kinds'].split(' | ')])}"
+        return f"must match {pattern['pattern']}"
+    if kinds := _KIND.match(sentence):
+        return f"expected {' or '.join([_KINDS.get(name, name) for name in kinds['kinds'].split(' | ')])}"
     return sentence
 
 
 def _choices(kind: type[Any], path: str) -> list[Any]:
-    """The values that the literal at a path takes."""
-    found = [inspect.type_info(kind)]
+    """The values allowed for the literal at a path."""
+    types = list(_alternatives(inspect.type_info(kind)))
     for segment in _SEGMENT.findall(path):
-        found = [inner for one in found for inner in _inside(one, segment)]
-    return [
-        value
-        for one in found
-        for bare in _bare(one)
-        if isinstance(bare, inspect.LiteralType)
-        for value in bare.values
-        if value is not None
-    ]
+        types = [leaf for child in _children(types, segment) for leaf in _alternatives(child)]
+    literals = [leaf for leaf in types if isinstance(leaf, inspect.LiteralType)]
+    return [value for literal in literals for value in literal.values if value is not None]
 
 
-def _bare(kind: inspect.Type) -> Iterator[inspect.Type]:
-    """The alternatives of a type, without what is said about them."""
+def _alternatives(kind: inspect.Type) -> Iterator[inspect.Type]:
+    """The members of a union, without their metadata."""
     if isinstance(kind, inspect.Metadata):
-        yield from _bare(kind.type)
+        yield from _alternatives(kind.type)
     elif isinstance(kind, inspect.UnionType):
-        for one in kind.types:
-            yield from _bare(one)
+        for member in kind.types:
+            yield from _alternatives(member)
     else:
         yield kind
 
 
-def _inside(kind: inspect.Type, segment: str) -> Iterator[inspect.Type]:
-    for one in _bare(kind):
-        if isinstance(one, inspect.StructType):
-            yield from [field.type for field in one.fields if field.encode_name == segment]
-        elif isinstance(one, inspect.ListType):
-            yield one.item_type
-        elif isinstance(one, inspect.DictType):
-            yield one.value_type
+def _children(types: list[inspect.Type], segment: str) -> Iterator[inspect.Type]:
+    for kind in types:
+        if isinstance(kind, inspect.StructType):
+            yield from [field.type for field in kind.fields if field.encode_name == segment]
+        elif isinstance(kind, inspect.ListType):
+            yield kind.item_type
+        elif isinstance(kind, inspect.DictType):
+            yield kind.value_type

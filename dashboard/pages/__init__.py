@@ -1,1 +1,1 @@
-"""The pages: HTML that reads without JavaScript, one module a page."""
+"""The pages: HTML that works without JavaScript, a module per page."""

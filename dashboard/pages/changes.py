@@ -1,16 +1,16 @@
-"""What the controls of an issue's page ask for."""
+"""Changes from the controls of an issue's page."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
 
-from control.discard_rules import set_discarded
-from dashboard.auth.auth import IDENTITY, form
+from control.issue_changes import set_discarded
+from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.dependencies import changes_of, state_of
 from dashboard.http.errors import invalid
 from dashboard.http.inputs import read_issue
-from dashboard.http.wire import redirect
+from dashboard.http.responses import redirect
 from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
 from schemas.times import iso
 from storage.reader.issue_calls import GetIssue
@@ -20,14 +20,14 @@ Fields = dict[str, str]
 
 
 async def change(request: web.Request) -> web.Response:
-    """Make the change that the form's button names, then show the issue again."""
-    issue, fields = read_issue(request.match_info["issue"]), await form(request)
-    change = fields.get("change", "")
-    make = _CHANGES.get(change)
-    if make is None:
+    """Make the change of the form, then redirect to the issue."""
+    issue, fields = read_issue(request.match_info["issue"]), await read_form(request)
+    action = fields.get("change", "")
+    apply = _CHANGES.get(action)
+    if apply is None:
         raise invalid("change", f"one of {', '.join(_CHANGES)}")
-    await make(request, issue, fields)
-    return redirect(f"/issues/{issue}?done={change}")
+    await apply(request, issue, fields)
+    return redirect(f"/issues/{issue}?done={action}")
 
 
 async def _update(request: web.Request, issue: str, update: Update) -> None:
@@ -37,20 +37,15 @@ async def _update(request: web.Request, issue: str, update: Update) -> None:
 async def _resolve(request: web.Request, issue: str, fields: Fields) -> None:
     where, release = fields.get("where", ""), fields.get("release", "").strip()[:MAX_RELEASE]
     if where == "release" and not release:
-        raise invalid("release", "which release has the fix?")
-    wanted = NEXT if where == NEXT else release or None
-    await _update(request, issue, Update(status="resolved", resolved_in=wanted))
+        raise invalid("release", "must name the release with the fix")
+    resolved_in = NEXT if where == NEXT else release or None
+    await _update(request, issue, Update(status="resolved", resolved_in=resolved_in))
 
 
 async def _ignore(request: web.Request, issue: str, fields: Fields) -> None:
-    await _update(
-        request,
-        issue,
-        Update(
-            status="ignored",
-            ignore_until=_until(fields.get("until", ""), fields.get("count", ""), _now(request)),
-        ),
-    )
+    now_ms = state_of(request).dependencies.now_ms()
+    until = _snooze(fields.get("until", ""), fields.get("count", ""), now_ms)
+    await _update(request, issue, Update(status="ignored", ignore_until=until))
 
 
 async def _reopen(request: web.Request, issue: str, _: Fields) -> None:
@@ -64,7 +59,7 @@ async def _assign(request: web.Request, issue: str, fields: Fields) -> None:
 async def _comment(request: web.Request, issue: str, fields: Fields) -> None:
     text = fields.get("text", "").strip()[:MAX_COMMENT]
     if not text:
-        raise invalid("text", "a comment needs words")
+        raise invalid("text", "must not be empty")
     await changes_of(state_of(request)).comment(issue, text, by=request[IDENTITY].name)
 
 
@@ -83,11 +78,10 @@ async def _unmerge(request: web.Request, issue: str, fields: Fields) -> None:
 
 
 async def _discard(request: web.Request, issue: str, fields: Fields) -> None:
-    parts = state_of(request).parts
-    shown = await parts.reader.read(GetIssue(issue))
-    wanted = fields.get("discard") == "yes"
-    changes = changes_of(state_of(request))
-    await set_discarded(parts.projects, changes, shown, wanted, by=request[IDENTITY].name)
+    dependencies, changes = state_of(request).dependencies, changes_of(state_of(request))
+    current = await dependencies.reader.read(GetIssue(issue))
+    discard = fields.get("discard") == "yes"
+    await set_discarded(dependencies.projects, changes, current, discard, by=request[IDENTITY].name)
 
 
 _CHANGES: Final[dict[str, Callable[[web.Request, str, Fields], Awaitable[None]]]] = {
@@ -102,16 +96,12 @@ _CHANGES: Final[dict[str, Callable[[web.Request, str, Fields], Awaitable[None]]]
 }
 
 
-def _now(request: web.Request) -> int:
-    return state_of(request).parts.now_ms()
-
-
-def _until(kind: str, count: str, now_ms: int) -> IgnoreUntil | None:
-    """None: for ever."""
+def _snooze(kind: str, count: str, now_ms: int) -> IgnoreUntil | None:
+    """The condition that ends the snooze; None to ignore the issue forever."""
     if kind not in {"hours", "events", "users"}:
         return None
     if not (count.isascii() and count.isdecimal() and 1 <= len(count) <= 9 and int(count)):
-        raise invalid("count", "a whole number from 1 on")
+        raise invalid("count", "must be a positive whole number")
     number = int(count)
     if kind == "hours":
         if number > 100_000:

@@ -5,53 +5,57 @@ import asyncio
 from aiohttp import web
 
 from dashboard import query_warnings
-from dashboard.api.operation import find_project
 from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_issue
-from dashboard.pages.list_parameters import doubts_of, query_fault, read_parameters
+from dashboard.pages.list_parameters import read_parameters, syntax_problem, unknown_keys
 from dashboard.pages.render import page
-from dashboard.pages.spans import LENGTHS
+from dashboard.pages.time_ranges import DURATIONS
+from dashboard.projects import find_project
 from storage.errors import BadQuery, QueryTooExpensive
 from storage.reader.answers import EventPage, KeyWarning
 from storage.reader.event_calls import ListIssueEvents
 from storage.reader.issue_calls import GetIssue
 
-PAGE = 50
+PAGE_SIZE = 50
 
 
 async def show(request: web.Request) -> web.Response:
-    """Events that the address asks for, newest first."""
+    """The events that match the parameters, newest first."""
     state = state_of(request)
     issue_id = read_issue(request.match_info["issue"])
-    asked = read_parameters(request, state.parts.now_ms())
-    reader, span = state.parts.reader, asked.span
-    found, fault = EventPage([], None), query_fault(asked.query)
-    wrong = fault.words if fault is not None else ""
+    parameters = read_parameters(request, state.dependencies.now_ms())
+    reader, time_range = state.dependencies.reader, parameters.time_range
+    events, problem = EventPage([], None), syntax_problem(parameters.query)
+    error = problem.message if problem is not None else ""
     issue = await reader.read(GetIssue(issue_id))
     warnings: list[KeyWarning] = []
     try:
-        if not wrong:
-            found, warnings = await asyncio.gather(
+        if not error:
+            events, warnings = await asyncio.gather(
                 reader.read(
                     ListIssueEvents(
-                        issue_id, asked.query, start=span.start, end=span.end, limit=PAGE, cursor=asked.cursor
+                        issue_id,
+                        parameters.query,
+                        **time_range.bounds,
+                        limit=PAGE_SIZE,
+                        cursor=parameters.cursor,
                     )
                 ),
-                query_warnings.of_project(state, int(issue.project_id), asked.query),
+                query_warnings.of_project(state, int(issue.project_id), parameters.query),
             )
-    except (BadQuery, QueryTooExpensive) as error:
-        wrong = str(error)
+    except (BadQuery, QueryTooExpensive) as failure:
+        error = str(failure)
     return page(
         request,
         "event_list.html",
-        400 if wrong else 200,
+        400 if error else 200,
         project=find_project(state, issue.project_id),
         active="issues",
         issue=issue,
-        asked=asked,
-        found=found,
-        wrong=wrong,
-        fault=fault,
-        doubts=doubts_of(asked, warnings),
-        lengths=LENGTHS,
+        parameters=parameters,
+        events=events,
+        error=error,
+        problem=problem,
+        unknown_keys=unknown_keys(parameters, warnings),
+        durations=DURATIONS,
     )

@@ -1,4 +1,4 @@
-"""The first event: what to run, ready to be copied."""
+"""Commands for the first event, ready to copy."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ DEFAULT_INGEST_PORT = 8080
 
 
 def first_steps(request: web.Request, project: Project) -> dict[str, Any]:
-    """Address, a working token, and commands with them."""
+    """The ingest URL, a valid token, and commands that use them."""
     url = ingest_url(request)
     token = next((token.token for token in project.tokens if token.revoked_at is None), "")
     return {
@@ -28,14 +28,14 @@ def first_steps(request: web.Request, project: Project) -> dict[str, Any]:
 
 
 def ingest_url(request: web.Request) -> str:
-    """Where events are sent: as configured, else the usual port of this host."""
+    """The ingest URL: as configured, else this host with the default port."""
     configured = state_of(request).settings.ingest_url.rstrip("/")
     host = urlsplit(f"//{request.host}").hostname or "127.0.0.1"
     return configured or f"http://{f'[{host}]' if ':' in host else host}:{DEFAULT_INGEST_PORT}"
 
 
 def _curl(request: web.Request, url: str, token: str) -> str:
-    now_ms = state_of(request).parts.now_ms()
+    now_ms = state_of(request).dependencies.now_ms()
     event = {
         "id": str(uuid7(now_ms)),
         "timestamp": iso(now_ms),
@@ -52,8 +52,11 @@ def _curl(request: web.Request, url: str, token: str) -> str:
         },
     }
     headers = (f"Authorization: Bearer {token}", "Svc-Sdk: curl/1.0", "Content-Type: application/json")
-    parts = [f"curl {shlex.quote(url + '/v1/events')}", *(f"-H {shlex.quote(header)}" for header in headers)]
-    return " \\\n  ".join([*parts, f"-d {shlex.quote(json.dumps(event, separators=(',', ':')))}"])
+    arguments = [
+        f"curl {shlex.quote(url + '/v1/events')}",
+        *(f"-H {shlex.quote(header)}" for header in headers),
+    ]
+    return " \\\n  ".join([*arguments, f"-d {shlex.quote(json.dumps(event, separators=(',', ':')))}"])
 
 
 def _python(url: str, token: str) -> str:

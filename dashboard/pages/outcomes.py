@@ -1,4 +1,4 @@
-"""What became of everything that was sent to a project."""
+"""Outcomes of everything that was sent to a project."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,35 +7,35 @@ from typing import Final
 from aiohttp import web
 from msgspec import Struct
 
-from dashboard.api.operation import find_project
 from dashboard.dependencies import state_of
 from dashboard.pages.render import page
-from dashboard.pages.spans import LENGTHS, PageRange, read_span
-from dashboard.view.series import outcomes_chart
+from dashboard.pages.time_ranges import DURATIONS, PageRange, read_page_range
+from dashboard.projects import project_of
+from dashboard.view.charts import outcomes_chart
 from schemas.times import iso
 from storage.reader.answers import Interval, OutcomeCount
 from storage.reader.count_calls import CountOutcomes
 
-ORDER: Final = {
+LABELS: Final = {
     "accepted": "Accepted",
-    "duplicate": "Repeated",
+    "duplicate": "Duplicate",
     "invalid": "Invalid",
     "tooLarge": "Too large",
     "rateLimited": "Rate limited",
-    "deadLettered": "Set aside",
+    "deadLettered": "Dead-lettered",
 }
 _UNITS: Final[dict[Interval, int]] = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 
 
 class SdkRow(Struct, frozen=True):
-    """Counts of one SDK, in the order of `ORDER`."""
+    """Counts of one SDK, in the order of `LABELS`."""
 
     sdk: str
     counts: list[int]
 
 
 class ReasonRow(Struct, frozen=True):
-    """A reason and how often it was given."""
+    """A reason and its count."""
 
     outcome: str
     reason: str
@@ -44,25 +44,24 @@ class ReasonRow(Struct, frozen=True):
 
 
 async def show(request: web.Request) -> web.Response:
-    """Counts of the range: over time, by SDK, and the reasons of what was refused."""
-    state = state_of(request)
-    project = find_project(state, request.match_info["project"])
-    now_ms, reader = state.parts.now_ms(), state.parts.reader
-    span = read_span(dict(request.query), now_ms)
-    interval = _interval(span, now_ms)
+    """Counts over time and by SDK, and the reasons for refusals."""
+    project, dependencies = project_of(request), state_of(request).dependencies
+    now_ms, reader = dependencies.now_ms(), dependencies.reader
+    time_range = read_page_range(dict(request.query), now_ms)
+    interval = _interval(time_range, now_ms)
     whole, timed = await asyncio.gather(
-        reader.read(CountOutcomes(project.number, start=span.start, end=span.end)),
-        reader.read(CountOutcomes(project.number, start=span.start, end=span.end, interval=interval)),
+        reader.read(CountOutcomes(project.number, **time_range.bounds)),
+        reader.read(CountOutcomes(project.number, **time_range.bounds, interval=interval)),
     )
-    times = _times(span, now_ms, _UNITS[interval])
+    times = _times(time_range, now_ms, _UNITS[interval])
     return page(
         request,
         "outcomes.html",
         project=project,
         active="outcomes",
-        span=span,
-        lengths=LENGTHS,
-        words=ORDER,
+        time_range=time_range,
+        durations=DURATIONS,
+        labels=LABELS,
         totals=_counts(whole.outcomes),
         rows=_by_sdk(whole.outcomes),
         reasons=_reasons(whole.outcomes),
@@ -70,32 +69,32 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
-def _interval(span: PageRange, now_ms: int) -> Interval:
-    length = (now_ms if span.end is None else span.end) - span.start
+def _interval(time_range: PageRange, now_ms: int) -> Interval:
+    length = (now_ms if time_range.end is None else time_range.end) - time_range.start
     if length <= 2 * _UNITS["hour"]:
         return "minute"
     return "hour" if length <= 3 * _UNITS["day"] else "day"
 
 
-def _times(span: PageRange, now_ms: int, unit: int) -> list[str]:
-    end = now_ms + 1 if span.end is None else span.end
-    return [iso(at) for at in range(span.start - span.start % unit, end, unit)][-400:]
+def _times(time_range: PageRange, now_ms: int, unit: int) -> list[str]:
+    end = now_ms + 1 if time_range.end is None else time_range.end
+    return [iso(at) for at in range(time_range.start - time_range.start % unit, end, unit)][-400:]
 
 
 def _counts(outcomes: Sequence[OutcomeCount]) -> list[int]:
-    return [sum(one.count for one in outcomes if one.outcome == name) for name in ORDER]
+    return [sum(row.count for row in outcomes if row.outcome == name) for name in LABELS]
 
 
 def _by_sdk(outcomes: Sequence[OutcomeCount]) -> list[SdkRow]:
-    names = {one.sdk for one in outcomes}
-    rows = [SdkRow(name, _counts([one for one in outcomes if one.sdk == name])) for name in names]
+    sdks = {row.sdk for row in outcomes}
+    rows = [SdkRow(sdk, _counts([row for row in outcomes if row.sdk == sdk])) for sdk in sdks]
     return sorted(rows, key=lambda row: (-sum(row.counts), row.sdk))
 
 
 def _reasons(outcomes: Sequence[OutcomeCount]) -> list[ReasonRow]:
     rows = [
-        ReasonRow(ORDER.get(one.outcome, one.outcome), one.reason, one.sdk, one.count)
-        for one in outcomes
-        if one.outcome not in {"accepted", "duplicate"}
+        ReasonRow(LABELS.get(row.outcome, row.outcome), row.reason, row.sdk, row.count)
+        for row in outcomes
+        if row.outcome not in {"accepted", "duplicate"}
     ]
     return sorted(rows, key=lambda row: -row.count)[:50]

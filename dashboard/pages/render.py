@@ -1,4 +1,4 @@
-"""From a template to an answer: the template environment, and what every page is given."""
+"""Rendering of templates: the environment, and the variables of every page."""
 
 import hashlib
 from functools import cache
@@ -14,81 +14,81 @@ from dashboard.http.errors import HttpError
 from dashboard.view import charts, text, times
 
 TITLES = {
-    400: "This can't be shown",
-    401: "Sign in first",
+    400: "Invalid request",
+    401: "Sign in required",
     403: "Not allowed",
-    404: "Nothing here",
-    405: "Not possible here",
+    404: "Not found",
+    405: "Method not allowed",
     413: "Too large",
     429: "Too many attempts",
     500: "Something went wrong",
-    503: "Not available at the moment",
+    503: "Temporarily unavailable",
 }
 
 
 def environment() -> jinja2.Environment:
-    """Templates with autoescape; a name that isn't given is an error, not an empty place."""
-    made = jinja2.Environment(
+    """Templates with autoescape; an undefined variable is an error."""
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("dashboard"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    templates.filters |= {
         "inline": text.inline,
         "flat": text.flat,
         "block": text.block,
         "count": text.count,
+        "plural": text.plural,
         "ago": times.ago,
-        "age": times.age,
+        "exact": times.exact,
     }
-    made.filters |= {"exact": times.exact, "distance": times.distance, "plural": text.plural}
-    made.globals |= {
+    templates.globals |= {
         "static": static,
         "sparkline": charts.sparkline,
         "share": charts.share,
         "percent": charts.percent,
     }
-    return made
+    return templates
 
 
 @cache
 def static(name: str) -> str:
-    """Address of a file under `static`, which changes with its content so that caches may keep it."""
+    """URL of a static file with a hash of its content, so that caches may keep it."""
     content = (resources.files("dashboard") / "static" / name).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
-    """A page for the one who asks."""
+    """A page as the authenticated user sees it."""
     state = state_of(request)
     identity = request.get(IDENTITY)
-    given = {
+    context = {
         "csrf": identity.session.csrf if identity is not None and identity.session is not None else "",
         "signed_in": identity is not None,
-        "projects": state.parts.projects.all() if identity is not None else [],
+        "projects": state.dependencies.projects.all() if identity is not None else [],
         "project": None,
         "active": "",
-        "now_ms": state.parts.now_ms(),
+        "now_ms": state.dependencies.now_ms(),
     }
-    body = state.templates.get_template(template).render(given | values)
+    body = state.templates.get_template(template).render(context | values)
     return web.Response(text=body, status=status, content_type="text/html")
 
 
-def error_page(request: web.Request, refused: HttpError) -> web.Response:
-    """An error as a page: what happened in a sentence, and a way on. What can't be read may follow a change that was made."""
-    status = refused.error.status
-    is_passing = status == 503 and request.method == "GET"
+def error_page(request: web.Request, error: HttpError) -> web.Response:
+    """An error page with links to continue. After a change, reading its result may fail."""
+    status = error.error.status
+    can_retry = status == 503 and request.method == "GET"
     response = page(
         request,
         "error.html",
         status,
         title=TITLES.get(status, TITLES[400]),
-        sentence=refused.sentence,
-        details=refused.details or [],
-        was_changed=is_passing and "done" in request.query,
-        again=request.path_qs if is_passing else "",
+        sentence=error.sentence,
+        details=error.details or [],
+        was_changed=can_retry and "done" in request.query,
+        retry=request.path_qs if can_retry else "",
     )
-    response.headers.update(refused.headers)
+    response.headers.update(error.headers)
     return response

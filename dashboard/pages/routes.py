@@ -1,4 +1,4 @@
-"""Every page, by its address."""
+"""Routes of all pages."""
 
 from aiohttp import web
 
@@ -19,13 +19,13 @@ from dashboard.pages import (
 
 
 def add_pages(app: web.Application) -> None:
-    """Route each page."""
+    """Add a route for each page."""
     app.router.add_get("/", project.home)
     app.router.add_get("/favicon.ico", signin.icon)
     app.router.add_get("/robots.txt", signin.robots)
-    app.router.add_get("/sign-in", signin.ask)
-    app.router.add_post("/sign-in", signin.enter)
-    app.router.add_post("/sign-out", signin.leave)
+    app.router.add_get("/sign-in", signin.show)
+    app.router.add_post("/sign-in", signin.sign_in)
+    app.router.add_post("/sign-out", signin.sign_out)
     app.router.add_get("/projects/new", project.new)
     app.router.add_post("/projects/new", project.create_project)
     app.router.add_get("/projects/{project}", project.show)
@@ -40,7 +40,7 @@ def add_pages(app: web.Application) -> None:
     app.router.add_get("/projects/{project}/outcomes", outcomes.show)
     app.router.add_get("/projects/{project}/settings", settings.show)
     app.router.add_post("/projects/{project}/settings", settings.save)
-    app.router.add_post("/projects/{project}/tokens", settings.make_token)
+    app.router.add_post("/projects/{project}/tokens", settings.create_token)
     app.router.add_post("/projects/{project}/tokens/{token}/revoke", settings.revoke)
     app.router.add_get("/issues/{issue}", issue.show)
     app.router.add_post("/issues/{issue}/change", changes.change)

@@ -1,4 +1,4 @@
-"""Grouping rules as the fields of a form: one group of fields a rule, in the order of their places."""
+"""Grouping rules as form fields: a group of fields per rule, ordered by position."""
 
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
@@ -8,20 +8,20 @@ from msgspec import Struct
 from dashboard.http.errors import invalid
 from schemas.projects import GroupingRule
 
-MAX_GROUPS: Final = 250
-_TEXTS: Final = ("place", "name", "match", "fingerprint", "inApp", "notInApp", "discard", "enabled")
+MAX_RULES: Final = 250
+_FIELDS: Final = ("place", "name", "match", "fingerprint", "inApp", "notInApp", "discard", "enabled")
 
 
 class Form(Protocol):
     """The fields of a posted form."""
 
     def getall(self, key: str, default: list[str]) -> list[Any]:
-        """Every value of a field, in the order of the page."""
+        """All values of a field, in page order."""
         ...
 
 
 class RuleFields(Struct, frozen=True, kw_only=True):
-    """A rule as it is written: lists are lines of text."""
+    """A rule as entered: lists are lines of text."""
 
     name: str = ""
     match: str = ""
@@ -32,8 +32,8 @@ class RuleFields(Struct, frozen=True, kw_only=True):
     enabled: bool = True
 
 
-def shown(rules: Iterable[GroupingRule]) -> list[RuleFields]:
-    """The rules of a project in a form."""
+def fields_of(rules: Iterable[GroupingRule]) -> list[RuleFields]:
+    """The rules of a project as form fields."""
     return [
         RuleFields(
             name=rule.name,
@@ -48,13 +48,13 @@ def shown(rules: Iterable[GroupingRule]) -> list[RuleFields]:
     ]
 
 
-def read_fields(given: Form) -> list[RuleFields]:
-    """What was written, in the order that it asks for; a group without name and match is no rule. Raises Refused."""
-    lists = [[str(value) for value in given.getall(name, [])] for name in _TEXTS]
-    if len({len(values) for values in lists}) != 1 or len(lists[0]) > MAX_GROUPS:
-        raise invalid("rules", "the form is incomplete: load the page again")
-    found = []
-    for number, (place, name, match, fingerprint, in_app, not_in_app, discard, enabled) in enumerate(
+def read_fields(form: Form) -> list[RuleFields]:
+    """The entered rules by position, without groups that lack name and match. Raises HttpError."""
+    lists = [[str(value) for value in form.getall(name, [])] for name in _FIELDS]
+    if len({len(values) for values in lists}) != 1 or len(lists[0]) > MAX_RULES:
+        raise invalid("rules", "the form is incomplete: reload the page")
+    rules = []
+    for index, (position, name, match, fingerprint, in_app, not_in_app, discard, enabled) in enumerate(
         zip(*lists, strict=True)
     ):
         if not (name.strip() or match.strip()):
@@ -68,9 +68,9 @@ def read_fields(given: Form) -> list[RuleFields]:
             discard=discard == "yes",
             enabled=enabled != "no",
         )
-        found.append((_place(place, number), number, rule))
-    return [rule for _, _, rule in sorted(found, key=lambda one: one[:2])]
+        rules.append((_position(position, index), index, rule))
+    return [rule for _, _, rule in sorted(rules, key=lambda ordered: ordered[:2])]
 
 
-def _place(text: str, number: int) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else number + 1
+def _position(text: str, index: int) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else index + 1

@@ -1,69 +1,59 @@
-"""A project's grouping rules: written in a form, tested on past events, saved."""
+"""A project's grouping rules: a form to edit, test and save them."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from aiohttp import web
 from msgspec import Struct
 
 from control.project_edits import set_rules
-from dashboard.api.operation import find_project
-from dashboard.api.rules import RuleView, Skipped, read_rules, skips
-from dashboard.auth.auth import form
+from dashboard.api.rules import RuleView, Skipped, read_rules, skip_counts
+from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
-from dashboard.http.errors import HttpError, not_found
-from dashboard.http.wire import redirect
+from dashboard.http.errors import HttpError
+from dashboard.http.responses import redirect
 from dashboard.pages.render import page
-from dashboard.pages.rule_form import RuleFields, read_fields, shown
+from dashboard.pages.rule_form import RuleFields, fields_of, read_fields
+from dashboard.projects import edit_project, project_of
 from dashboard.rule_trial import RuleTest, TrialRequest, try_rules
 from grouping import rule_checks
 from grouping.variables import KNOWN
 from schemas.errors import Detail
-from schemas.projects import GroupingRule, Project
-
-BLANK: Final = 1
+from schemas.projects import Project
 
 
 class RulesPage(Struct, frozen=True, kw_only=True):
-    """What the page says beside the rules."""
+    """What the page shows besides the rules."""
 
-    wrong: list[Detail] = []
+    errors: list[Detail] = []
     tested: RuleTest | None = None
     saved: bool = False
     skipped: Mapping[str, Skipped] | None = {}
 
 
 async def show(request: web.Request) -> web.Response:
-    """The rules as they stand, each with what is wrong with it."""
-    project = find_project(state_of(request), request.match_info["project"])
-    wrong = rule_checks.violations(project.grouping_rules)
-    skipped = await skips(state_of(request).parts.reader, project.number)
-    what = RulesPage(wrong=wrong, saved="saved" in request.query, skipped=skipped)
-    return _page(request, project, shown(project.grouping_rules), what)
+    """The saved rules with their errors."""
+    project = project_of(request)
+    errors = rule_checks.violations(project.grouping_rules)
+    skipped = await skip_counts(state_of(request).dependencies.reader, project.number)
+    content = RulesPage(errors=errors, saved="saved" in request.query, skipped=skipped)
+    return _page(request, project, fields_of(project.grouping_rules), content)
 
 
 async def change(request: web.Request) -> web.Response:
-    """Test or save what was written; what is wrong is said beside its rule, and nothing is changed."""
-    state = state_of(request)
-    project, fields = find_project(state, request.match_info["project"]), await form(request)
-    written = read_fields(await request.post())
+    """Test or save the entered rules, or show errors beside them and change nothing."""
+    state, project, form = state_of(request), project_of(request), await read_form(request)
+    entered = read_fields(await request.post())
     try:
-        rules = read_rules([_rule(one) for one in written])
-        if fields.get("do") == "save":
-            await _save(request, project, rules)
+        rules = read_rules([_rule(fields) for fields in entered])
+        if form.get("do") == "save":
+            await edit_project(state, project, lambda old: set_rules(old, rules))
             return redirect(f"/projects/{project.id}/rules?saved=1")
         tested = await try_rules(state, project, rules, TrialRequest())
     except HttpError as error:
         if not error.details:
             raise
-        return _page(request, project, written, RulesPage(wrong=error.details), status=400)
-    return _page(request, project, written, RulesPage(tested=tested))
-
-
-async def _save(request: web.Request, project: Project, rules: list[GroupingRule]) -> None:
-    edited = await state_of(request).parts.projects.edit(project.number, lambda old: set_rules(old, rules))
-    if edited is None:
-        raise not_found("there is no such project")
+        return _page(request, project, entered, RulesPage(errors=error.details), status=400)
+    return _page(request, project, entered, RulesPage(tested=tested))
 
 
 def _rule(fields: RuleFields) -> RuleView:
@@ -79,7 +69,7 @@ def _rule(fields: RuleFields) -> RuleView:
 
 
 def _page(
-    request: web.Request, project: Project, rules: list[RuleFields], what: RulesPage, status: int = 200
+    request: web.Request, project: Project, rules: list[RuleFields], content: RulesPage, status: int = 200
 ) -> web.Response:
     return page(
         request,
@@ -87,23 +77,23 @@ def _page(
         status,
         project=project,
         active="rules",
-        rules=[*rules, *[RuleFields() for _ in range(BLANK)]],
-        written=len(rules),
-        wrong=_by_place(what.wrong),
-        tested=what.tested,
-        saved=what.saved,
-        skipped=what.skipped,
+        rules=[*rules, RuleFields()],
+        entered=len(rules),
+        errors=_by_index(content.errors),
+        tested=content.tested,
+        saved=content.saved,
+        skipped=content.skipped,
         variables=KNOWN[1:],
         limits=rule_checks,
     )
 
 
-def _by_place(details: list[Detail]) -> Mapping[int, list[str]]:
-    """Sentences by the place of their rule; -1 for what is about all of them."""
-    found: dict[int, list[str]] = {}
+def _by_index(details: list[Detail]) -> Mapping[int, list[str]]:
+    """Messages by the index of their rule; -1 for messages about all rules."""
+    messages: dict[int, list[str]] = {}
     for detail in details:
-        place = detail.field.partition("[")[2].partition("]")[0]
+        index = detail.field.partition("[")[2].partition("]")[0]
         field = detail.field.rpartition("].")[2] if "]." in detail.field else ""
-        words = f"{field}: {detail.message}" if field else detail.message
-        found.setdefault(int(place) if place.isdecimal() else -1, []).append(words)
-    return found
+        message = f"{field}: {detail.message}" if field else detail.message
+        messages.setdefault(int(index) if index.isdecimal() else -1, []).append(message)
+    return messages

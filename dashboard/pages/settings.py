@@ -1,17 +1,15 @@
-"""A project's settings: its name and limits, and its tokens."""
-
-from collections.abc import Callable
+"""A project's settings: name, limits and tokens."""
 
 from aiohttp import web
 
 from control.project_edits import ProjectChanges, add_token, revoke_token, update
-from dashboard.api.operation import find_project
-from dashboard.auth.auth import form
+from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
 from dashboard.http.errors import not_found
-from dashboard.http.wire import redirect
+from dashboard.http.responses import redirect
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
+from dashboard.projects import edit_project, project_of
 from schemas.errors import BadChange, Detail
 from schemas.projects import Project
 
@@ -19,48 +17,40 @@ FIELDS = ("name", "rateLimitPerMinute", "retentionDays", "payloadRetentionDays",
 
 
 async def show(request: web.Request) -> web.Response:
-    """The settings as they are."""
-    project = find_project(state_of(request), request.match_info["project"])
+    """The current settings."""
+    project = project_of(request)
     return _page(request, project, _fields_of(project))
 
 
 async def save(request: web.Request) -> web.Response:
-    """Change name and limits; what is wrong is said beside its field, and nothing is changed."""
-    project = find_project(state_of(request), request.match_info["project"])
-    fields = await form(request)
-    given = {name: fields.get(name, "").strip() for name in FIELDS}
+    """Change name and limits, or show errors beside their fields and change nothing."""
+    project, form = project_of(request), await read_form(request)
+    fields = {name: form.get(name, "").strip() for name in FIELDS}
     try:
-        changes = _changes(given)
-        await _edit(request, project, lambda old: update(old, changes))
+        changes = _changes(fields)
+        await edit_project(state_of(request), project, lambda old: update(old, changes))
     except BadChange as error:
-        return _page(request, project, given, error.details, status=400)
+        return _page(request, project, fields, error.details, status=400)
     return redirect(f"/projects/{project.id}/settings?saved=1")
 
 
-async def make_token(request: web.Request) -> web.Response:
-    """One more token."""
-    parts = state_of(request).parts
-    project = find_project(state_of(request), request.match_info["project"])
+async def create_token(request: web.Request) -> web.Response:
+    """Create another token."""
+    state, project = state_of(request), project_of(request)
     try:
-        await _edit(request, project, lambda old: add_token(old, parts.now_ms())[0])
+        await edit_project(state, project, lambda old: add_token(old, state.dependencies.now_ms())[0])
     except BadChange as error:
         return _page(request, project, _fields_of(project), error.details, status=400)
     return redirect(f"/projects/{project.id}/settings#tokens")
 
 
 async def revoke(request: web.Request) -> web.Response:
-    """Refuse a token from now on."""
-    parts, token = state_of(request).parts, request.match_info["token"]
-    project = find_project(state_of(request), request.match_info["project"])
+    """Revoke a token."""
+    state, project, token = state_of(request), project_of(request), request.match_info["token"]
     if all(known.token != token for known in project.tokens):
-        raise not_found("the project has no such token")
-    await _edit(request, project, lambda old: revoke_token(old, token, parts.now_ms()))
+        raise not_found("not a token of this project")
+    await edit_project(state, project, lambda old: revoke_token(old, token, state.dependencies.now_ms()))
     return redirect(f"/projects/{project.id}/settings#tokens")
-
-
-async def _edit(request: web.Request, project: Project, change: Callable[[Project], Project]) -> None:
-    if await state_of(request).parts.projects.edit(project.number, change) is None:
-        raise not_found("there is no such project")
 
 
 def _fields_of(project: Project) -> dict[str, str]:
@@ -75,13 +65,13 @@ def _fields_of(project: Project) -> dict[str, str]:
 
 
 def _changes(fields: dict[str, str]) -> ProjectChanges:
-    wrong = [
+    details = [
         Detail(name, "must be a whole number")
         for name in ("rateLimitPerMinute", "retentionDays", "payloadRetentionDays")
         if not (_is_number(fields[name]) or (name == "payloadRetentionDays" and not fields[name]))
     ]
-    if wrong:
-        raise BadChange(wrong)
+    if details:
+        raise BadChange(details)
     payload_days = fields["payloadRetentionDays"]
     return ProjectChanges(
         name=fields["name"],
@@ -100,7 +90,7 @@ def _page(
     request: web.Request,
     project: Project,
     fields: dict[str, str],
-    wrong: list[Detail] | None = None,
+    details: list[Detail] | None = None,
     status: int = 200,
 ) -> web.Response:
     return page(
@@ -110,7 +100,7 @@ def _page(
         project=project,
         active="settings",
         fields=fields,
-        wrong={detail.field.partition("[")[0]: detail.message for detail in wrong or []},
-        saved="saved" in request.query and not wrong,
+        errors={detail.field.partition("[")[0]: detail.message for detail in details or []},
+        saved="saved" in request.query and not details,
         **first_steps(request, project),
     )

@@ -1,4 +1,4 @@
-// Small comforts; every page reads without them.
+// Progressive enhancement: every page works without this script.
 "use strict";
 
 document.documentElement.classList.add("has-js");
@@ -13,7 +13,7 @@ document.addEventListener("click", (event) => {
 
 async function copy(button) {
   const source = document.getElementById(button.dataset.copy);
-  const word = button.textContent;
+  const label = button.textContent;
   try {
     await navigator.clipboard.writeText(source.textContent);
     button.textContent = "Copied";
@@ -21,7 +21,7 @@ async function copy(button) {
     getSelection().selectAllChildren(source);
     button.textContent = "Press Ctrl-C";
   }
-  setTimeout(() => { button.textContent = word; }, 2000);
+  setTimeout(() => { button.textContent = label; }, 2000);
 }
 
 document.addEventListener("keydown", (event) => {
@@ -43,12 +43,12 @@ document.addEventListener("keydown", (event) => {
   if (step && !select(step)) document.querySelector(`nav[aria-label="Events"] a[rel="${step > 0 ? "next" : "prev"}"]`)?.click();
 });
 
-// In a list the next or the previous entry gets the focus, so that Enter opens it; false on a page without a list.
+// Focuses the next or previous entry of a list, so that Enter opens it. Returns false on a page without a list.
 function select(step) {
   const entries = [...document.querySelectorAll("a[data-entry]")];
-  const here = entries.findIndex((entry) => entry.closest("tr").contains(document.activeElement));
-  const place = here < 0 ? (step > 0 ? 0 : entries.length - 1) : here + step;
-  entries[Math.min(Math.max(place, 0), entries.length - 1)]?.focus();
+  const current = entries.findIndex((entry) => entry.closest("tr").contains(document.activeElement));
+  const index = current < 0 ? (step > 0 ? 0 : entries.length - 1) : current + step;
+  entries[Math.min(Math.max(index, 0), entries.length - 1)]?.focus();
   return entries.length > 0;
 }
 
@@ -59,29 +59,29 @@ for (const select of document.querySelectorAll("select[data-submit]")) {
 const bulk = document.getElementById("bulk");
 if (bulk) {
   const all = document.querySelector("[data-select-all]");
-  const picks = [...document.querySelectorAll('input[name="issue"][form="bulk"]')];
-  const words = bulk.querySelector("[data-selected]");
-  const count = () => {
-    const picked = picks.filter((pick) => pick.checked).length;
-    bulk.classList.toggle("active", picked > 0);
-    words.textContent = `${picked} selected:`;
-    all.checked = picked === picks.length;
-    all.indeterminate = picked > 0 && !all.checked;
+  const checkboxes = [...document.querySelectorAll('input[name="issue"][form="bulk"]')];
+  const label = bulk.querySelector("[data-selected]");
+  const update = () => {
+    const selected = checkboxes.filter((box) => box.checked).length;
+    bulk.classList.toggle("active", selected > 0);
+    label.textContent = `${selected} selected:`;
+    all.checked = selected === checkboxes.length;
+    all.indeterminate = selected > 0 && !all.checked;
   };
-  all.addEventListener("change", () => { for (const pick of picks) pick.checked = all.checked; count(); });
-  for (const pick of picks) pick.addEventListener("change", count);
-  addEventListener("pageshow", count);
+  all.addEventListener("change", () => { for (const box of checkboxes) box.checked = all.checked; update(); });
+  for (const box of checkboxes) box.addEventListener("change", update);
+  addEventListener("pageshow", update);
 }
 
 const waiting = document.querySelector("[data-wait-for-events]");
 if (waiting) {
-  const look = async () => {
+  const poll = async () => {
     try {
-      const answer = await fetch(waiting.dataset.waitForEvents, { headers: { Accept: "application/json" } });
-      if (answer.ok && (await answer.json()).issues.length) return location.reload();
-      if (answer.status === 401) return;
-    } catch { /* the next look may work */ }
-    setTimeout(look, 3000);
+      const response = await fetch(waiting.dataset.waitForEvents, { headers: { Accept: "application/json" } });
+      if (response.ok && (await response.json()).issues.length) return location.reload();
+      if (response.status === 401) return;
+    } catch { /* retry */ }
+    setTimeout(poll, 3000);
   };
-  setTimeout(look, 3000);
+  setTimeout(poll, 3000);
 }

@@ -1,1 +1,1 @@
-"""What pages show, computed from what the reader answers: pure, and safe with hostile content."""
+"""View models and formatting for pages: pure, and safe with hostile content."""

@@ -1,4 +1,4 @@
-"""Changes of an issue as sentences."""
+"""An issue's activity as sentences."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,43 +10,43 @@ from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
 from storage.reader.answers import ActivityRow
 
-_NAMED = 10
-_WORDS = {
+_MAX_LISTED = 10
+_TITLES = {
     "created": "First seen",
     "regressed": "Regressed",
     "resolved": "Resolved",
     "ignored": "Ignored",
-    "reopened": "Opened again",
+    "reopened": "Reopened",
     "merged": "Merged",
-    "unmerged": "Taken apart",
+    "unmerged": "Unmerged",
     "assigned": "Assigned",
     "commented": "Comment",
 }
 
 
 class ActivityLine(Struct, frozen=True):
-    """A change: what, by whom, when, what was said, and the merged issue that was changed, where it wasn't this one."""
+    """A change: title, author, time, details, and the merged issue if it changed that one."""
 
-    words: str
+    title: str
     by: str
     at: str
     text: str
-    part: str
+    merged_issue: str
 
 
 def describe(row: ActivityRow, issue: str) -> ActivityLine:
-    """A row of an issue's activity as people read it."""
+    """A row of an issue's activity."""
     try:
         data: dict[str, Any] = mapping_of(msgspec.json.decode(row.data))
     except msgspec.DecodeError:
         data = {}
-    part = row.issue_id if row.issue_id != issue else ""
-    return ActivityLine(_WORDS.get(row.kind, row.kind), row.by, row.at, _text(row.kind, data), part)
+    merged_issue = row.issue_id if row.issue_id != issue else ""
+    return ActivityLine(_TITLES.get(row.kind, row.kind), row.by, row.at, _text(row.kind, data), merged_issue)
 
 
 def _text(kind: str, data: dict[str, Any]) -> str:
-    told = _TEXTS.get(kind)
-    return "" if told is None else told(data)
+    write = _TEXTS.get(kind)
+    return "" if write is None else write(data)
 
 
 def _resolved(data: dict[str, Any]) -> str:
@@ -59,20 +59,20 @@ def _merged(data: dict[str, Any]) -> str:
 
 
 def _unmerged(data: dict[str, Any]) -> str:
-    parts = ", ".join([text_of(issue) for issue in items_of(data.get("issues"))[:_NAMED]])
-    return parts or _with("from", text_of(data.get("from")))
+    issues = ", ".join([text_of(issue) for issue in items_of(data.get("issues"))[:_MAX_LISTED]])
+    return issues or _with("from", text_of(data.get("from")))
 
 
 def _release(data: dict[str, Any]) -> str:
     return _with("with", text_of(data.get("release")))
 
 
-def _with(word: str, what: str) -> str:
-    return f"{word} {what}" if what else ""
+def _with(preposition: str, text: str) -> str:
+    return f"{preposition} {text}" if text else ""
 
 
-def _rest(until: Any) -> str:
-    """What an issue was ignored for; empty where that isn't told."""
+def _snooze(until: Any) -> str:
+    """The condition that ends a snooze; empty without one."""
     match mapping_of(until):
         case {"time": str(time)}:
             return f"until {time}"
@@ -87,8 +87,8 @@ _TEXTS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "created": _release,
     "regressed": _release,
     "resolved": _resolved,
-    "ignored": lambda data: _rest(data.get("ignoreUntil")) or "for ever",
-    "reopened": lambda data: _with("after it was ignored", _rest(data.get("ignoreUntil"))),
+    "ignored": lambda data: _snooze(data.get("ignoreUntil")) or "forever",
+    "reopened": lambda data: _with("after being ignored", _snooze(data.get("ignoreUntil"))),
     "merged": _merged,
     "unmerged": _unmerged,
     "assigned": lambda data: f"to {text_of(data.get('assignee')) or 'nobody'}",

@@ -1,4 +1,4 @@
-"""What happened before: breadcrumbs as lines of a timeline, each read by its type (protocol, section 2.8)."""
+"""Breadcrumbs as a timeline, each formatted by its type (protocol, section 2.8)."""
 
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ TITLES: Final = {
 
 
 class BreadcrumbLine(Struct, frozen=True):
-    """A line: `tone` is `bad`, `warn` or empty; `before_ms` is how long before the event, None where unknown."""
+    """A line: `tone` is `bad`, `warn` or empty; `before_ms` is the time before the event, None if unknown."""
 
     kind: str
     title: str
@@ -31,28 +31,26 @@ class BreadcrumbLine(Struct, frozen=True):
 
     @property
     def when(self) -> str:
-        """How long before (or after) the event; the time as sent where that can't be told."""
+        """The time before or after the event, with a sign; the timestamp as sent if it is unknown."""
         if self.before_ms is None:
             return self.timestamp
-        sign, ms = (
-            ("\u2212" if self.before_ms > 0 else "+" if self.before_ms < 0 else ""),
-            abs(self.before_ms),
-        )
+        sign = "\u2212" if self.before_ms > 0 else "+" if self.before_ms < 0 else ""
+        ms = abs(self.before_ms)
         if ms < 1_000:
             return f"{sign}{ms} ms"
         return f"{sign}{ms / 1000:.1f} s" if ms < 600_000 else f"{sign}{distance(ms)}"
 
 
 def timeline(event: dict[str, Any]) -> list[BreadcrumbLine]:
-    """The breadcrumbs in the order in which they were sent: oldest first."""
-    at = _moment(event.get("timestamp"))
+    """The breadcrumbs as sent: oldest first."""
+    at = _parse(event.get("timestamp"))
     return [_crumb(mapping_of(item), at) for item in items_of(event.get("breadcrumbs"))]
 
 
 def _crumb(item: dict[str, Any], at: int | None) -> BreadcrumbLine:
     kind, data = text_of(item.get("type")), mapping_of(item.get("data"))
-    text, detail, tone = _read(kind, data)
-    moment = _moment(item.get("timestamp"))
+    text, detail, tone = _format(kind, data)
+    moment = _parse(item.get("timestamp"))
     return BreadcrumbLine(
         kind=kind if kind in TITLES else "custom",
         title=TITLES.get(kind, kind or "Custom"),
@@ -64,7 +62,7 @@ def _crumb(item: dict[str, Any], at: int | None) -> BreadcrumbLine:
     )
 
 
-def _read(kind: str, data: dict[str, Any]) -> tuple[str, str, str]:
+def _format(kind: str, data: dict[str, Any]) -> tuple[str, str, str]:
     match kind:
         case "nav":
             return f"{text_of(data.get('from')) or '?'} → {text_of(data.get('to')) or '?'}", "", ""
@@ -77,21 +75,21 @@ def _read(kind: str, data: dict[str, Any]) -> tuple[str, str, str]:
         case "user":
             return " ".join(filter(None, (text_of(data.get("action")), text_of(data.get("target"))))), "", ""
     message = text_of(data.get("message") or data.get("name"))
-    rest = {key: value for key, value in data.items() if key not in {"message", "name"}} if message else data
-    return message or json_of(rest), json_of(rest) if message and rest else "", ""
+    other = {key: value for key, value in data.items() if key not in {"message", "name"}} if message else data
+    return message or json_of(other), json_of(other) if message and other else "", ""
 
 
 def _network(data: dict[str, Any]) -> tuple[str, str, str]:
     status, duration = number_of(data.get("status")), data.get("durationMs")
-    words = [str(status) if status else "no answer" if "status" in data else ""]
+    facts = [str(status) if status else "no response" if "status" in data else ""]
     if number_of(duration) or duration == 0:
-        words.append(f"{duration:,} ms")
+        facts.append(f"{duration:,} ms")
     tone = "bad" if status >= 500 or (not status and "status" in data) else "warn" if status >= 400 else ""
     text = f"{text_of(data.get('method'))} {text_of(data.get('url'))}".strip()
-    return text, " · ".join(filter(None, words)), tone
+    return text, " · ".join(filter(None, facts)), tone
 
 
-def _moment(value: Any) -> int | None:
+def _parse(value: Any) -> int | None:
     try:
         return parse_iso(value) if isinstance(value, str) else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""Small charts as inline SVG: shapes only by attributes, since the content policy allows no inline style."""
+"""Charts as inline SVG, styled by classes: the content security policy forbids inline styles."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,35 +7,39 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from dashboard.view.text import plural
+from schemas.times import from_ms, parse_iso
+from storage.reader.answers import Interval, OutcomeCount, Series
 
 SPARK_WIDTH: Final = 120
 SPARK_HEIGHT: Final = 28
 CHART_WIDTH: Final = 720
 CHART_HEIGHT: Final = 120
+REFUSED: Final = ("invalid", "tooLarge", "rateLimited", "deadLettered")
+_FORMATS: Final[dict[str, str]] = {"minute": "%b %-d, %H:%M", "hour": "%b %-d, %H:%M", "day": "%b %-d"}
 
 
 class Bar(Struct, frozen=True):
-    """One bar of a chart: its label is what a pointer shows; `parts` are stacked upwards, with their classes."""
+    """One bar of a chart: `label` is its tooltip; `segments` are stacked upwards, each with its CSS class."""
 
     label: str
-    parts: tuple[tuple[str, int], ...]
+    segments: tuple[tuple[str, int], ...]
 
     @property
     def total(self) -> int:
-        """Height of the whole bar."""
-        return sum(value for _, value in self.parts)
+        """The sum of its segments."""
+        return sum(value for _, value in self.segments)
 
 
 def sparkline(values: Sequence[int]) -> Markup:
-    """A row of bars without axes; its words are for those who don't see it."""
-    most = max(values, default=0) or 1
+    """A row of bars without axes, with a label for screen readers."""
+    peak = max(values, default=0) or 1
     step = SPARK_WIDTH / max(1, len(values))
     bars = Markup().join(
         _rect(
             "bar" if value else "none",
             i * step + 0.5,
             step - 1,
-            _height(value, most, SPARK_HEIGHT),
+            _height(value, peak, SPARK_HEIGHT),
             SPARK_HEIGHT,
         )
         for i, value in enumerate(values)
@@ -45,14 +49,14 @@ def sparkline(values: Sequence[int]) -> Markup:
     ).format(SPARK_WIDTH, SPARK_HEIGHT, f"Trend: {', '.join(str(v) for v in values)}", bars)
 
 
-def chart(bars: Sequence[Bar], words: str) -> Markup:
-    """Bars over time with a line at the top that says the highest; `words` is the chart in a sentence."""
-    most = max((bar.total for bar in bars), default=0) or 1
+def chart(bars: Sequence[Bar], description: str) -> Markup:
+    """Bars over time with grid lines; `description` is the chart in a sentence for screen readers."""
+    peak = max((bar.total for bar in bars), default=0) or 1
     step = CHART_WIDTH / max(1, len(bars))
     gap = min(14.0, step * 0.3)
-    shapes = Markup().join(_bar(bar, i * step + gap / 2, step - gap, most) for i, bar in enumerate(bars))
+    shapes = Markup().join(_bar(bar, i * step + gap / 2, step - gap, peak) for i, bar in enumerate(bars))
     return Markup(
-        '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{words}" preserveAspectRatio="none">'
+        '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{description}" preserveAspectRatio="none">'
         '<line class="grid" x1="0" x2="{w}" y1="0.5" y2="0.5"/><line class="grid" x1="0" x2="{w}" y1="{mid}" y2="{mid}"/>'
         '{shapes}<line class="base" x1="0" x2="{w}" y1="{low}" y2="{low}"/></svg>'
     ).format(
@@ -60,13 +64,13 @@ def chart(bars: Sequence[Bar], words: str) -> Markup:
         h=CHART_HEIGHT,
         mid=CHART_HEIGHT / 2,
         low=CHART_HEIGHT - 0.5,
-        words=words,
+        description=description,
         shapes=shapes,
     )
 
 
 def share(value: int, whole: int) -> Markup:
-    """A bar that fills its place by a share."""
+    """A horizontal bar filled in proportion to `value`."""
     width = 0.0 if not whole else max(1.0, min(100.0, 100 * value / whole))
     return Markup(
         '<svg class="share" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
@@ -75,40 +79,91 @@ def share(value: int, whole: int) -> Markup:
 
 
 def percent(value: int, whole: int) -> str:
-    """A share in words."""
+    """A share as text."""
     if not whole:
         return "0 %"
-    part = 100 * value / whole
-    return "<1 %" if 0 < part < 1 else f"{part:.0f} %"
+    share = 100 * value / whole
+    return "<1 %" if 0 < share < 1 else f"{share:.0f} %"
 
 
-def _bar(bar: Bar, x: float, width: float, most: int) -> Markup:
+def _bar(bar: Bar, x: float, width: float, peak: int) -> Markup:
     shapes, low = [], float(CHART_HEIGHT)
-    for kind, value in bar.parts:
-        height = _height(value, most, CHART_HEIGHT - 4)
+    for kind, value in bar.segments:
+        height = _height(value, peak, CHART_HEIGHT - 4)
         if height:
             shapes.append(_rect(kind, x, width, height, low))
             low -= height
-    # A column as high as the chart takes the pointer also above a low bar.
+    # A transparent column of full height shows the tooltip above low bars too.
     return Markup(
         '<g class="column"><title>{}</title><rect class="hover" x="{}" width="{}" height="{}"/>{}</g>'
     ).format(bar.label, f"{x:.1f}", f"{width:.1f}", CHART_HEIGHT, Markup().join(shapes))
 
 
-def _height(value: int, most: int, whole: float) -> float:
-    return max(1.5, value / most * whole) if value else 0.0
+def _height(value: int, peak: int, whole: float) -> float:
+    return max(1.5, value / peak * whole) if value else 0.0
 
 
 def _rect(kind: str, x: float, width: float, height: float, low: float) -> Markup:
-    shown = height or 1.0
+    visible = height or 1.0
     return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>').format(
-        kind, f"{x:.1f}", f"{low - shown:.1f}", f"{max(0.5, width):.1f}", f"{shown:.1f}"
+        kind, f"{x:.1f}", f"{low - visible:.1f}", f"{max(0.5, width):.1f}", f"{visible:.1f}"
     )
 
 
-def sentence(values: Sequence[int], times: Sequence[str]) -> str:
-    """A series in a sentence, for those who don't see its chart."""
+def _sentence(values: Sequence[int], times: Sequence[str]) -> str:
+    """A series in a sentence."""
     if not any(values):
-        return "No events in this time"
-    peak = max(range(len(values)), key=lambda i: values[i])
-    return f"{plural(sum(values), 'event')}, most of them, {values[peak]:,}, at {times[peak]}"
+        return "No events in this time range"
+    highest = max(range(len(values)), key=lambda i: values[i])
+    return f"{plural(sum(values), 'event')}, peak of {values[highest]:,} at {times[highest]}"
+
+
+class Figure(Struct, frozen=True):
+    """A chart, the labels under its ends, and its highest value."""
+
+    drawing: Markup
+    first: str
+    last: str
+    peak: int
+
+
+def events_chart(series: Series) -> Figure:
+    """Events over time."""
+    labels = [_label(point.time, series.interval) for point in series.series]
+    values = [point.events for point in series.series]
+    bars = [
+        Bar(
+            f"{label}: {plural(point.events, 'event')}, {plural(point.users, 'user')}",
+            (("bar", point.events),),
+        )
+        for label, point in zip(labels, series.series, strict=True)
+    ]
+    return _figure(bars, labels, _sentence(values, labels))
+
+
+def outcomes_chart(counts: Sequence[OutcomeCount], times: Sequence[str], interval: Interval) -> Figure:
+    """Accepted, duplicate and refused events over time, stacked."""
+    sums: dict[tuple[str, str], int] = {}
+    for row in counts:
+        kind = "refused" if row.outcome in REFUSED else row.outcome
+        if row.time is not None:
+            sums[row.time, kind] = sums.get((row.time, kind), 0) + row.count
+    labels = [_label(time, interval) for time in times]
+    bars = []
+    for time, label in zip(times, labels, strict=True):
+        segments = tuple((kind, sums.get((time, kind), 0)) for kind in ("accepted", "duplicate", "refused"))
+        summary = ", ".join(f"{count:,} {kind}" for kind, count in segments if count) or "nothing"
+        bars.append(Bar(f"{label}: {summary}", segments))
+    refused = sum(count for (_, kind), count in sums.items() if kind == "refused")
+    accepted = sum(count for (_, kind), count in sums.items() if kind == "accepted")
+    return _figure(bars, labels, f"{accepted:,} accepted, {refused:,} refused")
+
+
+def _figure(bars: list[Bar], labels: list[str], description: str) -> Figure:
+    peak = max((bar.total for bar in bars), default=0)
+    first, last = (labels[0], labels[-1]) if labels else ("", "")
+    return Figure(chart(bars, description), first, last, peak)
+
+
+def _label(time: str, interval: str) -> str:
+    return from_ms(parse_iso(time)).strftime(_FORMATS[interval])

@@ -1,4 +1,4 @@
-"""An event as its page shows it."""
+"""An event as its page shows it, in sections."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from dashboard.view.stack import ErrorView, chain
 from dashboard.view.times import exact
 from schemas.times import parse_iso
 
-_SHOWN: Final = frozenset(
+_KNOWN_FIELDS: Final = frozenset(
     {
         "id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "user", "tags",
         "breadcrumbs", "error", "fingerprint", "traceId", "spanId",
@@ -19,7 +19,7 @@ _SHOWN: Final = frozenset(
 
 
 class EventSections(Struct, frozen=True):
-    """Sections of the page; facts are pairs of a word and a text, without those that are missing."""
+    """Sections of the page; facts are (label, value) pairs, without missing values."""
 
     id: str
     timestamp: str
@@ -35,11 +35,11 @@ class EventSections(Struct, frozen=True):
 
 
 def read(event: dict[str, Any], sdk: str, time: str = "") -> EventSections:
-    """The sections of an event as it was sent; `time` is what counts as its time (contract, section 2, point 10)."""
+    """The sections of an event; `time` is its effective time (contract, section 2, point 10)."""
     device, app, user = (mapping_of(event.get(key)) for key in ("device", "app", "user"))
     framework = mapping_of(app.get("framework"))
     system = " ".join(filter(None, (text_of(device.get("os")), text_of(device.get("osVersion")))))
-    others = {key: value for key, value in event.items() if key not in _SHOWN}
+    others = {key: value for key, value in event.items() if key not in _KNOWN_FIELDS}
     return EventSections(
         id=text_of(event.get("id")),
         timestamp=text_of(event.get("timestamp")),
@@ -72,7 +72,7 @@ def read(event: dict[str, Any], sdk: str, time: str = "") -> EventSections:
 
 
 def _clock(timestamp: Any, time: str) -> str:
-    """What the device said, where the event counts at another time since that can't be true."""
+    """The device's timestamp if it was implausible and replaced as the event's time; else empty."""
     try:
         return "" if parse_iso(timestamp) == parse_iso(time) else exact(timestamp)
     except (TypeError, ValueError, OverflowError):
@@ -91,4 +91,4 @@ def _user(user: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _facts(*pairs: tuple[str, Any]) -> list[tuple[str, str]]:
-    return [(word, text_of(value)) for word, value in pairs if text_of(value)]
+    return [(label, text_of(value)) for label, value in pairs if text_of(value)]

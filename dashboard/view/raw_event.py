@@ -1,18 +1,18 @@
-"""Reading an event as it was sent, whatever an SDK of tomorrow or a lenient project put into it: wrong kinds are empty."""
+"""Lenient access to raw events of any SDK or lenient project: values of the wrong type read as empty."""
 
 import json
 from typing import Any
 
 
 def text_of(value: Any) -> str:
-    """A string as it is, nothing as nothing, anything else as JSON."""
+    """A string unchanged, None as empty text, anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json_of(value)
 
 
 def json_of(value: Any, indent: int | None = None) -> str:
-    """JSON with every letter readable; what is nested too deep is not written."""
+    """JSON without escapes of letters; `…` if the value is nested too deeply."""
     try:
         return json.dumps(value, ensure_ascii=False, indent=indent)
     except (RecursionError, ValueError):
@@ -20,7 +20,7 @@ def json_of(value: Any, indent: int | None = None) -> str:
 
 
 def number_of(value: Any) -> int:
-    """A whole number that is not negative, else 0."""
+    """A positive integer, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 

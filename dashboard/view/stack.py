@@ -1,4 +1,4 @@
-"""A chain of errors and their frames as a page shows them: the application's own frames open, the others folded."""
+"""The error chain and its frames as a page shows them: in-app frames open, library frames folded."""
 
 from itertools import groupby
 from typing import Any, Final
@@ -12,15 +12,15 @@ MAX_CAUSES: Final = 32
 
 
 class ContextLine(Struct, frozen=True):
-    """A line of source; of the line itself the protocol sends only its number."""
+    """A line of source; for the frame's own line the protocol sends only the number."""
 
     number: int
     text: str
-    is_place: bool = False
+    is_frame_line: bool = False
 
 
 class FrameView(Struct, frozen=True):
-    """A call; `line` and `column` are 0 where unknown. `times` counts equal neighbours: recursion."""
+    """A frame; `line` and `column` are 0 if unknown. `times` counts equal neighbours (recursion)."""
 
     function: str
     file: str
@@ -32,14 +32,14 @@ class FrameView(Struct, frozen=True):
     times: int = 1
 
     @property
-    def place(self) -> str:
-        """`file:line:column`, as editors take it."""
+    def location(self) -> str:
+        """`file:line:column`, as editors accept it."""
         numbers = [str(n) for n in (self.line, self.column) if n]
         return ":".join([self.file, *numbers])
 
 
 class FrameGroup(Struct, frozen=True):
-    """Neighbouring frames of one side; `is_open` says whether they show from the start."""
+    """Consecutive frames that are all in-app or all library frames; `is_open` if shown initially."""
 
     in_app: bool
     is_open: bool
@@ -47,12 +47,12 @@ class FrameGroup(Struct, frozen=True):
 
     @property
     def calls(self) -> int:
-        """Frames as they were sent."""
+        """The number of frames as sent."""
         return sum(frame.times for frame in self.frames)
 
 
 class ErrorView(Struct, frozen=True):
-    """One link of the chain, its top of stack first."""
+    """One error of the chain, with the top of its stack first."""
 
     type: str
     message: str
@@ -61,20 +61,19 @@ class ErrorView(Struct, frozen=True):
 
 def chain(error: Any) -> list[ErrorView]:
     """The error and its causes, outermost first."""
-    found: list[ErrorView] = []
-    link = error
-    while isinstance(link, dict) and len(found) < MAX_CAUSES:
-        found.append(_error(link))
-        link = link.get("cause")
-    return found
+    errors: list[ErrorView] = []
+    while isinstance(error, dict) and len(errors) < MAX_CAUSES:
+        errors.append(_error(error))
+        error = error.get("cause")
+    return errors
 
 
 def _error(error: dict[str, Any]) -> ErrorView:
     sent = [_frame(mapping_of(frame)) for frame in items_of(error.get("stack"))]
     frames = [msgspec.structs.replace(frame, times=sum(1 for _ in equal)) for frame, equal in groupby(sent)]
-    has_own = any(frame.in_app for frame in frames)
+    has_in_app = any(frame.in_app for frame in frames)
     groups = tuple(
-        FrameGroup(in_app, in_app or not has_own, tuple(group))
+        FrameGroup(in_app, in_app or not has_in_app, tuple(group))
         for in_app, group in groupby(frames, lambda frame: frame.in_app)
     )
     return ErrorView(text_of(error.get("type")) or "Error", text_of(error.get("message")), groups)
@@ -99,6 +98,6 @@ def _context(line: int, before: list[Any], after: list[Any]) -> tuple[ContextLin
     first = line - len(before)
     return (
         *(ContextLine(first + i, text_of(text)) for i, text in enumerate(before)),
-        ContextLine(line, "", is_place=True),
+        ContextLine(line, "", is_frame_line=True),
         *(ContextLine(line + 1 + i, text_of(text)) for i, text in enumerate(after)),
     )

@@ -1,7 +1,7 @@
-"""Text from events, made safe to look at: isolated, without invisible tricks, and never endless.
+"""Text from events, made safe to show: isolated, without invisible characters, and of bounded length.
 
-A message can hold marks that turn the reading direction, control characters, or a megabyte. Each piece stands in a `<bdi>`,
-what can't be seen is shown by its code point, and what is long is cut with a way to see the rest.
+A message can contain bidirectional controls, control characters, or a megabyte of text. Each piece is wrapped
+in `<bdi>`, invisible characters are shown as code points, and long text is cut, with a way to see the rest.
 """
 
 import re
@@ -13,9 +13,9 @@ from markupsafe import Markup, escape
 LINE: Final = 300
 BLOCK: Final = 2_000
 LINES: Final = 20
-"""Lines of a block that are shown before it is unfolded."""
-MOST: Final = 100_000
-"""Characters after which even "show all" ends; the JSON has the rest."""
+"""Lines of a folded block."""
+MAX_SHOWN: Final = 100_000
+"""Characters that "Show all" is limited to; the JSON has the rest."""
 
 _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -23,13 +23,13 @@ _INVISIBLE: Final = re.compile(
 
 
 def marked(text: str) -> Markup:
-    """The text escaped, with each invisible or direction-turning character shown by its code point."""
+    """The text escaped, with each invisible or bidirectional control character shown as its code point."""
     parts: list[Markup] = []
     position = 0
-    for found in _INVISIBLE.finditer(text):
-        parts.append(escape(text[position : found.start()]))
-        parts.append(_glyph(found.group()))
-        position = found.end()
+    for match in _INVISIBLE.finditer(text):
+        parts.append(escape(text[position : match.start()]))
+        parts.append(_glyph(match.group()))
+        position = match.end()
     parts.append(escape(text[position:]))
     return Markup().join(parts)
 
@@ -40,38 +40,38 @@ def _glyph(character: str) -> Markup:
     return Markup('<span class="glyph" title="{}">{}</span>').format(f"{code} {name}", code)
 
 
-def flat(text: object, most: int = 80) -> str:
-    """Text for places that take no markup, such as titles: short, with what can't be seen as its code point."""
+def flat(text: object, limit: int = 80) -> str:
+    """Short text without markup, such as for titles, with invisible characters as code points."""
     whole = str(text)
-    shown = _INVISIBLE.sub(lambda found: f"[U+{ord(found.group()):04X}]", whole[:most])
-    return shown if len(whole) <= most else f"{shown}\u2026"
+    safe = _INVISIBLE.sub(lambda match: f"[U+{ord(match.group()):04X}]", whole[:limit])
+    return safe if len(whole) <= limit else f"{safe}\u2026"
 
 
-def inline(text: object, most: int = LINE) -> Markup:
-    """One piece of text within a line; what is cut off is said, and left to the page that shows it whole."""
+def inline(text: object, limit: int = LINE) -> Markup:
+    """One line of text, cut to `limit` characters with its full length as tooltip."""
     whole = str(text)
-    if len(whole) <= most:
+    if len(whole) <= limit:
         return Markup("<bdi>{}</bdi>").format(marked(whole))
     return Markup('<bdi>{}</bdi><span class="cut" title="{} characters">…</span>').format(
-        marked(whole[:most]), f"{len(whole):,}"
+        marked(whole[:limit]), f"{len(whole):,}"
     )
 
 
-def block(text: object, most: int = BLOCK, lines: int = LINES) -> Markup:
-    """Text of any length, line ends kept; what is long, or has many lines, is folded behind "show all"."""
+def block(text: object, limit: int = BLOCK, lines: int = LINES) -> Markup:
+    """Text with line breaks; long text is folded behind "Show all"."""
     whole = str(text)
-    head = "\n".join(whole[: most + 1].split("\n", lines)[:lines])[:most]
+    head = "\n".join(whole[: limit + 1].split("\n", lines)[:lines])[:limit]
     if len(whole) == len(head):
         return Markup('<div class="prose"><bdi>{}</bdi></div>').format(marked(whole))
-    end = Markup('<p class="hint">The rest is in the JSON.</p>') if len(whole) > MOST else Markup()
+    end = Markup('<p class="hint">The rest is in the JSON.</p>') if len(whole) > MAX_SHOWN else Markup()
     return Markup(
         '<div class="prose"><bdi>{}</bdi><span class="cut">…</span></div>'
         '<details class="all"><summary>Show all {} characters</summary><div class="prose"><bdi>{}</bdi></div>{}</details>'
-    ).format(marked(head), f"{len(whole):,}", marked(whole[:MOST]), end)
+    ).format(marked(head), f"{len(whole):,}", marked(whole[:MAX_SHOWN]), end)
 
 
 def count(number: int) -> Markup:
-    """A count, short, with the exact one at hand."""
+    """A count, abbreviated, with the exact one as tooltip."""
     exact = f"{number:,}"
     if number < 10_000:
         return escape(exact)

@@ -1,4 +1,4 @@
-"""Times for people: how long ago, with the exact time at hand."""
+"""Times for people: relative, with the exact time as tooltip."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _UNITS: Final = (
 
 
 def distance(milliseconds: int) -> str:
-    """A length of time in its largest unit: `3 h`."""
+    """A duration in its largest unit: `3 h`."""
     seconds = abs(milliseconds) // 1000
     for size, unit in _UNITS:
         if seconds >= size:
@@ -32,20 +32,12 @@ def exact(moment: str | int) -> str:
 
 
 def ago(moment: str | int, now_ms: int) -> Markup:
-    """`3 h ago` as a `<time>` that carries the exact one."""
+    """`3 h ago` as a `<time>` element with the exact time."""
     ms = _ms(moment)
-    words = distance(now_ms - ms)
-    if words != "now":
-        words = f"{words} ago" if ms <= now_ms else f"in {words}"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(ms), exact(ms), words)
-
-
-def age(moment: str | int, now_ms: int) -> Markup:
-    """As `ago`, without the word, for narrow columns."""
-    ms = _ms(moment)
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        iso(ms), exact(ms), distance(now_ms - ms)
-    )
+    relative = distance(now_ms - ms)
+    if relative != "now":
+        relative = f"{relative} ago" if ms <= now_ms else f"in {relative}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(ms), exact(ms), relative)
 
 
 def _ms(moment: str | int) -> int:

@@ -72,7 +72,7 @@ def _post(path: str, name: str, summary: str, body: type[Struct], answer: type[S
         body=body,
         answer=answer,
         status=202,
-        said="received and on stable storage",
+        description="received and on stable storage",
         errors=_ERRORS,
     )
 

@@ -1,4 +1,4 @@
-"""Which events are one problem: a pure, versioned function of an event and a project's rules.
+"""Fingerprints of events: a pure, versioned function of an event and a project's rules.
 
 Precedence: project rules > the client's `fingerprint` > stack > message.
 """

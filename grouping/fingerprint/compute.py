@@ -23,7 +23,7 @@ def fingerprint(
     version: str = CURRENT_VERSION,
     location: ErrorLocation | None = None,
 ) -> Fingerprint:
-    """The fingerprint of an event; raises on nothing that the edge admits.
+    """The fingerprint of an event; never raises for events that the edge accepts.
 
     `rules` are asked with a `view`, the event as the query language sees it; without both none applies. `location` is what `locate`
     says of the event as the rules mark it, if known already.
@@ -39,7 +39,7 @@ def grouped(
     version: str = CURRENT_VERSION,
     location: ErrorLocation | None = None,
 ) -> Fingerprint:
-    """The fingerprint of an event, given what its project's rules decided about it; `location` as for `fingerprint`."""
+    """The fingerprint of an event, given the outcome of its project's rules; `location` as for `fingerprint`."""
     if outcome is not None and outcome.in_app_rules and location is None:
         event = apply_in_app_rules(event, outcome.in_app_rules)
     rule, computed = VERSIONS[version].decide(event, location)
@@ -55,16 +55,16 @@ def grouped(
 
 
 def _site(location: ErrorLocation) -> Site | None:
-    """The deciding frame, cleaned; None without one."""
+    """The deciding frame, cleaned; None if there is none."""
     index, error_sites = location
     return None if index is None else error_sites[index].sites[0]
 
 
 def culprit(event: GroupingEvent, location: ErrorLocation | None = None) -> str:
-    """Where the error is, for people: `function in file` of the deciding frame, empty without one."""
+    """The error's site for people: `function in file` of the deciding frame, or empty."""
     return VERSIONS[CURRENT_VERSION].culprit(event, location)
 
 
 def locate(event: GroupingEvent) -> ErrorLocation:
-    """What the stacks of an event say, by the current version: equal for equal platforms, types of errors and stacks."""
+    """The error's location by the stacks, in the current version; depends on platform, error types and stacks alone."""
     return VERSIONS[CURRENT_VERSION].locate(event)

@@ -1,4 +1,4 @@
-"""Fingerprints given from outside, by a client or a project's rule, with `{{ default }}` for the computed one."""
+"""Custom fingerprints of a client or a project's rule, with `{{ default }}` for the computed one."""
 
 import re
 from collections.abc import Iterable
@@ -7,19 +7,19 @@ from typing import Final, NamedTuple
 from grouping.fingerprint.frames import Site
 
 _DEFAULT = re.compile(r"\A\s*\{\{\s*default\s*\}\}\s*\Z")
-# A client may send any JSON; what is longer than this tells no more about the group.
+# A client may send any JSON; longer text doesn't improve grouping.
 _ELEMENT_CHARACTERS = 1000
 MISSING: Final = "<none>"
-"""What a variable stands for where the event has no such value."""
+"""The value of a variable that the event lacks."""
 
 
 class SiteVariable(NamedTuple):
-    """`function` or `file` of the deciding frame, known only once that is found."""
+    """`function` or `file` of the deciding frame, resolved after the frame is known."""
 
     key: str
 
     def value(self, site: Site | None) -> str:
-        """The cleaned name, as it stands in the parts."""
+        """The cleaned name, as in the parts."""
         return (site and (site.name if self.key == "function" else site.module)) or MISSING
 
 
@@ -29,7 +29,7 @@ Element = str | tuple[Piece, ...]
 
 
 def given(elements: Iterable[object] | None) -> tuple[str, ...]:
-    """The elements as text; empty when nothing but blanks and nulls was given, which is as if it were left out."""
+    """The elements as text; empty if there are only blanks and nulls, which counts as absent."""
     if not elements:
         return ()
     texts = tuple([_text(element) for element in elements])
@@ -37,12 +37,12 @@ def given(elements: Iterable[object] | None) -> tuple[str, ...]:
 
 
 def is_default(element: str) -> bool:
-    """Whether the element stands for the computed parts."""
+    """Whether the element is `{{ default }}`."""
     return _DEFAULT.match(element) is not None
 
 
 def needs_site(elements: tuple[Element, ...]) -> bool:
-    """Whether a variable stands for something of the deciding frame."""
+    """Whether a variable depends on the deciding frame."""
     return any(
         isinstance(piece, SiteVariable) for one in elements if not isinstance(one, str) for piece in one
     )
@@ -51,7 +51,7 @@ def needs_site(elements: tuple[Element, ...]) -> bool:
 def splice(
     elements: tuple[Element, ...], computed: tuple[str, ...], site: Site | None = None
 ) -> tuple[str, ...]:
-    """Parts of a given fingerprint: `{{ default }}` becomes the computed parts, the rest is marked as given."""
+    """Parts of a custom fingerprint: `{{ default }}` becomes the computed parts, other elements are marked as custom."""
     parts: list[str] = []
     for element in elements:
         if not isinstance(element, str):

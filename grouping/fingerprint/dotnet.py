@@ -1,4 +1,4 @@
-"""Names of .NET: the method of the source behind what its compiler makes of async methods, iterators and lambdas."""
+"""Names of .NET: the source method of compiler-generated async methods, iterators and lambdas."""
 
 import re
 
@@ -11,7 +11,7 @@ _MADE = re.compile(
 
 
 def source_name(function: str) -> str:
-    """`Type.Method` of a function that the compiler made; any other name as it is."""
+    """`Type.Method` of a compiler-generated function; other names unchanged."""
     if ">" not in function:
         return function
     return _MADE.sub(_method, _CLOSURE.sub("", function))

@@ -1,4 +1,4 @@
-"""What grouping reads of an event: the smallest structs that decode straight from the event as sent.
+"""The fields of an event that grouping reads: minimal structs, decoded from the event as sent.
 
 Unknown fields are skipped, optional fields may be null (contract, section 2.6), and nothing is checked that the edge
 has checked: whatever it admits, from lenient projects too, decodes here.
@@ -21,7 +21,7 @@ class GroupingFrame(Struct, gc=False, rename="camel"):
 
 
 class OwnFrame(GroupingFrame, gc=False, rename="camel"):
-    """A frame that a project's rule calls its own: the app's, even where its file is a known library's."""
+    """A frame that a project's rule marks as in-app, even if its file is a known library's."""
 
 
 class GroupingError(Struct, gc=False):

@@ -1,4 +1,4 @@
-"""From a raw frame to a site: whose code it is, and the name that stays the same from build to build."""
+"""Turns a raw frame into a site: whose code it is, and a name that is stable across builds."""
 
 from enum import IntEnum
 from functools import lru_cache
@@ -7,9 +7,9 @@ from typing import NamedTuple
 from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
 from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
 
-# Longer names and paths tell no more; the bound keeps a hostile frame as cheap as an honest one.
+# Bounds the cost of hostile frames; longer names and paths don't improve grouping.
 _CHARACTERS = 300
-# A cache entry holds at most a function and a file of the bound above.
+# A cache entry has at most a function and a file of this size.
 _REMEMBERED = 8192
 
 
@@ -71,7 +71,7 @@ _BY_EXTENSION = {
 _BY_PLATFORM = {"android": Family.JVM, "ios": Family.NATIVE, "python": Family.OTHER}
 _JVM_PLACES = frozenset({"SourceFile", "Unknown Source", "Native Method", "PG"})
 _JAVASCRIPT_PLACES = ("<anonymous>", "[native code]", "node:", "native code")
-# An address shows its scheme within this many characters.
+# An address has its scheme within this many characters.
 _SCHEME = 32
 
 
@@ -84,11 +84,11 @@ class Role(IntEnum):
     PLATFORM = 2
     """The runtime's or the operating system's."""
     SKIPPED = 3
-    """Nobody's: reflection, aborting, allocating, crash handlers, comprehensions."""
+    """Machinery: reflection, aborting, allocating, crash handlers, comprehensions."""
 
 
 class Site(NamedTuple):
-    """A frame as grouping sees it. `name` is empty where the code has none; `module` is the file or module."""
+    """A cleaned frame. `name` is empty for anonymous code; `module` is the file or module."""
 
     role: Role
     name: str
@@ -97,11 +97,11 @@ class Site(NamedTuple):
     marked: bool
     """Whether the client marked it as the app's."""
     vague: bool
-    """The name alone doesn't tell one place: anonymous, or renamed by an obfuscator."""
+    """The name alone doesn't identify the code: anonymous, or renamed by an obfuscator."""
 
     @property
     def text(self) -> str:
-        """For people, and for the hash."""
+        """The text for people and for the hash."""
         if self.name and self.module:
             return f"{self.name} in {self.module}"
         return self.name or f"<anonymous> in {self.module}"
@@ -173,7 +173,7 @@ def _jvm_site(function: str, file: str, in_app: bool) -> Site:
         role = Role.APP
     else:
         role = Role.LIBRARY
-    # The class stands in the name; obfuscators and builds change the file.
+    # The name has the class; obfuscators and builds change the file.
     return Site(role, name, "" if name else file, Family.JVM, in_app, name.endswith("*.*"))
 
 

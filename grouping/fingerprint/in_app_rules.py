@@ -1,4 +1,4 @@
-"""A project's own in-app marks, which win over the client's and over what is known of libraries."""
+"""A project's in-app rules, which override the client's marks and the known libraries."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame, OwnFrame
 from grouping.globs import matcher, weight
 
-# As much of a name as grouping looks at.
+# The part of a name that grouping reads.
 _CHARACTERS = 600
 _REMEMBERED: Final = 8192
 
 
 class InAppRule:
-    """Frames whose file or function matches one of some globs are the app's, or aren't. Equal only to itself."""
+    """Marks frames whose file or function matches a glob as in-app or not. Compared by identity."""
 
     __slots__ = ("_fitting", "in_app", "weight")
 
@@ -26,7 +26,7 @@ class InAppRule:
         self.weight = sum(map(weight, globs))
 
     def matches(self, function: str, file: str) -> bool:
-        """Whether one of the globs fits one of the names that aren't empty."""
+        """Whether a glob matches a non-empty name."""
         return any((file and fits(file)) or (function and fits(function)) for fits in self._fitting)
 
 
@@ -34,12 +34,12 @@ InAppRules = tuple[InAppRule, ...]
 
 
 def apply_in_app_rules(event: GroupingEvent, in_app_rules: InAppRules) -> GroupingEvent:
-    """The event with its frames marked anew, the first fitting mark deciding; the given event stays as it is."""
+    """A copy of the event with its frames marked by the first matching mark."""
     return replace(event, error=_apply_to_error(event.error, in_app_rules)) if in_app_rules else event
 
 
 def frame_characters(event: GroupingEvent) -> int:
-    """Characters of the names that a pattern is held against."""
+    """Characters of the names that a pattern is matched against."""
     total, error = 0, event.error
     while True:
         for frame in error.stack or ():
@@ -66,5 +66,5 @@ def _apply_to_frame(frame: GroupingFrame, in_app_rules: InAppRules) -> GroupingF
 
 @lru_cache(maxsize=_REMEMBERED)
 def _in_app(in_app_rules: InAppRules, function: str, file: str) -> bool | None:
-    """What the first mark that fits says; events of one problem have the same frames."""
+    """The value of the first matching mark; cached, since events of an issue share their frames."""
     return next((rule.in_app for rule in in_app_rules if rule.matches(function, file)), None)

@@ -1,4 +1,4 @@
-"""Frames of JavaScript engines: what they call a function and a file, without what only one engine or build says."""
+"""Frames of JavaScript engines: names of functions and files, without parts that depend on engine or build."""
 
 import re
 from functools import lru_cache
@@ -35,7 +35,7 @@ _ANONYMOUS = frozenset(
         "<module>",
     }
 )
-# Calls back into the app's code, which an engine may or may not show, or name after the variable.
+# Callbacks into the app's code; engines show them or not, or name them after the variable.
 _CALLBACK_TAKERS = frozenset(
     {
         "map",
@@ -96,11 +96,11 @@ _LIBRARY_HINTS = (
     "jspm_packages",
     "/cdn-cgi/",
 )
-# Positions: a line of source text is never so long; one this long at the top of a file is a build's.
+# Positions: source lines are never this long; a line this long at the top of a file is a build's.
 _FAR_COLUMN = 1000
 _FIRST_LINES = 3
 _LONG_LINE = 300
-# Metro serves a bundle to developers as it is: with lines and names.
+# Metro serves developers an unminified bundle, with lines and names.
 _UNMINIFIED = "dev=true"
 
 
@@ -110,12 +110,12 @@ def is_runtime(path: str) -> bool:
 
 
 def is_library(path: str) -> bool:
-    """Whether a file is a dependency's, whatever its mark says."""
+    """Whether a file is a dependency's, regardless of its in-app mark."""
     return any(hint in path for hint in _LIBRARY_HINTS) and _LIBRARY.search(path) is not None
 
 
 def is_minified(path: str, line: int, column: int) -> bool:
-    """Whether a frame points into a build: a position that source text can't have, or a file that only builders name so."""
+    """Whether a frame points into a build: a position that source text can't have, or a file name typical of bundlers."""
     if column >= _FAR_COLUMN or (line <= _FIRST_LINES and column >= _LONG_LINE) or ".min." in path:
         return True
     return _is_built(path)
@@ -130,7 +130,7 @@ def _is_built(path: str) -> bool:
 
 
 def function_name(function: str) -> str:
-    """The name that the source gives to a function; empty where the engine made one up."""
+    """A function's name in the source; empty if the engine generated it."""
     if function in _ANONYMOUS:
         return ""
     alias = _ALIAS.search(function) if function.endswith("]") else None
@@ -174,7 +174,7 @@ def file_name(path: str) -> str:
 
 
 def _page_name(path: str) -> str:
-    """An address that ends in an id: what stands before it says which page it is."""
+    """An address that ends in an id; the part before the id identifies the page."""
     folder = _bare_path(path).rpartition("/")[0].rpartition("/")[2]
     return f"{folder}/*" if folder and not path.startswith("blob:") and not _ID.match(folder) else "*"
 
@@ -190,12 +190,12 @@ def _base_name(path: str) -> str:
 
 
 def survives_minifying(name: str) -> bool:
-    """Whether a name in a build is one of the source: minifiers keep properties, and their own names are short."""
+    """Whether a name in a build comes from the source: minifiers keep properties, and generate short names."""
     return len(name) >= 5
 
 
 def _without_hash(name: str) -> str:
-    """`main.5f3a2b1c.js` and `index-BxK2s9aQ.js` without what changes from build to build."""
+    """`main.5f3a2b1c.js` and `index-BxK2s9aQ.js` without the parts that change between builds."""
     if "-" in name:
         name = _DASHED_HASH.sub("", name)
     parts = _SEPARATORS.split(name)

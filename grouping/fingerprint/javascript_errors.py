@@ -1,18 +1,17 @@
-"""One key for the same fault in the words of V8, SpiderMonkey, JavaScriptCore, Hermes and Chakra.
+"""One key for the same error in messages of V8, SpiderMonkey, JavaScriptCore, Hermes and Chakra.
 
-Each engine says the same thing in its own sentence, and each version changes it; most name the property or the variable.
-What a sentence of an application says is none of this module's business: it answers nothing.
+Messages differ by engine and version; most name the property or the variable. Messages of applications have no key.
 """
 
 import re
 from functools import lru_cache
 
-# The longest sentence of an engine that matters; JavaScriptCore quotes the source, which can be a whole minified line.
+# The longest relevant message; JavaScriptCore quotes the source, which can be a whole minified line.
 _CHARACTERS = 400
 
 _NULLISH = "(?:undefined|null)"
 
-# Sentences with a name in them: the group's name begins with the fault, and what it matches is the name.
+# Messages with a name: the name of the group starts with the error, and its match is the name.
 _NAMING = (
     # V8 since 9.3; V8 before, and Hermes; SpiderMonkey since 80; Chakra.
     rf"Cannot (?:read|set) propert(?:y|ies) of {_NULLISH} \((?:reading|setting) '(?P<null_v8>[^']*)'\)",
@@ -26,13 +25,13 @@ _NAMING = (
     r"'(?P<undeclared_chakra>[\w$]+)' is (?:undefined|not defined)\Z",
     r"Object doesn't support property or method '(?P<call_chakra>[^']*)'",
 )
-# Sentences that quote source text or a value.
+# Messages that quote source text or a value.
 _QUOTING = (
     rf"'?{_NULLISH}'? is not an object \(evaluating '(?P<accessed>.*)'\)",
-    # Reading by a computed name in Hermes, Object.keys() in all: what was read isn't told.
+    # Reading by a computed name in Hermes, Object.keys() in all: the message omits the name.
     rf"(?P<index>(?:Cannot|can't) convert {_NULLISH}(?: or {_NULLISH})?(?: value)? to object)",
 )
-# Sentences without a name, by what they say.
+# Messages without a name, by error.
 _PLAIN = {
     "not iterable": r".*is not iterable.*|.*its return value is not iterable|.*[sS]ymbol\.iterator.*|iterator method is not callable"
     r"|Spread syntax requires .*|Invalid attempt to \w+ non-iterable.*|\w+ is not a function \(near '\.\.\..*",
@@ -111,17 +110,17 @@ ENGINE_ERROR_TYPES = {
     "stack overflow": "RangeError",
     "out of memory": "RangeError",
 }
-"""The class that engines give to a fault, by its key up to the dot."""
+"""The class of an error, by its key up to the dot."""
 
 ONE_TYPE = frozenset({"stack overflow", "out of memory"})
-"""Faults that engines give different classes."""
+"""Errors whose class differs between engines."""
 
 _LAST_NAME = re.compile(r"([A-Za-z_$][\w$]*)\s*\Z")
 _ASSIGNMENT = re.compile(r"(?<![=!<>])=(?![=>])")
 _INDEX = re.compile(r"-?\d+\Z")
 # Calls that read an object as a whole: `Object.keys(x)`.
 _WHOLE_OBJECT = re.compile(r"(?:Object|Reflect)\.\w+\(")
-# No name is longer.
+# Maximum length of a name.
 _NAME_CHARACTERS = 100
 
 
@@ -147,12 +146,12 @@ def engine_error(message: str) -> str | None:
 
 
 def is_weak(known: str) -> bool:
-    """Whether a fault names nothing: many places of one program can have it."""
+    """Whether an error has no name, so that many places of a program can raise it."""
     return known.endswith((".", ".[]")) or "." not in known
 
 
 def says_it_all(known: str) -> bool:
-    """Whether the sentences of a fault differ only by engine and version, so that its key tells as much as any of them."""
+    """Whether the messages of an error differ only by engine and version, so that its key loses nothing."""
     return known in _WHOLE
 
 
@@ -176,7 +175,7 @@ def _last_accessed(expression: str) -> str:
 
 
 def _opening(expression: str) -> int:
-    """Where the parenthesis opens that closes at the end."""
+    """The position of the parenthesis that is closed at the end."""
     depth = 0
     for position in range(len(expression) - 1, -1, -1):
         character = expression[position]

@@ -1,4 +1,4 @@
-"""The fingerprint itself: a version, 64 bits, and the readable parts that were hashed."""
+"""The fingerprint: a version, 64 bits, and the readable parts that were hashed."""
 
 from hashlib import blake2b
 

@@ -1,13 +1,13 @@
-"""The template of a message: what stays when the parts that vary from event to event are replaced."""
+"""The template of a message: its variable parts are replaced."""
 
 import re
 from functools import lru_cache
 
 LINES = 2
-"""Two lines say what happened; more is detail."""
-# The bound keeps a hostile message as cheap as an honest one.
+"""The first two lines describe the error; more is detail."""
+# Bounds the cost of hostile messages.
 _CHARACTERS = 600
-# What is left of a template when it is hashed.
+# Maximum length of a hashed template.
 _TEMPLATE_CHARACTERS = 300
 
 # A letter of a token: what identifiers, addresses, times and versions are written in.
@@ -17,7 +17,7 @@ _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
 _UNIT = (
     r"(?:[kKMGT]i?B|[bB]ytes?|[mµnu]?s|secs?|seconds?|mins?|minutes?|hours?|days?|msecs?|milliseconds?|%|°?C)"
 )
-# What varies, in the order of trying. The first two lists are only worth a try where a text has the character for them.
+# Variable parts, in the order of matching. The first two lists are tried only if a text has their character.
 _ADDRESSES = (
     r"""\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s"'<>()\]}]+""",
     r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+",
@@ -41,14 +41,14 @@ _ALWAYS = (
 )
 _HAS_ADDRESSES = re.compile(r"[/\\@]")
 _HAS_QUOTES = re.compile(r"[\"'`«“]")
-# A short number after such a word tells one fault from another; any other number counts or identifies.
+# A short number after such a word distinguishes errors; other numbers count or identify.
 _CODE = (
     r"(?P<code>\b(?:[sS]tatus(?: [cC]ode)?|[cC]ode|[eE]rrno|[eE]rror|HTTP)[ :=]{0,2}#?-?\d{1,4}(?![\w.:/-]))"
 )
 
 
 def _varying(before: str) -> dict[tuple[bool, bool], re.Pattern[str]]:
-    """One expression for each combination of what a text may have: trying the rest at every letter costs most."""
+    """One expression for each combination of characters in a text, since trying all alternatives at every letter is expensive."""
     return {
         (addresses, quotes): re.compile(
             before + "|".join([*addresses * _ADDRESSES, *quotes * _QUOTES, *_ALWAYS])
@@ -69,14 +69,14 @@ _REPEATED = re.compile(r"<\*>(?:[\s,.:;/|&+-]{0,8}<\*>)+")
 
 @lru_cache(maxsize=4096)
 def template(message: str) -> str:
-    """A message without a stack: everything that varies is replaced by `<*>`, in its first two lines."""
+    """The template of a message without a stack: its first two lines, with variable parts as `<*>`."""
     head = " ".join(message[:_CHARACTERS].strip().split("\n", LINES)[:LINES])
     return _tidy(_LOGGED[_traits(head)].sub(_placeholder, head))
 
 
 @lru_cache(maxsize=4096)
 def headline(message: str) -> str:
-    """The same of the first line alone, error codes kept: what a place throws in different words are different faults."""
+    """The template of the first line, with error codes: different messages of one site are different errors."""
     head = message[:_CHARACTERS].strip().partition("\n")[0]
     return _tidy(_THROWN[_traits(head)].sub(_placeholder, head))
 

@@ -1,4 +1,4 @@
-"""Native symbols: C, C++, Objective-C, Swift, Rust and Go, without what compilers and linkers add."""
+"""Native symbols (C, C++, Objective-C, Swift, Rust and Go) without parts added by compilers and linkers."""
 
 import re
 
@@ -9,7 +9,7 @@ _SUFFIX = re.compile(
     # Go counts closures; outside of functions, in `glob..func1`, one has no other name.
     r"|(?<!glob\.)\.(?:func|gowrap|deferwrap)\d{1,5}|-fm|-range\d{1,5})\Z"
 )
-# No suffix is longer, and none stands more often than that at the end of one name.
+# Maximum length of a suffix, and maximum number of suffixes of a name.
 _SUFFIX_CHARACTERS = 40
 _SUFFIXES = 6
 _LOCATION = re.compile(r" (?:\[|\.\.?/|/|[A-Za-z]:\\|[\w.-]+/[\w./-]*\.\w+:\d).*\Z")
@@ -26,7 +26,7 @@ _RETURN_TYPE = re.compile(
     r"\A(?:virtual |static |void |bool |int |auto |(?!operator )[\w:]+[*&]* )+(?=[\w:~]+(?:\(|\Z|<))"
 )
 
-# Machinery that is no place, by what it does. Names are cleaned before they are compared.
+# Machinery, by purpose. Compared with cleaned names.
 _ENDING = (
     r"_*abort\w*|raise|tgkill|gsignal|_*kill|_*assert\w*|_*exit|terminate\w*|__libc_\w+|__GI_\w+|.*::[aA]bort|RaiseException|wait4|do_system"
     r"|_invoke_watson|invalid_parameter\w*|_purecall|_RTC_\w+|_*security_\w+|_*stack_chk_fail\w*|_*fortify_\w+|_*chk_fail\w*|_*report_(?:gs|range|security)\w+"
@@ -60,7 +60,7 @@ _HELPERS = re.compile("|".join([_ENDING, _RAISING, _REPORTING, _MEMORY, _RUNNING
 
 
 def function_name(function: str) -> str:
-    """The name in the source, without arguments, templates and what a compiler appended; empty for a bare address."""
+    """The name in the source, without arguments, templates and compiler suffixes; empty for a bare address."""
     name = _LOCATION.sub("", function)
     if _ADDRESS.match(name):
         return ""
@@ -86,7 +86,7 @@ def function_name(function: str) -> str:
 
 
 def is_helper(name: str) -> bool:
-    """Whether a cleaned name belongs to the machinery of crashing, allocating or running, not to a place."""
+    """Whether a cleaned name is machinery: crashing, allocating or running."""
     return _HELPERS.fullmatch(name) is not None
 
 
@@ -100,10 +100,10 @@ def _without_suffixes(name: str) -> str:
 
 
 def _without_brackets(name: str) -> str:
-    """Arguments and template arguments cut out, in one pass over the characters."""
+    """The name without arguments and template arguments, in one pass over the characters."""
     if "(" not in name and "<" not in name:
         return name
-    kept: list[str] = []
+    characters: list[str] = []
     depth = 0
     previous = ""
     for character in name:
@@ -113,6 +113,6 @@ def _without_brackets(name: str) -> str:
             if previous != "-":
                 depth = max(0, depth - 1)
         elif depth == 0:
-            kept.append(character)
+            characters.append(character)
         previous = character
-    return "".join(kept).removesuffix(" const")
+    return "".join(characters).removesuffix(" const")

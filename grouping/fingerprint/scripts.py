@@ -1,8 +1,8 @@
-"""Frames of Python, Ruby, PHP, Dart and whatever else names a function and a file."""
+"""Frames of Python, Ruby, PHP, Dart and other languages with functions and files."""
 
 import re
 
-# What an interpreter appends for a piece of code without a name of its own: its owner is the place.
+# Suffixes of interpreters for anonymous code: its owner is the site.
 _NAMELESS = re.compile(
     r"(?:(?:\.<locals>)?\.<(?:lambda|listcomp|dictcomp|setcomp|genexpr|anonymous closure)>|(?:\.|::)?\{closure\}|(?<=\w) \(\d+ levels\))+\Z"
 )
@@ -35,22 +35,22 @@ def is_runtime(path: str) -> bool:
 
 
 def is_library(path: str) -> bool:
-    """Whether a file is an installed package's, whatever its mark says."""
+    """Whether a file is an installed package's, regardless of its in-app mark."""
     return any(part in f"/{path}" for part in _LIBRARY)
 
 
 def is_comprehension(function: str) -> bool:
-    """Whether a frame stands directly above its owner's: Python 3.12 and later have none for it."""
+    """Whether a frame is a comprehension directly above its owner; Python 3.12 and later have no such frame."""
     return function in _COMPREHENSIONS
 
 
 def function_name(function: str) -> str:
-    """The function's name as the source nests it; empty for the body of a file."""
+    """The function's qualified name in the source; empty for the body of a file."""
     name = _NAMELESS.sub("", _BLOCK.sub("", function))
     return "" if name in _ANONYMOUS else name
 
 
 def file_name(path: str) -> str:
-    """The file and the folder that it stands in: many files are called the same."""
+    """The file with its folder, since file names repeat."""
     parts = path.replace("\\", "/").partition("?")[0].rstrip("/").rsplit("/", 2)
     return "/".join(parts[-2:])

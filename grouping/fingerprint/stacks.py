@@ -1,4 +1,4 @@
-"""Which frames of a stack decide."""
+"""Selects the deciding frames of a stack."""
 
 import re
 from collections.abc import Sequence
@@ -8,22 +8,22 @@ from grouping.fingerprint import javascript
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 from grouping.fingerprint.frames import Family, Role, Site, is_minified, site_of
 
-# An assertion says where a test noticed, not what is broken: the test is the place.
+# An assertion says where a test failed, not what is broken: the test is the site.
 _ASSERTION = re.compile(
     r"(?:\A|\.)(?:AssertionFailedError|AssertionError|ComparisonFailure|MultipleFailuresError|ArrayComparisonFailure)\Z"
 )
 _REFLECTION = ("sun.reflect.", "jdk.internal.reflect.", "java.lang.reflect.")
-# No error class has a longer name.
+# Maximum length of an error class.
 _TYPE_CHARACTERS = 200
-# More than any one stack may have, and less than a chain of causes can: what one event may cost is bounded by it.
+# Above the limit of one stack and below that of a chain of causes: bounds the cost of an event.
 _FRAMES_LOOKED_AT = 120
-# The tops of the outer stacks are looked at even so.
+# The tops of the outer stacks are read nevertheless.
 _FRAMES_OF_EACH = 4
-# V8 shows ten frames, unless told otherwise: what other engines show below them is no help against it.
+# V8 has ten frames by default; deeper frames of other engines would not match it.
 _FRAMES_OF_V8 = 10
-# A frame that isn't the app's decides only near the top; at the bottom stand the same ones in every stack.
+# A frame that isn't the app's decides only near the top; the bottom frames are the same in every stack.
 _NEAR_THE_TOP = 12
-# How far below an anonymous frame a name is looked for.
+# How far below an anonymous frame a name is searched.
 _LOOKED_AT = 8
 
 
@@ -35,17 +35,17 @@ class ErrorSite(NamedTuple):
     minified: bool
     """Whether the app's frames point into a JavaScript build instead of source text."""
     helpers: tuple[Site, ...] = ()
-    """Where nothing decides: the first frames of the machinery, better than nothing."""
+    """The fallback if no frame decides: the first machinery frames."""
 
 
 ErrorLocation = tuple[int | None, list[ErrorSite]]
-"""Which error of a chain decides, and the places that were looked at: what `error_sites_of` answers."""
+"""The index of the deciding error of a chain, and the sites that were read; see `error_sites_of`."""
 
 NOWHERE = ErrorSite((), Role.SKIPPED, minified=False)
 
 
 def error_sites_of(platform: str | None, chain: Sequence[GroupingError]) -> ErrorLocation:
-    """Which error of a chain, outermost first, decides, and the places of those that had to be looked at for it.
+    """The deciding error of a chain (outermost first), and the sites of the errors read to find it.
 
     It is the deepest whose stack shows the app; else the deepest that shows a library, then the platform; None where no
     stack shows anything. Errors between the outermost and the deciding one stay NOWHERE.
@@ -90,7 +90,7 @@ def error_site_of(platform: str | None, error: GroupingError, limit: int) -> Err
 def _looked_through(
     platform: str | None, stack: Sequence[GroupingFrame], kind: str
 ) -> tuple[list[Site], dict[Role, Site], bool]:
-    """The app's sites down to one that is enough, the first of each other role, and whether the app is a build."""
+    """The app's sites down to a sufficient one, the first of each other role, and whether the app is a build."""
     app: list[Site] = []
     first: dict[Role, Site] = {}
     minified = False
@@ -113,7 +113,7 @@ def _looked_through(
 
 
 def _constructs(site: Site, kind: str) -> bool:
-    """Some engines show the error's own constructor, with the number that a bundler gave it; others begin below."""
+    """The stack without the error's own constructor (possibly numbered by a bundler), which some engines show."""
     return site.name[:1].isupper() and site.name.rstrip("0123456789_") == kind
 
 
@@ -124,7 +124,7 @@ def _enough(site: Site, minified: bool) -> bool:
 
 
 def _deciding_sites(app: list[Site], minified: bool) -> tuple[Site, ...]:
-    """The topmost frame, and with a vague one the first below it that isn't."""
+    """The topmost frame; for a vague one also the first below it that isn't vague."""
     if len(app) > 1 and _enough(app[-1], minified):
         return (app[0], app[-1])
     return (app[0],)

@@ -1,4 +1,4 @@
-"""Grouping mechanism v1: error type, engine-neutral fault and the first cleaned frames of the app; else the message."""
+"""Grouping mechanism v1: error type, engine-neutral error and the app's first cleaned frames; else the message."""
 
 from grouping.fingerprint import javascript
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
@@ -18,7 +18,7 @@ _CHAIN = 11
 _TYPE_CHARACTERS = 200
 _MESSAGE_CHARACTERS = 600
 
-# Which of these a bad access ends in depends on the address, the processor and the reporter.
+# The signal of a bad access depends on the address, the processor and the reporter.
 _BAD_ACCESS = frozenset(
     {
         "EXC_BAD_ACCESS",
@@ -31,17 +31,17 @@ _BAD_ACCESS = frozenset(
         "Crash",
     }
 )
-# What an engine's own error is called where a reporter replaced its name.
+# Names of engine errors that a reporter replaced.
 _ERROR_CLASS = ("Error", "Exception")
 
 
 def locate(event: GroupingEvent) -> ErrorLocation:
-    """Where the error is: all that the stacks say, whatever the messages do. Equal for equal platforms, types and stacks."""
+    """The error's location by the stacks alone; depends on platform, types and stacks, not on messages."""
     return error_sites_of(event.platform, chain_of(event.error))
 
 
 def decide(event: GroupingEvent, location: ErrorLocation | None = None) -> tuple[str, tuple[str, ...]]:
-    """The step that decided, "stack" or "message", and the parts to hash; `location` is what `locate` says, if known already."""
+    """The deciding step, "stack" or "message", and the parts to hash; `location` is the result of `locate`, if known."""
     chain = chain_of(event.error)
     index, error_sites = location or error_sites_of(event.platform, chain)
     if index is None:
@@ -53,7 +53,7 @@ def decide(event: GroupingEvent, location: ErrorLocation | None = None) -> tuple
 
 
 def culprit(event: GroupingEvent, location: ErrorLocation | None = None) -> str:
-    """The deciding frame, for people: `function in file`, or an empty text."""
+    """The deciding frame for people: `function in file`, or empty."""
     index, error_sites = location or locate(event)
     return "" if index is None else error_sites[index].sites[0].text
 
@@ -75,7 +75,7 @@ def _message_parts(
     parts = [f"type {_type(top)}"]
     if root is not top:
         parts.append(f"cause type {_type(root)}")
-    # A template would drop the one word that a quoting engine says.
+    # A template would drop the only word in a quoting engine's message.
     named = known is not None and (says_it_all(known) or not is_weak(known))
     parts.append(f"fault {known}" if named else f"message {template(_message(root))}")
     parts.extend([f"frame {helper.text}" for error_site in error_sites for helper in error_site.helpers])
@@ -83,7 +83,7 @@ def _message_parts(
 
 
 def _outer_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
-    """Of the error that was thrown last: its type, and its place where that is a sure one."""
+    """The type of the error thrown last, and its site if reliable."""
     parts = [f"type {_type(error)}"]
     if error_site.role is Role.APP and not error_site.minified and not error_site.sites[0].vague:
         parts.append(f"frame {error_site.sites[0].text}")
@@ -98,7 +98,7 @@ def _stack_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
     if site.family is Family.NATIVE and kind in _BAD_ACCESS:
         kind = "bad access"
     parts = [f"type {kind}", *_frame_parts(error_site.sites)]
-    # Of native crashes the message tells the address; of others it tells apart what happens in a busy library frame.
+    # The message of a native crash has the address; other messages distinguish errors in a common library frame.
     if site.family is not Family.NATIVE and (site.vague or error_site.role is not Role.APP):
         parts.append(f"message {template(_message(error))}")
     return parts
@@ -121,13 +121,13 @@ def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
             *_surviving_parts(known, error_site.sites),
         ]
     if known is not None and known.startswith(("call.", "new.")):
-        # Hermes doesn't tell what was called; where the frame has a name, it needn't.
+        # Hermes omits the called name; a frame with a name suffices.
         first_part = f"fault {known.partition('.')[0]}"
     return [f"type {kind}", first_part, *_frame_parts(error_site.sites)]
 
 
 def _surviving_parts(known: str | None, sites: tuple[Site, ...]) -> list[str]:
-    """A fault without a name says little of a whole build: the nearest name that no minifier chose says more."""
+    """The nearest unminified name, which distinguishes errors without a name in a build."""
     name = sites[-1].name
     if known is not None and is_weak(known) and javascript.survives_minifying(name):
         return [f"near {name}"]

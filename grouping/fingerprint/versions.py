@@ -1,4 +1,4 @@
-"""The registry of mechanisms: a fingerprint is stored with the name of the one that made it, and none is edited later."""
+"""The registry of grouping versions: fingerprints are stored with their version's name, and versions never change."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from grouping.fingerprint.stacks import ErrorLocation
 
 
 class Mechanism(NamedTuple):
-    """A way to group: `decide` gives the deciding step and the parts; `why` says what made the version necessary.
+    """A grouping version: `decide` returns the deciding step and the parts; `why` is the reason for the version.
 
-    `locate` is what the stacks say by themselves; both others take it where it is known already.
+    `locate` returns the location by the stacks alone; the others accept it if already known.
     """
 
     decide: Callable[[GroupingEvent, ErrorLocation | None], tuple[str, tuple[str, ...]]]

@@ -1,1 +1,1 @@
-"""A real ClickHouse server on this machine."""
+"""A ClickHouse server on this machine."""

@@ -1,8 +1,8 @@
-"""The process that is the ClickHouse server: `python clickhouse_child.py DIRECTORY` runs until SIGTERM or SIGINT.
+"""The ClickHouse server process: `python child.py DIRECTORY` runs until SIGTERM or SIGINT.
 
-The extension module of chdb-core runs the whole `clickhouse local` program with the `config.xml` of its working directory. Its query text
-starts the HTTP listener and then reads the lines of a FIFO that this process holds open; closing the FIFO ends the query and so, in
-good order, the engine.
+The extension module of chdb-core runs the `clickhouse local` program with the `config.xml` in its working directory. The
+query starts the HTTP listener and then reads a FIFO that this process holds open; closing the FIFO ends the query and
+shuts the engine down cleanly.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ STOP_SECONDS = 60
 
 
 def load_engine() -> ModuleType:
-    """The extension alone: `import chdb` would open another engine, in memory, first. Raises ModuleNotFoundError."""
+    """Load only the extension: `import chdb` would first open an in-memory engine. Raises ModuleNotFoundError."""
     package = importlib.util.find_spec("chdb")
     if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError("the PyPI package chdb-core is not installed", name="chdb")
@@ -30,19 +30,19 @@ def load_engine() -> ModuleType:
     spec = importlib.util.spec_from_loader("_chdb", loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    # It looks for the libraries beside it in the current directory.
+    # It searches its libraries in the current directory.
     with contextlib.chdir(folder):
         loader.exec_module(module)
     return module
 
 
 class Engine(threading.Thread):
-    """The engine in a thread of its own; when it ends by itself the process gets SIGTERM."""
+    """The engine's thread; if the engine ends by itself the process gets SIGTERM."""
 
     def __init__(self, chdb: ModuleType, directory: Path, fifo: Path) -> None:
         super().__init__(daemon=True, name="engine")
         self.chdb, self.directory = chdb, directory
-        # As short as can be: `users.xml` allows this user no longer one.
+        # `users.xml` limits this user's query to this length.
         lines = f"SELECT 1 FROM file('{fifo}', 'LineAsString')"  # noqa: S608 - a name of ours
         self.query = f"SYSTEM START LISTEN HTTP; {lines}"
         self.end = ""
@@ -58,7 +58,7 @@ class Engine(threading.Thread):
 
 
 def _await_end(engine: Engine, fifo: Path) -> bool:
-    """Join the engine; a reader that opened the FIFO late needs one more end of file."""
+    """Join the engine; a reader that opened the FIFO late needs another end of file."""
     limit = time.monotonic() + STOP_SECONDS
     while engine.is_alive() and time.monotonic() < limit:
         engine.join(0.05)
@@ -68,8 +68,8 @@ def _await_end(engine: Engine, fifo: Path) -> bool:
 
 
 def serve(directory: Path) -> int:
-    """Run the engine on `directory` (with its `config.xml`) until a signal; the exit status."""
-    # Before any thread of the engine exists, or one of them would take the signal.
+    """Run the engine on `directory` (with its `config.xml`) until a signal; returns the exit status."""
+    # Before the engine starts threads, which would otherwise receive the signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP)
     os.environ["TZ"] = "UTC"  # the engine ignores <timezone>
     time.tzset()
@@ -82,11 +82,11 @@ def serve(directory: Path) -> int:
     os.mkfifo(fifo, 0o600)
     engine = Engine(chdb, directory, fifo)
     engine.start()
-    # Read and write, so that the open does not wait for the reader.
-    held = os.open(fifo, os.O_RDWR)
+    # O_RDWR: the open must not wait for the reader.
+    writer = os.open(fifo, os.O_RDWR)
     signal.sigwait(STOP)
     ended_early = engine.end
-    os.close(held)
+    os.close(writer)
     stopped = _await_end(engine, fifo)
     if ended_early:
         sys.stderr.write(f"ClickHouse ended by itself: {ended_early}\n")
@@ -95,5 +95,5 @@ def serve(directory: Path) -> int:
 
 
 if __name__ == "__main__":
-    # Without the interpreter's own end: the extension's destructors are not needed and may hang.
+    # Skip the interpreter's shutdown: the extension's destructors may hang.
     os._exit(serve(Path(sys.argv[1]).resolve()))

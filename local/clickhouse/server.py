@@ -1,10 +1,9 @@
-"""A real ClickHouse on this machine: the engine of the PyPI package chdb-core as a child process with an HTTP port."""
+"""ClickHouse on this machine: the engine of the PyPI package chdb-core as a child process with an HTTP port."""
 
 import hashlib
 import importlib.util
 import json
 import secrets
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -19,7 +18,7 @@ from local.disk_space import require_space
 from local.errors import MissingProgram, StartError
 from local.ports import stored_ports
 from local.private_file import write_private
-from local.process import await_ready, end, kill_group, spawn
+from local.server import LocalServer
 from storage.analysts.grants import rows_of
 from storage.analysts.views import TABLES
 
@@ -36,12 +35,12 @@ CHDB_MISSING = (
 
 
 def fill(template: str, **values: object) -> str:
-    """One of the configuration templates with its values; a missing one is a KeyError."""
+    """Fill a configuration template; raises KeyError for a missing value."""
     return Template((TEMPLATES / template).read_text()).substitute(values)
 
 
 def analyst_rows(projects: Sequence[int]) -> str:
-    """The part of `users.xml` that leaves analysts the rows of these projects; empty where none is named."""
+    """The part of `users.xml` that limits analysts to the rows of these projects; empty for no projects."""
     if not projects:
         return ""
     tables = "".join(f"<{table}><filter>{rows_of(projects)}</filter></{table}>" for table in TABLES)
@@ -54,22 +53,21 @@ def address_of(user: User, password: str, port: int, database: str = DATABASE) -
 
 
 def stored_url(directory: Path, user: User, password: str = "") -> str:
-    """The address of the server whose data are in `directory`, without a look at the server: nothing is chosen, made or moved.
+    """The stored address of the server in `directory`; changes nothing and doesn't contact the server.
 
-    Raises FileNotFoundError where there never was one.
+    Raises FileNotFoundError if there never was a server.
     """
     port = json.loads((directory / PORTS).read_text())["http"]
-    word = password or json.loads((directory / PASSWORDS).read_text())[user]
-    return address_of(user, word, port)
+    password = password or json.loads((directory / PASSWORDS).read_text())[user]
+    return address_of(user, password, port)
 
 
-class LocalClickHouse:
+class LocalClickHouse(LocalServer):
     """A server whose data, port, passwords and configuration live in `directory`.
 
-    All methods block; call them with `asyncio.to_thread` from a loop. The server dies with this process. `memory` and `query_memory` are
-    bytes: of the whole server and of one query. `analyst_password` replaces the one that is made for the user `analyst`, who sees
-    `analyst_projects` or, where none is named, every project. Making one chooses a port where the kept one is taken: only who is about to start
-    the server may, and nobody while it runs.
+    `memory` (whole server) and `query_memory` (one query) are bytes. `analyst_password` replaces the generated one of
+    the user `analyst`, who sees `analyst_projects` or, if empty, every project. The constructor replaces the stored port
+    if it is in use: construct it only to start the server, never while it runs.
     """
 
     def __init__(
@@ -81,33 +79,29 @@ class LocalClickHouse:
         analyst_password: str = "",
         analyst_projects: Sequence[int] = (),
     ) -> None:
-        self.directory = directory.resolve()
+        super().__init__("ClickHouse", directory, log or directory.resolve() / "log" / "stderr.log")
         self.memory = memory
         self.query_memory = query_memory
-        self.log = log or self.directory / "log" / "stderr.log"
         self.analyst_projects = analyst_projects
         (self.directory / "log").mkdir(parents=True, exist_ok=True)
         self._port = stored_ports(self.directory / PORTS, ("http",))["http"]
         self._passwords = self._make_passwords() | ({"analyst": analyst_password} if analyst_password else {})
-        self._process: subprocess.Popen[bytes] | None = None
-        self._made = False
-
-    @property
-    def pid(self) -> int | None:
-        """The process id of the running server."""
-        return self._process.pid if self._process and self._process.poll() is None else None
+        self._has_database = False
 
     def url(self, user: User = "svc", database: str = DATABASE) -> str:
         """The address in the form of SVC_CLICKHOUSE_URL."""
         return address_of(user, self._passwords[user], self._port, database)
 
     def prepare(self) -> list[str]:
-        """Mend what a kill may have left, write the configuration, and return the command that runs the server. Raises NoRoom and MissingProgram."""
+        """Repair what a kill may have left, write the configuration, and return the command that runs the server.
+
+        Raises NoDiskSpace or MissingProgram.
+        """
         if importlib.util.find_spec("chdb") is None:
             raise MissingProgram(CHDB_MISSING)
         require_space("ClickHouse", self.directory)
         prune_tokens(self.directory)
-        self._made = False
+        self._has_database = False
         sums = {user: hashlib.sha256(word.encode()).hexdigest() for user, word in self._passwords.items()}
         limits = {
             "query_memory": self.query_memory,
@@ -121,7 +115,7 @@ class LocalClickHouse:
         }
         users = fill("users.xml", database=DATABASE, **limits, **sums, **analysts)
         write_private(self.directory / "users.xml", users)
-        # A function of our own in the place of the engine's, which reads any file, whoever asks.
+        # It replaces the engine's function, which lets any user read any file.
         (self.directory / "functions").mkdir(exist_ok=True)
         write_private(self.directory / "functions" / "function_file.sql", fill("function_file.sql"))
         config = fill("config.xml", directory=self.directory, port=self._port, memory=self.memory)
@@ -129,12 +123,14 @@ class LocalClickHouse:
         return [sys.executable, str(CHILD), str(self.directory)]
 
     def ready(self) -> bool:
-        """True when the server answers and our database is there, which the first look after a start makes."""
-        self._made = self._made or self._runs(f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic")
-        return self._made and self._runs("SELECT 1")
+        """True when the server answers; the first call after a start creates our database."""
+        self._has_database = self._has_database or self._runs(
+            f"CREATE DATABASE IF NOT EXISTS {DATABASE} ENGINE = Atomic"
+        )
+        return self._has_database and self._runs("SELECT 1")
 
     def _runs(self, sql: str) -> bool:
-        """True when our user's statement is answered, false while nobody answers."""
+        """True if our user's statement succeeds, false if the server doesn't answer. Raises StartError."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._port}/",
             data=sql.encode(),
@@ -150,30 +146,10 @@ class LocalClickHouse:
         except OSError:
             return False
 
-    def start(self, timeout: float = 60) -> "LocalClickHouse":
-        """Start the server and wait until it is ready. Raises StartError or MissingProgram."""
-        self._process = spawn(self.prepare(), log=self.log, cwd=self.directory)
-        try:
-            await_ready("ClickHouse", self._process, self.ready, self.log, timeout, self.directory)
-        except StartError:
-            self.kill()
-            raise
-        return self
-
-    def stop(self, timeout: float = 30) -> None:
-        """Stop the server in good order; kill it after `timeout` seconds."""
-        if self._process:
-            end(self._process, timeout)
-
-    def kill(self) -> None:
-        """Kill the server at once; its data stays as it was."""
-        if self._process:
-            kill_group(self._process)
-
     def _make_passwords(self) -> dict[User, str]:
         file = self.directory / PASSWORDS
-        kept: dict[User, str] = json.loads(file.read_text()) if file.exists() else {}
-        passwords = {user: kept.get(user) or secrets.token_urlsafe(18) for user in USERS}
-        if passwords != kept:
+        stored: dict[User, str] = json.loads(file.read_text()) if file.exists() else {}
+        passwords = {user: stored.get(user) or secrets.token_urlsafe(18) for user in USERS}
+        if passwords != stored:
             write_private(file, json.dumps(passwords) + "\n")
         return passwords

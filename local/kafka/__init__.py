@@ -1,1 +1,1 @@
-"""A real Kafka broker on this machine."""
+"""A Kafka broker on this machine."""

@@ -1,4 +1,4 @@
-"""Command lines that run a program of Kafka's jars with little memory and a quick start."""
+"""Command lines for programs in Kafka's jars, tuned for low memory and a quick start."""
 
 import os
 import subprocess
@@ -25,20 +25,20 @@ FLAGS = (
 
 
 def class_path(jars: Path) -> str:
-    """All jars in one order: a class archive holds for the very same text only."""
+    """All jars in a fixed order: a class archive is valid only for the identical class path."""
     return os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
 
 
 def kafka_command(
     java: Java, jars: Path, program: list[str], heap_mb: int, extra: tuple[str, ...] = ()
 ) -> list[str]:
-    """The command that runs `program` (a main class and its arguments) in a heap of at most `heap_mb`."""
+    """The command that runs `program` (a main class and its arguments) with a heap of at most `heap_mb`."""
     heap = (f"-Xms{min(64, heap_mb)}m", f"-Xmx{heap_mb}m")
     return [java.program, *extra, *heap, *FLAGS, "-cp", class_path(jars), *program]
 
 
 def format_data(java: Java, jars: Path, config: Path, data: Path) -> None:
-    """Give the data directory of `config` its cluster id, once. Raises StartError."""
+    """Format the data directory of `config` with a new cluster id, once. Raises StartError."""
     if (data / "meta.properties").exists():
         return
     program = ["kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id(), "-c", str(config)]

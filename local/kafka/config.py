@@ -1,4 +1,4 @@
-"""The configuration of a broker on one machine, as the text of `server.properties`."""
+"""The configuration (`server.properties`) of a broker on one machine."""
 
 import base64
 import uuid
@@ -22,7 +22,7 @@ SETTINGS = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
-    # The default of 9 s makes a start after kill -9 wait for the old registration.
+    # With the default of 9 s a start after kill -9 waits for the old registration to expire.
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
@@ -39,7 +39,7 @@ SETTINGS = {
 
 
 def cluster_id() -> str:
-    """22 characters of base64; the first is a letter, because a leading dash would be read as an option."""
+    """22 characters of base64; the first is a letter, because a leading dash would be parsed as an option."""
     return "K" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
 
 

@@ -1,4 +1,4 @@
-"""A Kafka broker in a container, for a machine with a container engine and without Java or Maven."""
+"""A Kafka broker in a container, for machines with a container engine but without Java or Maven."""
 
 import hashlib
 import os
@@ -22,21 +22,21 @@ DATA = "/var/lib/kafka/data"
 
 
 class KafkaServer(Protocol):
-    """What a supervisor needs to run a broker."""
+    """The interface that a supervisor needs to run a broker."""
 
     @property
     def bootstrap(self) -> str:
         """The `host:port` for clients."""
 
     def prepare(self) -> list[str]:
-        """Do what must be done before a start; the command that runs the broker."""
+        """Do what must be done before a start; return the command that runs the broker."""
 
     def ready(self) -> bool:
         """True when the broker lists itself."""
 
 
 def environment(port: int) -> dict[str, str]:
-    """The image's variables for one broker that clients of this machine reach on `port`."""
+    """The image's variables for a single broker that local clients reach on `port`."""
     return {
         "KAFKA_NODE_ID": "1",
         "KAFKA_PROCESS_ROLES": "broker,controller",
@@ -61,7 +61,7 @@ def environment(port: int) -> dict[str, str]:
 
 
 def find_engine(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The program of a container engine that answers, or None."""
+    """The program of a working container engine, or None."""
     for name in ENGINES:
         program = shutil.which(name, path=environ.get("PATH"))
         if program and not subprocess.run([program, "info"], capture_output=True, check=False).returncode:
@@ -70,7 +70,7 @@ def find_engine(environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 class ContainerKafka:
-    """A broker as one container, its port kept in `directory`, its data in a volume named for that directory."""
+    """A broker in a container; its port is stored in `directory`, its data in a volume named after that directory."""
 
     def __init__(self, engine: str, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -84,14 +84,12 @@ class ContainerKafka:
         return f"127.0.0.1:{self._port}"
 
     def prepare(self) -> list[str]:
-        """Remove what a kill may have left running and return the command that runs the broker. Raises StartError."""
-        known = subprocess.run([self._engine, "image", "inspect", IMAGE], capture_output=True, check=False)
-        if known.returncode:
-            pulled = subprocess.run(
-                [self._engine, "pull", IMAGE], capture_output=True, text=True, check=False
-            )
-            if pulled.returncode:
-                raise StartError(f"{IMAGE} could not be pulled:\n{pulled.stderr[-2000:]}")
+        """Pull the image, remove a container left by a kill, and return the command that runs the broker. Raises StartError."""
+        image = subprocess.run([self._engine, "image", "inspect", IMAGE], capture_output=True, check=False)
+        if image.returncode:
+            pull = subprocess.run([self._engine, "pull", IMAGE], capture_output=True, text=True, check=False)
+            if pull.returncode:
+                raise StartError(f"{IMAGE} could not be pulled:\n{pull.stderr[-2000:]}")
         subprocess.run([self._engine, "rm", "--force", self._name], capture_output=True, check=False)
         variables = [
             word for name, value in environment(self._port).items() for word in ("--env", f"{name}={value}")
@@ -109,9 +107,9 @@ class ContainerKafka:
 
 
 def choose_kafka(directory: Path, cache: Path, environ: Mapping[str, str] = os.environ) -> KafkaServer:
-    """A broker from jars where Java and Maven (or jars fetched before) are there, else in a container where an engine answers.
+    """A broker from jars if Java and Maven (or fetched jars) are available, else a container if an engine works.
 
-    With neither, the broker from jars: its start says what to install.
+    Otherwise the broker from jars: its start error says what to install.
     """
     try:
         find_java(environ)

@@ -1,4 +1,4 @@
-"""Kafka's jars: fetched once with Maven, checked against a manifest of SHA-256 sums, kept in a cache directory."""
+"""Kafka's jars: fetched once with Maven, verified against a manifest of SHA-256 sums, stored in a cache directory."""
 
 import fcntl
 import hashlib
@@ -18,7 +18,7 @@ from local.errors import DownloadError, MissingProgram
 KAFKA_VERSION = "4.3.1"
 POM = Path(__file__).with_name("pom.xml")
 MANIFEST = "manifest.sha256"
-JARS = 31  # of the pom's pinned versions; only the bar's length
+JARS = 31  # the length of the progress bar
 JAR_LINE = re.compile(r"(?:Downloading|Downloaded|Copying)\b.*?([\w.\-]+\.jar)\b")
 MAVEN_MISSING = (
     "Kafka's jars are fetched with Maven and `mvn` was not found: install it (Debian: apt-get install maven), "
@@ -28,7 +28,7 @@ MAVEN_MISSING = (
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold a lock between processes that share one cache directory."""
+    """Lock a cache directory that processes share."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -44,13 +44,13 @@ def _sums(directory: Path) -> str:
 
 
 def is_whole(directory: Path) -> bool:
-    """True when the jars in `directory` are exactly those of its manifest, byte for byte."""
+    """True if the jars in `directory` match its manifest exactly."""
     manifest = directory / MANIFEST
     return manifest.exists() and manifest.read_text() == _sums(directory)
 
 
 def jars_in(cache: Path) -> Path:
-    """Where the jars of this version lie under a cache directory."""
+    """The folder of this version's jars in a cache directory."""
     return cache.resolve() / f"kafka-{KAFKA_VERSION}"
 
 
@@ -71,18 +71,20 @@ def _run_maven(target: Path, console: Console) -> None:
         bar = progress.add_task(f"Apache Kafka {KAFKA_VERSION}", total=JARS)
         for line in run.stdout or ():
             lines.append(line)
-            if found := JAR_LINE.search(line):
-                seen.add(found[1])
+            if match := JAR_LINE.search(line):
+                seen.add(match[1])
                 progress.update(bar, completed=min(len(seen), JARS))
     if run.returncode:
-        said = "".join(line for line in lines if "[ERROR]" in line)[:2000] or "".join(lines[-10:])
-        raise DownloadError(f"Maven could not fetch Apache Kafka {KAFKA_VERSION} ({run.returncode}):\n{said}")
+        error = "".join(line for line in lines if "[ERROR]" in line)[:2000] or "".join(lines[-10:])
+        raise DownloadError(
+            f"Maven could not fetch Apache Kafka {KAFKA_VERSION} ({run.returncode}):\n{error}"
+        )
 
 
 def kafka_jars(cache: Path, console: Console | None = None) -> Path:
-    """The directory with Kafka's jars under `cache`, fetched when absent or damaged.
+    """The directory with Kafka's jars in `cache`; missing or damaged jars are fetched.
 
-    Raises MissingProgram without Maven and DownloadError when Maven fails. Safe between processes.
+    Raises MissingProgram without Maven and DownloadError if Maven fails. Processes may call it concurrently.
     """
     console = console or Console(stderr=True)
     target = jars_in(cache)

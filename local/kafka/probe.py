@@ -1,4 +1,4 @@
-"""Is a plaintext Kafka broker ready, and which cluster is it of? Its port opens earlier than it answers, so it is asked who the brokers are."""
+"""A metadata request to a plaintext Kafka broker. Its port opens before it is ready, so connecting proves nothing."""
 
 import socket
 import struct
@@ -11,7 +11,7 @@ REQUEST = struct.pack(">hhih", METADATA, VERSION, CORRELATION, len(CLIENT)) + CL
 
 
 class Cluster(NamedTuple):
-    """What a broker says of its cluster."""
+    """A cluster as described by a broker: the number of brokers and the cluster id."""
 
     brokers: int
     id: str | None
@@ -28,7 +28,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 
 def cluster_at(port: int, host: str = "127.0.0.1", timeout: float = 1.0) -> Cluster | None:
-    """The cluster of the broker at `port`; None while none answers."""
+    """The cluster of the broker at `port`; None if none answers."""
     try:
         with socket.create_connection((host, port), timeout) as connection:
             connection.sendall(struct.pack(">i", len(REQUEST)) + REQUEST)
@@ -38,24 +38,24 @@ def cluster_at(port: int, host: str = "127.0.0.1", timeout: float = 1.0) -> Clus
         return None
 
 
-def _cluster(answer: bytes) -> Cluster:
-    """Reads the correlation id, the brokers (node, host, port, rack) and the cluster's id. Raises struct.error for another form."""
-    _correlation, count = struct.unpack_from(">ii", answer)
-    place = 8
+def _cluster(response: bytes) -> Cluster:
+    """Parse the correlation id, the brokers (node, host, port, rack) and the cluster id. Raises struct.error."""
+    _correlation, count = struct.unpack_from(">ii", response)
+    offset = 8
     for _ in range(count):
-        _host, place = _text(answer, place + 4)
-        _rack, place = _text(answer, place + 4)
-    return Cluster(count, _text(answer, place)[0])
+        _host, offset = _text(response, offset + 4)
+        _rack, offset = _text(response, offset + 4)
+    return Cluster(count, _text(response, offset)[0])
 
 
-def _text(answer: bytes, place: int) -> tuple[str | None, int]:
-    """A string or null, and where it ends."""
-    (length,) = struct.unpack_from(">h", answer, place)
-    end = place + 2 + max(0, length)
-    return (answer[place + 2 : end].decode() if length >= 0 else None), end
+def _text(response: bytes, offset: int) -> tuple[str | None, int]:
+    """A nullable string, and the offset after it."""
+    (length,) = struct.unpack_from(">h", response, offset)
+    end = offset + 2 + max(0, length)
+    return (response[offset + 2 : end].decode() if length >= 0 else None), end
 
 
 def brokers(port: int, host: str = "127.0.0.1", timeout: float = 1.0) -> int:
-    """How many brokers the one at `port` lists in its metadata; 0 while none answers."""
-    found = cluster_at(port, host, timeout)
-    return found.brokers if found else 0
+    """The number of brokers in the metadata of the broker at `port`; 0 if none answers."""
+    cluster = cluster_at(port, host, timeout)
+    return cluster.brokers if cluster else 0

@@ -1,1 +1,1 @@
-"""Documents generated from the declarations: reference pages and JSON Schemas."""
+"""Documents generated from the declarations: reference pages, JSON Schemas and OpenAPI documents."""

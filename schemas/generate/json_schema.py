@@ -1,12 +1,10 @@
-"""JSON Schemas of the records that others read, generated from the structs: `python -m schemas.generate.json_schema [--check]`.
+"""JSON Schemas of the records that other teams read, generated from the structs.
 
-One file a topic in `schemas/json/`, registrable in a schema registry as it stands.
+Each topic has a file in `schemas/json/`, ready for a schema registry.
 """
 
 import inspect
 import json
-import sys
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -15,8 +13,6 @@ from schemas.event import Event
 from schemas.increments import SourceIncrements
 from schemas.issues import Activity, DeltaRecord, IssueRecord, Outcome
 from schemas.projects import Project
-
-FOLDER: Final = Path(__file__).parents[1] / "json"
 
 
 class GroupedEventRecord(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,16 +39,16 @@ SUBJECTS: Final[dict[str, Any]] = {
 
 
 def document(subject: str) -> str:
-    """The JSON Schema (2020-12) of one subject, as its file holds it."""
+    """The JSON Schema (2020-12) of one subject, as in its file."""
     schema = with_clean_descriptions(msgspec.json.schema(SUBJECTS[subject]))
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": subject}
     return json.dumps(head | schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def with_clean_descriptions(schema: Any) -> Any:
-    """The schema with docstrings as Python 3.13 keeps them: without the indentation of their source."""
+    """The schema with docstrings unindented, as Python 3.13 keeps them."""
     if isinstance(schema, list):
-        return [with_clean_descriptions(each) for each in schema]
+        return [with_clean_descriptions(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
@@ -61,23 +57,3 @@ def with_clean_descriptions(schema: Any) -> Any:
         else with_clean_descriptions(value)
         for key, value in schema.items()
     }
-
-
-def main(arguments: list[str]) -> int:
-    """Write the files, or with `--check` say which differ from the structs (exit status 1)."""
-    stale = []
-    for subject in SUBJECTS:
-        path = FOLDER / f"{subject}.json"
-        text = document(subject)
-        if "--check" in arguments:
-            if not path.exists() or path.read_text(encoding="utf-8") != text:
-                stale.append(path.name)
-        else:
-            path.write_text(text, encoding="utf-8")
-    for name in stale:
-        sys.stderr.write(f"schemas/json/{name} is not what the structs say: run `make docs`\n")
-    return 1 if stale else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

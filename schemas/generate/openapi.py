@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 documents, generated from operations and the structs that they read and answer."""
+"""OpenAPI 3.1 documents, generated from operations and their structs; edge and read API share this writer."""
 
 import re
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _RETRY_AFTER: Final[JsonObject] = {
 
 
 class Described(Struct, frozen=True, kw_only=True):
-    """One operation. `answer` and `body` are structs, None for an empty object and no body; `headers` go with the answer."""
+    """One operation. `answer` and `body` are structs; None means an empty object or no body. `headers` are those of the answer."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class Described(Struct, frozen=True, kw_only=True):
     path_schemas: dict[str, JsonObject] = {}
     parameters: tuple[JsonObject, ...] = ()
     status: int = 200
-    said: str = "the answer"
+    description: str = "the answer"
     headers: JsonObject = {}
     responses: JsonObject = {}
     errors: Iterable[WireError] = ()
@@ -46,15 +46,17 @@ def document(
     *,
     also: Iterable[type[Struct]] = (),
 ) -> JsonObject:
-    """The document as JSON values. Any one of the `security` schemes lets in; `also` are structs that prose refers to."""
-    described = list(operations)
-    used = [kind for each in described for kind in (each.answer, each.body) if kind is not None]
+    """The document as JSON values. Each of the `security` schemes suffices; `also` are structs that descriptions refer to."""
+    operations = list(operations)
+    used = [
+        kind for operation in operations for kind in (operation.answer, operation.body) if kind is not None
+    ]
     kinds: list[type[Struct]] = list(dict.fromkeys([ErrorBody, *also, *used]))
-    found, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
-    names = dict(zip(kinds, found, strict=True))
+    references, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
+    names = dict(zip(kinds, references, strict=True))
     paths: dict[str, JsonObject] = {}
-    for each in described:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, names)
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, names)
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": _version(), "description": description},
@@ -64,40 +66,44 @@ def document(
     }
 
 
-def _operation(each: Described, names: dict[type[Struct], JsonObject]) -> JsonObject:
-    answer = {"type": "object", "additionalProperties": False} if each.answer is None else names[each.answer]
-    said: JsonObject = {
-        "summary": each.summary,
-        "operationId": each.name or _name(each),
+def _operation(operation: Described, names: dict[type[Struct], JsonObject]) -> JsonObject:
+    answer = (
+        {"type": "object", "additionalProperties": False}
+        if operation.answer is None
+        else names[operation.answer]
+    )
+    described: JsonObject = {
+        "summary": operation.summary,
+        "operationId": operation.name or _name(operation),
         "parameters": [
             *(
-                {"name": name, "in": "path", "required": True, "schema": each.path_schemas[name]}
-                for name in _IN_PATH.findall(each.path)
+                {"name": name, "in": "path", "required": True, "schema": operation.path_schemas[name]}
+                for name in _IN_PATH.findall(operation.path)
             ),
-            *(_query_parameters(each.query) if each.query else ()),
-            *each.parameters,
+            *(_query_parameters(operation.query) if operation.query else ()),
+            *operation.parameters,
         ],
         "responses": {
-            str(each.status): {
-                "description": each.said,
+            str(operation.status): {
+                "description": operation.description,
                 "content": _content(answer),
-                **({"headers": each.headers} if each.headers else {}),
+                **({"headers": operation.headers} if operation.headers else {}),
             },
-            **each.responses,
+            **operation.responses,
             **{
                 str(error.status): _error(error, names[ErrorBody])
-                for error in sorted(set(each.errors), key=lambda error: error.status)
+                for error in sorted(set(operation.errors), key=lambda error: error.status)
             },
         },
     }
-    if each.body is not None:
-        said["requestBody"] = {"required": True, "content": _content(names[each.body])}
-    return said
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": _content(names[operation.body])}
+    return described
 
 
-def _name(each: Described) -> str:
-    words = re.findall(r"[A-Za-z]+", each.path.partition("/v1/")[2])
-    return each.method.lower() + "".join(word[0].upper() + word[1:] for word in words)
+def _name(operation: Described) -> str:
+    words = re.findall(r"[A-Za-z]+", operation.path.partition("/v1/")[2])
+    return operation.method.lower() + "".join(word[0].upper() + word[1:] for word in words)
 
 
 def _error(error: WireError, body: JsonObject) -> JsonObject:
@@ -120,13 +126,13 @@ def _query_parameters(kind: type[Struct]) -> list[JsonObject]:
 
 
 def _without_null(schema: JsonObject) -> JsonObject:
-    # In a query string "null" is a word; a parameter that may be left out is left out.
+    # Optional parameters are omitted: in a query string, "null" would be a text.
     kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
-    shown = {
+    schema = {
         key: value for key, value in schema.items() if key not in {"anyOf", "default"} or value is not None
     }
-    shown.pop("anyOf", None)
-    return shown | kinds[0] if kinds else shown
+    schema.pop("anyOf", None)
+    return schema | kinds[0] if kinds else schema
 
 
 def _version() -> str:

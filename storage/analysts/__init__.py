@@ -1,1 +1,1 @@
-"""What analysts read and may do: views, row policies and limits."""
+"""Access of analysts: views, row policies and limits."""

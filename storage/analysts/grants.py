@@ -1,9 +1,9 @@
-"""What analysts may do on a ClickHouse server: views and nothing else, within limits, and where wanted of some projects only.
+"""Grants of analysts: only the views, within limits, optionally of some projects only.
 
-The views read the tables as their definer. Where that is a user of its own, row policies on the tables bind it, and so whoever asks
-through the views; policies on the views themselves would let conditions of a query look at hidden rows first
-(docs/decisions/analysts.md). Statements here are for a server's administrator: our own user can't make users. The local server says
-the same in its `users.xml`, and a test compares the two.
+The views read the tables as their definer. Row policies on the tables bind a dedicated definer, and thereby every reader of the views;
+with policies on the views themselves, conditions of a query could see hidden rows first (docs/decisions/analysts.md). The
+statements are for a server's administrator, since the service's own user can't create users. The local server has the same grants
+in its `users.xml`; a test compares the two.
 """
 
 import re
@@ -21,7 +21,7 @@ _VIEW: Final = re.compile(r"CREATE (?:OR REPLACE VIEW|VIEW IF NOT EXISTS) (analy
 
 
 class ProfileLimit(Struct, frozen=True):
-    """A setting of the analysts' profile: its value, and the range in which a query may choose another (None: it may not)."""
+    """A setting of the analysts' profile: its value, and the range that a query may set it to (None: not at all)."""
 
     name: str
     value: int
@@ -55,11 +55,11 @@ FIXED: Final = (
     ),
     *("format_avro_schema_registry_url", "input_format_record_errors_file_path", "url_base"),
 )
-"""Settings that no query may choose: each names a file or an address that a format of input or output reads or writes."""
+"""Settings that no query may change: each names a file or an address that an input or output format reads or writes."""
 
 
 class Analyst(Struct, frozen=True):
-    """A user of the server. `password_sha256` is in hexadecimal; `projects` are all that it may see, none named: every project."""
+    """A user of the server. `password_sha256` is in hexadecimal; `projects` are the visible projects, empty for all."""
 
     name: str
     password_sha256: str
@@ -72,7 +72,7 @@ def rows_of(projects: Sequence[int]) -> str:
 
 
 def role_statements(database: str) -> Iterator[str]:
-    """Role and profile of analysts who see every project; repeatable."""
+    """Role and profile of analysts who see all projects; idempotent."""
     settings = ",\n    ".join([*map(_setting, LIMITS), *(f"{name} CONST" for name in FIXED)])
     yield f"CREATE SETTINGS PROFILE IF NOT EXISTS {ROLE}"
     yield f"ALTER SETTINGS PROFILE {ROLE} SETTINGS\n    {settings}"
@@ -81,9 +81,9 @@ def role_statements(database: str) -> Iterator[str]:
 
 
 def analyst_statements(database: str, analyst: Analyst) -> Iterator[str]:
-    """One analyst; repeatable, also with other projects. They are to run in our database, after `role_statements`.
+    """One analyst; idempotent, also with other projects. To be run in the service's database, after `role_statements`.
 
-    One with `projects` finds the same views in a database of its own, `<database>_<name>`.
+    An analyst with `projects` gets the same views in a separate database, `<database>_<name>`.
     """
     name = _quoted(analyst.name)
     home = f"{database}_{analyst.name}" if analyst.projects else database
@@ -100,21 +100,21 @@ def analyst_statements(database: str, analyst: Analyst) -> Iterator[str]:
 
 
 def view_statements(home: str, definer: str) -> Iterator[str]:
-    """The views in another database, read as `definer`; the tables are those of the database that the statements run in."""
+    """The views in another database, read as `definer`; the tables are in the database that the statements run in."""
     for view, definition in _definitions().items():
-        again = f"CREATE OR REPLACE VIEW {_quoted(home)}.{view}\n{definition}"
-        yield again.replace("DEFINER = CURRENT_USER", f"DEFINER = {_quoted(definer)}", 1)
+        statement = f"CREATE OR REPLACE VIEW {_quoted(home)}.{view}\n{definition}"
+        yield statement.replace("DEFINER = CURRENT_USER", f"DEFINER = {_quoted(definer)}", 1)
 
 
 def _definitions() -> dict[str, str]:
-    """What each view is, after its name: as the last migration that speaks of it says."""
-    found = {}
+    """The definition of each view, after its name, from the last migration that creates it."""
+    definitions = {}
     for migration in migrations():
         for statement in migration.statements():
             match = _VIEW.match(statement)
             if match and match[1] in VIEWS:
-                found[match[1]] = statement[match.end() :]
-    return found
+                definitions[match[1]] = statement[match.end() :]
+    return definitions
 
 
 def _own_database(database: str, home: str, analyst: Analyst) -> Iterator[str]:
@@ -134,8 +134,8 @@ def _own_database(database: str, home: str, analyst: Analyst) -> Iterator[str]:
 def _setting(limit: ProfileLimit) -> str:
     if limit.choice is None:
         return f"{limit.name} = {limit.value} CONST"
-    least, most = limit.choice
-    return f"{limit.name} = {limit.value} MIN {least} MAX {most}"
+    minimum, maximum = limit.choice
+    return f"{limit.name} = {limit.value} MIN {minimum} MAX {maximum}"
 
 
 def _quoted(name: str) -> str:

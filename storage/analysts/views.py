@@ -1,4 +1,4 @@
-"""The views that analysts read, and who they read as: a user of its own, which row policies can bind, where the server has it."""
+"""The views that analysts read, and their definer: a dedicated user bound by row policies, if the server has it."""
 
 from typing import Final
 
@@ -22,22 +22,22 @@ VIEWS: Final = (
     "analyst_issue_hour_states",
     "analyst_project_hour_states",
 )
-"""Everything that an analyst can name; each has a column `project_id`."""
+"""Everything that an analyst can read; each view has a column `project_id`."""
 TABLES: Final = (
     *("events", "issues", "issue_activity", "outcomes"),
     *("issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day", "projects"),
 )
-"""What the views read, beside the view `issue_of`; row policies stand on them."""
+"""The tables that the views read, beside the view `issue_of`; row policies are on them."""
 DEFINER: Final = "analyst_views"
-"""The user that the views of our own database read as, where the server has it and we may say so."""
+"""The definer of the views in the service's database, if the server has this user and grants SET DEFINER."""
 _UNKNOWN_USER: Final = 192
 _READS_AS: Final = "DEFINER = CURRENT_USER"
 
 
 def create(client: Client, statement: str) -> None:
-    """Run a statement of a migration; a view reads from its first moment as `DEFINER` where the server has it and lets us.
+    """Run a statement of a migration; a view gets `DEFINER` at its creation, if possible.
 
-    A view that is replaced would otherwise show every row until `own_views` has run. Raises ClickHouseError.
+    A replaced view would otherwise show all rows until `own_views` has run. Raises ClickHouseError.
     """
     if _READS_AS in statement and _may_name_definer(client):
         try:
@@ -55,7 +55,7 @@ def _may_name_definer(client: Client) -> bool:
 
 
 def own_views(client: Client) -> None:
-    """Make `DEFINER` the definer of the views where the server has it and lets us. Raises ClickHouseError."""
+    """Make `DEFINER` the definer of the views, if possible. Raises ClickHouseError."""
     if not _may_name_definer(client):
         return
     others = client.query(
@@ -67,7 +67,7 @@ def own_views(client: Client) -> None:
         try:
             client.command(f"ALTER TABLE {view} MODIFY SQL SECURITY DEFINER DEFINER = {DEFINER}")
         except ClickHouseError as error:
-            # Who may do everything may name a user who isn't there.
+            # A user with all grants may name a user that doesn't exist.
             if getattr(error, "code", None) == _UNKNOWN_USER:
                 return
             raise

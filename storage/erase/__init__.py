@@ -1,1 +1,1 @@
-"""Erasing: one user's events, or a whole project, out of every table (`docs/decisions/erasure.md`)."""
+"""Erasure of a user's events, or of a whole project, from all tables (`docs/decisions/erasure.md`)."""

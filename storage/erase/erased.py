@@ -1,4 +1,4 @@
-"""What was erased, for those who would miss it or bring it back."""
+"""Queries of erased events, for reconciliation and for re-inserts."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ ERASED: Final = """
             WHERE project_id IN (SELECT project_id FROM erasing) AND id IN (SELECT id FROM erasing)
         )
     GROUP BY project_id, day, fingerprint"""
-"""Events by project, day of receipt and fingerprint. Of an erasure that has not ended: what it has listed and `events` holds no more."""
+"""Erased events by project, day of receipt and fingerprint. For an unfinished erasure: its listed events that `events` no longer has."""
 
 _PROJECTS: Final = "SELECT project_id FROM erasures FINAL WHERE kind = 'project'"
 ERASED_AMONG: Final = f"""
@@ -24,9 +24,9 @@ ERASED_AMONG: Final = f"""
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)
     UNION ALL
     SELECT project_id, id, 0 FROM wanted WHERE project_id IN ({_PROJECTS})"""  # noqa: S608 - our own text
-"""Those of an external table `wanted` (project_id, id) that must not come back."""
+"""The events of an external table `wanted` (project_id, id) that must not be re-inserted."""
 
 
 def projects(client: Client) -> set[int]:
-    """The projects that are erased, or about to be. Raises ClickHouseError."""
+    """The projects that are erased or being erased. Raises ClickHouseError."""
     return {int(row[0]) for row in client.query(_PROJECTS).result_rows}

@@ -1,6 +1,6 @@
-"""Issues that an erased event describes: an issue's message and newest event are those of one event.
+"""Issues described by an erased event: an issue's message and newest event come from one event.
 
-The life counts of an issue stay: numbers, of nobody.
+The lifetime counts of an issue stay, since numbers identify nobody.
 """
 
 import uuid
@@ -45,7 +45,7 @@ _NEWEST: Final = """
 
 
 class IssueDescription(Struct, frozen=True):
-    """An issue whose fingerprint's newest event is `erased`; what is left is described by `newest`, or by nothing. Ids are texts."""
+    """An issue whose newest event is `erased`; `newest` and its message replace it, or nothing (empty). Ids are texts."""
 
     issue: str
     erased: str
@@ -54,7 +54,7 @@ class IssueDescription(Struct, frozen=True):
 
 
 def descriptions(client: Client, scope: Scope) -> list[IssueDescription]:
-    """How the issues of a listed scope's events are to be described without them. Raises ClickHouseError."""
+    """The new descriptions of the issues of a listed scope's events. Raises ClickHouseError."""
     sql = _NEWEST.format(project=scope.project, size=MAX_TEXT, events=scope.events)
     return [
         IssueDescription(
@@ -71,17 +71,17 @@ def described(client: Client, scope: Scope, external: ExternalData | None = None
 
 
 def redescribe(client: Client, scope: Scope, erasure: str) -> list[int]:
-    """Describe the issues by the newest event that is left, or by none; returns them. Raises ClickHouseError and MutationFails.
+    """Describe the issues by their newest remaining event, or by none; returns them. Raises ClickHouseError and MutationFails.
 
-    The row keeps its version, and the later of two with one version is read.
+    The row keeps its version; of two rows with one version, FINAL returns the later.
     """
-    found = described(client, scope)
-    if found:
+    issues = described(client, scope)
+    if issues:
         sql = _REDESCRIBE.format(project=scope.project, size=MAX_TEXT, issues=_issues(scope, "*"))
         client.command(sql)
-    # Also in rows that newer ones have replaced.
+    # Superseded rows have the description too.
     purge(client, {"issues": _described(scope)}, erasure)
-    return found
+    return issues
 
 
 def _described(scope: Scope) -> str:

@@ -1,4 +1,4 @@
-"""The table `erasures`: what was asked for and how far it is. A user stands in it only as a salted, slow hash of the id."""
+"""The table `erasures`: requested erasures and their stage. It has only a salted, slow hash of a user's id."""
 
 import secrets
 import time
@@ -25,12 +25,12 @@ _READ: Final = """
 _NEVER: Final = datetime.fromtimestamp(0, UTC)
 _SALT_BYTES: Final = 16
 _DIGEST_BYTES: Final = 24
-# 16 MB and some 50 ms a guess: ids that can be enumerated must not be found out by trying them all.
+# 16 MB and about 50 ms per guess, against enumeration of ids.
 _COST: Final = {"n": 1 << 14, "r": 8, "p": 1}
 
 
 class Erasure(Struct, frozen=True):
-    """One row. `listing`: nothing is deleted yet; `deleting`: the list is whole, and whoever comes next can go on with it."""
+    """One row. In `listing` nothing is deleted yet; in `deleting` the list is complete, and a later run can resume it."""
 
     project: int
     id: str
@@ -51,7 +51,7 @@ def read(client: Client, project: int) -> list[Erasure]:
 
 
 def begin(client: Client, project: int, kind: Kind, by: str, *, salt: str = "", digest: str = "") -> Erasure:
-    """A new erasure, written down. Raises ClickHouseError."""
+    """Record a new erasure. Raises ClickHouseError."""
     stage: Stage = "listing" if kind == "user" else "deleting"
     new = Erasure(project, str(uuid.uuid4()), kind, stage, salt, digest, by, _now())
     _write(client, new)
@@ -59,7 +59,7 @@ def begin(client: Client, project: int, kind: Kind, by: str, *, salt: str = "", 
 
 
 def advance(client: Client, erasure: Erasure, stage: Stage, report: str = "") -> Erasure:
-    """The erasure one stage on, written down. Raises ClickHouseError."""
+    """Record an erasure's next stage. Raises ClickHouseError."""
     ended = _now() if stage == "done" else _NEVER
     changed = replace(erasure, stage=stage, ended=ended, report=report)
     _write(client, changed)
@@ -67,20 +67,24 @@ def advance(client: Client, erasure: Erasure, stage: Stage, report: str = "") ->
 
 
 def salt_of(known: Iterable[Erasure]) -> str:
-    """The salt of a project: one for all of its users, so that one that was erased is found with a single slow hash."""
-    return next((one.salt for one in known if one.salt), "") or secrets.token_hex(_SALT_BYTES)
+    """The salt of a project, shared by its users, so that finding an erased user takes a single slow hash."""
+    return next((erasure.salt for erasure in known if erasure.salt), "") or secrets.token_hex(_SALT_BYTES)
 
 
 def digest(user: str, salt: str) -> str:
-    """What stands for a user."""
+    """The hash of a user's id."""
     word = user.encode("utf-8", "surrogatepass")
     return scrypt(word, salt=bytes.fromhex(salt), dklen=_DIGEST_BYTES, **_COST).hex()
 
 
 def of_user(known: Sequence[Erasure], user: str) -> list[Erasure]:
-    """The erasures of one user that began to delete."""
-    digests = {salt: digest(user, salt) for salt in {one.salt for one in known if one.salt}}
-    return [one for one in known if one.salt and one.digest == digests[one.salt] and one.stage != "listing"]
+    """The erasures of a user that have started deleting."""
+    digests = {salt: digest(user, salt) for salt in {erasure.salt for erasure in known if erasure.salt}}
+    return [
+        erasure
+        for erasure in known
+        if erasure.salt and erasure.digest == digests[erasure.salt] and erasure.stage != "listing"
+    ]
 
 
 def _erasure(row: Sequence[Any]) -> Erasure:
@@ -88,11 +92,11 @@ def _erasure(row: Sequence[Any]) -> Erasure:
     return Erasure(int(project), str(number), kind, stage, salt, hashed, by, _utc(begun), _utc(ended), report)
 
 
-def _write(client: Client, one: Erasure) -> None:
-    version = (STAGES.index(one.stage) + 1) * 10**15 + time.time_ns() // 1_000_000
+def _write(client: Client, erasure: Erasure) -> None:
+    version = (STAGES.index(erasure.stage) + 1) * 10**15 + time.time_ns() // 1_000_000
     row = [
-        *(one.project, uuid.UUID(one.id), one.kind, one.stage, one.salt, one.digest, one.by),
-        *(one.begun, one.ended, one.report, version),
+        *(erasure.project, uuid.UUID(erasure.id), erasure.kind, erasure.stage, erasure.salt, erasure.digest),
+        *(erasure.by, erasure.begun, erasure.ended, erasure.report, version),
     ]
     client.insert("erasures", [row], column_names=list(_COLUMNS))
 

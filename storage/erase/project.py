@@ -1,4 +1,4 @@
-"""A whole project out of every table. What else holds something of it is the caller's: tokens, topics."""
+"""Erases a whole project from all tables. Tokens and topics are up to the caller."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from storage.erase.purge import purge
 from storage.erase.sizes import TableReport, compared, measure
 
 Say = Callable[[str], None]
-# Whatever a later migration adds is found by its column. The ledger stays: it says that there is nothing more to be found.
+# Tables of later migrations are included by their column. The ledger stays, as the record of the erasure.
 _TABLES: Final = """
     SELECT table FROM system.columns
     WHERE database = currentDatabase() AND name = 'project_id' AND table != 'erasures'
@@ -26,7 +26,7 @@ _AHEAD_MS: Final = 60_000
 
 
 class ProjectReport(Struct, frozen=True, rename="camel", kw_only=True):
-    """What was erased, or with `dry_run` would be; `before` is when the project was erased last, where nothing was left of it."""
+    """What was erased, or would be with `dry_run`; `before` is the time of an earlier erasure that left nothing."""
 
     project_id: str
     tables: list[TableReport]
@@ -36,19 +36,19 @@ class ProjectReport(Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def rows(self) -> int:
-        """Rows of the project that were found."""
+        """Rows of the project before the erasure."""
         return sum(table.rows_before for table in self.tables)
 
 
 def begun(client: Client, project: int) -> bool:
-    """Whether the project was erased, or begun to be. Raises ClickHouseError."""
-    return any(one.kind == "project" for one in ledger.read(client, project))
+    """Whether an erasure of the project has begun. Raises ClickHouseError."""
+    return bool(_erasures(client, project))
 
 
-def look(client: Client, project: int) -> ProjectReport:
-    """Count what there is of a project; changes nothing. Raises ClickHouseError."""
+def preview(client: Client, project: int) -> ProjectReport:
+    """Count the rows of a project; changes nothing. Raises ClickHouseError."""
     sizes = measure(client, _conditions(client, project))
-    known = [one for one in ledger.read(client, project) if one.kind == "project"]
+    known = _erasures(client, project)
     report = ProjectReport(project_id=str(project), tables=compared(sizes.rows, sizes, sizes), dry_run=True)
     if known and known[-1].stage == "done" and not report.rows:
         return replace(report, erasure=known[-1].id, before=known[-1].ended.isoformat())
@@ -56,7 +56,7 @@ def look(client: Client, project: int) -> ProjectReport:
 
 
 def issues(client: Client, project: int) -> list[str]:
-    """The ids of a project's issues, merged ones among them. Raises ClickHouseError."""
+    """The ids of a project's issues, including merged ones. Raises ClickHouseError."""
     rows = client.query(_ISSUES, parameters={"project": project}).result_rows
     return [hex64(int(row[0])) for row in rows]
 
@@ -64,16 +64,16 @@ def issues(client: Client, project: int) -> list[str]:
 def erase_project(
     client: Client, project: int, by: str, finish: Callable[[], None], say: Say
 ) -> ProjectReport:
-    """Delete every row of a project; `finish` is called when they are gone, before that is written down, and may raise.
+    """Delete every row of a project; `finish` is called after the deletion, before its end is recorded, and may raise.
 
-    Repeatable at any point: where all is gone it does nothing but tell. Nothing may be coming in for the project any more. Raises ClickHouseError and MutationFails.
+    Idempotent and resumable. Ingestion for the project must have stopped. Raises ClickHouseError and MutationFails.
     """
-    known = [one for one in ledger.read(client, project) if one.kind == "project"]
-    found = look(client, project)
-    if found.before is not None:
+    known = _erasures(client, project)
+    existing = preview(client, project)
+    if existing.before is not None:
         finish()
-        return replace(found, dry_run=False)
-    erasure = next((one for one in known if one.stage != "done"), None)
+        return replace(existing, dry_run=False)
+    erasure = next((erasure for erasure in known if erasure.stage != "done"), None)
     if erasure is None:
         erasure = ledger.begin(client, project, "project", by)
     wheres = _conditions(client, project)
@@ -90,13 +90,17 @@ def erase_project(
     return report
 
 
+def _erasures(client: Client, project: int) -> list[ledger.Erasure]:
+    return [erasure for erasure in ledger.read(client, project) if erasure.kind == "project"]
+
+
 def _conditions(client: Client, project: int) -> dict[str, str]:
     wheres = {str(row[0]): f"project_id = {project}" for row in client.query(_TABLES).result_rows}
     return wheres | {"projects": f"project_id = {project} AND deleted = 0"}
 
 
 def _mark_deleted(client: Client, project: int, erasure: str) -> None:
-    """A nameless row that outlives one which a writer is just about to write."""
+    """Insert a tombstone whose version exceeds that of a row that a writer may be about to insert."""
     row = [project, 1, time.time_ns() // 1_000_000 + _AHEAD_MS]
     client.insert("projects", [row], column_names=["project_id", "deleted", "version"])
     purge(client, {"projects": f"project_id = {project} AND deleted = 0"}, erasure)

@@ -1,7 +1,6 @@
-"""Deletes rows so that they leave the disk: mutations that write the parts anew, a partition at a time.
+"""Deletes rows from disk, by mutations that rewrite the parts of one partition at a time.
 
-A lightweight delete only masks rows until a merge happens to come by. A mutation of a partition needs room for that partition, so not all
-are begun at once.
+A lightweight delete only masks rows until some merge. A mutation needs disk space for its partition, so only a few run at once.
 """
 
 import time
@@ -9,11 +8,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from storage.client import Client
-from storage.diagnosis import NotNow
+from storage.diagnosis import RetryLater
 
 _ROUNDS: Final = 20
 _AT_ONCE: Final = 4
-"""Partitions of a table that are written anew at the same time."""
+"""Partitions of a table that are rewritten concurrently."""
 _PAUSE_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 60.0
 _PARTITIONS: Final = "SELECT _partition_id, count() FROM {table} WHERE {where} GROUP BY 1 ORDER BY 1"
@@ -22,17 +21,17 @@ _UNDONE: Final = """
     WHERE database = currentDatabase() AND NOT is_done AND position(command, {mark:String}) > 0"""
 
 
-class MutationFails(NotNow):
-    """A mutation fails again and again; it stays queued, and goes on once its cause is mended."""
+class MutationFails(RetryLater):
+    """A mutation keeps failing; it stays queued, and continues once its cause is fixed."""
 
     reason = "mutation"
 
 
 def purge(client: Client, wheres: Mapping[str, str], erasure: str, *, once: bool = False) -> int:
-    """Delete the rows for which a table's condition holds, of several tables at once; returns how many there were.
+    """Delete the rows of several tables that meet the table's condition; returns their number.
 
-    Repeated while more of them come in, unless `once`; nothing to delete costs a look. `erasure` marks the mutations: who was killed
-    finds them under way next time. Raises ClickHouseError and MutationFails.
+    Repeated while more of them are inserted, unless `once`. `erasure` marks the mutations, so that a run after a crash finds
+    them. Raises ClickHouseError and MutationFails.
     """
     await_mutations(client, erasure)
     deleted = 0
@@ -41,8 +40,8 @@ def purge(client: Client, wheres: Mapping[str, str], erasure: str, *, once: bool
         if not any(partitions.values()):
             break
         for first in range(0, max(map(len, partitions.values())), _AT_ONCE):
-            for table, found in partitions.items():
-                for partition, rows in found[first : first + _AT_ONCE]:
+            for table, counts in partitions.items():
+                for partition, rows in counts[first : first + _AT_ONCE]:
                     _delete(client, table, partition, wheres[table], erasure)
                     deleted += rows
             await_mutations(client, erasure)
@@ -62,7 +61,7 @@ def _delete(client: Client, table: str, partition: str, where: str, erasure: str
 
 
 def await_mutations(client: Client, mark: str) -> None:
-    """Wait for the mutations whose text holds `mark`: a part of a large table takes longer than an answer may. Raises MutationFails."""
+    """Wait for the mutations whose text contains `mark`; large parts take longer than a request may. Raises MutationFails."""
     failing_since: float | None = None
     while True:
         undone, reason = client.query(_UNDONE, parameters={"mark": mark}).result_rows[0]

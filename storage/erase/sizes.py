@@ -1,4 +1,4 @@
-"""How much there is: rows that an erasure is about, and bytes of whole tables."""
+"""Counts of an erasure: its rows, and the bytes of whole tables."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -14,9 +14,9 @@ _BYTES: Final = """
 
 
 class TableReport(Struct, frozen=True, rename="camel"):
-    """Rows of one table that the erasure is about, and bytes of the whole table, before and after.
+    """Rows of the erasure in one table, and bytes of the whole table, before and after.
 
-    Of a rollup these are rows that the user's events were counted in; what is left of them counts others.
+    For a rollup: the rows that counted the user's events; remaining rows count other events.
     """
 
     table: str
@@ -34,7 +34,7 @@ class Sizes(Struct, frozen=True):
 
 
 def measure(client: Client, wheres: Mapping[str, str], external: ExternalData | None = None) -> Sizes:
-    """Count the rows that each table's condition holds for, and each table's bytes. Raises ClickHouseError."""
+    """Count the rows that meet each table's condition, and each table's bytes. Raises ClickHouseError."""
     rows = {
         table: int(
             client.query(
@@ -44,12 +44,12 @@ def measure(client: Client, wheres: Mapping[str, str], external: ExternalData | 
         )
         for table, where in wheres.items()
     }
-    found = client.query(_BYTES, parameters={"tables": list(wheres)}).result_rows
-    return Sizes(rows, {str(table): int(size) for table, size in found})
+    sizes = client.query(_BYTES, parameters={"tables": list(wheres)}).result_rows
+    return Sizes(rows, {str(table): int(size) for table, size in sizes})
 
 
 def compared(tables: Iterable[str], before: Sizes, after: Sizes) -> list[TableReport]:
-    """Two moments as a report."""
+    """A report of the sizes before and after."""
     return [
         TableReport(
             table=table,

@@ -1,7 +1,7 @@
-"""One user's events out of every table, while everything runs.
+"""Erases one user's events from all tables, without stopping the service.
 
-List their ids, wait until no block that holds one of them is under way, delete them week by week, and after each week build again what
-the rollups say of the keys that they counted in. Whoever is killed leaves a list that the next run goes on with.
+It lists their ids, waits until no block with one of them is in progress, deletes them week by week, and after each week recomputes the
+rollup rows that counted them. After a crash, the next run resumes with the list.
 """
 
 import json
@@ -21,10 +21,10 @@ from storage.erase import ledger
 from storage.erase.issues import IssueDescription, described, descriptions, redescribe
 from storage.erase.ledger import Erasure
 from storage.erase.purge import purge
-from storage.erase.scope import WANTED, Scope, bucket, listed, sought
+from storage.erase.scope import WANTED, Scope, bucket, listed_scope, stored_scope
 from storage.erase.sizes import TableReport, compared, measure
 from storage.errors import UnknownUser
-from storage.repair.consistent_read import in_a_pause
+from storage.repair.consistent_read import read_in_pause
 from storage.repair.repair_rollups import repair_where
 from storage.repair.rollups import ROLLUPS, Rollup, difference
 
@@ -63,9 +63,9 @@ Tell = Callable[[str, list[IssueDescription]], None]
 
 
 class UserReport(Struct, frozen=True, rename="camel", kw_only=True):
-    """What was erased, or with `dry_run` would be. `issues` are those that the newest of the events described.
+    """What was erased, or would be with `dry_run`. `issues` are the issues that the events described.
 
-    `before` is when events of this user were erased last, where there was none this time.
+    `before` is the time of the user's last erasure, if there are no events now.
     """
 
     project_id: str
@@ -77,9 +77,9 @@ class UserReport(Struct, frozen=True, rename="camel", kw_only=True):
     before: str | None = None
 
 
-def look(client: Client, project: int, user: str) -> UserReport:
-    """Look for a user's events; changes nothing. Raises UnknownUser and ClickHouseError."""
-    scope, external = sought(project), _external(project, user)
+def preview(client: Client, project: int, user: str) -> UserReport:
+    """Count a user's events; changes nothing. Raises UnknownUser and ClickHouseError."""
+    scope, external = stored_scope(project), _external(project, user)
     sizes = measure(client, _conditions(scope), external)
     report = UserReport(
         project_id=str(project),
@@ -90,27 +90,28 @@ def look(client: Client, project: int, user: str) -> UserReport:
     )
     if report.events:
         return report
-    past = ledger.of_user(ledger.read(client, project), user)
-    if not past:
+    erasures = ledger.of_user(ledger.read(client, project), user)
+    if not erasures:
         raise UnknownUser
-    # Where one was interrupted, what it has listed may not be gone from every table.
-    ended = past[-1].ended.isoformat() if all(one.stage == "done" for one in past) else None
-    return replace(report, erasure=past[-1].id, before=ended)
+    # An interrupted erasure may have left listed events in some table.
+    done = all(erasure.stage == "done" for erasure in erasures)
+    ended = erasures[-1].ended.isoformat() if done else None
+    return replace(report, erasure=erasures[-1].id, before=ended)
 
 
 def erase_user(
     client: Client, project: int, user: str, by: str, settle: Callable[[], None], tell: Tell, say: Say
 ) -> UserReport:
-    """Erase a user's events; first what an earlier erasure of the project left undone. `by` is who erases.
+    """Erase a user's events, after resuming unfinished erasures of the project. `by` is the operator.
 
-    `settle` must return only when every block is written whose rows were, in part, to be seen when it was called; it may raise. `tell`
-    gets the erasure's id and how issues are to be described from now on, for those who keep them; the same may be told again.
-    Events that come later are new ones. Raises UnknownUser, ClickHouseError and its kinds NeverQuiet and MutationFails.
+    `settle` must return only after all blocks that are partly visible at its call are fully written; it may raise. `tell` gets the
+    erasure's id and the new descriptions of issues, possibly repeatedly. Later events of the user are new events.
+    Raises UnknownUser, and ClickHouseError with its subclasses NoConsistentRead and MutationFails.
     """
     resumed = {report.erasure: report for report in resume(client, project, tell, say)}
-    found = look(client, project, user)
-    if not found.events:
-        return resumed.get(found.erasure) or replace(found, dry_run=False)
+    existing = preview(client, project, user)
+    if not existing.events:
+        return resumed.get(existing.erasure) or replace(existing, dry_run=False)
     known = ledger.read(client, project)
     salt = ledger.salt_of(known)
     erasure = ledger.begin(client, project, "user", by, salt=salt, digest=ledger.digest(user, salt))
@@ -125,19 +126,19 @@ def erase_user(
 
 
 def resume(client: Client, project: int, tell: Tell, say: Say) -> list[UserReport]:
-    """Finish the erasures of users in a project that were begun and not ended. Raises as `erase_user`."""
+    """Finish the unfinished erasures of users of a project. Raises as `erase_user`."""
     for (unused,) in client.query(_LISTS).result_rows:
         _drop_lists(client, str(unused))
-    left = [one for one in ledger.read(client, project) if (one.kind, one.stage) == ("user", "deleting")]
     reports = []
-    for erasure in left:
-        say(f"going on with the erasure {erasure.id}")
-        reports.append(_erase(client, erasure, tell, say))
+    for erasure in ledger.read(client, project):
+        if (erasure.kind, erasure.stage) == ("user", "deleting"):
+            say(f"resuming the erasure {erasure.id}")
+            reports.append(_erase(client, erasure, tell, say))
     return reports
 
 
 def _external(project: int, user: str) -> ExternalData:
-    # Beside the query, not in it: the server's log of queries keeps their texts and parameters.
+    # Sent beside the query, because the server's query log has its text and parameters.
     row = json.dumps({"hash": str(user_hash(project, user)), "id": user}).encode()
     return ExternalData(file_name=WANTED, data=row, fmt="JSONEachRow", structure="hash UInt64, id String")
 
@@ -149,27 +150,29 @@ def _conditions(scope: Scope) -> dict[str, str]:
 
 
 def _list(client: Client, erasure: Erasure, user: str) -> None:
-    scope = sought(erasure.project)
+    scope = stored_scope(erasure.project)
     for sql in (_LIST, _LIST_TAGS):
         text = sql.format(erasure=erasure.id, project=scope.project, events=scope.events, tags=scope.tags)
         client.command(text, external_data=_external(erasure.project, user))
 
 
 def _erase(client: Client, erasure: Erasure, tell: Tell, say: Say) -> UserReport:
-    """Do what the lists say, from wherever an earlier run has got."""
-    whole = listed(erasure.project, erasure.id)
-    asked = {"erasure": erasure.id}
-    # Before anything is gone: what is read again from the logs meanwhile must not bring it back.
-    client.command(_NEVER_AGAIN, parameters=asked)
+    """Erase the listed events, from the start or after an interruption."""
+    whole = listed_scope(erasure.project, erasure.id)
+    parameters = {"erasure": erasure.id}
+    # Before the first deletion: records that are re-read meanwhile must not re-insert the events.
+    client.command(_NEVER_AGAIN, parameters=parameters)
     before = measure(client, _conditions(whole))
-    events = int(scalar(client, "SELECT uniqExact(id) FROM erasing WHERE erasure = {erasure:UUID}", asked))
-    for week, days in client.query(_WEEKS, parameters=asked).result_rows:
+    events = int(
+        scalar(client, "SELECT uniqExact(id) FROM erasing WHERE erasure = {erasure:UUID}", parameters)
+    )
+    for week, days in client.query(_WEEKS, parameters=parameters).result_rows:
         say(f"week of {week}")
         _erase_week(client, erasure, week, sorted(days))
-    # Before the table says nothing of it any more: so a run that goes on tells it again.
+    # Before the tables change: a resumed run tells the same again.
     tell(erasure.id, descriptions(client, whole))
     issues = redescribe(client, whole, erasure.id)
-    client.command(_COUNT, parameters=asked)
+    client.command(_COUNT, parameters=parameters)
     after = measure(client, _conditions(whole))
     report = UserReport(
         project_id=str(erasure.project),
@@ -178,18 +181,18 @@ def _erase(client: Client, erasure: Erasure, tell: Tell, say: Say) -> UserReport
         issues=[hex64(issue) for issue in issues],
         erasure=erasure.id,
     )
-    # From here on it is the counts that tell what is missing, and no more the lists.
+    # From here on, reconciliation uses the counts instead of the lists.
     ledger.advance(client, erasure, "done", msgspec.json.encode(report).decode())
     _drop_lists(client, erasure.id)
     return report
 
 
 def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) -> None:
-    scope = listed(erasure.project, erasure.id, week)
+    scope = listed_scope(erasure.project, erasure.id, week)
     purge(client, {table: scope.rows(table) for table in EVENT_TABLES}, erasure.id)
-    # Where there is no quiet moment now, there may be none to count again in: then nothing is deleted yet.
-    in_a_pause(client, TABLES, lambda: None, _QUIET_SECONDS)
-    # Deleted and at once counted again: in between, readers find these keys too low.
+    # Nothing is deleted from the rollups unless a consistent read, which the recount needs, is possible now.
+    read_in_pause(client, TABLES, lambda: None, _QUIET_SECONDS)
+    # Recounted right after the deletion: in between, readers see too low counts.
     for share in _shares(client, erasure, scope, week):
         purge(client, {rollup.table: share.keys(rollup) for rollup in ROLLUPS}, erasure.id, once=True)
         for rollup in ROLLUPS:
@@ -197,18 +200,18 @@ def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) 
 
 
 def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[Scope]:
-    asked: dict[str, Any] = {"erasure": erasure.id, "week": week, "next": week + _WEEK}
-    of = 1 + int(scalar(client, _TAG_KEYS, asked)) // _TAGS_AT_ONCE
+    parameters: dict[str, Any] = {"erasure": erasure.id, "week": week, "next": week + _WEEK}
+    of = 1 + int(scalar(client, _TAG_KEYS, parameters)) // _TAGS_AT_ONCE
     return [bucket(scope, number, of) for number in range(of)]
 
 
 def _restore(client: Client, rollup: Rollup, share: Scope, first: date, last: date) -> None:
-    """Count again, from what is left, the keys of these days: what has come in meanwhile is there already."""
+    """Recount the keys of these days from the remaining events; events inserted since the deletion are counted already."""
     events, tags = share.counted(rollup, first, last)
     day = f"toDate({rollup.time})"
     there = f"{share.keys(rollup)} AND {day} >= '{first}' AND {day} <= '{last}'"
     sql = difference(rollup, events, there, where_tags=tags)
-    # A name of its own each time: what an earlier run inserted may have been deleted again.
+    # A unique name, because rows that an earlier run inserted may have been deleted since.
     repair_where(client, rollup, sql, f"erase/{uuid.uuid4()}", _QUIET_SECONDS)
 
 

@@ -1,6 +1,6 @@
-"""Brings a ClickHouse database to the present schema: numbered SQL files, each applied once.
+"""Migrates a ClickHouse database to the current schema: numbered SQL files, each applied once.
 
-Every statement can be repeated, so a migration that was interrupted, or that two processes apply at once, ends the same.
+Every statement is idempotent, so interrupted migrations can be repeated, and two processes can migrate concurrently.
 """
 
 import re
@@ -41,8 +41,8 @@ class Migration(Struct, frozen=True):
 
 
 def migrations() -> list[Migration]:
-    """All migrations in their order. Raises ValueError where the files aren't numbered 1, 2, 3..."""
-    found = []
+    """All migrations in their order. Raises ValueError if the files aren't numbered 1, 2, 3..."""
+    files = []
     for file in (resources.files("storage.migrations")).iterdir():
         match = _FILE.fullmatch(file.name)
         if match is None:
@@ -51,17 +51,17 @@ def migrations() -> list[Migration]:
         first = text.partition("\n")[0]
         if not first.startswith("-- "):
             raise ValueError(f"{file.name}: the first line must say why, as a comment")
-        found.append(Migration(number=int(match[1]), name=match[2], why=first.removeprefix("-- "), sql=text))
-    found.sort(key=lambda migration: migration.number)
-    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        files.append(Migration(number=int(match[1]), name=match[2], why=first.removeprefix("-- "), sql=text))
+    files.sort(key=lambda migration: migration.number)
+    if [migration.number for migration in files] != list(range(1, len(files) + 1)):
         raise ValueError("migrations must be numbered without a gap, each number once")
-    return found
+    return files
 
 
 def statements(sql: str, server: tuple[int, int] | None = None) -> Iterator[str]:
     """The statements of a file: each ends with a semicolon at the end of a line.
 
-    One under the line `-- from 26.2` is for servers of that version on, under `-- below 26.2` for older ones.
+    A statement under the line `-- from 26.2` is for servers of that version or newer, under `-- below 26.2` for older ones.
     """
     for part in re.split(r";[ \t]*(?:\n|$)", sql):
         lines = part.strip().splitlines()

@@ -1,4 +1,4 @@
-"""Answers of the read API (contract, section 4). Times are ISO 8601 in UTC with milliseconds."""
+"""Responses of the read API (contract, section 4). Times are ISO 8601 in UTC with milliseconds."""
 
 from typing import Any, Literal
 
@@ -9,16 +9,16 @@ Interval = Literal["minute", "hour", "day"]
 
 
 class KeyWarning(Struct, frozen=True):
-    """A key of the query that no event of the project has, and the known keys that are most like it."""
+    """A key of the query that no event of the project has, and the most similar known keys."""
 
     key: str
     nearest: list[str]
 
 
 class Issue(Struct, frozen=True, rename="camel", kw_only=True):
-    """An issue. `events` and `users` are for the asked range and query, the totals for its life.
+    """An issue. `events` and `users` are for the requested range and query, the totals for its lifetime.
 
-    `trend` has 24 hourly or 14 daily counts of what the query matches, the last one being that of the range's end.
+    `trend` has 24 hourly or 14 daily counts of the matching events; the last count is for the end of the range.
     """
 
     id: str
@@ -46,13 +46,13 @@ class Issue(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class CountedIssue(Issue, frozen=True, rename="camel", kw_only=True):
-    """An issue as it was asked for, with what is doubtful in the query that it was counted by."""
+    """An issue, with warnings about the query that it was counted by."""
 
     warnings: list[KeyWarning] = []
 
 
 class IssuePage(Struct, frozen=True, rename="camel"):
-    """A page of issues; `next_cursor` is null at the end. Here and below `warnings` are what is doubtful in the query."""
+    """A page of issues; `next_cursor` is null at the end. Here and below, `warnings` are about the query."""
 
     issues: list[Issue]
     next_cursor: str | None
@@ -60,7 +60,7 @@ class IssuePage(Struct, frozen=True, rename="camel"):
 
 
 class EventRow(Struct, frozen=True, rename="camel", kw_only=True):
-    """An event as lists show it. `time` is the event's time (contract, section 2, point 10); an absent field is empty."""
+    """An event in a list. `time` is the event's time (contract, section 2, point 10); an absent field is empty."""
 
     id: str
     issue_id: str
@@ -90,7 +90,7 @@ class EventPage(Struct, frozen=True, rename="camel"):
 
 
 class GroupingOf(Struct, frozen=True):
-    """Why an event has its fingerprint: version, rule and readable parts, which are equal in all events of the fingerprint."""
+    """Why an event has its fingerprint: version, rule and readable parts; all events of the fingerprint share them."""
 
     version: str
     rule: str
@@ -98,17 +98,17 @@ class GroupingOf(Struct, frozen=True):
 
 
 class MergedBy(Struct, frozen=True):
-    """Who made an event's fingerprint a part of its issue, and when."""
+    """Who merged an event's fingerprint into its issue, and when."""
 
     by: str
     at: str
 
 
 class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
-    """One event. `event` holds the bytes as sent; it is null once the payload's shorter retention has passed.
+    """One event. `event` holds the bytes as sent; it is null after the payload's shorter retention.
 
-    The neighbours are those in the issue, by the event's time. `merged` tells of an event whose fingerprint is not the issue's own by
-    what it came there; null for others, and where that is not known.
+    The previous and next events are in the same issue, by the event's time. `merged` is the merge that brought the event's fingerprint
+    into the issue; null if the fingerprint is the issue's own or the merge is unknown.
     """
 
     event: Raw | None
@@ -126,7 +126,7 @@ class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Sample(Struct, frozen=True, rename="camel", kw_only=True):
-    """A past event whole, for what has to look at events themselves (tests of grouping rules). `received_ms` is Unix ms."""
+    """A complete past event, for tests of grouping rules. `received_ms` is Unix ms."""
 
     event: Raw
     issue_id: str
@@ -136,14 +136,14 @@ class Sample(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class TagValue(Struct, frozen=True):
-    """A value and how many events have it."""
+    """A value and the number of events that have it."""
 
     value: str
     events: int
 
 
 class TagFacet(Struct, frozen=True):
-    """A key with its most frequent values; `distinct` counts all of them."""
+    """A key with its most frequent values; `distinct` counts all values."""
 
     key: str
     distinct: int
@@ -151,7 +151,7 @@ class TagFacet(Struct, frozen=True):
 
 
 class TagFacets(Struct, frozen=True, rename="camel"):
-    """Keys, the most frequent first. Where `sampled`, counts are those of the newest `sample_events` events."""
+    """Keys, the most frequent first. If `sampled`, only the newest `sample_events` events are counted."""
 
     tags: list[TagFacet]
     sampled: bool
@@ -172,7 +172,7 @@ class Keys(Struct, frozen=True):
 
 
 class Point(Struct, frozen=True):
-    """Events and distinct users of one interval, which begins at `time`."""
+    """Events and distinct users of the interval that starts at `time`."""
 
     time: str
     events: int
@@ -180,7 +180,7 @@ class Point(Struct, frozen=True):
 
 
 class Series(Struct, frozen=True):
-    """One point for each interval of the range, empty ones included. `interval` is `minute`, `hour` or `day`, in UTC."""
+    """A point for each interval of the range, including empty ones. `interval` is `minute`, `hour` or `day`, in UTC."""
 
     series: list[Point]
     interval: Interval
@@ -188,7 +188,7 @@ class Series(Struct, frozen=True):
 
 
 class Release(Struct, frozen=True, rename="camel", kw_only=True):
-    """A release: what it brought as far as events are kept."""
+    """A release with counts of the stored events."""
 
     release: str
     first_seen: str
@@ -199,14 +199,14 @@ class Release(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Releases(Struct, frozen=True, rename="camel"):
-    """Releases, the newest first: by the first event of each."""
+    """Releases ordered by their first event, newest first."""
 
     releases: list[Release]
     next_cursor: str | None
 
 
 class RuleSkipped(Struct, frozen=True):
-    """About how many events a grouping rule was not asked, since it is too dear for them (`tooDear`) or `failed`."""
+    """The approximate number of events for which a grouping rule was skipped, because it is too expensive (`tooDear`) or `failed`."""
 
     rule: str
     kind: str
@@ -214,7 +214,7 @@ class RuleSkipped(Struct, frozen=True):
 
 
 class OutcomeCount(Struct, frozen=True):
-    """Events or requests that ended so. `time` begins the interval, and is null where none was asked for."""
+    """Events or requests with an outcome. `time` is the start of the interval, or null without intervals."""
 
     time: str | None
     outcome: str
@@ -230,7 +230,7 @@ class OutcomeSeries(Struct, frozen=True):
 
 
 class ActivityRow(Struct, frozen=True, rename="camel"):
-    """One change; `data` is as the change wrote it, `issue_id` the issue that was changed: this one, or one merged into it."""
+    """One change; `data` depends on `kind`, `issue_id` is the changed issue: this one, or one merged into it."""
 
     id: str
     kind: str
@@ -248,7 +248,7 @@ class ActivityPage(Struct, frozen=True, rename="camel"):
 
 
 class Similar(Struct, frozen=True, rename="camel", kw_only=True):
-    """An issue that may be the same fault as another: `share` of what groups them is equal (0 to 1), namely `shared`."""
+    """An issue that may have the same cause as another: a weighted `share` (0 to 1) of the grouping parts is equal, namely `shared`."""
 
     id: str
     error_type: str
@@ -263,6 +263,6 @@ class Similar(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class SimilarIssues(Struct, frozen=True):
-    """Issues that are alike, the most alike first."""
+    """Similar issues, the most similar first."""
 
     similar: list[Similar]

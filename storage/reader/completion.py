@@ -1,21 +1,23 @@
-"""What a query may go on with: keys and values that begin with a prefix, the most frequent first."""
+"""Completion of queries (keys and values that start with a prefix, the most frequent first), and warnings about unknown keys."""
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
-from query.keys import KEYS
+from query.keys import KEYS, nearest
 from query.patterns import write_literal
 from query.tree import ISSUE_FIELDS, RESERVED
 from storage.errors import BadQuery
-from storage.reader.parameters import Sql
+from storage.reader.answers import Keys, KeyWarning, TagValue, TagValues
+from storage.reader.execute import Sql
 from storage.reader.question import Question, Statement
+from storage.reader.reader import ReadCall, Session
 
-VALUES: Final = 20
-MANY: Final = 500
-"""Keys among which the nearest to an unknown one is looked for."""
+MAX_COMPLETIONS: Final = 20
+_MAX_SIMILAR_KEYS: Final = 500
+"""Tags that an unknown key is compared with."""
 _PLAIN: Final = re.compile(r"[\w./@$#+][\w./@$#+-]*")
-_PLACES: Final = ("environment", "release")
+_DEPLOYMENT: Final = ("environment", "release")
 _COLUMNS: Final = {
     "platform": "platform",
     "os": "os",
@@ -30,18 +32,76 @@ _COLUMNS: Final = {
 }
 
 
-def tag_values(question: Question, key: str, prefix: str) -> Sql:
-    """Value and events of a tag."""
-    statement = question.statement()
-    name = statement.parameters.add(key, "String")
-    source = f"SELECT v, n FROM tag_day WHERE {statement.project} AND {_days(statement)} AND k = {name}"
-    return _first(statement, source, prefix)
+class CompleteTag(ReadCall[TagValues], frozen=True):
+    """Values of a tag that start with the prefix, in the last 14 days."""
+
+    project: int
+    key: str
+    prefix: str = ""
+
+    async def answer(self, session: Session) -> TagValues:
+        """The values, the most frequent first."""
+        statement = session.question(self.project).statement()
+        name = statement.parameters.add(self.key, "String")
+        source = f"SELECT v, n FROM tag_day WHERE {statement.project} AND {_days(statement)} AND k = {name}"
+        return await _values(session, _first(statement, source, self.prefix))
+
+
+class CompleteField(ReadCall[TagValues], frozen=True):
+    """Values of a field of the query language that start with the prefix, in the last 14 days."""
+
+    project: int
+    field: str
+    prefix: str = ""
+
+    async def answer(self, session: Session) -> TagValues:
+        """The values, the most frequent first."""
+        question = session.question(self.project)
+        return await _values(session, field_values(question, self.field, self.prefix))
+
+
+class CompleteKey(ReadCall[Keys], frozen=True):
+    """Keys that start with the prefix: keys of the language, then tags of the last 14 days in query syntax."""
+
+    project: int
+    prefix: str = ""
+
+    async def answer(self, session: Session) -> Keys:
+        """The keys."""
+        rows = await session.rows(_tag_keys(session.question(self.project), self.prefix))
+        known = [key for key in KEYS if key.startswith(self.prefix)]
+        return Keys([*known, *(as_key(key) for key, _ in rows)])
+
+
+class FindUnknownKeys(ReadCall[list[KeyWarning]], frozen=True):
+    """The tags that no event of the project has, each with the most similar known keys."""
+
+    project: int
+    keys: Sequence[str]
+
+    async def answer(self, session: Session) -> list[KeyWarning]:
+        """A warning for each unknown key."""
+        if not self.keys:
+            return []
+        used = {
+            key for (key,) in await session.rows(_used_keys(session.question_ever(self.project), self.keys))
+        }
+        unknown = [key for key in self.keys if key not in used]
+        if not unknown:
+            return []
+        rows = await session.rows(_tag_keys(session.question(self.project), "", _MAX_SIMILAR_KEYS))
+        tags = [key for key, _ in rows]
+        return [KeyWarning(key, nearest(key, [*KEYS, *tags])) for key in unknown]
+
+
+async def _values(session: Session, sql: Sql) -> TagValues:
+    return TagValues([TagValue(value, int(events)) for value, events in await session.rows(sql)])
 
 
 def field_values(question: Question, field: str, prefix: str) -> Sql:
-    """Value and events (of a field of the issue: issues) of a field of the query language. Raises BadQuery for one that has no values to choose from."""
+    """Values of a field and their events (issues, for a field of the issue). Raises BadQuery for a field without completion."""
     statement = question.statement()
-    if field in _PLACES:
+    if field in _DEPLOYMENT:
         source = f"SELECT {field} AS v, n FROM issue_day_er WHERE {statement.project} AND {_days(statement)}"
     elif field in ISSUE_FIELDS:
         source = f"SELECT {field} AS v, 1 AS n FROM {statement.issues}"
@@ -51,19 +111,19 @@ def field_values(question: Question, field: str, prefix: str) -> Sql:
             f" AND {statement.within('ts', question.span)}"
         )
     else:
-        raise BadQuery("field", f"one of {', '.join((*_PLACES, *ISSUE_FIELDS, *_COLUMNS))}")
+        raise BadQuery("field", f"one of {', '.join((*_DEPLOYMENT, *ISSUE_FIELDS, *_COLUMNS))}")
     return _first(statement, source, prefix)
 
 
-def tag_keys(question: Question, prefix: str, limit: int = VALUES) -> Sql:
-    """Key and events of a project's tags."""
+def _tag_keys(question: Question, prefix: str, limit: int = MAX_COMPLETIONS) -> Sql:
+    """Keys of a project's tags and their events."""
     statement = question.statement()
     source = f"SELECT k AS v, n FROM tag_day WHERE {statement.project} AND {_days(statement)}"
     return _first(statement, source, prefix, limit)
 
 
-def used_keys(question: Question, keys: Sequence[str]) -> Sql:
-    """Those of the keys that a tag of the project has in the question's range."""
+def _used_keys(question: Question, keys: Sequence[str]) -> Sql:
+    """The keys that are tags of the project in the question's range."""
     statement = question.statement()
     wanted = statement.parameters.add(list(keys), "Array(String)")
     return statement.ready(
@@ -72,12 +132,7 @@ def used_keys(question: Question, keys: Sequence[str]) -> Sql:
     )
 
 
-def known_keys(prefix: str) -> list[str]:
-    """Keys of the language itself."""
-    return [key for key in KEYS if key.startswith(prefix)]
-
-
-def _first(statement: Statement, source: str, prefix: str, limit: int = VALUES) -> Sql:
+def _first(statement: Statement, source: str, prefix: str, limit: int = MAX_COMPLETIONS) -> Sql:
     begins = f"startsWith(v, {statement.parameters.add(prefix, 'String')})" if prefix else "1"
     return statement.ready(
         f"SELECT v, sum(n) AS events FROM ({source}) WHERE v != '' AND {begins} GROUP BY v HAVING events > 0"
@@ -90,7 +145,7 @@ def _days(statement: Statement) -> str:
 
 
 def as_key(tag: str) -> str:
-    """A tag's key as a query names it."""
+    """A tag's key in query syntax."""
     if tag not in RESERVED and _PLAIN.fullmatch(tag):
         return tag
     return f'tags["{write_literal(tag)}"]'

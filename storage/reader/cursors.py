@@ -1,4 +1,4 @@
-"""Cursors: where the last page ended, as one opaque word."""
+"""Cursors: the end of the last page, as an opaque text."""
 
 import base64
 import binascii
@@ -21,17 +21,16 @@ Key = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
 Hex64 = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 Hex128 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
-
 MAX_GIVEN: Final = 500
-"""Issues that a cursor remembers: more would not fit into what proxies take as an address."""
+"""Issues that a cursor lists; more would exceed the URL length that proxies accept."""
 _NUMBER: Final = struct.Struct(">Q")
 
 
 class IssueCursor(Struct, array_like=True, frozen=True):
-    """The order, the range as the first page saw it (Unix ms), and the lowest key and id that were given.
+    """The order, the range of the first page (Unix ms), and the lowest key and id returned so far.
 
-    An issue can climb above that place before it was given, and sink below it after. Hence `given`: the eight bytes of each issue
-    that was. What isn't among them is given next. After more than `MAX_GIVEN` a list goes on by key and id alone, and `given` is None.
+    An issue can move up before its page is read, and down after. Hence `given` lists the issues returned so far, eight bytes each,
+    and the next page excludes them. After `MAX_GIVEN` issues `given` is None, and paging goes on by key and id alone.
     """
 
     sort: Sort
@@ -44,30 +43,30 @@ class IssueCursor(Struct, array_like=True, frozen=True):
 
     @property
     def issues(self) -> list[int] | None:
-        """The issues that were given, while they are known."""
+        """The issues returned so far, or None if there are too many."""
         if self.given is None or len(self.given) % _NUMBER.size:
             return None
         return [issue for (issue,) in _NUMBER.iter_unpack(self.given)]
 
     def after(self, key: int, issues: Sequence[int]) -> "IssueCursor":
-        """The cursor after one more page; `key` is that of its last issue."""
+        """The cursor after another page; `key` is the sort key of its last issue."""
         lowest = min((self.key, self.issue), (key, hex64(issues[-1])))
-        return replace(self, key=lowest[0], issue=lowest[1], given=_remembered(self.given, issues))
+        return replace(self, key=lowest[0], issue=lowest[1], given=_extended(self.given, issues))
 
 
 def first_cursor(sort: Sort, span: Range, now_ms: int, key: int, issues: Sequence[int]) -> IssueCursor:
     """The cursor after the first page."""
-    return IssueCursor(sort, span.start, span.end, now_ms, key, hex64(issues[-1]), _remembered(b"", issues))
+    return IssueCursor(sort, span.start, span.end, now_ms, key, hex64(issues[-1]), _extended(b"", issues))
 
 
-def _remembered(given: bytes | None, issues: Sequence[int]) -> bytes | None:
+def _extended(given: bytes | None, issues: Sequence[int]) -> bytes | None:
     if given is None or len(given) // _NUMBER.size + len(issues) > MAX_GIVEN:
         return None
     return given + b"".join(map(_NUMBER.pack, issues))
 
 
 class EventCursor(Struct, array_like=True, frozen=True):
-    """The range as the first page saw it (Unix ms), and time and id of the last event."""
+    """The range of the first page (Unix ms), and time and id of the last event."""
 
     start: Ms
     end: Ms | None
@@ -84,7 +83,7 @@ class ActivityCursor(Struct, array_like=True, frozen=True):
 
 
 class ReleaseCursor(Struct, array_like=True, frozen=True):
-    """First event (Unix ms) and name of the last release."""
+    """Time of the first event (Unix ms) and name of the last release."""
 
     time: Ms
     release: str
@@ -99,7 +98,7 @@ def write_cursor(cursor: Struct) -> str:
 
 
 def read_cursor(text: str | None, kind: type[C]) -> C | None:
-    """The cursor that was written, or None without one. Raises BadQuery for any other text."""
+    """The cursor of a text from `write_cursor`, or None for an empty text. Raises BadQuery for any other text."""
     if not text:
         return None
     try:

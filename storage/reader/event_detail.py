@@ -1,4 +1,4 @@
-"""Calls about one event: with its payload, its issue and its neighbours."""
+"""Reads of one event, with its payload, its issue and the previous and next event."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,32 +9,28 @@ from msgspec import Struct
 from schemas.ids import hex64, issue_id
 from schemas.times import iso
 from storage.errors import DamagedPayload, NotFound
-from storage.reader import activity, event_lookup
+from storage.reader import event_lookup
 from storage.reader.answers import EventDetail, GroupingOf, MergedBy
-from storage.reader.event_rows import ErrorLocation, read_placed
+from storage.reader.event_rows import EventHeader, event_number, event_text, readable
 from storage.reader.execute import Rows
-from storage.reader.identifiers import event_number, event_text, issue_number
-from storage.reader.issue_lookup import IssueRef, issue_by_id, issues_of
-from storage.reader.payloads import readable
-from storage.reader.port import ReadCall
+from storage.reader.issue_rows import IssueRef, issue_by_id, issue_number, issues_of
 from storage.reader.question import Question
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
-from storage.reader.session import Session
+from storage.reader.reader import ReadCall, Session
 
-_SETTLING_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
-_SETTLED_MS: Final = 300_000
+_RETRY_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
+_VISIBLE_AFTER_MS: Final = 300_000
 NEAR_GAPS: Final = 8
 BUSY_GAPS: Final = 64
-"""Mean distances between an issue's events within which its neighbours are looked for first: these, or so many up to a day."""
-NEAREST_MS: Final = 60_000
-"""And at least this far, whatever the distances."""
-_OUTERMOST: Final = {"latest": True, "oldest": False}
+"""Neighbours are searched first within these multiples of the issue's average gap; the larger one is capped at a day."""
+MIN_REACH_MS: Final = 60_000
+_NEWEST: Final = {"latest": True, "oldest": False}
 
 
-class _Home(Struct, frozen=True):
-    """The issue of an event, with the parts of its own fingerprint; `reach` is how far from it (ms) the neighbours are looked for first."""
+class _EventIssue(Struct, frozen=True):
+    """The issue of an event and its grouping parts; `reach` (ms) is how far from the event its neighbours are searched first."""
 
-    issue: int
+    number: int
     fingerprints: Sequence[int]
     parts: Sequence[str]
     reach: int = HOUR_MS
@@ -47,25 +43,25 @@ class GetIssueEvent(ReadCall[EventDetail], frozen=True):
     event: str
 
     async def answer(self, session: Session) -> EventDetail:
-        """The event with its issue and its neighbours."""
-        if self.event in _OUTERMOST:
+        """The event with its issue, and the previous and next event."""
+        if self.event in _NEWEST:
             issue_ref = await session.issue_ref(self.issue)
-            question = session.question_ever(issue_ref.project_id, "", None, None)
-            stored = await _outermost(session, question, issue_ref, _OUTERMOST[self.event])
-            return await _shown(session, question, stored, _home(issue_ref), None)
+            question = session.question_ever(issue_ref.project_id)
+            stored = await _newest_or_oldest(session, question, issue_ref, _NEWEST[self.event])
+            return await _complete(session, question, stored, _event_issue(issue_ref), None)
         number = event_number(self.event)
         project = session.known_project(issue_number(self.issue))
         if project is None:
             issue_ref = await session.issue_ref(self.issue)
-            question = session.question_ever(issue_ref.project_id, "", None, None)
+            question = session.question_ever(issue_ref.project_id)
             payload = await _payload(session, question, number)
         else:
-            # Project and id are enough to look for the payload, beside the question about the issue.
-            question = session.question_ever(project, "", None, None)
+            # The payload is found by project and id, concurrently with the issue.
+            question = session.question_ever(project)
             issue_ref, payload = await asyncio.gather(
                 session.issue_ref(self.issue), _payload(session, question, number)
             )
-        return await _by_id(session, question, number, payload, _home(issue_ref))
+        return await _by_id(session, question, number, payload, _event_issue(issue_ref))
 
 
 class GetProjectEvent(ReadCall[EventDetail], frozen=True):
@@ -75,142 +71,146 @@ class GetProjectEvent(ReadCall[EventDetail], frozen=True):
     event: str
 
     async def answer(self, session: Session) -> EventDetail:
-        """The event with its issue and its neighbours."""
-        question = session.question_ever(self.project, "", None, None)
+        """The event with its issue, and the previous and next event."""
+        question = session.question_ever(self.project)
         payload: Rows | None = None
-        if self.event in _OUTERMOST:
-            rows = await session.rows(event_lookup.outermost(question, None, newest=_OUTERMOST[self.event]))
+        if self.event in _NEWEST:
+            rows = await session.rows(
+                event_lookup.newest_or_oldest(question, None, newest=_NEWEST[self.event])
+            )
         else:
             number = event_number(self.event)
             payload = await _payload(session, question, number)
             time = payload[0][0] if payload else None
             rows = await session.rows(event_lookup.event_by_id(question, number, time))
         stored = _first(rows)
-        home = await _home_of(session, question, stored.fingerprint)
-        return await _shown(session, question, stored, home, payload)
+        issue = await _issue_of(session, question, stored.fingerprint)
+        return await _complete(session, question, stored, issue, payload)
 
 
 async def _by_id(
-    session: Session, question: Question, number: int, payload: Rows, home: _Home
+    session: Session, question: Question, number: int, payload: Rows, issue: _EventIssue
 ) -> EventDetail:
     if not payload:
         stored = _first(await session.rows(event_lookup.event_by_id(question, number, None)))
-        _belongs(stored, home)
-        return await _shown(session, question, stored, home, payload)
+        _check_issue(stored, issue)
+        return await _complete(session, question, stored, issue, payload)
     time = int(payload[0][0])
-    itself, before, after = await _around(session, question, ErrorLocation(number, time), home)
+    itself, before, after = await _neighbours(session, question, EventHeader(number, time), issue)
     if itself is None:
         itself = _first(await session.rows(event_lookup.event_by_id(question, number, time)))
-        _belongs(itself, home)
-    return await _detail(session, question, itself, payload[0][1], home, before, after)
+        _check_issue(itself, issue)
+    return await _detail(session, question, itself, payload[0][1], issue, before, after)
 
 
-async def _shown(
-    session: Session, question: Question, stored: ErrorLocation, home: _Home, payload: Rows | None
+async def _complete(
+    session: Session, question: Question, stored: EventHeader, issue: _EventIssue, payload: Rows | None
 ) -> EventDetail:
-    """What is left to find of an event whose row is known."""
-    settled, (_, before, after) = await asyncio.gather(
-        _settled(session, question, stored, payload), _around(session, question, stored, home)
+    """The details of an event whose row is known."""
+    payload, (_, before, after) = await asyncio.gather(
+        _visible_payload(session, question, stored, payload), _neighbours(session, question, stored, issue)
     )
-    content = settled[0][1] if settled else None
-    return await _detail(session, question, stored, content, home, before, after)
+    content = payload[0][1] if payload else None
+    return await _detail(session, question, stored, content, issue, before, after)
 
 
 async def _payload(session: Session, question: Question, event: int) -> Rows:
-    """Time and payload of an event, while it is kept: first near the time that its id carries."""
+    """Time and payload of an event, if still stored; searched first near the time in its id."""
     near = event_lookup.likely_range(event)
     rows: Rows = () if near is None else await session.rows(event_lookup.payload_by_id(question, event, near))
     return rows or await session.rows(event_lookup.payload_by_id(question, event))
 
 
-async def _settled(session: Session, question: Question, stored: ErrorLocation, payload: Rows | None) -> Rows:
-    """The payload of a row. A block becomes visible table by table: that of a row that has just come may still be on its way."""
+async def _visible_payload(
+    session: Session, question: Question, stored: EventHeader, payload: Rows | None
+) -> Rows:
+    """The payload of a row. A block becomes visible table by table, so the payload of a recent row may follow its row."""
     at = Range(stored.time, stored.time + 1)
     rows = (
         await session.rows(event_lookup.payload_by_id(question, stored.id, at))
         if payload is None
         else payload
     )
-    for pause in _SETTLING_SECONDS:
-        if rows or question.now_ms - stored.received > _SETTLED_MS:
+    for pause in _RETRY_SECONDS:
+        if rows or question.now_ms - stored.received > _VISIBLE_AFTER_MS:
             break
         await asyncio.sleep(pause)
         rows = await session.rows(event_lookup.payload_by_id(question, stored.id, at))
     return rows
 
 
-async def _outermost(
+async def _newest_or_oldest(
     session: Session, question: Question, issue_ref: IssueRef, newest: bool
-) -> ErrorLocation:
-    """The newest or oldest event of an issue: first where the issue says that it is."""
-    beyond = issue_ref.last_seen - HOUR_MS if newest else issue_ref.first_seen + HOUR_MS
-    of = issue_ref.fingerprints
+) -> EventHeader:
+    """The newest or oldest event of an issue; searched first near the time in the issue's row."""
+    bound = issue_ref.last_seen - HOUR_MS if newest else issue_ref.first_seen + HOUR_MS
+    fingerprints = issue_ref.fingerprints
     rows: Rows = ()
-    if beyond > 0:
-        rows = await session.rows(event_lookup.outermost(question, of, newest, beyond))
-    return _first(rows or await session.rows(event_lookup.outermost(question, of, newest)))
+    if bound > 0:
+        rows = await session.rows(event_lookup.newest_or_oldest(question, fingerprints, newest, bound))
+    return _first(rows or await session.rows(event_lookup.newest_or_oldest(question, fingerprints, newest)))
 
 
-async def _around(
-    session: Session, question: Question, at: ErrorLocation, home: _Home
-) -> tuple[ErrorLocation | None, int | None, int | None]:
-    """The row of an event, if it is one of the issue's, and the ids before and after it: first near the event, then anywhere."""
-    end = at.time + home.reach
-    near = Range(max(0, at.time - home.reach), end if end < question.now_ms else None)
+async def _neighbours(
+    session: Session, question: Question, at: EventHeader, issue: _EventIssue
+) -> tuple[EventHeader | None, int | None, int | None]:
+    """The row of an event, if the issue has it, and the ids of the previous and next event; searched first near the event."""
+    end = at.time + issue.reach
+    near = Range(max(0, at.time - issue.reach), end if end < question.now_ms else None)
     ((before, after, itself),) = await session.rows(
-        event_lookup.around(question, home.fingerprints, at, near)
+        event_lookup.nearby(question, issue.fingerprints, at, near)
     )
     if (before is None and near.start > 0) or (after is None and near.end is not None):
-        found: dict[int, int] = dict(
-            await session.rows(event_lookup.neighbours(question, home.fingerprints, at))
+        ids: dict[int, int] = dict(
+            await session.rows(event_lookup.neighbours(question, issue.fingerprints, at))
         )
-        before, after = found.get(-1), found.get(1)
-    return (read_placed((at.id, at.time, *itself[0])) if itself else None), before, after
+        before, after = ids.get(-1), ids.get(1)
+    return (EventHeader(at.id, at.time, *itself[0]) if itself else None), before, after
 
 
-async def _home_of(session: Session, question: Question, fingerprint: int) -> _Home:
-    """The issue of a fingerprint: most often the one that it opened, else the one that is found to have it."""
+async def _issue_of(session: Session, question: Question, fingerprint: int) -> _EventIssue:
+    """The issue of a fingerprint: usually the issue that it opened, else the issue it was merged into."""
     own = issue_id(question.project, fingerprint)
     try:
         issue_ref = await session.issue_ref(hex64(own), question.project)
     except NotFound:
-        return _Home(own, [fingerprint], [])
+        return _EventIssue(own, [fingerprint], [])
     if fingerprint in issue_ref.fingerprints:
-        return _home(issue_ref)
+        return _event_issue(issue_ref)
     known = await session.rows(issues_of(question, [fingerprint]))
     return (
-        _home(await session.issue_ref(hex64(known[0][1]), question.project))
+        _event_issue(await session.issue_ref(hex64(known[0][1]), question.project))
         if known
-        else _Home(own, [fingerprint], [])
+        else _EventIssue(own, [fingerprint], [])
     )
 
 
-def _home(issue_ref: IssueRef) -> _Home:
-    reach = max(NEAREST_MS, NEAR_GAPS * issue_ref.gap, min(BUSY_GAPS * issue_ref.gap, DAY_MS))
-    return _Home(issue_ref.issue_id, issue_ref.fingerprints, issue_ref.grouping_parts, reach)
+def _event_issue(issue_ref: IssueRef) -> _EventIssue:
+    reach = max(MIN_REACH_MS, NEAR_GAPS * issue_ref.gap, min(BUSY_GAPS * issue_ref.gap, DAY_MS))
+    return _EventIssue(issue_ref.issue_id, issue_ref.fingerprints, issue_ref.grouping_parts, reach)
 
 
-def _first(rows: Rows) -> ErrorLocation:
+def _first(rows: Rows) -> EventHeader:
     if not rows:
         raise NotFound("there is no such event")
-    return read_placed(rows[0])
+    return EventHeader(*rows[0])
 
 
-def _belongs(stored: ErrorLocation, home: _Home) -> None:
-    if stored.fingerprint not in home.fingerprints:
+def _check_issue(stored: EventHeader, issue: _EventIssue) -> None:
+    if stored.fingerprint not in issue.fingerprints:
         raise NotFound("there is no such event in this issue")
 
 
-async def _why(
-    session: Session, question: Question, home: _Home, fingerprint: int
+async def _grouping(
+    session: Session, question: Question, issue: _EventIssue, fingerprint: int
 ) -> tuple[Sequence[str], MergedBy | None]:
-    """The readable parts of an event's fingerprint, and who merged it into the issue where it is not the issue's own."""
+    """The readable parts of an event's fingerprint, and its merge if the fingerprint is not the issue's own."""
     own = issue_id(question.project, fingerprint)
-    if home.issue == own:
-        return home.parts, None
+    if issue.number == own:
+        return issue.parts, None
     parts, merges = await asyncio.gather(
         session.rows(issue_by_id(own, question.project, "grouping_parts")),
-        session.rows(activity.merge_of(question, home.issue, fingerprint)),
+        session.rows(event_lookup.merge_of(question, issue.number, fingerprint)),
     )
     return parts[0][0] if parts else (), MergedBy(merges[0][0], iso(merges[0][1])) if merges else None
 
@@ -218,18 +218,18 @@ async def _why(
 async def _detail(
     session: Session,
     question: Question,
-    stored: ErrorLocation,
+    stored: EventHeader,
     payload: bytes | None,
-    home: _Home,
+    issue: _EventIssue,
     before: int | None,
     after: int | None,
 ) -> EventDetail:
-    parts, merged = await _why(session, question, home, stored.fingerprint)
+    parts, merged = await _grouping(session, question, issue, stored.fingerprint)
     detail = EventDetail(
         event=None if payload is None else readable(stored.id, payload),
         event_id=event_text(stored.id),
         project_id=str(question.project),
-        issue_id=hex64(home.issue),
+        issue_id=hex64(issue.number),
         fingerprint=hex64(stored.fingerprint),
         time=iso(stored.time),
         received_at=iso(stored.received),

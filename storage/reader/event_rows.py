@@ -1,43 +1,33 @@
-"""Rows of `events` as lists show them."""
+"""Rows of `events` and `payloads`: their columns, ids and conditions, and the events that the read API returns for them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import logging
+import uuid
+from collections.abc import Mapping
+from typing import Final
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
+from schemas.errors import BadPayload
 from schemas.ids import hex64, issue_id
+from schemas.payload import MissingDictionary, decompress
 from schemas.times import iso
+from storage.errors import NotFound, StorageUnavailable
 from storage.reader.answers import EventRow
-from storage.reader.identifiers import event_text
+from storage.reader.question import Statement
 
-_COLUMNS: Final = (
-    "project_id",
-    "fingerprint",
-    "toUnixTimestamp64Milli(ts)",
-    "id",
-    "toUnixTimestamp64Milli(received)",
-    "error_type",
-    "message",
-    "release",
-    "environment",
-    "platform",
-    "kind",
-    "os",
-    "os_version",
-    "model",
-    "locale",
-    "sdk",
-    "user_id",
-    "tags",
+log = logging.getLogger(__name__)
+
+EVENT_COLUMNS: Final = (
+    "project_id, fingerprint, toUnixTimestamp64Milli(ts), id, toUnixTimestamp64Milli(received), error_type, message,"
+    " release, environment, platform, kind, os, os_version, model, locale, sdk, user_id, tags"
 )
-COLUMNS: Final = ", ".join(_COLUMNS)
-
-BEYOND: Final = "fingerprint, toUnixTimestamp64Milli(received), sdk, grouping_version, grouping_rule"
-PLACED: Final = f"id, toUnixTimestamp64Milli(ts), {BEYOND}"
+ATTRIBUTES: Final = "fingerprint, toUnixTimestamp64Milli(received), sdk, grouping_version, grouping_rule"
+HEADER: Final = f"id, toUnixTimestamp64Milli(ts), {ATTRIBUTES}"
 
 
 class StoredEvent(Struct, frozen=True):
-    """One row, its columns in the order of `COLUMNS`; times are Unix ms."""
+    """A row with the columns `EVENT_COLUMNS`, in their order; times are Unix ms."""
 
     project_id: int
     fingerprint: int
@@ -59,8 +49,8 @@ class StoredEvent(Struct, frozen=True):
     tags: dict[str, str]
 
 
-class ErrorLocation(Struct, frozen=True):
-    """Where an event stands, and what its payload doesn't tell; columns in the order of `PLACED`, times are Unix ms."""
+class EventHeader(Struct, frozen=True):
+    """An event's position and the values that its payload lacks: the columns `HEADER`, in their order; times are Unix ms."""
 
     id: int
     time: int
@@ -71,19 +61,46 @@ class ErrorLocation(Struct, frozen=True):
     grouping_rule: str = ""
 
 
-def read_event(columns: Sequence[Any]) -> StoredEvent:
-    """A row of an answer that selected `COLUMNS`."""
-    return StoredEvent(*columns)
+def event_number(text: str) -> int:
+    """The number of an event id. Raises NotFound if the text is not a uuid."""
+    try:
+        return uuid.UUID(text).int
+    except ValueError:
+        raise NotFound("there is no such event") from None
 
 
-def read_placed(columns: Sequence[Any]) -> ErrorLocation:
-    """A row of an answer that selected `PLACED`."""
-    return ErrorLocation(*columns)
+def event_text(number: int) -> str:
+    """The event id as it was sent."""
+    return str(uuid.UUID(int=number))
+
+
+def beside(statement: Statement, sign: str, time: int, event: int) -> str:
+    """The condition that an event is before (`<`) or after (`>`) another, by time and id."""
+    moment = statement.parameters.moment(time)
+    number = statement.parameters.add(event, "UInt128")
+    return f"ts {sign}= {moment} AND (ts {sign} {moment} OR id {sign} {number})"
 
 
 def issue_of(project: int, fingerprint: int, issues: Mapping[int, int]) -> int:
-    """The issue of a fingerprint by a map of those that are known; until then, the one that it opens."""
+    """The issue of a fingerprint: the known one, else the issue that the fingerprint opens."""
     return issues.get(fingerprint) or issue_id(project, fingerprint)
+
+
+def readable(event: int, frame: bytes) -> Raw | None:
+    """The event as it was sent; None, with a warning in the log, if the payload is damaged.
+
+    Raises StorageUnavailable if the frame's dictionary is missing, because the file can still be supplied.
+    """
+    try:
+        sent = decompress(frame)
+        # Validates the JSON without building objects: an invalid payload would break the response that contains it.
+        msgspec.json.decode(sent, type=Raw)
+    except MissingDictionary as error:
+        raise StorageUnavailable(str(error)) from None
+    except (BadPayload, msgspec.DecodeError) as error:
+        log.warning("cannot read the payload of event %s: %s", event_text(event), error)
+        return None
+    return Raw(sent)
 
 
 def answer(event: StoredEvent, issues: Mapping[int, int]) -> EventRow:

@@ -1,4 +1,4 @@
-"""Runs one statement within limits, in a thread, and says in our words why it failed."""
+"""Runs SQL statements in threads, within limits, and translates the driver's errors."""
 
 import asyncio
 import logging
@@ -11,15 +11,22 @@ from msgspec import Meta, Struct
 
 from storage.client import ClickHouseError, Client, open_client
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.reader.parameters import Sql
 
 log = logging.getLogger(__name__)
 
 Rows = Sequence[tuple[Any, ...]]
 
 
+class Sql(Struct, frozen=True):
+    """The text of a statement and the values of its placeholders. `raw` names the columns that contain bytes."""
+
+    text: str
+    values: dict[str, object]
+    raw: tuple[str, ...] = ()
+
+
 class Limits(Struct, frozen=True):
-    """What one call may use. Each is also bounded by the profile of the ClickHouse user."""
+    """Limits of one call. The settings profile of the ClickHouse user may be narrower."""
 
     seconds: Annotated[int, Meta(gt=0, description="time of one statement")] = 10
     memory_bytes: Annotated[int, Meta(gt=0, description="memory of one statement")] = 1 << 30
@@ -30,19 +37,19 @@ class Limits(Struct, frozen=True):
 
 
 class Executor(Protocol):
-    """Answers statements; what `Reader` needs of ClickHouse."""
+    """Runs statements for `Reader`."""
 
     async def rows(self, sql: Sql) -> Rows:
-        """The rows of an answer. Raises QueryTooExpensive or StorageUnavailable."""
+        """The rows that a statement returns. Raises QueryTooExpensive or StorageUnavailable."""
         ...
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         ...
 
 
-_WIDE: Final = frozenset({"use_top_k_dynamic_filtering"})
-"""Settings that older servers don't know."""
+_OPTIONAL_SETTINGS: Final = frozenset({"use_top_k_dynamic_filtering"})
+"""Settings that older servers don't have."""
 _MEMORY: Final = 241
 _EXPENSIVE: Final = {
     158: "reads too many rows",
@@ -51,17 +58,17 @@ _EXPENSIVE: Final = {
     396: "has too large an answer",
     427: "has a pattern that is too large",
 }
-"""What an idle server would refuse, too. Time is not among it: how long a statement takes depends on what else runs."""
+"""Limits that an idle server exceeds too. Timeouts are not among them, because they depend on load."""
 _SLOW: Final = frozenset({159, 160})
 _BUSY: Final = frozenset({173, 202, 203, 243, 394, 439, 745})
-_AWAY_CODES: Final = frozenset({209, 210, 236})
+_UNREACHABLE: Final = frozenset({209, 210, 236})
 _FORBIDDEN_SETTING: Final = 452
 _OWN_MEMORY: Final = ("Query memory limit", "(for query)")
-"""The statement's own limit in the words of newer and older servers; what others use counts against any other."""
+"""Messages of newer and older servers for the statement's own memory limit; other limits are shared with other statements."""
 
 
 class ClickHouseExecutor:
-    """Statements over a small pool of clients, each used by one thread at a time."""
+    """Runs statements on a small pool of clients; each is used by one thread at a time."""
 
     def __init__(self, url: str, limits: Limits) -> None:
         self._url = url
@@ -71,14 +78,14 @@ class ClickHouseExecutor:
         self._idle: LifoQueue[Client] = LifoQueue()
 
     async def rows(self, sql: Sql) -> Rows:
-        """The rows of an answer. Raises QueryTooExpensive or StorageUnavailable."""
+        """The rows that a statement returns. Raises QueryTooExpensive or StorageUnavailable."""
         try:
             async with asyncio.timeout(self._limits.wait_seconds):
                 await self._slots.acquire()
         except TimeoutError:
-            raise StorageUnavailable("too many questions at once: ask again in a moment") from None
-        running = asyncio.get_running_loop().run_in_executor(self._threads, self._ask, sql)
-        # The turn ends with the thread's work, not with the one who waits for it.
+            raise StorageUnavailable("too many requests at once: try again in a moment") from None
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._query, sql)
+        # The slot is freed when the thread finishes, even if the caller was cancelled.
         running.add_done_callback(self._release_slot)
         try:
             return await asyncio.shield(running)
@@ -94,9 +101,9 @@ class ClickHouseExecutor:
     def _release_slot(self, done: "asyncio.Future[Rows]") -> None:
         self._slots.release()
         if not done.cancelled():
-            done.exception()  # asked for, so that one whose asker has gone isn't reported as forgotten
+            done.exception()  # marks it as retrieved, in case the caller was cancelled
 
-    def _ask(self, sql: Sql) -> Rows:
+    def _query(self, sql: Sql) -> Rows:
         try:
             client = self._idle.get_nowait()
         except Empty:
@@ -107,7 +114,11 @@ class ClickHouseExecutor:
                 form_encode_query_params=True,
             )
         try:
-            settings = {name: value for name, value in self._settings().items() if _known(client, name)}
+            settings = {
+                name: value
+                for name, value in self._settings().items()
+                if name not in _OPTIONAL_SETTINGS or name in client.server_settings
+            }
             answer = client.query(
                 sql.text,
                 parameters=sql.values,
@@ -124,29 +135,27 @@ class ClickHouseExecutor:
             "max_memory_usage": self._limits.memory_bytes,
             "max_rows_to_read": self._limits.rows,
             "max_threads": self._limits.threads,
-            # Costs several times what it saves on our tables.
+            # Costs several times what it saves on these tables.
             "use_top_k_dynamic_filtering": 0,
         }
 
 
-def _known(client: Client, name: str) -> bool:
-    return name not in _WIDE or name in client.server_settings
-
-
 def refusal(error: ClickHouseError) -> Exception:
-    """What a failure of the driver means to the asker; a mistake of ours stays what it is."""
+    """The ReadError for an error of the driver; an error in our own SQL is returned unchanged."""
     code = getattr(error, "code", None)
-    if code is None or code in _AWAY_CODES:
+    if code is None or code in _UNREACHABLE:
         return StorageUnavailable("ClickHouse doesn't answer")
     if code in _SLOW:
-        return StorageUnavailable("ClickHouse took too long: ask again in a moment, or for a shorter range")
+        return StorageUnavailable("ClickHouse took too long: try again in a moment, or with a shorter range")
     if code in _BUSY or (code == _MEMORY and not any(limit in str(error) for limit in _OWN_MEMORY)):
-        return StorageUnavailable("ClickHouse is busy: ask again in a moment")
+        return StorageUnavailable("ClickHouse is busy: try again in a moment")
     if code == _FORBIDDEN_SETTING:
-        log.error("the reading user's profile is narrower than our limits: %s", error)
+        log.error(
+            "the settings profile of the reading user is narrower than the limits of the service: %s", error
+        )
         return StorageUnavailable(
-            "the reading user's settings profile is narrower than the limits of the service"
+            "the settings profile of the reading user is narrower than the limits of the service"
         )
     if code in _EXPENSIVE:
-        return QueryTooExpensive(f"the question {_EXPENSIVE[code]}: narrow the time range or the query")
+        return QueryTooExpensive(f"the request {_EXPENSIVE[code]}: narrow the time range or the query")
     return error

@@ -1,56 +1,153 @@
-"""Statements of the issue list: which issues stand on a page, and in which order."""
+"""The issue list: which issues are on a page, in which order, and their counts."""
 
-from collections.abc import Sequence
-from typing import Final
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final, get_args
+
+from msgspec.structs import replace
 
 from schemas.ids import parse_hex64
-from storage.reader.answers import Sort
-from storage.reader.counts import UNIT_MS, USERS_MERGED, by_bucket, by_fingerprint
-from storage.reader.cursors import IssueCursor
-from storage.reader.figures import FIGURES, by_event
-from storage.reader.issue_rows import COLUMNS
-from storage.reader.parameters import Sql
+from storage.errors import BadQuery
+from storage.reader.answers import IssuePage, Sort
+from storage.reader.counts import (
+    COUNTS,
+    USERS_MERGED,
+    by_bucket,
+    by_fingerprint,
+    count_issues,
+    from_events,
+    read_counts,
+)
+from storage.reader.cursors import IssueCursor, first_cursor, read_cursor, write_cursor
+from storage.reader.execute import Rows, Sql
+from storage.reader.issue_rows import ISSUE_COLUMNS, IssueRow, RangeCounts, answer
 from storage.reader.question import Question, Statement
-from storage.reader.trend import trend_unit, trend_window
+from storage.reader.ranges import UNIT_MS, Range, trend_unit, trend_window
+from storage.reader.reader import ProjectCall, Session, check_limit
 
-NEWEST: Final = 150
+SORTS: Final = get_args(Sort)
+MIN_CANDIDATES: Final = 150
 """Issues that are counted to find a page of those with events in an environment or release."""
-_SEEN: Final = {"lastSeen": "last_seen", "firstSeen": "first_seen"}
+_TIME_COLUMNS: Final = {"lastSeen": "last_seen", "firstSeen": "first_seen"}
 _KEYS: Final[dict[Sort, str]] = {
     "lastSeen": "toUnixTimestamp64Milli(any(last_seen))",
     "firstSeen": "toUnixTimestamp64Milli(any(first_seen))",
     "events": "toInt64(sum(n))",
     "users": f"toInt64({USERS_MERGED})",
-    # How surprising the newer half of the trend is beside the older: the difference in standard deviations, in thousandths.
+    # The growth from the older to the newer half of the trend, in thousandths of a standard deviation.
     "trend": "toInt64(round(1000 * (toInt64(sum(newer)) - toInt64(sum(older))) / sqrt(greatest(1, sum(newer) + sum(older)))))",
 }
 
-
-def needs_no_count(question: Question, sort: Sort) -> bool:
-    """Whether `issues` alone tells the page: an issue last seen after the start has events in a range without an end."""
-    return sort in _SEEN and question.level == "rollup" and question.span.end is None
+Keyed = tuple[int, IssueRow]
+Page = tuple[list[Keyed], Mapping[int, RangeCounts]]
 
 
-def seen_page(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
-    """Key and `COLUMNS` of a page in the order of a time of the issue's, one more than the limit.
+class ListIssues(ProjectCall[IssuePage], frozen=True):
+    """A page of the issues that have an event in range and query."""
 
-    All of them where `needs_no_count` says so; else each may be of one without an event in range and query.
+    sort: Sort = "lastSeen"
+    limit: int = 50
+    cursor: str | None = None
+
+    async def answer(self, session: Session) -> IssuePage:
+        """The page."""
+        check_limit(self.limit)
+        if self.sort not in SORTS:
+            raise BadQuery("sort", f"one of {', '.join(SORTS)}")
+        question = self.question(session)
+        last = read_cursor(self.cursor, IssueCursor)
+        if last is not None:
+            if last.sort != self.sort:
+                raise BadQuery("cursor", "a nextCursor of the same list")
+            # All pages use the range of the first.
+            question = replace(question, span=Range(last.start, last.end), now_ms=last.now_ms)
+        rows, counts = await _page(session, question, self.sort, self.limit, last)
+        page = rows[: self.limit]
+        return IssuePage(
+            # An issue may become visible shortly before the block of its first events.
+            issues=[answer(row, counts[row.issue_id]) for _, row in page if counts[row.issue_id].events],
+            next_cursor=(
+                write_cursor(_cursor(question, self.sort, page, last)) if len(rows) > self.limit else None
+            ),
+        )
+
+
+async def _page(
+    session: Session, question: Question, sort: Sort, limit: int, last: IssueCursor | None
+) -> Page:
+    """Sort keys and rows of a page, up to one more than the limit, and the counts of each issue."""
+    if needs_no_counts(question, sort):
+        return await _by_time(session, question, sort, limit, last, limit)
+    if sort in _TIME_COLUMNS and question.level == "deployment":
+        # A filter by environment or release matches many issues: the page is most likely among the first ones.
+        candidates = max(MIN_CANDIDATES, 2 * limit)
+        rows, counts = await _by_time(session, question, sort, candidates, last)
+        matching = [(key, row) for key, row in rows if counts[row.issue_id].events]
+        if len(matching) > limit or len(rows) <= candidates:
+            return matching[: limit + 1], counts
+    if counts_while_paging(question):
+        keys = await session.rows(page_with_counts(question, sort, limit, last))
+        counts = read_counts(question, [columns for _, *columns in keys])
+        return await _rows(session, question, keys), counts
+    keys = await session.rows(counted_page(question, sort, limit, last))
+    return await asyncio.gather(
+        _rows(session, question, keys),
+        count_issues(session, question, {issue: fingerprints for _, issue, fingerprints in keys[:limit]}),
+    )
+
+
+async def _by_time(
+    session: Session,
+    question: Question,
+    sort: Sort,
+    limit: int,
+    last: IssueCursor | None,
+    counted: int | None = None,
+) -> Page:
+    """The first issues by a time of theirs, up to one more than the limit, and the counts of the first `counted`."""
+    rows = await session.rows(page_by_time(question, sort, limit, last))
+    keyed = [(key, IssueRow(*columns)) for key, *columns in rows]
+    fingerprints = {row.issue_id: row.fingerprints for _, row in keyed[:counted]}
+    return keyed, await count_issues(session, question, fingerprints)
+
+
+async def _rows(session: Session, question: Question, keys: Rows) -> list[Keyed]:
+    """The rows of a page's issues, with their sort keys."""
+    if not keys:
+        return []
+    rows = await session.rows(rows_by_id(question, [issue for _, issue, *_ in keys]))
+    by_id = {row.issue_id: row for row in (IssueRow(*columns) for columns in rows)}
+    # An issue may have changed between the two statements so that it no longer matches.
+    return [(key, by_id[issue]) for key, issue, *_ in keys if issue in by_id]
+
+
+def _cursor(question: Question, sort: Sort, page: Sequence[Keyed], last: IssueCursor | None) -> IssueCursor:
+    key, issues = page[-1][0], [row.issue_id for _, row in page]
+    if last is None:
+        return first_cursor(sort, question.span, question.now_ms, key, issues)
+    return last.after(key, issues)
+
+
+def needs_no_counts(question: Question, sort: Sort) -> bool:
+    """Whether `issues` alone determines the page: in a range without end, an issue has events if it was last seen after the start."""
+    return sort in _TIME_COLUMNS and question.level == "rollup" and question.span.end is None
+
+
+def page_by_time(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
+    """Sort key and `ISSUE_COLUMNS` of a page ordered by a time of the issue, up to one more than the limit.
+
+    Unless `needs_no_counts`, it may include issues without an event in range and query.
     """
     statement = question.statement()
     since = statement.parameters.moment(question.span.start)
     return statement.ready(
-        f"SELECT toUnixTimestamp64Milli({_SEEN[sort]}) AS key, {COLUMNS} FROM {statement.issues} AND last_seen >= {since}"
-        f" AND {_after(statement, cursor)} ORDER BY key DESC, issue_id DESC LIMIT {limit + 1:d}"
+        f"SELECT toUnixTimestamp64Milli({_TIME_COLUMNS[sort]}) AS key, {ISSUE_COLUMNS} FROM {statement.issues}"
+        f" AND last_seen >= {since} AND {_after(statement, cursor)} ORDER BY key DESC, issue_id DESC LIMIT {limit + 1:d}"
     )
 
 
-def tries_newest(question: Question, sort: Sort) -> bool:
-    """Whether the page is most likely among the `NEWEST` first issues: a filter by environment or release leaves many of them."""
-    return sort in _SEEN and question.level == "place"
-
-
-def needs_one_look(question: Question) -> bool:
-    """Whether one look at the events finds page and figures: where they have to be read anyway, and the trend lies in the range."""
+def counts_while_paging(question: Question) -> bool:
+    """Whether one pass over the events finds page and counts: events have to be read anyway, and the trend is in the range."""
     if question.level != "events":
         return False
     window = trend_window(question.span, question.now_ms)
@@ -58,43 +155,45 @@ def needs_one_look(question: Question) -> bool:
 
 
 def counted_page(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
-    """Key, id and fingerprints of a page of issues with events in range and query, one more than the limit."""
+    """Sort key, id and fingerprints of a page of issues with events in range and query, up to one more than the limit."""
     statement = question.statement()
     counts = by_fingerprint(statement, users=sort == "users")
     if sort == "trend":
         counts = _with_halves(statement, counts)
-    return _page(statement, "any(members)", counts, sort, limit, cursor)
+    return _statement(statement, "any(members)", counts, sort, limit, cursor)
 
 
-def page_with_figures(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
-    """Key and id of such a page, and the rest of a row of `figures.of_issues`; see `needs_one_look`."""
+def page_with_counts(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
+    """Sort key, id and `COUNTS` of such a page; see `counts_while_paging`."""
     statement = question.statement()
-    counts = by_event(statement, "fingerprint", "")
+    counts = from_events(statement, "fingerprint", "")
     if sort == "trend":
         newer = f"bucket >= {_middle(statement)}"
-        counts = f"SELECT *, if({newer}, many, 0) AS newer, if({newer}, 0, many) AS older FROM ({counts})"
-    return _page(statement, FIGURES, counts, sort, limit, cursor)
+        counts = (
+            f"SELECT *, if({newer}, in_trend, 0) AS newer, if({newer}, 0, in_trend) AS older FROM ({counts})"
+        )
+    return _statement(statement, COUNTS, counts, sort, limit, cursor)
 
 
 def rows_by_id(question: Question, issues: Sequence[int]) -> Sql:
-    """`COLUMNS` of the issues, in no order."""
+    """`ISSUE_COLUMNS` of the issues, unordered."""
     statement = question.statement()
     return statement.ready(
-        f"SELECT {COLUMNS} FROM {statement.issues} AND issue_id IN {statement.numbers(list(issues))}"
+        f"SELECT {ISSUE_COLUMNS} FROM {statement.issues} AND issue_id IN {statement.numbers(issues)}"
     )
 
 
-def _page(
-    statement: Statement, more: str, counts: str, sort: Sort, limit: int, cursor: IssueCursor | None
+def _statement(
+    statement: Statement, columns: str, counts: str, sort: Sort, limit: int, cursor: IssueCursor | None
 ) -> Sql:
-    """Key, id and `more` of the first issues in an order; `counts` has fingerprints with what they are ordered by."""
-    found = (
+    """Sort key, id and `columns` of the first issues in an order; `counts` selects fingerprints and the values that they are ordered by."""
+    issues = (
         "SELECT issue_id, arrayJoin(fingerprints) AS fingerprint, fingerprints AS members, first_seen, last_seen"
         f" FROM {statement.issues}"
     )
     return statement.ready(
-        f"SELECT {_KEYS[sort]} AS key, issue_id, {more} FROM ({counts}) AS counted"
-        f" INNER JOIN ({found}) AS issue USING (fingerprint) GROUP BY issue_id"
+        f"SELECT {_KEYS[sort]} AS key, issue_id, {columns} FROM ({counts}) AS counted"
+        f" INNER JOIN ({issues}) AS issue USING (fingerprint) GROUP BY issue_id"
         f" HAVING sum(n) > 0 AND {_after(statement, cursor)} ORDER BY key DESC, issue_id DESC LIMIT {limit + 1:d}"
     )
 
@@ -111,7 +210,7 @@ def _with_halves(statement: Statement, counts: str) -> str:
 
 
 def _middle(statement: Statement) -> str:
-    """Where the newer half of the trend begins (Unix ms)."""
+    """The start of the newer half of the trend (Unix ms)."""
     span, now_ms = statement.question.span, statement.question.now_ms
     unit, window = trend_unit(span, now_ms), trend_window(span, now_ms)
     assert window.end is not None
@@ -120,7 +219,7 @@ def _middle(statement: Statement) -> str:
 
 
 def _after(statement: Statement, cursor: IssueCursor | None) -> str:
-    """The condition that an issue wasn't given yet: by name while the cursor knows all that were, since keys climb and fall."""
+    """The condition that no earlier page had the issue: by id while the cursor lists them all, because keys change."""
     if cursor is None:
         return "1"
     if cursor.issues is not None:

@@ -1,4 +1,4 @@
-"""Recent events of many issues and projects, for training a payload dictionary on them."""
+"""Recent events of many issues and projects, to train a payload dictionary."""
 
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ _ISSUE: Final = np.dtype([("project_id", "<u4"), ("fingerprint", "<u8")])
 _EVENT: Final = np.dtype([("project_id", "<u4"), ("fingerprint", "<u8"), ("id", "V16")])
 _ISSUES_OF_A_PROJECT: Final = 500
 _EVENTS_OF_AN_ISSUE: Final = 8
-# Half an answer is a sample too.
+# A partial result is a sample too.
 _BOUNDS: Final = {
     "max_rows_to_read": 50_000_000,
     "read_overflow_mode": "break",
@@ -35,7 +35,7 @@ _BOUNDS: Final = {
 
 
 class PayloadSample(Struct, frozen=True):
-    """One event's JSON, the fingerprint of its issue, and the number of the dictionary that its frame names."""
+    """The JSON of an event, its fingerprint, and the number of its payload's dictionary."""
 
     fingerprint: int
     event: bytes
@@ -43,7 +43,7 @@ class PayloadSample(Struct, frozen=True):
 
 
 def samples(client: Client, *, days: int, most: int) -> list[PayloadSample]:
-    """At most `most` events of the last `days`, a few of each issue, of many issues of each project. Raises ClickHouseError."""
+    """At most `most` events of the last `days`: a few of each issue, many issues of each project. Raises ClickHouseError."""
     issues = client.query(
         _ISSUES,
         parameters={"days": days, "each": _ISSUES_OF_A_PROJECT, "most": most},
@@ -63,10 +63,10 @@ def samples(client: Client, *, days: int, most: int) -> list[PayloadSample]:
         (project, fingerprint, int(number).to_bytes(16, "little")) for project, fingerprint, number in events
     ]
     wanted = _wanted(np.array(rows, _EVENT), "project_id UInt32, fingerprint UInt64, id UInt128")
-    found = client.query(
+    payloads = client.query(
         _PAYLOADS, settings=_BOUNDS, external_data=wanted, column_formats={"payload": "bytes"}
     ).result_rows
-    return [sample for fingerprint, frame in found if (sample := _sample(int(fingerprint), frame))]
+    return [sample for fingerprint, frame in payloads if (sample := _sample(int(fingerprint), frame))]
 
 
 def _sample(fingerprint: int, frame: bytes) -> PayloadSample | None:

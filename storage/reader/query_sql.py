@@ -1,8 +1,8 @@
-"""Tree to SQL. Nothing of a query stands in the text: keys, values and patterns travel as parameters.
+"""Compiles a query tree to SQL. The text contains nothing of the query: keys, values and patterns are parameters.
 
-Three questions: `event_condition` over the columns of `events`, `issue_condition` over those of `issues` for a tree that asks
-about issues only, and `split`, which parts the two where a query is a conjunction of them. What asks about the issue in the middle
-of an event's condition becomes a membership of the event's fingerprint in those of the issues that fit.
+`event_condition` is over the columns of `events`, `issue_condition` over those of `issues` for a tree about issues only. `split`
+separates a conjunction into these two. An issue condition nested in an event condition becomes a subquery on the fingerprints of the
+matching issues.
 """
 
 import re
@@ -32,11 +32,12 @@ from query.tree import (
 )
 from query.values import moment_ms
 from schemas.ids import user_hash
-from storage.reader.issue_states import STATUS
-from storage.reader.parameters import Parameters
 
 PAIRS: Final = "arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags))"
-"""Word for word the expression of the index on tags: only so is the index used."""
+"""Must equal the expression of the index on tags, or ClickHouse doesn't use the index."""
+_SNOOZE_END: Final = "parseDateTime64BestEffortOrZero(JSONExtractString(ignore_until, 'time'), 3, 'UTC')"
+STATUS: Final = f"if(status = 'ignored' AND JSONHas(ignore_until, 'time') AND {_SNOOZE_END} <= now64(3, 'UTC'), 'open', status)"
+"""The column `status` of `issues`. A timed snooze ends on read; the record itself changes with the next event."""
 
 _COLUMNS: Final = {"osVersion": "os_version", "user": "user_id", "type": "error_type"}
 _ARRAYS: Final = {"file": "files", "function": "functions"}
@@ -46,13 +47,34 @@ _ISSUE_COLUMNS: Final = {
     "events": "events",
     "users": "users",
 }
-_TOGETHER: Final = 8
-"""Words from which on one search for all of them is cheaper than one for each."""
+_MIN_MULTI_SEARCH: Final = 8
+"""From this many words on, one search for all of them is cheaper than a search for each."""
 _LIKE_SPECIAL: Final = re.compile(r"[\\%_]")
 
 
+class Parameters:
+    """Collects the values of a statement; its text has only placeholders such as `{p0:String}`."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {}
+        self._placeholders: dict[tuple[str, str], str] = {}
+
+    def add(self, value: object, kind: str) -> str:
+        """The placeholder of a value; `kind` is a ClickHouse type. Equal values share a placeholder."""
+        key = (kind, repr(value))
+        if key not in self._placeholders:
+            name = f"p{len(self.values)}"
+            self.values[name] = value
+            self._placeholders[key] = f"{{{name}:{kind}}}"
+        return self._placeholders[key]
+
+    def moment(self, ms: int) -> str:
+        """The placeholder of a Unix time in milliseconds, comparable with a DateTime64 column."""
+        return self.add(f"{ms // 1000}.{ms % 1000:03}", "DateTime64(3, 'UTC')")
+
+
 class SqlScope(Struct, frozen=True):
-    """What a condition is compiled for: the project, the present in Unix ms, and where the values go."""
+    """The context of a condition: the project, the current time (Unix ms) and the statement's parameters."""
 
     project: int
     now_ms: int
@@ -60,7 +82,7 @@ class SqlScope(Struct, frozen=True):
 
 
 def about_issue(query: Query) -> bool:
-    """Whether the query asks about the issue alone, and about something."""
+    """Whether the query has conditions, all of them on the issue."""
     match query:
         case And(items) | Or(items):
             return bool(items) and all(map(about_issue, items))
@@ -75,7 +97,7 @@ def about_issue(query: Query) -> bool:
 
 
 def split(query: Query) -> tuple[Query, Query]:
-    """What the query asks about the issue and what about the event: it is the conjunction of the two."""
+    """The query's conditions on the issue and those on the event; their conjunction is the query."""
     items = conjuncts(query)
     return _all([i for i in items if about_issue(i)]), _all([i for i in items if not about_issue(i)])
 
@@ -116,46 +138,46 @@ def issue_condition(query: Query, scope: SqlScope) -> str:
         case Compare(key, op):
             return f"({_ISSUE_COLUMNS[key]} {op} {_value(query, scope)})"
         case Filter() | Has():
-            # Its columns are called as its keys are.
+            # Columns and keys have the same names.
             return _leaf(query, scope)
         case _:
-            raise ValueError(f"{type(query).__name__} doesn't ask about an issue")
+            raise ValueError(f"{type(query).__name__} is no condition on an issue")
 
 
 def current_issues(scope: SqlScope) -> str:
-    """The rows of `issues` that are shown: the newest of each issue, without those merged into others."""
+    """The newest row of each issue of the project, without merged issues."""
     project = scope.parameters.add(scope.project, "UInt32")
     return f"issues FINAL WHERE project_id = {project} AND deleted = 0 AND merged_into = 0"
 
 
 def _grouped(items: tuple[Query, ...], kind: type[And] | type[Or]) -> Sequence[Query]:
-    """The items with all that ask about the issue made one, so that they cost one look into `issues`."""
+    """The items, with all conditions on the issue combined, so that they need a single subquery on `issues`."""
     about = tuple(item for item in items if about_issue(item))
-    rest = (item for item in items if not about_issue(item))
-    return [*rest, *([kind(about)] if len(about) > 1 else about)]
+    others = (item for item in items if not about_issue(item))
+    return [*others, *([kind(about)] if len(about) > 1 else about)]
 
 
 def _all_hold(items: Sequence[Query], scope: SqlScope) -> str:
-    """Many words that must all be absent are looked for together."""
+    """A conjunction; many excluded words are combined into one search."""
     unwanted = [item.item for item in items if isinstance(item, Not) and _is_word(item.item)]
-    if len(unwanted) < _TOGETHER:
+    if len(unwanted) < _MIN_MULTI_SEARCH:
         return _joined(" AND ", items, scope)
-    rest = [item for item in items if not (isinstance(item, Not) and _is_word(item.item))]
-    return f"({' AND '.join([f'NOT {_one_holds(unwanted, scope)}', *(event_condition(item, scope) for item in rest)])})"
+    remaining = [item for item in items if not (isinstance(item, Not) and _is_word(item.item))]
+    return f"({' AND '.join([f'NOT {_one_holds(unwanted, scope)}', *(event_condition(item, scope) for item in remaining)])})"
 
 
 def _one_holds(items: Sequence[Query], scope: SqlScope) -> str:
-    """Many words of which one must be there are looked for together, and so are many tags."""
+    """A disjunction; many words are combined into one search, and several tags into one condition."""
     words, tags = [item for item in items if _is_word(item)], [item for item in items if _is_pairs(item)]
-    rest = list(items)
-    found = []
-    if len(words) >= _TOGETHER:
-        rest = [item for item in rest if not _is_word(item)]
-        found.append(_any_word(words, scope))
+    remaining = list(items)
+    conditions = []
+    if len(words) >= _MIN_MULTI_SEARCH:
+        remaining = [item for item in remaining if not _is_word(item)]
+        conditions.append(_any_word(words, scope))
     if len(tags) > 1:
-        rest = [item for item in rest if not _is_pairs(item)]
-        found.append(_any_pair(tags, scope))
-    return f"({' OR '.join([*found, *(event_condition(item, scope) for item in rest)])})"
+        remaining = [item for item in remaining if not _is_pairs(item)]
+        conditions.append(_any_pair(tags, scope))
+    return f"({' OR '.join([*conditions, *(event_condition(item, scope) for item in remaining)])})"
 
 
 def _joined(operator: str, items: Iterable[Query], scope: SqlScope) -> str:
@@ -163,7 +185,7 @@ def _joined(operator: str, items: Iterable[Query], scope: SqlScope) -> str:
 
 
 def _is_word(query: Query) -> bool:
-    """Whether the query is text without wildcards that folds as the database does."""
+    """Whether the query is text without wildcards whose case folding equals the database's `lower`."""
     if not isinstance(query, Text) or len(query.pattern.parts) > 1:
         return False
     folded = fold_pattern(query.pattern).parts[0]
@@ -171,14 +193,14 @@ def _is_word(query: Query) -> bool:
 
 
 def _any_word(words: Iterable[Query], scope: SqlScope) -> str:
-    """One search for all of the words: it costs little more than that for one."""
+    """One search for any of the words; it costs little more than a search for one."""
     folded = [fold_pattern(word.pattern).parts[0] for word in words if isinstance(word, Text)]
     wanted = scope.parameters.add(list(dict.fromkeys(folded)), "Array(String)")
     return f"(multiSearchAny(lower(message), {wanted}) OR multiSearchAny(lower(error_type), {wanted}))"
 
 
 def _is_pairs(query: Query) -> bool:
-    """Whether the query asks for tags with one of some values, which the pairs of key and value tell."""
+    """Whether the query is for literal values of a tag, so that the index on pairs of key and value applies."""
     return (
         isinstance(query, Filter)
         and query.is_tag
@@ -193,7 +215,7 @@ def _any_pair(tags: Iterable[Query], scope: SqlScope) -> str:
 
 
 def _membership(query: Query, scope: SqlScope) -> str:
-    # An event whose issue isn't there yet is judged as the evaluator judges one without an issue.
+    # An event whose issue doesn't exist yet matches if the evaluator accepts an event without an issue.
     unknown = matches(query, EventView(), scope.now_ms)
     condition = issue_condition(Not(query) if unknown else query, scope)
     fitting = f"SELECT arrayJoin(fingerprints) FROM {current_issues(scope)} AND {condition}"
@@ -207,8 +229,8 @@ def _leaf(query: Query, scope: SqlScope) -> str:
         case Filter(values=[_, _, *_]) if _is_pairs(query):
             return f"({_any_pair([query], scope)})"
         case Filter(key, is_tag, values):
-            each = [_tag(key, value, scope) if is_tag else _field(key, value, scope) for value in values]
-            return f"({' OR '.join(each)})"
+            conditions = [(_tag if is_tag else _field)(key, value, scope) for value in values]
+            return f"({' OR '.join(conditions)})"
         case Has(key, True):
             return f"mapContains(tags, {scope.parameters.add(key, 'String')})"
         case Has(key, False):
@@ -216,7 +238,7 @@ def _leaf(query: Query, scope: SqlScope) -> str:
         case Compare(_, op):
             return f"(ts {op} {_value(query, scope)})"
         case _:
-            raise ValueError(f"{type(query).__name__} is no leaf over an event")
+            raise ValueError(f"{type(query).__name__} is no condition on an event")
 
 
 def _text(folded: Pattern, scope: SqlScope) -> str:
@@ -260,7 +282,7 @@ def _tag(key: str, pattern: Pattern, scope: SqlScope) -> str:
     value = pattern.parts[0]
     pair = f"has({PAIRS}, {scope.parameters.add(f'{key}={value}', 'String')})"
     if "=" in key or "=" in value:
-        # The pair says two things then: `a=b` under `c`, and `b=c`... under `a`.
+        # The pair is ambiguous: `a=b` under `c`, or `b=c` under `a`.
         return f"({pair} AND mapContains(tags, {name}) AND tags[{name}] = {scope.parameters.add(value, 'String')})"
     return pair
 
@@ -271,7 +293,7 @@ def _like(pattern: Pattern, scope: SqlScope) -> str:
 
 
 def _folded_like(column: str, folded: Pattern, scope: SqlScope) -> str:
-    """The column, whatever its case: `lower` of the database knows ASCII."""
+    """A case-insensitive match of the column. The database's `lower` handles only ASCII."""
     if all(variants(character) == character for part in folded.parts for character in part):
         return f"(lower({column}) LIKE {_like(folded, scope)})"
     middle = ".*".join("".join(map(_class, part)) for part in folded.parts)

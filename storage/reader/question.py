@@ -1,5 +1,6 @@
-"""A question as the builders of statements take it: project, range, what is asked of the issue and what of the event."""
+"""A parsed read request: project, range, and the query's conditions on issues and on events; `Statement` turns it into SQL."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -8,8 +9,9 @@ from query.parse import parse
 from query.tree import EVERYTHING, And, Filter, Has, Not, Or, Query
 from schemas.errors import QueryError
 from storage.errors import BadQuery
-from storage.reader.parameters import Parameters, Sql
+from storage.reader.execute import Sql
 from storage.reader.query_sql import (
+    Parameters,
     SqlScope,
     about_issue,
     current_issues,
@@ -19,14 +21,14 @@ from storage.reader.query_sql import (
 )
 from storage.reader.ranges import Range
 
-Level = Literal["rollup", "place", "events"]
-"""The smallest table that knows enough: counts alone, counts by environment and release, or each event."""
+Level = Literal["rollup", "deployment", "events"]
+"""The smallest sufficient source: counts alone, counts by environment and release, or events."""
 
-_PLACE_KEYS = frozenset({"environment", "release"})
+_DEPLOYMENT_KEYS = frozenset({"environment", "release"})
 
 
 class Question(Struct, frozen=True):
-    """`of_issue` and `of_event` are the query's two halves; each statement gets parameters of its own."""
+    """`of_issue` and `of_event` are the two halves of the query, joined by AND."""
 
     project: int
     span: Range
@@ -36,18 +38,23 @@ class Question(Struct, frozen=True):
 
     @property
     def level(self) -> Level:
-        """Where the answer can be read."""
+        """The smallest source that can answer the query."""
         if self.of_event == EVERYTHING:
             return "rollup"
-        return "place" if _about_place(self.of_event) else "events"
+        return "deployment" if _about_deployment(self.of_event) else "events"
+
+    @property
+    def unfiltered(self) -> bool:
+        """Whether the query is empty."""
+        return self.of_issue == EVERYTHING and self.of_event == EVERYTHING
 
     def statement(self) -> "Statement":
-        """The start of a statement that answers a part of this question."""
+        """A new statement, with its own parameters."""
         return Statement(self, Parameters())
 
 
 class Statement:
-    """Conditions of one statement, and the parameters that go with it."""
+    """Conditions of one SQL statement, and their parameters."""
 
     def __init__(self, question: Question, parameters: Parameters) -> None:
         self.question = question
@@ -56,44 +63,51 @@ class Statement:
 
     @property
     def project(self) -> str:
-        """The condition on the project, which begins every key."""
+        """The condition on the project, the first column of every primary key."""
         return f"project_id = {self.parameters.add(self.question.project, 'UInt32')}"
 
     @property
     def issues(self) -> str:
-        """The rows of `issues` that fit: ready for FROM, open for AND."""
+        """The matching rows of `issues`, for use after FROM; AND may follow."""
         return f"{current_issues(self.scope)} AND {issue_condition(self.question.of_issue, self.scope)}"
 
     @property
     def event(self) -> str:
-        """The condition on an event; it leaves out what is asked of the issue."""
+        """The query's condition on an event, without its conditions on the issue."""
         return event_condition(self.question.of_event, self.scope)
 
     @property
     def whole(self) -> str:
-        """The condition on an event, with what is asked of its issue."""
+        """The query's condition on an event, with its conditions on the issue."""
         both = (self.question.of_issue, self.question.of_event)
         return " AND ".join(event_condition(half, self.scope) for half in both)
 
     def within(self, column: str, span: Range, kind: str = "ts") -> str:
-        """The condition that a column of times, hours or days lies in the range."""
+        """The condition that a column of times, hours or days is within the range."""
         wrap = {"ts": "{}", "hour": "toDateTime({}, 'UTC')", "day": "toDate({})"}[kind]
         bounds = [f"{column} >= {wrap.format(self.parameters.moment(span.start))}"]
         if span.end is not None:
             bounds.append(f"{column} < {wrap.format(self.parameters.moment(span.end))}")
         return " AND ".join(bounds)
 
+    def of_fingerprints(self, fingerprints: Sequence[int]) -> str:
+        """The condition that an event has one of the fingerprints."""
+        # With a single value ClickHouse reads in the order of the primary key.
+        if len(fingerprints) == 1:
+            return f"fingerprint = {self.parameters.add(fingerprints[0], 'UInt64')}"
+        return f"fingerprint IN {self.numbers(fingerprints)}"
+
     def ready(self, text: str, raw: tuple[str, ...] = ()) -> Sql:
         """The statement with this text."""
         return Sql(text, self.parameters.values, raw)
 
-    def numbers(self, values: list[int]) -> str:
+    def numbers(self, values: Sequence[int]) -> str:
         """The placeholder of a list of 64-bit numbers."""
-        return self.parameters.add(values, "Array(UInt64)")
+        return self.parameters.add(list(values), "Array(UInt64)")
 
 
 def question(project: int, text: str, span: Range, now_ms: int) -> Question:
-    """The question of a call. Raises BadQuery where the text is no query."""
+    """Parse the query of a call. Raises BadQuery if it is invalid."""
     try:
         of_issue, of_event = split(parse(text))
     except QueryError as error:
@@ -101,14 +115,14 @@ def question(project: int, text: str, span: Range, now_ms: int) -> Question:
     return Question(project, span, now_ms, of_issue, of_event)
 
 
-def _about_place(query: Query) -> bool:
-    """Whether environment and release, and the issue, decide the query."""
+def _about_deployment(query: Query) -> bool:
+    """Whether the query depends only on environment, release and the issue."""
     match query:
         case And(items) | Or(items):
-            return all(map(_about_place, items))
+            return all(map(_about_deployment, items))
         case Not(item):
-            return _about_place(item)
+            return _about_deployment(item)
         case Filter(key, is_tag) | Has(key, is_tag):
-            return (not is_tag and key in _PLACE_KEYS) or about_issue(query)
+            return (not is_tag and key in _DEPLOYMENT_KEYS) or about_issue(query)
         case _:
             return about_issue(query)

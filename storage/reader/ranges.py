@@ -1,4 +1,4 @@
-"""Ranges of time, and how a range is put together from whole days, whole hours and what is left at its ends."""
+"""Time ranges: their whole days, whole hours and edges, and the trend shown beside an issue (24 hours or 14 days)."""
 
 from typing import Final
 
@@ -6,14 +6,17 @@ from msgspec import Struct
 
 from query.values import EARLIEST, LATEST
 from storage.errors import BadQuery
+from storage.reader.answers import Interval
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
-DEFAULT_DAYS: Final = 14
+UNIT_MS: Final[dict[Interval, int]] = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}
+_DEFAULT_DAYS: Final = 14
+_TREND_UNITS: Final[dict[Interval, int]] = {"hour": 24, "day": 14}
 
 
 class Range(Struct, frozen=True):
-    """From `start` (included) to `end` (not), Unix ms. Without an end it takes in what devices date a little ahead, too."""
+    """From `start` (inclusive) to `end` (exclusive), Unix ms. Without an end it includes events dated slightly ahead of now."""
 
     start: int
     end: int | None
@@ -23,13 +26,13 @@ class Range(Struct, frozen=True):
         return (now_ms if self.end is None else self.end) - self.start
 
     def around(self, other: "Range") -> "Range":
-        """The shortest range that holds both."""
+        """The shortest range that contains both."""
         end = None if self.end is None or other.end is None else max(self.end, other.end)
         return Range(min(self.start, other.start), end)
 
 
 class Cut(Struct, frozen=True):
-    """A range in pieces `(start, end)`: whole days, whole hours beside them, and edges within an hour."""
+    """A range as whole days, whole hours beside them, and edges shorter than an hour."""
 
     days: tuple[Range, ...]
     hours: tuple[Range, ...]
@@ -37,29 +40,29 @@ class Cut(Struct, frozen=True):
 
 
 def resolve_range(start: int | None, end: int | None, now_ms: int) -> Range:
-    """The range of a call: by default from the full hour 14 days ago. Raises BadQuery where it is empty or out of this world."""
+    """The range of a call, by default from the full hour 14 days ago. Raises BadQuery if it is empty or out of bounds."""
     for name, value in (("start", start), ("end", end)):
         if value is not None and not EARLIEST <= value < LATEST:
             raise BadQuery(name, "a time between 1970 and 2199")
     if start is None:
-        start = max(EARLIEST, floor(now_ms if end is None else end, HOUR_MS) - DEFAULT_DAYS * DAY_MS)
+        start = max(EARLIEST, floor(now_ms if end is None else end, HOUR_MS) - _DEFAULT_DAYS * DAY_MS)
     if end is not None and end <= start:
         raise BadQuery("end", "a time after start")
     return Range(start, end)
 
 
 def floor(ms: int, unit: int) -> int:
-    """The last whole unit up to the moment."""
+    """The start of the unit that contains a time."""
     return ms - ms % unit
 
 
 def ceil(ms: int, unit: int) -> int:
-    """The first whole unit from the moment on."""
+    """The first start of a unit at or after a time."""
     return -(-ms // unit) * unit
 
 
 def cut(span: Range, smallest: int = HOUR_MS) -> Cut:
-    """The pieces of a range. With `smallest` a day there are no hours: what is beside the days is edges."""
+    """The pieces of a range. If `smallest` is a day there are no hours, and the edges may be as long as a day."""
     inner, edges = whole(span, smallest)
     if inner is None or smallest == DAY_MS:
         return Cut((inner,) if inner else (), (), edges)
@@ -68,15 +71,35 @@ def cut(span: Range, smallest: int = HOUR_MS) -> Cut:
 
 
 def whole(span: Range, unit: int) -> tuple[Range | None, tuple[Range, ...]]:
-    """The whole units of a range, and what is beside them."""
+    """The whole units of a range, and the remaining edges."""
     start = ceil(span.start, unit)
     end = None if span.end is None else floor(span.end, unit)
     if end is not None and end <= start:
-        whole = span.start == start and span.end == end
-        return None, () if whole else (span,)
+        empty = span.start == start and span.end == end
+        return None, () if empty else (span,)
     edges = []
     if span.start < start:
         edges.append(Range(span.start, start))
     if end is not None and span.end is not None and end < span.end:
         edges.append(Range(end, span.end))
     return Range(start, end), tuple(edges)
+
+
+def trend_unit(span: Range, now_ms: int) -> Interval:
+    """The unit of the trend: hours for ranges up to a day, else days."""
+    return "hour" if span.length(now_ms) <= DAY_MS + HOUR_MS else "day"
+
+
+def trend_window(span: Range, now_ms: int) -> Range:
+    """The units that the trend covers; the last one contains the end of the range."""
+    unit = trend_unit(span, now_ms)
+    size = UNIT_MS[unit]
+    last = floor(now_ms if span.end is None else span.end - 1, size)
+    return Range(max(0, last - (_TREND_UNITS[unit] - 1) * size), last + size)
+
+
+def trend_counts(counts: dict[int, int], span: Range, now_ms: int) -> list[int]:
+    """The trend as a list without gaps, from counts keyed by the start of their unit (Unix ms)."""
+    window, size = trend_window(span, now_ms), UNIT_MS[trend_unit(span, now_ms)]
+    assert window.end is not None
+    return [counts.get(start, 0) for start in range(window.start, window.end, size)]

@@ -1,30 +1,149 @@
-"""`Reader`: the read port on ClickHouse."""
+"""The read port: each read call is a struct whose `answer` reads from ClickHouse, and `Reader.read` runs any of them.
+
+`project` is the project's number, `issue` sixteen hexadecimal digits, `event` a uuid as text. `start` (inclusive) and `end` (exclusive)
+are Unix milliseconds of the event's time; by default a range starts at the full hour 14 days ago and has no end. A merged issue can be
+read by the id of any of its parts. Every call may raise BadQuery, NotFound, QueryTooExpensive and StorageUnavailable, those for one
+event also DamagedPayload; all are ReadError.
+"""
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from storage.reader.execute import ClickHouseExecutor, Executor, Limits
-from storage.reader.parameters import Sql
-from storage.reader.port import ReadCall
-from storage.reader.session import Session
+from msgspec import Struct
 
+from storage.errors import BadQuery, NotFound
+from storage.reader.execute import ClickHouseExecutor, Executor, Limits, Rows, Sql
+from storage.reader.issue_rows import ISSUE_COLUMNS, ISSUE_REF, IssueRef, IssueRow, issue_by_id, issue_number
+from storage.reader.question import Question, question
+from storage.reader.ranges import resolve_range
+
+MAX_LIMIT: Final = 500
+_MAX_MERGE_HOPS: Final = 16
+_MAX_CACHED_PROJECTS: Final = 50_000
+"""Issues whose project is cached: a few MB."""
 A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
+IssueLike = TypeVar("IssueLike", IssueRow, IssueRef)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+class Session:
+    """Shared by all read calls: the clock, ClickHouse, and the lookup of issues by id."""
+
+    def __init__(self, executor: Executor, now_ms: Callable[[], int]) -> None:
+        self.executor = executor
+        self.now_ms = now_ms
+        self._projects: dict[int, int] = {}
+
+    async def rows(self, sql: Sql) -> Rows:
+        """The rows that a statement returns. Raises QueryTooExpensive or StorageUnavailable."""
+        return await self.executor.rows(sql)
+
+    def question(
+        self, project: int, query: str = "", start: int | None = None, end: int | None = None
+    ) -> Question:
+        """A question over a range, by default the last 14 days. Raises BadQuery."""
+        now_ms = self.now_ms()
+        return question(project, query, resolve_range(start, end, now_ms), now_ms)
+
+    def question_ever(
+        self, project: int, query: str = "", start: int | None = None, end: int | None = None
+    ) -> Question:
+        """A question over a range, by default all stored events. Raises BadQuery."""
+        return self.question(project, query, 0 if start is None else start, end)
+
+    async def issue(self, issue: str) -> IssueRow:
+        """The row of an issue, or of the issue it was merged into. Raises NotFound."""
+        return await self._follow_merges(issue_number(issue), None, ISSUE_COLUMNS, lambda row: IssueRow(*row))
+
+    async def issue_ref(self, issue: str, project: int | None = None) -> IssueRef:
+        """As `issue`, with only the columns needed to find its events; faster if its project is given."""
+        return await self._follow_merges(issue_number(issue), project, ISSUE_REF, lambda row: IssueRef(*row))
+
+    def known_project(self, issue: int) -> int | None:
+        """The project of an issue that was read before."""
+        return self._projects.get(issue)
+
+    async def _follow_merges(
+        self, number: int, project: int | None, columns: str, read: Callable[[Sequence[Any]], IssueLike]
+    ) -> IssueLike:
+        for _ in range(_MAX_MERGE_HOPS):
+            rows = await self.rows(issue_by_id(number, self._projects.get(number, project), columns))
+            if not rows:
+                break
+            row = read(rows[0])
+            # The project of an issue never changes.
+            if len(self._projects) >= _MAX_CACHED_PROJECTS:
+                self._projects.clear()
+            self._projects[number] = row.project_id
+            if not row.merged_into:
+                return row
+            # Issues are merged only within a project.
+            number, project = row.merged_into, row.project_id
+        raise NotFound("there is no such issue")
+
+
+class ReadCall(Struct, Generic[A_co], frozen=True):
+    """The parameters of a read."""
+
+    async def answer(self, session: Session) -> A_co:
+        """Read the answer from ClickHouse."""
+        raise NotImplementedError
+
+
+class ProjectCall(ReadCall[A_co], Generic[A_co], frozen=True):
+    """A read of a project's events that are in a range and match a query."""
+
+    project: int
+    query: str = ""
+    start: int | None = None
+    end: int | None = None
+
+    def question(self, session: Session) -> Question:
+        """The question over the range. Raises BadQuery."""
+        return session.question(self.project, self.query, self.start, self.end)
+
+
+class IssueCall(ReadCall[A_co], Generic[A_co], frozen=True):
+    """A read of an issue's events that are in a range and match a query."""
+
+    issue: str
+    query: str = ""
+    start: int | None = None
+    end: int | None = None
+
+    def question(self, session: Session, project: int) -> Question:
+        """The question over the range. Raises BadQuery."""
+        return session.question(project, self.query, self.start, self.end)
+
+    def question_ever(self, session: Session, project: int) -> Question:
+        """The same, by default over all stored events."""
+        return session.question_ever(project, self.query, self.start, self.end)
+
+
+class ReadPort(Protocol):
+    """`Reader`, or a double without ClickHouse."""
+
+    async def read(self, call: ReadCall[A]) -> A:
+        """The answer of a call."""
+        ...
+
+    async def ping(self) -> None:
+        """Raises StorageUnavailable if the database doesn't answer."""
+        ...
 
 
 class Reader:
-    """Answers read calls (`storage.reader.port`); one instance serves any number at once, on one event loop."""
+    """Runs read calls on ClickHouse; one instance serves any number concurrently, on one event loop."""
 
-    def __init__(self, executor: Executor, now_ms: Callable[[], int] = _now_ms) -> None:
+    def __init__(
+        self, executor: Executor, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ) -> None:
         self._session = Session(executor, now_ms)
 
     @classmethod
     def open(cls, url: str, limits: Limits | None = None) -> "Reader":
-        """A reader of the database that the URL names; it connects with the first call."""
+        """A reader of the database at `url`; it connects with the first call."""
         return cls(ClickHouseExecutor(url, limits or Limits()))
 
     async def close(self) -> None:
@@ -32,9 +151,15 @@ class Reader:
         await self._session.executor.close()
 
     async def ping(self) -> None:
-        """Raises StorageUnavailable where the database doesn't answer."""
+        """Raises StorageUnavailable if the database doesn't answer."""
         await self._session.rows(Sql("SELECT 1", {}))
 
     async def read(self, call: ReadCall[A]) -> A:
         """The answer of a call. Raises ReadError."""
         return await call.answer(self._session)
+
+
+def check_limit(limit: int) -> None:
+    """Raises BadQuery if the size of a page is not 1 to 500."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise BadQuery("limit", f"a number from 1 to {MAX_LIMIT}")

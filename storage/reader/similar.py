@@ -1,4 +1,4 @@
-"""Issues whose grouping has most in common with one's: candidates for merging, each with the reason."""
+"""Issues with similar grouping parts: candidates for merging, each with the reason."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,19 +7,17 @@ from typing import Final
 from schemas.ids import hex64
 from schemas.times import iso
 from storage.reader.answers import Similar, SimilarIssues
-from storage.reader.issue_rows import COLUMNS, IssueRow, read_row
-from storage.reader.parameters import Sql
-from storage.reader.port import ReadCall
+from storage.reader.execute import Sql
+from storage.reader.issue_rows import ISSUE_COLUMNS, IssueRow
 from storage.reader.question import Question
-from storage.reader.session import Session
+from storage.reader.reader import ReadCall, Session
 
 MAX_SIMILAR: Final = 50
-_LEAST: Final = 0.1
-"""Share in common below which issues are not similar."""
+_MIN_SHARE: Final = 0.1
 
 
 class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
-    """The issues of the same project that share most of an issue's parts, rare parts weighing more than common ones."""
+    """The issues of a project that share the most parts with an issue; rare parts weigh more."""
 
     issue: str
     limit: int = 10
@@ -30,29 +28,29 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
         parts = list(dict.fromkeys(issue_ref.grouping_parts))
         if not parts:
             return SimilarIssues(similar=[])
-        question = session.question_ever(issue_ref.project_id, "", None, None)
-        ((total, _),) = await session.rows(_known(question))
-        counted: dict[str, int] = dict(await session.rows(_frequency(question, parts)))
-        weights = {part: weight(total, counted.get(part, 1)) for part in parts}
+        question = session.question_ever(issue_ref.project_id)
+        ((total,),) = await session.rows(_size(question))
+        frequency: dict[str, int] = dict(await session.rows(_frequency(question, parts)))
+        weights = {part: weight(total, frequency.get(part, 1)) for part in parts}
         limit = min(self.limit, MAX_SIMILAR)
-        found = await session.rows(_candidates(question, issue_ref.issue_id, weights, limit))
+        rows = await session.rows(_candidates(question, issue_ref.issue_id, weights, limit))
         return SimilarIssues(
             similar=[
-                _answer(read_row(columns), parts, others, share)
-                for share, others, *columns in found
-                if share >= _LEAST
+                _answer(IssueRow(*columns), parts, others, share)
+                for share, others, *columns in rows
+                if share >= _MIN_SHARE
             ]
         )
 
 
 def weight(issues: int, having: int) -> float:
-    """How much a part says when `having` of the project's issues have it."""
+    """The weight of a part that `having` of the project's issues have."""
     return math.log(1 + issues / max(1, having))
 
 
-def _known(question: Question) -> Sql:
+def _size(question: Question) -> Sql:
     statement = question.statement()
-    return statement.ready(f"SELECT count(), 0 FROM {statement.issues}")
+    return statement.ready(f"SELECT count() FROM {statement.issues}")
 
 
 def _frequency(question: Question, parts: Sequence[str]) -> Sql:
@@ -75,7 +73,7 @@ def _candidates(question: Question, issue: int, weights: Mapping[str, float], li
     weighed = f"arraySum(part -> transform(part, {parts}, {values}, 0.), {shared})"
     others = f"(length(arrayDistinct(grouping_parts)) - length({shared}))"
     return statement.ready(
-        f"SELECT round({weighed} / ({whole} + {mean} * {others}), 4) AS share, grouping_parts, {COLUMNS}"
+        f"SELECT round({weighed} / ({whole} + {mean} * {others}), 4) AS share, grouping_parts, {ISSUE_COLUMNS}"
         f" FROM {statement.issues} AND issue_id != {own} AND hasAny(grouping_parts, {parts})"
         f" ORDER BY share DESC, last_seen DESC, issue_id LIMIT {limit:d}"
     )

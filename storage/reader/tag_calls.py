@@ -1,28 +1,31 @@
-"""Calls about tags, and about what a query may go on with."""
+"""Tag facets: the most frequent values of each tag."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from query.keys import KEYS, nearest
-from storage.reader import completion, facets
-from storage.reader.answers import Keys, KeyWarning, TagFacets, TagValue, TagValues
-from storage.reader.execute import Rows
-from storage.reader.parameters import Sql
-from storage.reader.port import IssueCall, ProjectCall, ReadCall
-from storage.reader.question import Question
-from storage.reader.session import Session
+from storage.reader.answers import TagFacet, TagFacets, TagValue
+from storage.reader.counts import DAY_START
+from storage.reader.execute import Rows, Sql
+from storage.reader.question import Question, Statement
+from storage.reader.ranges import DAY_MS, Range
+from storage.reader.reader import IssueCall, ProjectCall, Session
+
+MAX_VALUES: Final = 10
+SAMPLE: Final = 50_000
+"""Facets of more events than this are made from the newest ones."""
+_MAX_KEYS: Final = 200
 
 
 class CountIssueTags(IssueCall[TagFacets], frozen=True):
-    """The most frequent values of each tag among an issue's events; without a range, of all that are kept."""
+    """The most frequent values of each tag among an issue's events; by default of all stored events."""
 
     async def answer(self, session: Session) -> TagFacets:
         """The facets."""
         issue_ref = await session.issue_ref(self.issue)
-        return await _facets(
-            session, self.question_ever(session, issue_ref.project_id), issue_ref.fingerprints
-        )
+        question = self.question_ever(session, issue_ref.project_id)
+        return await _facets(session, question, issue_ref.fingerprints)
 
 
 class CountProjectTags(ProjectCall[TagFacets], frozen=True):
@@ -30,85 +33,98 @@ class CountProjectTags(ProjectCall[TagFacets], frozen=True):
 
     async def answer(self, session: Session) -> TagFacets:
         """The facets."""
-        return await _facets(session, self.question(session), None)
-
-
-class CompleteTag(ReadCall[TagValues], frozen=True):
-    """Values of a tag that begin with the prefix, of the last 14 days."""
-
-    project: int
-    key: str
-    prefix: str = ""
-
-    async def answer(self, session: Session) -> TagValues:
-        """The values, the most frequent first."""
-        question = session.question(self.project, "", None, None)
-        return await _values(session, completion.tag_values(question, self.key, self.prefix))
-
-
-class CompleteField(ReadCall[TagValues], frozen=True):
-    """Values of a field of the query language that begin with the prefix, of the last 14 days."""
-
-    project: int
-    field: str
-    prefix: str = ""
-
-    async def answer(self, session: Session) -> TagValues:
-        """The values, the most frequent first."""
-        question = session.question(self.project, "", None, None)
-        return await _values(session, completion.field_values(question, self.field, self.prefix))
-
-
-class CompleteKey(ReadCall[Keys], frozen=True):
-    """Keys that begin with the prefix: the language's own, then tags of the last 14 days as a query names them."""
-
-    project: int
-    prefix: str = ""
-
-    async def answer(self, session: Session) -> Keys:
-        """The keys."""
-        question = session.question(self.project, "", None, None)
-        rows = await session.rows(completion.tag_keys(question, self.prefix))
-        return Keys([*completion.known_keys(self.prefix), *(completion.as_key(key) for key, _ in rows)])
-
-
-class FindUnknownKeys(ReadCall[list[KeyWarning]], frozen=True):
-    """Which of these tags no event of the project has, each with the known keys that are most like it."""
-
-    project: int
-    keys: Sequence[str]
-
-    async def answer(self, session: Session) -> list[KeyWarning]:
-        """A warning for each unknown key."""
-        if not self.keys:
-            return []
-        ever = session.question_ever(self.project, "", None, None)
-        used = {key for (key,) in await session.rows(completion.used_keys(ever, self.keys))}
-        unknown = [key for key in self.keys if key not in used]
-        if not unknown:
-            return []
-        recent = session.question(self.project, "", None, None)
-        tags = [key for key, _ in await session.rows(completion.tag_keys(recent, "", completion.MANY))]
-        return [KeyWarning(key, nearest(key, [*KEYS, *tags])) for key in unknown]
+        question = self.question(session)
+        if not question.unfiltered:
+            return await _facets(session, question, None)
+        statement = question.statement()
+        days = f"SELECT k, v, n FROM tag_day WHERE {statement.project} AND {_touched_days(statement)}"
+        rows = await session.rows(statement.ready(_top(days)))
+        return TagFacets(tags=_read_facets(rows), sampled=False, sample_events=0)
 
 
 async def _facets(session: Session, question: Question, fingerprints: Sequence[int] | None) -> TagFacets:
-    if facets.answers_by_day(question, fingerprints):
-        rows = await session.rows(facets.by_day(question))
-        return TagFacets(tags=facets.facets(rows), sampled=False, sample_events=0)
     days: Rows = ()
-    if fingerprints is not None and facets.counted_by_day(question):
-        days = await session.rows(facets.days(question, fingerprints))
-        many = sum(events for _, events in days)
+    # Whether daily counts locate the sample, and whether they add up to the events of the range.
+    has_days = fingerprints is not None and question.unfiltered and question.span.end is None
+    if fingerprints is not None and has_days and question.span.start % DAY_MS == 0:
+        days = await session.rows(_days(question, fingerprints))
+        size = sum(events for _, events in days)
     else:
-        many = (await session.rows(facets.size(question, fingerprints)))[0][0]
-    sampled = many > facets.SAMPLE
-    if sampled and fingerprints is not None and facets.has_days(question):
-        days = days or await session.rows(facets.days(question, fingerprints))
-        question = replace(question, span=facets.sampled_range(days, question.span))
-    rows = await session.rows(facets.by_event(question, fingerprints, sampled))
-    return TagFacets(tags=facets.facets(rows), sampled=sampled, sample_events=min(many, facets.SAMPLE))
+        size = (await session.rows(_size(question, fingerprints)))[0][0]
+    sampled = size > SAMPLE
+    if sampled and fingerprints is not None and has_days:
+        days = days or await session.rows(_days(question, fingerprints))
+        question = replace(question, span=sampled_range(days, question.span))
+    rows = await session.rows(_by_event(question, fingerprints, sampled))
+    return TagFacets(tags=_read_facets(rows), sampled=sampled, sample_events=min(size, SAMPLE))
 
 
-async def _values(session: Session, sql: Sql) -> TagValues:
-    return TagValues([TagValue(value, int(events)) for value, events in await session.rows(sql)])
+def sampled_range(days: Iterable[Sequence[int]], span: Range) -> Range:
+    """The newest part of a range without end that has at least as many events as the sample, by the rows of `_days`."""
+    total = 0
+    for start, events in days:
+        total += events
+        if total >= SAMPLE:
+            return Range(max(start, span.start), None)
+    return span
+
+
+def _size(question: Question, fingerprints: Sequence[int] | None) -> Sql:
+    """The number of events, counted up to one more than the sample."""
+    statement = question.statement()
+    events = f"SELECT 1 FROM events WHERE {_conditions(statement, fingerprints)} LIMIT {SAMPLE + 1:d}"
+    return statement.ready(f"SELECT count() FROM ({events})")
+
+
+def _days(question: Question, fingerprints: Sequence[int]) -> Sql:
+    """Start of a day (Unix ms) and its events, newest day first."""
+    statement = question.statement()
+    return statement.ready(
+        f"SELECT {DAY_START}, sum(n) FROM issue_day WHERE {statement.project}"
+        f" AND fingerprint IN {statement.numbers(fingerprints)} AND {_touched_days(statement)} GROUP BY day ORDER BY day DESC"
+    )
+
+
+def _by_event(question: Question, fingerprints: Sequence[int] | None, sampled: bool) -> Sql:
+    """Facets of the events in range and query, or of the newest of them."""
+    statement = question.statement()
+    newest = f" ORDER BY ts DESC LIMIT {SAMPLE:d}" if sampled else ""
+    events = f"SELECT tags FROM events WHERE {_conditions(statement, fingerprints)}{newest}"
+    return statement.ready(
+        _top(f"SELECT k, v, 1 AS n FROM ({events}) ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v")
+    )
+
+
+def _read_facets(rows: Iterable[Sequence[Any]]) -> list[TagFacet]:
+    """The rows of `_top`, which are ordered by the frequency of key and value."""
+    facets: dict[str, TagFacet] = {}
+    for key, value, events, distinct in rows:
+        facets.setdefault(key, TagFacet(key, int(distinct), [])).values.append(TagValue(value, int(events)))
+    return list(facets.values())
+
+
+def _top(source: str) -> str:
+    """Key, value, events and distinct values of the key. Repairs of excess counts leave rows that add up to 0; they are excluded."""
+    counted = (
+        "SELECT k, v, sum(n) AS events, count() OVER (PARTITION BY k) AS distinct, sum(events) OVER (PARTITION BY k) AS total"
+        f" FROM ({source}) GROUP BY k, v HAVING events > 0"
+    )
+    return (
+        f"SELECT k, v, events, distinct FROM ({counted})"
+        f" ORDER BY total DESC, k, events DESC, v LIMIT {MAX_VALUES} BY k LIMIT {MAX_VALUES * _MAX_KEYS}"
+    )
+
+
+def _conditions(statement: Statement, fingerprints: Sequence[int] | None) -> str:
+    conditions = [statement.project, statement.within("ts", statement.question.span), statement.whole]
+    if fingerprints is not None:
+        conditions.append(statement.of_fingerprints(fingerprints))
+    return " AND ".join(conditions)
+
+
+def _touched_days(statement: Statement) -> str:
+    span = statement.question.span
+    since = f"day >= toDate({statement.parameters.moment(span.start)})"
+    if span.end is None:
+        return since
+    return f"{since} AND day <= toDate({statement.parameters.moment(span.end - 1)})"

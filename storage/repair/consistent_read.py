@@ -1,8 +1,8 @@
-"""Readings of several tables that belong together: taken while no block was being inserted into them.
+"""Consistent reads of several tables: reads that no insert into one of the tables overlapped.
 
-A block reaches its tables one after the other. Two tables compared while one is under way differ, and mending that difference
-would count the block twice. So a reading is taken, and kept only when no insert into one of its tables overlapped it. Writers are asked to
-pause for it, so that such a moment comes however much there is to be written; that none overlapped is looked at all the same.
+A block reaches its tables one after another. Tables compared during an insert differ, and repairing that difference would count the
+block twice. So a read is discarded if an insert overlapped it. Writers are asked to pause, which makes such reads possible under any
+load; the check for overlaps is done regardless.
 """
 
 import time
@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from storage.client import Client, scalar
-from storage.diagnosis import NotNow
+from storage.diagnosis import RetryLater
 from storage.repair.insert_pauses import Pause, paused
 
 T = TypeVar("T")
 _PAUSE_SECONDS: Final = 0.05
-_LEAST_SECONDS: Final = 20.0
-"""Of a pause: what others wait for a holder that was killed."""
-_TIMES: Final = 4.0
-"""How many times the last reading's duration a pause lasts that was too short for it."""
-_LEAST_READINGS: Final = 4
+_MIN_PAUSE_SECONDS: Final = 20.0
+"""Writers wait this long for a holder that was killed."""
+_PAUSE_FACTOR: Final = 4.0
+"""Length of the next pause, as a multiple of the last read's duration."""
+_MIN_READS: Final = 4
 # A statement whose target can't be read counts as one into any table.
 _RUNNING: Final = """
     SELECT count() FROM system.processes
@@ -33,50 +33,50 @@ _BLOCKS: Final = """
     )"""
 
 
-class NoConsistentRead(NotNow):
-    """Inserts overlapped every reading for as long as it was tried."""
+class NoConsistentRead(RetryLater):
+    """Inserts overlapped every read until the timeout."""
 
     reason = "neverQuiet"
 
 
-def quietly(
+def read_consistently(
     client: Client,
     tables: Iterable[str],
     read: Callable[[], T],
     seconds: float = 60.0,
     pause: Pause | None = None,
 ) -> T:
-    """What `read` returns when no insert into `tables`, or into `ingest`, overlapped it.
+    """The result of a `read` that no insert into `tables` or `ingest` overlapped.
 
-    With a `pause` the writers hold their inserts back meanwhile, and after. Raises NoConsistentRead after `seconds` and some readings.
+    With a `pause`, writers hold back their inserts during and after the read. Raises NoConsistentRead after `seconds` and some reads.
     """
-    asked = sorted(tables)
-    limit, lasts, readings = time.monotonic() + seconds, _LEAST_SECONDS, 0
+    names = sorted(tables)
+    deadline, pause_seconds, reads = time.monotonic() + seconds, _MIN_PAUSE_SECONDS, 0
     while True:
         if pause is not None:
-            pause.extend(lasts)
-        before = _mark(client, asked)
+            pause.extend(pause_seconds)
+        before = _insert_state(client, names)
         if before is not None:
             began = time.monotonic()
             result = read()
-            if _mark(client, asked) == before:
+            if _insert_state(client, names) == before:
                 return result
-            readings += 1
-            lasts = max(_LEAST_SECONDS, _TIMES * (time.monotonic() - began))
-        if time.monotonic() > limit and (before is None or pause is None or readings >= _LEAST_READINGS):
-            raise NoConsistentRead(f"inserts overlapped every reading for {seconds:.0f} s")
+            reads += 1
+            pause_seconds = max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - began))
+        if time.monotonic() > deadline and (before is None or pause is None or reads >= _MIN_READS):
+            raise NoConsistentRead(f"inserts overlapped every read for {seconds:.0f} s")
         time.sleep(_PAUSE_SECONDS)
 
 
-def in_a_pause(client: Client, tables: Iterable[str], read: Callable[[], T], seconds: float = 60.0) -> T:
-    """As `quietly`, in a pause of its own."""
+def read_in_pause(client: Client, tables: Iterable[str], read: Callable[[], T], seconds: float = 60.0) -> T:
+    """As `read_consistently`, with a new pause."""
     with paused(client) as pause:
-        return quietly(client, tables, read, seconds, pause)
+        return read_consistently(client, tables, read, seconds, pause)
 
 
-def _mark(client: Client, tables: list[str]) -> int | None:
-    """A number that each block that was inserted changes, or None while one is."""
-    # In this order: an insert that ends between the two questions is in the second answer.
+def _insert_state(client: Client, tables: list[str]) -> int | None:
+    """A number that changes with each inserted block, or None during an insert."""
+    # In this order: the second query sees an insert that ends between the two.
     if scalar(client, _RUNNING, {"targets": ["", "ingest", *tables]}):
         return None
     return int(scalar(client, _BLOCKS, {"tables": tables}))

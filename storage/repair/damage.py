@@ -1,4 +1,4 @@
-"""What a full or failing disk leaves in ClickHouse: parts that were set aside as broken, and events whose issue is gone."""
+"""Finds damage by a full or failing disk: parts detached as broken, and events whose issue is missing."""
 
 from datetime import datetime
 from typing import Final
@@ -11,7 +11,7 @@ from storage.client import Client, scalar
 _BROKEN: Final = """
     SELECT database, table, name, modification_time FROM system.detached_parts
     WHERE database = currentDatabase() AND startsWith(reason, 'broken') ORDER BY table, name"""
-# From a rollup: events themselves are too many to look through each time. What is young may wait for its issue.
+# From a rollup, since `events` is too large to scan. The issue of young events may still be on its way.
 _WITHOUT_ISSUE: Final = """
     SELECT count() FROM
     (
@@ -24,7 +24,7 @@ _DENIED: Final = 497
 
 
 class BrokenPart(Struct, frozen=True):
-    """A part that ClickHouse found damaged when it started, and set aside: its rows are in no answer."""
+    """A part that ClickHouse detached as broken at its start; no query returns its rows."""
 
     database: str
     table: str
@@ -33,12 +33,12 @@ class BrokenPart(Struct, frozen=True):
 
     @property
     def removal(self) -> str:
-        """The statement that removes it, once its rows are back."""
+        """The statement that removes the part, after its rows have been restored."""
         return f"ALTER TABLE {self.database}.{self.table} DROP DETACHED PART '{self.name}' SETTINGS allow_drop_detached = 1"
 
 
 def broken_parts(client: Client) -> list[BrokenPart]:
-    """The parts of our tables that were set aside as broken; none for a user who may not ask, which `svc doctor` tells. Raises ClickHouseError."""
+    """The detached broken parts of the service's tables; none without the grant, which `svc doctor` names. Raises ClickHouseError."""
     try:
         return [BrokenPart(*row) for row in client.query(_BROKEN).result_rows]
     except Error as error:
@@ -48,5 +48,5 @@ def broken_parts(client: Client) -> list[BrokenPart]:
 
 
 def without_issue(client: Client, young_seconds: int = _YOUNG_SECONDS) -> int:
-    """How many fingerprints have events, none of them as young as that, and no issue. Raises ClickHouseError."""
+    """The number of fingerprints without an issue whose events are all older than `young_seconds`. Raises ClickHouseError."""
     return int(scalar(client, _WITHOUT_ISSUE, {"seconds": young_seconds}))

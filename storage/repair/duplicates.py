@@ -1,7 +1,7 @@
-"""Takes rows out of `events` and `payloads` that stand there more than once, while everything runs.
+"""Removes duplicate rows from `events` and `payloads`, without stopping the service.
 
-Each row is named by its part and its place in it. A part that is merged or changed meanwhile gets another name, so a deletion that comes too
-late deletes nothing, and the row that is to stay is never among the named ones.
+Each row is addressed by part and offset. A part that is merged or changed meanwhile gets another name, so a late deletion deletes
+nothing, and the row to keep is never addressed.
 """
 
 import uuid
@@ -17,7 +17,7 @@ Days = set[tuple[int, date]]
 """Pairs of a project and a day."""
 _ROUNDS: Final = 1_000
 _IDS_AT_ONCE: Final = 10_000
-"""All rows of a part must fit into one statement: the part has another name after it."""
+"""All rows of a part must fit into one statement, because the statement renames the part."""
 _SURPLUS: Final = """
     SELECT _partition_id, _part, _part_offset, project_id, toDate(ts) FROM
     (
@@ -35,9 +35,9 @@ _BOUNDED: Final = {"max_bytes_before_external_group_by": 256 << 20, "max_executi
 
 
 def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
-    """Delete all but one of the rows of each event in `events` or `payloads`; returns how many went, and the days of which.
+    """Delete all but one row of each event in `events` or `payloads`; returns the number of deleted rows and their days.
 
-    The rollups of these days are to be mended afterwards. Repeatable, also by two at once. Raises ClickHouseError and MutationFails.
+    The caller repairs the rollups of these days. Idempotent, also if run concurrently. Raises ClickHouseError and MutationFails.
     """
     removed, days, sql = 0, set[tuple[int, date]](), _SURPLUS.format(table=table, ids=_IDS_AT_ONCE)
     for _ in range(_ROUNDS):
@@ -56,8 +56,8 @@ def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
 
 
 def _by_part(surplus: Sequence[Sequence[Any]]) -> dict[tuple[str, str], list[int]]:
-    """Places of rows by partition and part."""
-    found: dict[tuple[str, str], list[int]] = {}
+    """Offsets of rows by partition and part."""
+    offsets: dict[tuple[str, str], list[int]] = {}
     for partition, part, row, *_ in surplus:
-        found.setdefault((partition, part), []).append(int(row))
-    return found
+        offsets.setdefault((partition, part), []).append(int(row))
+    return offsets

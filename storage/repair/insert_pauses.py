@@ -1,8 +1,8 @@
-"""Pauses: whoever compares tables asks the writers to hold their inserts of events back for a moment.
+"""Insert pauses: a process that compares tables asks the writers to hold back their inserts of events.
 
-Under load there is hardly a moment without an insert, and sums of two tables can only be compared in one (`storage/repair/consistent_read.py`). A pause
-makes one; nothing's exactness depends on its being kept. It ends by itself, by the server's clock, when its holder is killed or frozen. A
-writer waits only for the pauses that were in force when its insert was due, so that many of them in a row don't starve it.
+Under load there is rarely a moment without an insert, which `storage/repair/consistent_read.py` needs. Correctness doesn't depend on
+writers honouring a pause. A pause expires by the server's clock if its holder is killed or frozen. A writer waits only for the
+pauses that were active when it wanted to insert, so that a series of pauses doesn't starve it.
 """
 
 import uuid
@@ -23,7 +23,7 @@ _CLOCK_SECONDS: Final = 10
 
 
 class Pause:
-    """A pause of one holder; it is in force once `extend` was called."""
+    """A pause of one holder; active from the first `extend` on."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -31,20 +31,20 @@ class Pause:
         self._version = 0
 
     def extend(self, seconds: float) -> None:
-        """Let it last that long from now on, at least for the writers that ask from now on. Raises ClickHouseError."""
+        """Let it last this long from now, for writers that check from now on. Raises ClickHouseError."""
         self._version += 1
         values = {"id": self._id, "version": self._version, "milliseconds": int(seconds * 1000)}
         self._client.command(_SET, parameters=values)
 
     def end(self) -> None:
-        """Let the inserts go on; without a server that answers, it ends by itself."""
+        """End the pause; if the server doesn't answer, it expires."""
         with suppress(ClickHouseError):
             self.extend(0)
 
 
 @contextmanager
 def paused(client: Client) -> Iterator[Pause]:
-    """A pause that has ended when the block is left."""
+    """A pause that ends with the `with` block."""
     pause = Pause(client)
     try:
         yield pause
@@ -53,13 +53,13 @@ def paused(client: Client) -> Iterator[Pause]:
 
 
 def in_force(client: Client) -> set[str]:
-    """The pauses that are in force. Raises ClickHouseError."""
+    """The ids of active pauses. Raises ClickHouseError."""
     return {str(row[0]) for row in client.query(_IN_FORCE).result_rows}
 
 
 def any_since(client: Client, seconds: float) -> bool:
-    """Whether a pause was in force in the last `seconds`, or a little before. Raises ClickHouseError.
+    """Whether a pause was active in the last `seconds`, or shortly before. Raises ClickHouseError.
 
-    True may be said too often, never too seldom.
+    It may return True too often, but never False wrongly.
     """
     return bool(scalar(client, _SINCE, {"seconds": int(max(0.0, seconds)) + _CLOCK_SECONDS}))

@@ -1,7 +1,7 @@
-"""Brings one block's rows into every table exactly once without relying on its token, by looking at what is there.
+"""Inserts the missing rows of a block into each table exactly once, by comparing it with the tables instead of using its token.
 
-For a block whose token may say more than is true (ClickHouse wrote it before a part and was killed), or no longer anything (too
-many blocks since), or that ClickHouse refuses as a whole because of some row.
+Used if the block's deduplication token may be wrong (ClickHouse recorded it before a part and was killed) or expired (too many blocks
+since), or if ClickHouse refuses the whole block because of some rows.
 """
 
 from collections.abc import Iterator
@@ -16,37 +16,37 @@ from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, scalar, started_at
-from storage.diagnosis import FailureKind, NotNow, diagnose
+from storage.diagnosis import FailureKind, RetryLater, diagnose
 from storage.erase.erased import ERASED_AMONG
-from storage.repair.consistent_read import in_a_pause
+from storage.repair.consistent_read import read_in_pause
 from storage.repair.repair_rollups import repair_rollups
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
 
 _WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
 _STRUCTURE: Final = "id UInt128, fingerprint UInt64, project_id UInt32"
-_EVENTS_THERE: Final = """
+_STORED_EVENTS: Final = """
     SELECT project_id, id, retention_days FROM events
     WHERE project_id IN (SELECT project_id FROM wanted) AND fingerprint IN (SELECT fingerprint FROM wanted)
         AND ts >= {first:DateTime64(3, 'UTC')} AND ts <= {last:DateTime64(3, 'UTC')} AND id IN (SELECT id FROM wanted)"""
-_PAYLOADS_THERE: Final = """
+_STORED_PAYLOADS: Final = """
     SELECT project_id, id, payload_days FROM payloads
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
 _MANY: Final = 100
 _LIFE_SECONDS: Final = 4
-# A database in memory, which each start of the server makes anew.
+# An in-memory database, which each start of the server recreates.
 _LIFE: Final = "SELECT max(uuid) FROM system.databases WHERE name = 'INFORMATION_SCHEMA'"
 
 Key = tuple[int, bytes]
 
 
-class RefusesMost(NotNow):
-    """Most rows are refused: that is no row's fault."""
+class RefusesMost(RetryLater):
+    """Most rows are refused, so the cause is not a single row."""
 
     reason = "refusesMost"
 
 
 class Completion(Struct):
-    """What was missing: rows added by table, keys of rollups that differed, and the rows that were refused, with the reason."""
+    """Rows added by table, differing rollup keys that were repaired, and refused rows with the reason."""
 
     added: dict[str, int]
     repaired: dict[str, int]
@@ -54,43 +54,44 @@ class Completion(Struct):
 
     @property
     def rows(self) -> dict[str, int]:
-        """Everything that was put right, by table."""
+        """All repairs, by table."""
         return {table: count for table, count in (self.added | self.repaired).items() if count}
 
 
 class Presence(Struct, frozen=True):
-    """How many rows of a block are in `events`, and whether some are there under another retention than the block gives them."""
+    """How many rows of a block are in `events`, and whether some have another retention there than in the block."""
 
     rows: int
     moved: bool
 
 
 def presence(client: Client, block: pa.Table) -> Presence:
-    """What is in `events` of a block. Raises ClickHouseError."""
-    there = _there(client, block, _EVENTS_THERE)
-    kept = [
-        (there[key], days)
+    """The rows of a block that are in `events`. Raises ClickHouseError."""
+    stored = _stored(client, block, _STORED_EVENTS)
+    retentions = [
+        (stored[key], days)
         for key, days in zip(_keys(block), block["retention_days"].to_pylist(), strict=True)
-        if key in there
+        if key in stored
     ]
-    return Presence(rows=len(kept), moved=any(found != days for found, days in kept))
+    return Presence(rows=len(retentions), moved=any(actual != days for actual, days in retentions))
 
 
 def complete(client: Client, block: pa.Table, name: str) -> Completion:
-    """Insert what is missing of a block, and wasn't erased, into `events` and `payloads`, and mend the rollups on its days.
+    """Insert a block's missing rows, except erased ones, into `events` and `payloads`, and repair the rollups on its days.
 
-    Repeatable, also by two at once that give the block the same `name`. Raises ClickHouseError, NeverQuiet, and RefusesMost when the server refuses most of a large block.
+    Idempotent, also concurrently if both use the same `name`. Raises ClickHouseError, NoConsistentRead, and RefusesMost if the
+    server refuses most of a large block.
     """
     keys = _keys(block)
-    # A server that was killed may remember tokens of rows that it lost: each of its lives has its own.
+    # A killed server may remember tokens of rows that it lost, so tokens differ by server start.
     name = f"{name}/{life(client)}"
-    events, payloads = in_a_pause(
+    events, payloads = read_in_pause(
         client,
         ("events", "payloads"),
-        lambda: (_there(client, block, _EVENTS_THERE), _there(client, block, _PAYLOADS_THERE)),
+        lambda: (_stored(client, block, _STORED_EVENTS), _stored(client, block, _STORED_PAYLOADS)),
     )
-    # What was erased is not missing, and comes again with every log that is read again.
-    erased = _there(client, block, ERASED_AMONG)
+    # Erased events are not missing, but recur whenever a topic is re-read.
+    erased = _stored(client, block, ERASED_AMONG)
     missing = [row for row, key in enumerate(keys) if key not in events and key not in erased]
     refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), missing, name)
     if len(block) > _MANY and len(refused) * 2 > len(block):
@@ -106,17 +107,17 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
 
 
 def life(client: Client) -> str:
-    """What is the same whenever and by whoever it is asked until the server starts again, and then another."""
-    made = UUID(str(scalar(client, _LIFE)))
-    # A server that gives that database no number is told by its start, which two may round differently.
-    return made.hex if made.int else str(int(started_at(client) // _LIFE_SECONDS))
+    """An id of the server's current run: equal for all callers, and new after each start."""
+    created = UUID(str(scalar(client, _LIFE)))
+    # Without a uuid of that database, the start time is used; two callers may round it differently.
+    return created.hex if created.int else str(int(started_at(client) // _LIFE_SECONDS))
 
 
 def _keys(block: pa.Table) -> list[Key]:
     return list(zip(block["project_id"].to_pylist(), block["id"].to_pylist(), strict=True))
 
 
-def _there(client: Client, block: pa.Table, sql: str) -> dict[Key, int]:
+def _stored(client: Client, block: pa.Table, sql: str) -> dict[Key, int]:
     wanted = np.empty(len(block), _WANTED)
     wanted["id"] = np.frombuffer(b"".join(block["id"].to_pylist()), "V16")
     wanted["fingerprint"] = block["fingerprint"].to_numpy()
@@ -135,7 +136,7 @@ def _there(client: Client, block: pa.Table, sql: str) -> dict[Key, int]:
 def _insert(
     client: Client, table: str, rows: pa.Table, wanted: list[int], name: str
 ) -> list[tuple[int, str]]:
-    """Insert some rows; those that are refused are found by halving and returned with the reason."""
+    """Insert some rows; refused rows are found by bisection and returned with the reason."""
     if not wanted:
         return []
     try:
@@ -143,11 +144,11 @@ def _insert(
         settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"{name}/{table}/{digest}"}
         client.insert_arrow(table, rows.take(wanted), settings=settings)
     except ClickHouseError as error:
-        trouble = diagnose(error)
-        if trouble.kind is not FailureKind.REFUSED:
+        failure = diagnose(error)
+        if failure.kind is not FailureKind.REFUSED:
             raise
         if len(wanted) == 1:
-            return [(wanted[0], trouble.sentence)]
+            return [(wanted[0], failure.sentence)]
         middle = len(wanted) // 2
         return _insert(client, table, rows, wanted[:middle], name) + _insert(
             client, table, rows, wanted[middle:], name
@@ -156,7 +157,7 @@ def _insert(
 
 
 def _forget_payloads(client: Client, keys: list[Key]) -> None:
-    """Take back payloads that were inserted before `events` refused their rows."""
+    """Delete payloads that were inserted before `events` refused their rows."""
     for project, number in keys:
         client.command(
             "DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128}",

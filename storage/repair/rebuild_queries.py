@@ -1,4 +1,4 @@
-"""What ClickHouse keeps of issues and ids: what the processors' tables are built from once the topics have expired."""
+"""Stored issues and ids, from which the processors' tables are rebuilt after the topics have expired."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from storage.erase.erased import ERASED
 from storage.repair.reconcile import BOUNDED
 
 EVENTS_AT_ONCE: Final = 500_000
-"""About as many events are summed up in one query: bounds the users that one answer lists."""
+"""Approximate events per query, which bounds the users in one result."""
 _SIZES: Final = "SELECT project_id, count() FROM events GROUP BY project_id ORDER BY project_id"
 _COUNTED: Final = """
     SELECT fingerprint, count(), toUnixTimestamp64Milli(min(ts)), toUnixTimestamp64Milli(max(ts)),
@@ -52,7 +52,7 @@ _IDS: Final = """
 
 
 class StoredCounts(Struct, frozen=True):
-    """The stored events of one fingerprint. Times are Unix ms; the seven fields from `last_event` are of the newest event."""
+    """Counts of the stored events of one fingerprint. Times are Unix ms; the seven fields from `last_event` are of the newest event."""
 
     project: int
     fingerprint: int
@@ -76,7 +76,7 @@ class StoredCounts(Struct, frozen=True):
 
 
 class StoredIssue(Struct, frozen=True):
-    """The last record of an issue that was stored, as the table `issues` has it."""
+    """The last stored record of an issue, from the table `issues`."""
 
     project: int
     issue: int
@@ -106,7 +106,7 @@ class StoredIssue(Struct, frozen=True):
 
 
 class StoredChange(Struct, frozen=True):
-    """One change of an issue, as the table `issue_activity` has it."""
+    """One change of an issue, from the table `issue_activity`."""
 
     at_ms: int
     id: str
@@ -115,15 +115,15 @@ class StoredChange(Struct, frozen=True):
 
 
 def counted(client: Client) -> Iterator[StoredCounts]:
-    """The figures of each fingerprint, counted from its events; erased ones still count, also those of an erasure that has not ended. Raises ClickHouseError."""
-    gone = {(project, fingerprint): n for project, fingerprint, n in client.query(_ERASED).result_rows}
+    """The counts of each fingerprint; erased events still count, including those of unfinished erasures. Raises ClickHouseError."""
+    erased = {(project, fingerprint): n for project, fingerprint, n in client.query(_ERASED).result_rows}
     for project, events in client.query(_SIZES, settings=dict(BOUNDED)).result_rows:
         parts = 1 + events // EVENTS_AT_ONCE
         for part in range(parts):
             parameters = {"project": project, "parts": parts, "part": part}
             for row in client.query(_COUNTED, parameters=parameters, settings=dict(BOUNDED)).result_rows:
-                one = _counted_row(project, *row)
-                yield replace(one, events=one.events + gone.get((project, one.fingerprint), 0))
+                counts = _counted_row(project, *row)
+                yield replace(counts, events=counts.events + erased.get((project, counts.fingerprint), 0))
 
 
 def _counted_row(project: int, fingerprint: int, *row: Any) -> StoredCounts:
@@ -174,22 +174,22 @@ def shown(client: Client) -> Iterator[StoredIssue]:
 
 
 def changes(client: Client) -> dict[int, list[StoredChange]]:
-    """What happened to each issue, comments left out, in the order of time. Raises ClickHouseError."""
-    found: dict[int, list[StoredChange]] = {}
+    """The changes of each issue without comments, by time. Raises ClickHouseError."""
+    by_issue: dict[int, list[StoredChange]] = {}
     for issue, at, identity, kind, data in client.query(_CHANGES, settings=dict(BOUNDED)).result_rows:
-        found.setdefault(issue, []).append(StoredChange(at, identity, kind, json.loads(data or "{}")))
-    return found
+        by_issue.setdefault(issue, []).append(StoredChange(at, identity, kind, json.loads(data or "{}")))
+    return by_issue
 
 
 def since(client: Client, project: int, fingerprints: list[int], at_ms: int) -> tuple[int, list[int]]:
-    """Events of fingerprints that were received since then, and the hashes of their users. Raises ClickHouseError."""
+    """The number of events of fingerprints received since a time, and the hashes of their users. Raises ClickHouseError."""
     parameters: Mapping[str, Any] = {"project": project, "fingerprints": fingerprints, "at": at_ms}
     [(events, users)] = client.query(_SINCE, parameters=dict(parameters), settings=dict(BOUNDED)).result_rows
     return int(events), list(users)
 
 
 def releases_until(client: Client, project: int, at_ms: int) -> list[str]:
-    """Releases that a project had shown by then, the first seen first. Raises ClickHouseError."""
+    """The releases of a project first seen up to a time, in that order. Raises ClickHouseError."""
     rows = client.query(_RELEASES, parameters={"project": project, "at": at_ms}).result_rows
     return [release for (release,) in rows]
 
@@ -200,7 +200,7 @@ def received_days(client: Client, limit: int) -> list[int]:
 
 
 def ids(client: Client, since_ms: int) -> Iterator[tuple[int, bytes, int]]:
-    """Project, 16-byte id and time of receipt (Unix ms) of the events received since then, and of those of them that were erased.
+    """Project, 16-byte id and time of receipt (Unix ms) of the events received since a time, including erased ones.
 
     Raises ClickHouseError.
     """

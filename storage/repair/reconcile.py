@@ -1,4 +1,4 @@
-"""Compares what was accepted, stored and counted, project by project: accepted = stored + duplicate + deadLettered + erased."""
+"""Compares accepted, stored and counted events by project: accepted = stored + duplicate + deadLettered + erased."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
@@ -9,12 +9,12 @@ from msgspec import Struct
 from schemas.times import OLDEST
 from storage.client import Client
 from storage.erase.erased import ERASED, projects
-from storage.repair.consistent_read import NoConsistentRead, in_a_pause, quietly
+from storage.repair.consistent_read import NoConsistentRead, read_consistently, read_in_pause
 from storage.repair.duplicates import TABLES
 from storage.repair.retention_history import UNKNOWN, read_retention
 from storage.repair.rollups import ROLLUPS, difference
 
-# Outcomes and issues come by topics of their own, at other times than their events: a moment without their inserts says nothing.
+# Outcomes and issues are inserted from other topics at other times, so waiting for their inserts would not help.
 _EVENTS_AND_ERASED: Final = ("events", "erasing", "erased_counts", "erasures")
 _OUTCOMES: Final = """
     SELECT project_id, toDate(minute) AS day, outcome, sum(count) FROM outcomes FINAL
@@ -24,7 +24,7 @@ _ERASED_BY_DAY: Final = f"SELECT project_id, day, sum(n) FROM ({ERASED}) GROUP B
 _EVENTS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM events GROUP BY project_id, day"
 _PAYLOADS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM payloads GROUP BY project_id, day"
 TWICE: Final = {table: f"{table} stored twice" for table in TABLES}
-"""How a surplus of rows is called, by table."""
+"""The name of a difference by duplicate rows, by table."""
 _TWICE: Final = """
     SELECT project_id, sum(n - 1) FROM (SELECT project_id, id, count() AS n FROM {table} GROUP BY project_id, id HAVING n > 1)
     GROUP BY project_id"""
@@ -32,7 +32,7 @@ _WEEKS: Final = """
     SELECT DISTINCT extract(partition, '[0-9]{4}-[0-9]{2}-[0-9]{2}') FROM system.parts
     WHERE active AND database = currentDatabase() AND table IN {tables:Array(String)}"""
 BOUNDED: Final = {
-    # Whole tables are compared: what doesn't fit into memory goes to disk.
+    # Whole tables are compared; they spill to disk.
     "max_bytes_before_external_group_by": 256 << 20,
     "join_algorithm": "grace_hash,hash",
     "max_execution_time": 3600,
@@ -75,7 +75,7 @@ Day = tuple[int, date]
 
 
 class FigureDifference(Struct, frozen=True, rename="camel"):
-    """Two figures that should be equal; `day` is empty for those of a project's whole life."""
+    """Two numbers that should be equal; `day` is empty for totals of a project."""
 
     project_id: str
     what: str
@@ -86,7 +86,7 @@ class FigureDifference(Struct, frozen=True, rename="camel"):
 
 
 class ProjectFigures(Struct, rename="camel"):
-    """What each part says of one project, over all days that are still kept."""
+    """The counts of one project by source, over all stored days."""
 
     project_id: str
     name: str = ""
@@ -102,7 +102,7 @@ class ProjectFigures(Struct, rename="camel"):
 
 
 class Reconciliation(Struct, frozen=True, rename="camel"):
-    """Figures by project, and every difference; `quiet` is False when blocks were inserted all the while."""
+    """Counts by project, and all differences; `quiet` is False if no consistent read was possible."""
 
     projects: list[ProjectFigures]
     differences: list[FigureDifference]
@@ -115,7 +115,7 @@ class Reconciliation(Struct, frozen=True, rename="camel"):
         return {(int(d.project_id), d.day) for d in self.differences if d.what in tables}
 
     def differs(self, *what: str) -> bool:
-        """Whether one of these figures differs somewhere."""
+        """Whether one of these numbers differs anywhere."""
         return any(difference.what in what for difference in self.differences)
 
 
@@ -124,17 +124,23 @@ def compare(
 ) -> Reconciliation:
     """Compare everything. Raises ClickHouseError.
 
-    What belongs together is read while no block is being inserted. Where there is no such moment within `quiet_seconds`, the writers are
-    asked to pause for it, at most for `pause_seconds`.
+    Tables are compared by consistent reads. If none succeeds within `quiet_seconds`, the writers are asked to pause, for at most
+    `pause_seconds`.
     """
     reading = _Reading(client, today, quiet_seconds, pause_seconds)
-    found = [*reading.endings(), *reading.twice(), *reading.payloads(), *reading.rollups(), *reading.issues()]
-    # Their outcomes are erased too, and some were on their way.
-    gone = projects(client)
+    differences = [
+        *reading.endings(),
+        *reading.twice(),
+        *reading.payloads(),
+        *reading.rollups(),
+        *reading.issues(),
+    ]
+    # Outcomes of erased projects are erased too, and some were still in the topic.
+    erased = projects(client)
     return Reconciliation(
-        projects=[reading.figures[project] for project in sorted(reading.figures.keys() - gone)],
+        projects=[reading.figures[project] for project in sorted(reading.figures.keys() - erased)],
         differences=sorted(
-            (difference for difference in found if int(difference.project_id) not in gone),
+            (difference for difference in differences if int(difference.project_id) not in erased),
             key=lambda d: (int(d.project_id), d.what, d.day),
         ),
         quiet=reading.quiet,
@@ -142,7 +148,7 @@ def compare(
 
 
 class _Reading:
-    """One pass over the tables; `figures` fill as it goes."""
+    """One pass over the tables, which fills `figures`."""
 
     def __init__(self, client: Client, today: date, quiet_seconds: float, pause_seconds: float) -> None:
         self.figures: dict[int, ProjectFigures] = {}
@@ -151,46 +157,46 @@ class _Reading:
         self._today = today
         self._quiet_seconds = quiet_seconds
         self._pause_seconds = pause_seconds
-        self._kept = read_retention(client)
+        self._retention = read_retention(client)
 
     def _rows(self, sql: str, **parameters: Any) -> Sequence[Sequence[Any]]:
         return self._client.query(sql, parameters=parameters, settings=dict(BOUNDED)).result_rows
 
     def _together(self, tables: Sequence[str], *queries: str) -> list[Sequence[Sequence[Any]]]:
-        """The answers of queries on `tables` that are compared with each other."""
+        """The results of queries on `tables`, from one consistent read."""
 
         def read() -> list[Sequence[Sequence[Any]]]:
             return [self._rows(sql) for sql in queries]
 
         try:
-            return quietly(self._client, tables, read, self._quiet_seconds)
+            return read_consistently(self._client, tables, read, self._quiet_seconds)
         except NoConsistentRead:
             pass
         try:
-            return in_a_pause(self._client, tables, read, self._pause_seconds)
+            return read_in_pause(self._client, tables, read, self._pause_seconds)
         except NoConsistentRead:
             self.quiet = False
             return read()
 
     def _of(self, project: int) -> ProjectFigures:
         if project not in self.figures:
-            name = self._kept.get(project, UNKNOWN).name
+            name = self._retention.get(project, UNKNOWN).name
             self.figures[project] = ProjectFigures(project_id=str(project), name=name, rollups={})
         return self.figures[project]
 
     def _oldest(self, project: int, came: date, *, payloads: bool = False) -> date:
-        """The day up to which something may have been dropped of what came on a day or later."""
-        least = self._kept.get(project, UNKNOWN).least(came)
-        return self._today - timedelta(days=least.payloads if payloads else least.events)
+        """The day up to which events received since a day may have expired."""
+        shortest = self._retention.get(project, UNKNOWN).shortest(came)
+        return self._today - timedelta(days=shortest.payloads if payloads else shortest.events)
 
     def endings(self) -> Iterator[FigureDifference]:
         """Accepted = stored + duplicate + dead letters + erased, by day of receipt."""
-        told, rows, gone = self._together(_EVENTS_AND_ERASED, _OUTCOMES, _STORED, _ERASED_BY_DAY)
+        counts, rows, erasures = self._together(_EVENTS_AND_ERASED, _OUTCOMES, _STORED, _ERASED_BY_DAY)
         outcomes: dict[Day, dict[str, int]] = {}
-        for project, day, outcome, count in told:
+        for project, day, outcome, count in counts:
             outcomes.setdefault((project, day), {})[outcome] = int(count)
         stored: dict[Day, int] = {(project, day): int(n) for project, day, n in rows}
-        erased: dict[Day, int] = {(project, day): int(n) for project, day, n in gone}
+        erased: dict[Day, int] = {(project, day): int(n) for project, day, n in erasures}
         for project, day in sorted(outcomes.keys() | stored.keys() | erased.keys()):
             ends, found = outcomes.get((project, day), {}), stored.get((project, day), 0)
             accepted, duplicates = ends.get("accepted", 0), ends.get("duplicate", 0)
@@ -202,18 +208,18 @@ class _Reading:
             figures.stored += found
             figures.erased += forgotten
             expected = accepted - duplicates - dead - forgotten
-            # Events of a day may be as much older as a client's clock is believed, and be dropped sooner.
+            # The event time may precede receipt by `OLDEST`, and such events expire sooner.
             if day - OLDEST > self._oldest(project, day) and found != expected:
                 yield FigureDifference(str(project), "stored", expected, found, str(day))
 
     def twice(self) -> Iterator[FigureDifference]:
-        """Ids that a table has more than once."""
+        """Ids that are duplicated in a table."""
         for table, what in TWICE.items():
             for project, surplus in self._rows(_TWICE.format(table=table)):
                 yield FigureDifference(str(project), what, 0, int(surplus))
 
     def payloads(self) -> Iterator[FigureDifference]:
-        """As many payloads as events, by day, as long as payloads are kept."""
+        """The number of payloads and of events, by day, within the payload retention."""
         there, found = self._together(TABLES, _EVENTS, _PAYLOADS)
         events: dict[Day, int] = {(project, day): int(n) for project, day, n in there}
         payloads: dict[Day, int] = {(project, day): int(n) for project, day, n in found}
@@ -244,18 +250,18 @@ class _Reading:
                     )
 
     def issues(self) -> Iterator[FigureDifference]:
-        """What issues have counted, for life, against the events of their fingerprints, those that were erased among them."""
+        """The lifetime counts of issues and the events of their fingerprints, including erased events."""
         counted_rows, ungrouped = self._together(_EVENTS_AND_ERASED, _ISSUES, _UNGROUPED)
         wrong: dict[int, list[int]] = {}
         for project, first_day, issues, counted, *differing in counted_rows:
             figures = self._of(project)
             figures.issues += int(issues)
             figures.counted_in_issues += int(counted)
-            # Counts of issues are for life: once events are dropped they are larger than what is stored.
+            # Lifetime counts exceed the stored events once events have expired.
             young = self._oldest(project, first_day) < first_day
             found = wrong.setdefault(project, [0, 0, 0])
-            for place, number in enumerate(differing[:3] if young else differing[3:]):
-                found[place] += int(number)
+            for index, number in enumerate(differing[:3] if young else differing[3:]):
+                found[index] += int(number)
         for project, (keys, counted, stored) in wrong.items():
             if keys:
                 yield FigureDifference(str(project), "issues", stored, counted, keys=keys)
@@ -264,10 +270,10 @@ class _Reading:
 
 
 def _week_of(column: str, monday: date) -> str:
-    # `toDate` of a column in UTC is the day in UTC, whatever the server's own zone.
+    # `toDate` of a UTC column is the day in UTC, whatever the server's time zone.
     return f"toDate({column}) >= '{monday}' AND toDate({column}) < '{monday + timedelta(days=7)}'"
 
 
 def worst(differences: Iterable[FigureDifference], limit: int) -> list[FigureDifference]:
-    """The differences that are farthest apart."""
+    """The largest differences."""
     return sorted(differences, key=lambda d: -abs(d.expected - d.found))[:limit]

@@ -1,11 +1,11 @@
-"""Makes rollups equal to `events` by inserting the difference, while everything runs."""
+"""Repairs rollups by inserting their difference to `events`, without stopping the service."""
 
 from collections.abc import Iterable
 from datetime import date
 from typing import Final
 
 from storage.client import INSERT_SETTINGS, Client, scalar
-from storage.repair.consistent_read import quietly
+from storage.repair.consistent_read import read_consistently
 from storage.repair.insert_pauses import paused
 from storage.repair.rollups import ROLLUPS, Rollup, difference
 
@@ -15,15 +15,14 @@ _TRIES: Final = 6
 
 
 def repair_rollups(client: Client, days: Days, name: str) -> dict[str, int]:
-    """Mend every rollup on these days; returns how many keys of each differed. Raises ClickHouseError and NeverQuiet.
+    """Repair every rollup on these days; returns the number of differing keys of each. Raises ClickHouseError and NoConsistentRead.
 
-    Repeatable: what is equal gets nothing. Two that find the same differences at once mend them once, when they give the same
-    `name`; another occasion needs another.
+    Idempotent. Concurrent repairs of the same differences insert them once if they use the same `name`; use another for each repair.
     """
     weeks: dict[tuple[int, int], list[tuple[int, date]]] = {}
     for project, day in sorted(set(days)):
         weeks.setdefault(day.isocalendar()[:2], []).append((project, day))
-    # A week at a time: what is compared stays small, and so does the pause of the writers.
+    # A week at a time keeps the comparison and the pause of the writers short.
     return {
         rollup.table: sum(_repair_days(client, rollup, pairs, name) for pairs in weeks.values())
         for rollup in ROLLUPS
@@ -36,11 +35,11 @@ def _repair_days(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], 
 
 
 def repair_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: float = 60.0) -> int:
-    """Mend one rollup by a query of `storage.repair.rollups.difference`; returns how many keys differed. Otherwise as `repair`.
+    """Repair one rollup by a query from `storage.repair.rollups.difference`; returns the number of differing keys.
 
-    The writers are asked to pause meanwhile. Raises NeverQuiet after `seconds` without a quiet moment.
+    The writers are asked to pause. Raises NoConsistentRead after `seconds`; otherwise as `repair_rollups`.
     """
-    # States of users are equal without being the same bytes: the keys and sums tell whether two differences are one.
+    # Equal user states may differ in bytes, so keys and sums identify a difference.
     digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
 
     def read() -> tuple[bytes, int]:
@@ -49,11 +48,11 @@ def repair_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: f
 
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
     repaired, seen = 0, list[int]()
-    # The pause lasts until the difference is inserted: a block that was inserted in part is not repeated in between.
+    # The pause lasts until the difference is inserted, so that no partly inserted block is retried in between.
     with paused(client) as pause:
-        # Read again after each insert: whoever inserts last sees what two inserted both, and takes it back.
+        # Re-read after each insert: the last of two concurrent repairs sees and reverts a doubled difference.
         while len(seen) < _TRIES:
-            rows, sameness = quietly(client, ("events", rollup.table), read, seconds, pause)
+            rows, sameness = read_consistently(client, ("events", rollup.table), read, seconds, pause)
             if not rows:
                 break
             token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"

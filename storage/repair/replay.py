@@ -1,7 +1,7 @@
-"""Puts right what the tables lack by reading the topics again from their beginning: for `svc reconcile --repair`.
+"""Restores missing rows by re-reading the topics from their beginning, for `svc reconcile --repair`.
 
-Of `grouped` only what the writer has committed is read: a block that it has planned, and all that comes after it, is still the writer's to
-insert, under tokens that know nothing of rows inserted here.
+Of `grouped` only records that the writer has committed are read. The writer will insert its planned block and later records itself, under
+tokens that don't cover rows inserted here.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ _BLOCK_ROWS: Final = 10_000
 
 
 async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, int]:
-    """Insert every event of `grouped` that the writer has committed and a table lacks; returns rows added or mended, by table.
+    """Insert the committed events of `grouped` that a table lacks; returns rows added or repaired, by table.
 
-    Events that are older than the topic's retention can't be brought back. Raises KafkaError and ClickHouseError.
+    Events older than the topic's retention can't be restored. Raises KafkaError and ClickHouseError.
     """
     registry = ProjectRegistry()
     done: dict[str, int] = {}
@@ -49,38 +49,38 @@ async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, 
 
 
 async def replay_issues(settings: WriterSettings, client: Client) -> int:
-    """Write the newest record of every issue again; returns how many there are. Raises KafkaError and ClickHouseError.
+    """Insert the newest record of every issue; returns their number. Raises KafkaError and ClickHouseError.
 
-    Issues of erased projects, and those that were removed from the topic, stay away.
+    Issues of erased projects, and those removed from the topic, are skipped.
     """
-    gone = projects(client)
+    erased = projects(client)
     async with reading(settings, Topic.ISSUES) as consumer:
         ends = await consumer.end_offsets(consumer.assignment())
-        found: dict[bytes, list[Row]] = {}
+        by_key: dict[bytes, list[Row]] = {}
         async for record in records_before(consumer, ends):
             if record.value is None:
-                found.pop(record.key, None)
+                by_key.pop(record.key, None)
                 continue
-            with suppress(ValueError):  # set aside by the writer
+            with suppress(ValueError):  # dead-lettered by the writer
                 row = issue_row(decode_issue(record.value))
-                found[record.key] = _newest([*found.get(record.key, ()), row])
-    kept = [row for rows in found.values() for row in rows if row[0] not in gone]
-    for first in range(0, len(kept), _BLOCK_ROWS):
-        _insert(client, "issues", table(ISSUES, kept[first : first + _BLOCK_ROWS]))
-    return len(kept)
+                by_key[record.key] = _newest([*by_key.get(record.key, ()), row])
+    remaining = [row for rows in by_key.values() for row in rows if row[0] not in erased]
+    for first in range(0, len(remaining), _BLOCK_ROWS):
+        _insert(client, "issues", table(ISSUES, remaining[first : first + _BLOCK_ROWS]))
+    return len(remaining)
 
 
 async def replay_records(settings: WriterSettings, client: Client, name: str) -> int:
-    """Write the records of `outcomes` or `issue_activity` again, whose tables take the same row twice for one; returns how many rows there are.
+    """Insert all records of `outcomes` or `issue_activity`, whose tables deduplicate rows; returns the number of rows.
 
-    Those of erased projects stay away. Raises KafkaError and ClickHouseError.
+    Records of erased projects are skipped. Raises KafkaError and ClickHouseError.
     """
     [kind] = [kind for kind in KINDS if kind.table == name]
-    gone, rows, done = projects(client), list[Row](), 0
+    erased, rows, done = projects(client), list[Row](), 0
     async with reading(settings, kind.topic) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
-            with suppress(ValueError):  # set aside by the writer
-                rows += [row for row in kind.rows(record.value or b"") if row[0] not in gone]
+            with suppress(ValueError):  # dead-lettered by the writer
+                rows += [row for row in kind.rows(record.value or b"") if row[0] not in erased]
             if len(rows) >= _BLOCK_ROWS:
                 _insert(client, name, table(kind.schema, rows))
                 done, rows = done + len(rows), []
@@ -115,16 +115,16 @@ async def _following(settings: WriterSettings, registry: ProjectRegistry) -> Asy
 
 
 async def _written(settings: WriterSettings, consumer: Consumer) -> dict[TopicPartition, int]:
-    """Of each partition of `grouped` the offset before which every record is stored: nothing of a planned block is."""
+    """By partition of `grouped`, the offset before which all records are stored; a planned block is not."""
     async with administering(settings) as admin:
         committed = await committed_offsets(admin, settings.writer_group, consumer.assignment())
     ends = await consumer.end_offsets(committed)
-    return {place: stored_before(at.offset, ends[place]) for place, at in committed.items()}
+    return {tp: stored_before(at.offset, ends[tp]) for tp, at in committed.items()}
 
 
 def stored_before(committed: int, end: int) -> int:
-    """The offset before which the writer has stored every record of a partition, given its commit (-1 for none) and the partition's end.
+    """The offset before which the writer has stored all records of a partition, by its commit (-1 for none) and the partition's end.
 
-    A commit beyond the end is of a topic that was recreated since, and says nothing of the present one.
+    A commit beyond the end belongs to a topic that was since recreated, and is ignored.
     """
     return committed if 0 <= committed <= end else 0

@@ -1,7 +1,7 @@
-"""For how long what came on a day is kept: by the retentions that its project has had since, not by today's alone.
+"""The retention of events by day of receipt, from all retentions that their project has had since.
 
-An event is kept for the retention at the time it was written. So a project that keeps longer from today on has still dropped what came
-before, and nothing of it is missing.
+An event expires by the retention at the time of its insert. After a project extends its retention, older events still expire as before,
+and are not missing.
 """
 
 from datetime import date, timedelta
@@ -20,37 +20,37 @@ _PAST: Final = """
     WHERE project_id IN
         (SELECT project_id FROM retentions GROUP BY project_id HAVING uniqExact(retention_days, payload_days) > 1)"""
 _MARGIN: Final = timedelta(days=1)
-"""One writer has written down a change when another hasn't heard of it."""
+"""Writers learn of a change at different times."""
 
 
 class RetentionDays(Struct, frozen=True):
-    """Days for which events and payloads are kept."""
+    """Retention of events and payloads in days."""
 
     events: int
     payloads: int
 
 
 class RetentionHistory(Struct, frozen=True):
-    """A project's retention now, and what was seen of it on which days."""
+    """A project's current retention, and the retentions recorded by day."""
 
     name: str
     now: RetentionDays
     seen: tuple[tuple[date, RetentionDays], ...] = ()
 
-    def least(self, came: date) -> RetentionDays:
-        """The shortest retentions that may have held for what came on this day or later."""
-        # What was seen last before that day held on, until the next was seen.
+    def shortest(self, came: date) -> RetentionDays:
+        """The shortest retentions that may apply to events received on this day or later."""
+        # The last retention recorded before that day applied until the next.
         since = max((day for day, _ in self.seen if day < came - _MARGIN), default=date.min)
-        held = [self.now, *(retention for day, retention in self.seen if day >= since)]
-        return RetentionDays(min(one.events for one in held), min(one.payloads for one in held))
+        applied = [self.now, *(retention for day, retention in self.seen if day >= since)]
+        return RetentionDays(min(days.events for days in applied), min(days.payloads for days in applied))
 
 
 UNKNOWN: Final = RetentionHistory("", RetentionDays(DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS))
-"""A project that isn't known."""
+"""The retention of an unknown project."""
 
 
 def read_retention(client: Client) -> dict[int, RetentionHistory]:
-    """What each project keeps and kept. Raises ClickHouseError."""
+    """The retention history of each project. Raises ClickHouseError."""
     past: dict[int, list[tuple[date, RetentionDays]]] = {}
     for project, day, events, payloads in client.query(_PAST).result_rows:
         past.setdefault(int(project), []).append((day, RetentionDays(events, payloads)))

@@ -1,4 +1,4 @@
-"""The rollups as the mender and the reconciler see them: what each groups by, and how it is computed from `events`."""
+"""The rollups for repair and reconciliation: their keys, and how they are computed from `events`."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ _USERS: Final = "uniqCombinedStateIf(12)(user_hash, user_hash != 0)"
 
 
 class Rollup(Struct, frozen=True):
-    """A table of sums: `keys` are its columns with the expression over `events` for each, `states` what is merged beside `n`."""
+    """A table of counts: `keys` are its key columns with their expressions over `events`, `states` its aggregates beside `n`."""
 
     table: str
     keys: tuple[tuple[str, str], ...]
@@ -53,11 +53,11 @@ _FROM_ROLLUP: Final = {
 def difference(
     rollup: Rollup, where_events: str, where_rollup: str, *, sums: bool = False, where_tags: str = ""
 ) -> str:
-    """A query for the rows that, inserted, make the rollup equal to `events` where the two conditions hold.
+    """A query for the rows to insert so that the rollup equals `events` where the two conditions hold.
 
-    `n` is the difference of the sums and wraps where the rollup has too many, which its sum undoes; the states are those of the
-    events, which change nothing when merged again. A key that has no event keeps the states it has. With `sums` the two sums are
-    in the answer, as `e_n` and `r_n`, instead of their difference. `where_tags` narrows by the tags `k` and `v`, where it has them.
+    `n` is the difference of the sums; it wraps if the rollup's sum is too high, which summing undoes. The states are those of the
+    events, and merging them twice changes nothing. A key without events keeps its states. With `sums`, the query returns the two
+    sums `e_n` and `r_n` instead of their difference. `where_tags` filters by the tags `k` and `v`, if the rollup has them.
     """
     keys, names = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys), rollup.names
     events = (

@@ -62,12 +62,12 @@ def test_all_of_a_page_are_selected_and_counted(browser: Browser, address: str) 
     with watched_page(browser) as watched:
         page = watched.page
         sign_in(page, address)
-        page.get_by_label("Select all issues of this page").check()
+        page.get_by_label("Select all issues on this page").check()
         expect(page.locator("[data-selected]")).to_have_text("25 selected:")
         assert watched.violations() == []
         page.locator('tbody input[name="issue"]').first.uncheck()
         expect(page.locator("[data-selected]")).to_have_text("24 selected:")
-        page.get_by_label("Select all issues of this page").check()
+        page.get_by_label("Select all issues on this page").check()
         page.get_by_role("button", name="Resolve", exact=True).click()
         expect(page.get_by_role("status")).to_have_text("25 issues resolved.")
         assert watched.violations() + watched.complaints == []
@@ -139,11 +139,11 @@ def test_a_search_becomes_a_view_that_is_renamed_and_removed(
         assert watched.overflow() <= 0
         page.goto(address + LIST)
         views.get_by_role("link", name="Checkout").click()
-        page.get_by_text("Change this view").click()
+        page.get_by_text("Edit this view").click()
         page.get_by_role("textbox", name="Name", exact=True).fill("Paying")
         page.get_by_role("button", name="Rename").click()
         expect(views.get_by_role("link", name="Paying")).to_be_visible()
-        page.get_by_text("Change this view").click()
+        page.get_by_text("Edit this view").click()
         page.get_by_role("button", name="Remove this view").click()
         expect(views).to_have_count(0)
         assert watched.complaints == []
@@ -157,7 +157,7 @@ def test_a_rule_is_tested_before_it_is_saved(browser: Browser, address: str, jav
         page.goto(address + RULES)
         page.get_by_label("Name", exact=True).fill("payments")
         page.get_by_label("Events that match").fill("type:(")
-        page.get_by_label("Are grouped by").fill("payments")
+        page.get_by_label("Group by").fill("payments")
         watched.expected_statuses = {200, 400}
         page.get_by_role("button", name="Test on past events").click()
         expect(page.get_by_role("alert")).to_contain_text("position 5")
@@ -185,6 +185,6 @@ def test_new_events_of_an_issue_are_discarded_and_stored_again(
         page.get_by_text("Discard new events…").click()
         page.get_by_role("button", name="Discard new events").click()
         expect(page.get_by_text("New events of this issue are dropped.")).to_be_visible()
-        page.get_by_role("button", name="Store new events again").click()
+        page.get_by_role("button", name="Store new events").click()
         expect(page.get_by_text("Discard new events…")).to_be_visible()
         assert watched.complaints == []

@@ -85,7 +85,7 @@ def test_a_person_goes_from_the_sign_in_to_the_previous_event(browser: Browser, 
         expect(page).to_have_url(f"{address}/sign-in?next={ISSUE}")
         page.fill("#password", "wrong")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_have_text("This is not the password.")
+        expect(page.get_by_role("alert")).to_have_text("Wrong password.")
         page.fill("#password", PASSWORD)
         page.keyboard.press("Enter")
         expect(page).to_have_url(f"{address}{ISSUE}")
@@ -115,7 +115,7 @@ def test_frames_of_libraries_are_folded_and_open_by_a_key(
         page = watched.page
         page.goto(address + ISSUE)
         expect(page.get_by_text("214", exact=True)).to_be_visible()
-        folded = page.get_by_text("3 frames of libraries and the runtime")
+        folded = page.get_by_text("3 frames from libraries and the runtime")
         vendor = page.get_by_text("invokeGuardedCallback")
         expect(vendor).to_be_hidden()
         folded.focus()
@@ -143,7 +143,7 @@ def test_pages_read_without_javascript(browser: Browser, address: str, session: 
         page.goto(f"{address}/projects/{FULL}/issues?query=type:CheckoutError")
         page.get_by_role("link", name="CheckoutError").click()
         expect(page.get_by_text("payment was not taken").first).to_be_visible()
-        page.get_by_text("3 frames of libraries and the runtime").click()
+        page.get_by_text("3 frames from libraries and the runtime").click()
         expect(page.get_by_text("invokeGuardedCallback")).to_be_visible()
         expect(page.get_by_role("button", name="Copy")).to_have_count(0)
 

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import sys
 import textwrap
@@ -30,6 +31,7 @@ from tests.eventually import eventually
 from tests.servers import CACHE
 
 SDK = "e2e/1"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -176,6 +178,38 @@ async def test_an_event_comes_back_from_the_read_api_as_it_was_sent(
         answer = await eventually(found, 60)
     assert answer["event"] == event
     assert answer["sdk"] == SDK
+
+
+async def test_the_commands_of_the_readme_send_events(running: tuple[Stack, Supervisor]) -> None:
+    stack, _ = running
+    project = await project_of(stack)
+    (block,) = re.findall(
+        r"^```sh\n(\.venv.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    _, send = block.split("export SVC_TOKEN=svc_pk_...\n")
+    send = send.partition(".venv/bin/svc doctor")[0]
+    send = send.replace("http://127.0.0.1:8080", stack.ingest_url).replace(
+        ".venv/bin/svc", f"{sys.executable} -m cli"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-euc", send),
+        cwd=ROOT,
+        env={**os.environ, "SVC_TOKEN": project.token, "SVC_INGEST_URL": stack.ingest_url},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    printed, _ = await process.communicate()
+    assert process.returncode == 0, printed
+    assert b" 202 " in printed
+    assert b"{}" in printed
+    samples = len(load_samples())
+
+    async with session_of(stack) as session:
+
+        async def stored() -> bool:
+            seen = await ReadApi(session, project.id).all()
+            return seen.stored == samples + 1
+
+        await eventually(stored, 60)
 
 
 PROGRAMS = {

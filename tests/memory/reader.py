@@ -4,6 +4,7 @@ from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import singledispatchmethod
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -40,6 +41,7 @@ from storage.reader.answers import (
     TagFacets,
     TagValues,
 )
+from storage.reader.completion import CompleteField, CompleteKey, CompleteTag, FindUnknownKeys
 from storage.reader.count_calls import (
     CountOutcomes,
     GetIssueStats,
@@ -48,23 +50,23 @@ from storage.reader.count_calls import (
     ListSkippedRules,
 )
 from storage.reader.cursors import EventCursor, IssueCursor, ReleaseCursor, read_cursor, write_cursor
-from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
+from storage.reader.event_calls import ListIssueEvents, ListProjectEvents, SampleEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
-from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListIssues
-from storage.reader.port import ReadCall
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range, floor, resolve_range
-from storage.reader.samples import FindIssues, SampleEvents
-from storage.reader.session import ALWAYS
-from storage.reader.similar import ListSimilarIssues
-from storage.reader.tag_calls import (
-    CompleteField,
-    CompleteKey,
-    CompleteTag,
-    CountIssueTags,
-    CountProjectTags,
-    FindUnknownKeys,
+from storage.reader.issue_calls import FindIssues, FindProject, GetIssue, ListActivity
+from storage.reader.issue_list import ListIssues
+from storage.reader.ranges import (
+    DAY_MS,
+    HOUR_MS,
+    Range,
+    floor,
+    resolve_range,
+    trend_counts,
+    trend_unit,
+    trend_window,
 )
-from storage.reader.trend import trend_counts, trend_unit, trend_window
+from storage.reader.reader import ReadCall
+from storage.reader.similar import ListSimilarIssues
+from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 from tests.memory.paging import issue_page
 from tests.memory.shapes import facets, find, merged_by, rank, similar, values, within
 from tests.memory.stored import StoredEvent, issue_answer, issue_view, own_parts, parts_of, store, users_of
@@ -79,6 +81,8 @@ class MemoryReader:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms
         self._events: list[StoredEvent] = []
+        self._events_of: dict[int, list[StoredEvent]] = defaultdict(list)
+        self._issue_of: dict[int, int] = {}
         self.states: dict[str, IssueView] = defaultdict(IssueView)
         self.changes: dict[str, list[ActivityRow]] = defaultdict(list)
         self.rules_skipped_of: dict[int, list[RuleSkipped]] = defaultdict(list)
@@ -110,7 +114,14 @@ class MemoryReader:
             received_ms=received,
             grouping=why,
         )
-        insort(self._events, event, key=lambda known: known.order)
+        self.add_stored(event)
+
+    def add_stored(self, event: StoredEvent) -> None:
+        """Keep an event as it is."""
+        insort(self._events, event, key=attrgetter("order"))
+        insort(self._events_of[event.issue], event, key=attrgetter("order"))
+        # A merged one is found by its own id, too.
+        self._issue_of[event.issue] = self._issue_of[event.opened] = event.issue
 
     async def read(self, call: ReadCall[A]) -> A:
         """The answer of a call, from what `add` was given. Raises what `failing` has for calls of its type."""
@@ -174,7 +185,7 @@ class MemoryReader:
     @_answered.register
     async def _issue_events(self, call: ListIssueEvents) -> EventPage:
         """Events of an issue, newest first; without a range, of all that there are."""
-        span = self._span(ALWAYS.start if call.start is None else call.start, call.end)
+        span = self._span(0 if call.start is None else call.start, call.end)
         return self._page(self._of_issue(call.issue), call.query, span, call.limit, call.cursor)
 
     @_answered.register
@@ -231,7 +242,7 @@ class MemoryReader:
     @_answered.register
     async def _issue_tags(self, call: CountIssueTags) -> TagFacets:
         """Tags of an issue; without a range, of all its events."""
-        span = self._span(ALWAYS.start if call.start is None else call.start, call.end)
+        span = self._span(0 if call.start is None else call.start, call.end)
         found = self._matching(self._of_issue(call.issue), call.query, span)
         return facets(found, len(found))
 
@@ -353,12 +364,10 @@ class MemoryReader:
         return [event for event in self._events if event.project == project]
 
     def _of_issue(self, issue: str) -> list[StoredEvent]:
-        number = parse_hex64(issue)
-        # A merged one is asked for by its own id, too.
-        whole = next((e.issue for e in self._events if number in (e.issue, e.opened)), None)
+        whole = self._issue_of.get(parse_hex64(issue) or 0)
         if whole is None:
             raise NotFound("there is no such issue")
-        return [event for event in self._events if event.issue == whole]
+        return list(self._events_of[whole])
 
     def _matching(self, events: list[StoredEvent], query: str, span: Range) -> list[StoredEvent]:
         try:

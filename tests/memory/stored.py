@@ -13,10 +13,14 @@ from storage.reader.answers import EventDetail, EventRow, GroupingOf, Issue
 
 
 class StoredEvent(Struct, frozen=True, kw_only=True):
-    """An event with its issue; times are Unix ms, `view` is what a query sees of it."""
+    """An event with its issue; times are Unix ms, `view` is what a query sees of it.
+
+    `opened` is the issue that its fingerprint opened, which may be merged into `issue` since.
+    """
 
     project: int
     issue: int
+    opened: int
     fingerprint: int
     id: str
     kind: str
@@ -25,21 +29,12 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
     received_ms: int
     view: EventView
     grouping: GroupingOf
+    order: tuple[int, str]
 
     @property
     def time(self) -> int:
         """The event's time."""
         return self.view.timestamp
-
-    @property
-    def opened(self) -> int:
-        """The issue that its fingerprint opened, which may be merged into `issue` since."""
-        return issue_id(self.project, self.fingerprint)
-
-    @property
-    def order(self) -> tuple[int, str]:
-        """Time, then id: the order of all lists."""
-        return self.time, uuid.UUID(self.id).hex
 
     def row(self) -> EventRow:
         """As lists show it."""
@@ -97,6 +92,7 @@ def store(
     return StoredEvent(
         project=project,
         issue=issue,
+        opened=issue_id(project, fingerprint),
         fingerprint=fingerprint,
         id=str(event["id"]).lower(),
         kind=str(event.get("kind", "")),
@@ -105,6 +101,7 @@ def store(
         received_ms=received_ms,
         view=view,
         grouping=grouping,
+        order=(view.timestamp, uuid.UUID(event["id"]).hex),
     )
 
 

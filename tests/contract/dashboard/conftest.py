@@ -13,8 +13,7 @@ from dashboard.dependencies import Dependencies
 from storage.client import open_client
 from storage.migrations.migrate import migrate
 from storage.reader.execute import ClickHouseExecutor, Limits
-from storage.reader.port import ReadPort
-from storage.reader.reader import Reader
+from storage.reader.reader import Reader, ReadPort
 from tests.contract.dashboard.both import Both, Client
 from tests.contract.dashboard.worlds import NOW_MS, History, fill_clickhouse, fill_memory
 from tests.memory import MemoryProjects

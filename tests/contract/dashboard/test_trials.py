@@ -3,9 +3,9 @@
 import pytest
 
 from schemas.ids import hex64
+from storage.reader.event_calls import SampleEvents
 from storage.reader.execute import ClickHouseExecutor, Limits
 from storage.reader.reader import Reader
-from storage.reader.samples import SampleEvents
 from tests.contract.dashboard.both import Both
 from tests.contract.dashboard.worlds import NOW_MS
 from tests.unit.dashboard.site import ADMIN

@@ -113,7 +113,7 @@ async def test_event_of_a_megabyte_and_full_batches_are_accepted(edge: LiveEdge)
     assert await delivered(edge, [encoded]) == []
 
 
-async def test_rejected_event_is_told_by_its_place_in_the_batch(edge: LiveEdge) -> None:
+async def test_rejected_event_is_identified_by_its_index_in_the_batch(edge: LiveEdge) -> None:
     told: list[dict[str, Any]] = []
 
     def break_the_second(event: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The two distributions: built, installed side by side, and taken away one at a time."""
+"""The two distributions: built, installed side by side, and uninstalled separately."""
 
 import subprocess
 import sys
@@ -62,7 +62,7 @@ def test_library_holds_its_package_and_needs_nothing(library: Path) -> None:
     assert "Requires-Python: >=3.11" in metadata(library)
 
 
-def test_service_holds_its_packages_alone_and_depends_on_the_library(service: Path) -> None:
+def test_service_has_only_its_packages_and_depends_on_the_library(service: Path) -> None:
     assert {name.split("/")[0] for name in names(service) if ".dist-info/" not in name} == PACKAGES
     assert [name for name in names(service) if "/memory/" in name] == []
     assert "Requires-Dist: svc-reporting==0.1.*" in metadata(service)

@@ -25,7 +25,7 @@ async def run(bootstrap: str, prefix: str, folder: Path, *arguments: str) -> Res
     return await asyncio.to_thread(CliRunner().invoke, dead_letters, arguments, obj=workspace)
 
 
-async def test_what_was_set_aside_is_listed_and_put_back_once(
+async def test_dead_letters_are_listed_and_replayed_once(
     kafka_bootstrap: str, prefix: str, start: Start, tmp_path: Path
 ) -> None:
     feed = Feed(PARTITIONS, seed=1)
@@ -38,11 +38,11 @@ async def test_what_was_set_aside_is_listed_and_put_back_once(
     assert [(one["topic"], one["partition"], one["offset"]) for one in listed] == [(prefix + "events", 1, 0)]
     assert "events/1/0" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
 
-    assert "1 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output
+    assert "1 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output
     again = [r for r in await readback.read(kafka_bootstrap, prefix + "events") if r.value == b"\xc1"]
     assert [(r.partition, list(r.headers)) for r in again] == [(1, HEADERS)] * 2
     await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2)
-    assert "1 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay", "--limit", "1")).output
+    assert "1 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay", "--limit", "1")).output
     everything = json.loads((await run(kafka_bootstrap, prefix, tmp_path, "list", "--json", "--all")).output)
     assert len(everything["deadLetters"]) >= 2
 
@@ -55,19 +55,21 @@ async def test_what_was_put_back_is_known_when_the_offset_of_the_group_has_expir
     async with producer:
         for _ in range(3):
             await producer.send_and_wait(prefix + "dead-letters", b"\xc1", headers=origin.headers())
-    assert "2 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay", "--limit", "2")).output
+    assert "2 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay", "--limit", "2")).output
     monkeypatch.setattr("cli.dead_letters.GROUP", "one-without-offsets")
     assert len((await run(kafka_bootstrap, prefix, tmp_path, "list")).output.splitlines()) == 1
-    assert "1 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output
+    assert "1 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output
     monkeypatch.setattr("cli.dead_letters.GROUP", "one-more-without-offsets")
-    assert "nothing was set aside" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
+    assert "no dead letters" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
     shown = await run(kafka_bootstrap, prefix, tmp_path, "list", "--all", "--json")
     assert len(json.loads(shown.output)["deadLetters"]) == 3
     assert len(await readback.read(kafka_bootstrap, prefix + "events")) == 3
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("replay",)])
-async def test_a_broker_that_is_away_is_told_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+async def test_an_unavailable_broker_is_reported_in_one_line(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     address = f"127.0.0.1:{free_port()}"
     found = await run(address, "x.", tmp_path, *arguments)
     assert found.exit_code == 1
@@ -75,6 +77,6 @@ async def test_a_broker_that_is_away_is_told_in_one_line(tmp_path: Path, argumen
     assert len(found.output.splitlines()) == 1
 
 
-async def test_nothing_set_aside_is_said_so(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:
-    assert "nothing was set aside" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
-    assert "0 put back" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output
+async def test_an_empty_list_is_reported(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:
+    assert "no dead letters" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
+    assert "0 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output

@@ -1,4 +1,4 @@
-"""A dictionary of a deployment's own events: trained from what is stored, and waited for by a writer that lacks it."""
+"""A dictionary of a deployment's own events: trained on stored events, and awaited by a writer that lacks it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from cli.__main__ import svc
 from cli.dictionary_training import train as trained
 from schemas import payload
 from schemas.chunks import Grouping
-from schemas.payload_dictionaries import keep
+from schemas.payload_dictionaries import add_dictionary
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from storage.reader.payload_samples import samples
@@ -27,7 +27,7 @@ ISSUES = 100
 @pytest.fixture(autouse=True)
 def only_the_shipped() -> Iterator[None]:
     yield
-    payload.look_in("")
+    payload.use_dictionaries("")
 
 
 def store(client: Client, count: int) -> None:
@@ -81,7 +81,7 @@ def test_dictionaries_are_trained_on_stored_events_and_numbered_on(
         assert (status, result["number"], result["issues"]) == (0, 1000, ISSUES)
         assert result["knownIssues"]["after"] < result["knownIssues"]["before"]
         # The same events again: nothing is won, nothing is written.
-        payload.look_in(str(tmp_path))
+        payload.use_dictionaries(str(tmp_path))
         status, output = train(clickhouse_database_url, tmp_path)
         assert (status, json.loads(output)["file"]) == (1, None)
         assert train(clickhouse_database_url, tmp_path, "--force")[0] == 0
@@ -93,14 +93,14 @@ def test_dictionaries_are_trained_on_stored_events_and_numbered_on(
         client.close()
 
 
-async def test_a_writer_waits_for_a_dictionary_and_sets_no_event_aside(stage: Stage, tmp_path: Path) -> None:
+async def test_a_writer_waits_for_a_dictionary_and_quarantines_no_event(stage: Stage, tmp_path: Path) -> None:
 
     folder = tmp_path / "dictionaries"
     folder.mkdir()
     elsewhere = tmp_path / "edge"
     content = trained([event_json(number, 1_790_000_000_000) for number in range(2000)], 1000, 4096)
-    keep(elsewhere, 1000, content)
-    payload.look_in(str(elsewhere))
+    add_dictionary(elsewhere, 1000, content)
+    payload.use_dictionaries(str(elsewhere))
     await stage.produce(6)
     writer = stage.writer(SVC_PAYLOAD_DICTIONARIES=str(folder))
     with ended(writer):
@@ -108,7 +108,7 @@ async def test_a_writer_waits_for_a_dictionary_and_sets_no_event_aside(stage: St
             lambda: "dictionary 1000 is missing" in str(part(writer, "grouped").get("detail")), 60
         )
         assert writer.process.poll() is None
-        keep(folder, 1000, content)
+        add_dictionary(folder, 1000, content)
         assert await whole(stage) == exactly(stage.total)
     assert await letters(stage) == []
     client = stage.client()
@@ -125,8 +125,8 @@ def test_the_events_of_both_dictionaries_are_read(clickhouse_database_url: str, 
     client = open_client(clickhouse_database_url)
     try:
         old = chunk_event(1)
-        keep(tmp_path, 1000, trained([event_json(number, 0) for number in range(2000)], 1000, 4096))
-        payload.look_in(str(tmp_path))
+        add_dictionary(tmp_path, 1000, trained([event_json(number, 0) for number in range(2000)], 1000, 4096))
+        payload.use_dictionaries(str(tmp_path))
         new = chunk_event(2)
         columns = EventColumns()
         for event in (old, new):

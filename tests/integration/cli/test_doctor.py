@@ -28,7 +28,7 @@ def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, t
     assert [finding for finding in check_kafka(settings, every) if not finding.ok] == []
 
 
-def test_a_topic_with_a_smaller_limit_is_told_with_the_command_that_mends_it(
+def test_a_topic_with_a_smaller_limit_is_reported_with_its_command(
     kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
@@ -52,13 +52,13 @@ def test_a_topic_with_a_smaller_limit_is_told_with_the_command_that_mends_it(
     assert f"--entity-name {grouped} --add-config max.message.bytes=4194304" in finding.mend
 
 
-def test_more_replicas_than_brokers_are_said(kafka_bootstrap: str, topic_prefix: str) -> None:
+def test_more_replicas_than_brokers_are_reported(kafka_bootstrap: str, topic_prefix: str) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix, topic_replication=3)
     finding = next(finding for finding in check_kafka(settings) if finding.name == "replication")
-    assert "3 replicas are asked for, and the cluster has 1 brokers" in finding.said
+    assert "3 replicas are required, but the cluster has 1 brokers" in finding.said
 
 
-def test_broker_without_tls_is_told_apart(kafka_bootstrap: str) -> None:
+def test_broker_without_tls_is_reported(kafka_bootstrap: str) -> None:
     (finding,) = check_kafka(
         KafkaSettings(kafka_bootstrap=kafka_bootstrap, kafka_security_protocol="SASL_SSL")
     )
@@ -66,7 +66,7 @@ def test_broker_without_tls_is_told_apart(kafka_bootstrap: str) -> None:
     assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
 
 
-def test_broker_that_wants_no_credentials_is_told_apart(kafka_bootstrap: str) -> None:
+def test_broker_without_credentials_is_reported(kafka_bootstrap: str) -> None:
     settings = KafkaSettings(
         kafka_bootstrap=kafka_bootstrap,
         kafka_security_protocol="SASL_PLAINTEXT",
@@ -88,7 +88,7 @@ def test_schema_is_missing_until_it_is_migrated(clickhouse_database_url: str) ->
     assert all(finding.ok for finding in check_clickhouse(clickhouse_database_url))
 
 
-def test_wrong_password_and_missing_database_are_told_apart(clickhouse_url: str) -> None:
+def test_wrong_password_and_missing_database_are_distinguished(clickhouse_url: str) -> None:
     parts = urlsplit(clickhouse_url)
     wrong = parts._replace(netloc=f"svc:wrong@{parts.hostname}:{parts.port}").geturl()
     (finding,) = check_clickhouse(wrong)
@@ -97,7 +97,7 @@ def test_wrong_password_and_missing_database_are_told_apart(clickhouse_url: str)
     assert "database does not exist" in finding.said
 
 
-def test_rate_limit_store_is_asked() -> None:
+def test_rate_limit_store_is_checked() -> None:
     with ValkeyServer() as server:
         (finding,) = check_rate_limit_store(
             EdgeSettings(rate_limit_store=f"valkey://{server.host}:{server.port}/0")

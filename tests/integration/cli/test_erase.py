@@ -87,7 +87,7 @@ async def projects(stage: Stage) -> list[Project]:
         return store.all()
 
 
-async def test_a_users_events_go_and_reconcile_neither_misses_nor_mends_them(
+async def test_a_users_events_are_erased_and_reconcile_does_not_restore_them(
     stage: Stage, tmp_path: Path
 ) -> None:
     await stage.produce(8)
@@ -139,10 +139,10 @@ async def test_who_is_unknown_is_refused_in_one_line(stage: Stage) -> None:
     assert (never.exit_code, never.stderr) == (2, "svc: there is no project 4711\n")
     anonymous = await erase(stage, "--project", "8", "--user", "", "--yes")
     assert anonymous.exit_code == 2
-    assert "a user has an id" in anonymous.stderr
+    assert "the user id is empty" in anonymous.stderr
 
 
-async def test_a_pipeline_that_is_behind_is_waited_for_and_said(stage: Stage) -> None:
+async def test_a_pipeline_that_is_behind_is_awaited_and_reported(stage: Stage) -> None:
     await stage.produce(2, repeat=0)
     writer = stage.writer()
     with ended(writer):

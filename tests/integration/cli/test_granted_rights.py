@@ -1,4 +1,4 @@
-"""The documented rights are enough, and what is missing is named."""
+"""The documented rights are sufficient, and missing ones are named."""
 
 from collections.abc import Iterator
 

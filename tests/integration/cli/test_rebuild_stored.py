@@ -181,7 +181,7 @@ async def test_tables_are_built_from_clickhouse_when_the_logs_have_expired(
         await pipeline.expire(*EXPIRED)
         done = await pipeline.rebuild("all")
         assert done.exit_code == 0, done.output
-        assert "from what ClickHouse has stored" in done.output
+        assert "written from ClickHouse" in done.output
         after = await pipeline.issues()
         assert {key: seen_of(one) for key, one in after.items()} == {
             k: seen_of(one) for k, one in before.items()

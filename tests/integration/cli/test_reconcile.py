@@ -59,9 +59,7 @@ async def tell_outcomes_and_issues(stage: Stage) -> None:
         client.close()
 
 
-async def test_what_is_whole_is_equal_and_what_is_damaged_is_told_and_mended(
-    stage: Stage, tmp_path: Path
-) -> None:
+async def test_damage_is_reported_and_repaired(stage: Stage, tmp_path: Path) -> None:
     await stage.produce(12)
     writer = stage.writer()
     with ended(writer):
@@ -149,9 +147,7 @@ async def test_a_repair_leaves_a_planned_block_to_the_writer(stage: Stage, tmp_p
         client.close()
 
 
-async def test_rows_that_are_there_twice_are_taken_out_and_their_rollups_mended(
-    stage: Stage, tmp_path: Path
-) -> None:
+async def test_duplicate_rows_are_removed_and_their_rollups_repaired(stage: Stage, tmp_path: Path) -> None:
     await stage.produce(6)
     client = stage.client()
     try:

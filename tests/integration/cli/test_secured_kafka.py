@@ -1,4 +1,4 @@
-"""Doctor and migrate on a broker that asks who we are and what we may."""
+"""Doctor and migrate on a broker with authentication and authorization."""
 
 import asyncio
 import json
@@ -101,7 +101,7 @@ def test_a_topic_that_may_only_be_read_is_not_one_to_write_to(kafka: SecuredKafk
         ({"kafka_security_protocol": "PLAINTEXT"}, "wants credentials", "to a SASL_ protocol"),
     ],
 )
-def test_what_keeps_us_out_is_told_apart(
+def test_connection_failures_are_distinguished(
     kafka: SecuredKafka, changed: dict[str, str], said: str, mend: str
 ) -> None:
     reason = why_unreachable(kafka.settings("edge", **changed))

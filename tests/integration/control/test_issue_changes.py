@@ -24,10 +24,10 @@ from schemas.errors import BadChange, ChangesUnavailable, KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord
 from schemas.payload import compress
-from storage.reader.issue_calls import GetIssue, GetIssueRow, ListIssues
+from storage.reader.issue_calls import GetIssue, GetIssueRow, GetIssueVersions
+from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
-from storage.reader.versions import GetIssueVersions
 from tests.eventually import eventually
 from tests.integration.processors import readback
 from tests.integration.processors.feed import NOW_MS, event, produce

@@ -1,4 +1,4 @@
-"""A ClickHouse of our own: its life, and what its users may do."""
+"""The local ClickHouse: its lifecycle and its users' rights."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a seed makes of a run, and what a broker's description of a group tells of its members."""
+"""A chaos run's plan from its seed, and the parsing of group descriptions."""
 
 import asyncio
 import random
@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bench.chaos import disorder, groups
-from bench.chaos.disorder import VICTIMS, Disorder
+from bench.chaos import groups, kills
+from bench.chaos.faults import FaultInjector
 from bench.chaos.groups import Group, Groups, shares
+from bench.chaos.kills import VICTIMS, ProcessKiller
 from bench.chaos.scaling import sizes
-from bench.chaos.trouble import Trouble
 from local.supervisor import Status, Supervisor
 from schemas.settings import KafkaSettings, load
 
@@ -25,7 +25,7 @@ GROUP = Group("svc-processors", "svc.events")
 
 
 @given(st.integers(), st.integers(2, 6), st.integers(0, 12), st.data())
-def test_workers_are_added_and_taken_away_in_turn(
+def test_workers_are_added_and_removed_alternately(
     seed: int, most: int, changes: int, data: st.DataObject
 ) -> None:
     first = data.draw(st.integers(1, most))
@@ -41,13 +41,13 @@ def test_workers_are_added_and_taken_away_in_turn(
 
 def test_one_worker_at_most_leaves_no_room_for_changes() -> None:
     assert sizes(random.Random(1), 1, 1, 0) == [1]
-    with pytest.raises(ValueError, match="one is the most"):
+    with pytest.raises(ValueError, match="at least two workers"):
         sizes(random.Random(1), 1, 1, 1)
 
 
 def test_a_seed_repeats_who_dies_in_which_order() -> None:
     def plan(seed: int) -> list[str]:
-        return Disorder(dict, random.Random(seed), 30, 2, Console()).plan
+        return ProcessKiller(dict, random.Random(seed), 30, 2, Console()).plan
 
     assert plan(7) == plan(7) != plan(8)
     assert plan(7).count("kafka") == 2
@@ -55,24 +55,24 @@ def test_a_seed_repeats_who_dies_in_which_order() -> None:
     assert set(plan(7)) <= {*VICTIMS, "kafka"}
 
 
-async def test_a_run_in_which_nobody_can_be_killed_ends_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disorder, "WAIT_SECONDS", 0.2)
+async def test_a_run_without_a_victim_ends_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kills, "WAIT_SECONDS", 0.2)
     there = {name: Status(name, "restarting", detail="ended with 1") for name in {*VICTIMS, "kafka"}}
-    trouble = Disorder(lambda: there, random.Random(1), 1, 0, Console(), lambda: {"writer": 3})
+    faults = ProcessKiller(lambda: there, random.Random(1), 1, 0, Console(), lambda: {"writer": 3})
     with pytest.raises(TimeoutError, match=r"restarting ended with 1.*'writer': 3"):
-        await trouble.run()
+        await faults.run()
 
 
-async def test_a_run_ends_when_nobody_looks_at_the_groups_any_more() -> None:
+async def test_a_run_ends_when_polling_fails() -> None:
     class Blind(Groups):
         async def run(self) -> None:
             raise ValueError("an answer that nobody understands")
 
     supervisor = Supervisor([])
     settings = load(KafkaSettings, {})
-    trouble = Trouble(supervisor, {}, Blind(settings, {}), 1, 1, 0, (1, 1, 0), Console())
+    faults = FaultInjector(supervisor, {}, Blind(settings, {}), 1, 1, 0, (1, 1, 0), Console())
     with pytest.raises(ExceptionGroup) as caught:
-        await trouble.run()
+        await faults.run()
     assert caught.group_contains(ValueError, match="nobody understands")
 
 

@@ -23,7 +23,7 @@ def pid_of(worker: Worker) -> int:
     return worker.status.pid
 
 
-async def test_workers_are_there_from_when_they_are_added_until_they_are_taken_away(tmp_path: Path) -> None:
+async def test_workers_are_present_from_addition_to_removal(tmp_path: Path) -> None:
     fleet = Fleet("writer", [child(name, tmp_path) for name in NAMES])
     assert fleet.absent == [*NAMES]
     first, third = fleet.add("writer"), fleet.add("writer3")
@@ -44,10 +44,10 @@ async def test_workers_are_there_from_when_they_are_added_until_they_are_taken_a
     assert not lives(killed)
     assert (tmp_path / "stops").read_text().split() == ["writer"]
     assert fleet.absent == [*NAMES]
-    assert fleet.unwilling == []
+    assert fleet.killed_after_grace == []
 
 
-async def test_a_worker_that_is_killed_comes_back_until_it_is_taken_away(tmp_path: Path) -> None:
+async def test_a_killed_worker_is_restarted_until_its_removal(tmp_path: Path) -> None:
     fleet = Fleet("writer", [child("writer", tmp_path)])
     worker = fleet.add("writer")
     await worker.ready()
@@ -69,8 +69,8 @@ async def test_a_worker_that_is_killed_on_its_way_up_is_started_again(tmp_path: 
     await fleet.stop()
 
 
-async def test_a_worker_that_has_to_be_killed_after_it_was_asked_is_named(tmp_path: Path) -> None:
+async def test_a_worker_that_ignores_sigterm_is_named(tmp_path: Path) -> None:
     fleet = Fleet("writer", [child("writer", tmp_path, IGNORES_TERM, grace_seconds=0.1)])
     await fleet.add("writer").ready()
     await fleet.remove("writer", signal.SIGTERM)
-    assert fleet.unwilling == ["writer"]
+    assert fleet.killed_after_grace == ["writer"]

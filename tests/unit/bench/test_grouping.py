@@ -31,14 +31,14 @@ def test_a_perfect_grouping_scores_one() -> None:
     assert (scores.pair_f1, scores.bcubed_f1, scores.issues) == (1.0, 1.0, 3)
 
 
-def test_parted_relatives_cost_recall_alone() -> None:
+def test_wrong_splits_reduce_only_recall() -> None:
     scores = score(labels("aaaa"), found("xxyy"))
     assert scores.pair_precision == 1.0
     assert scores.pair_recall == pytest.approx(2 / 6)
     assert (scores.bcubed_precision, scores.bcubed_recall) == (1.0, 0.5)
 
 
-def test_merged_strangers_cost_precision_alone() -> None:
+def test_wrong_merges_reduce_only_precision() -> None:
     scores = score(labels("aabb"), found("xxxx"))
     assert scores.pair_precision == pytest.approx(2 / 6)
     assert scores.pair_recall == 1.0
@@ -51,7 +51,7 @@ def test_projects_never_meet() -> None:
     assert scores.pair_precision == 1.0
 
 
-def test_an_event_without_a_fingerprint_is_alone() -> None:
+def test_an_event_without_a_fingerprint_is_its_own_issue() -> None:
     assert score(labels("aa"), {"p0": "x"}).pair_recall == 0.0
 
 

@@ -1,4 +1,4 @@
-"""What a siege is judged by, and that its bodies are what they are called."""
+"""The verdict of a siege, and its hostile bodies."""
 
 import gzip
 import os
@@ -37,7 +37,7 @@ def test_delays_may_grow_by_a_quarter_and_the_noise_of_the_run() -> None:
         ([at(1)], (50, 40), 0, 1, False),
     ],
 )
-def test_one_refusal_kept_memory_a_restart_or_a_500_is_harm(
+def test_a_refusal_retained_memory_a_restart_or_a_500_is_harm(
     windows: list[Window], memory_mb: tuple[float, float], restarts: int, errors: int, held: bool
 ) -> None:
     assert all(claim.holds for claim in verdict.claims(windows, memory_mb, restarts, errors)) == held

@@ -1,4 +1,4 @@
-"""`svc analysts` prints what an analyst or an administrator needs."""
+"""`svc analysts` prints connection details and SQL."""
 
 import hashlib
 import socket
@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from cli.__main__ import svc
 from local.clickhouse.server import LocalClickHouse
-from local.data_dir import held
+from local.data_dir import locked
 from local.stack import Stack
 from schemas.errors import BadSetting
 from schemas.settings import AnalystSettings, load
@@ -34,7 +34,7 @@ def test_an_analyst_of_some_projects_gets_a_database_and_policies(tmp_path: Path
     assert "ON `svc`.events USING project_id IN (17, 23) TO `svc_bob_views`;" in answer.output
 
 
-def test_our_databases_name_is_taken_from_the_address(tmp_path: Path) -> None:
+def test_database_name_comes_from_the_address(tmp_path: Path) -> None:
     env = {"SVC_CLICKHOUSE_URL": "http://u:p@h:1/errors", "SVC_ANALYST_PASSWORD": "w"}
     assert "GRANT SELECT ON `errors`.analyst_events" in run(tmp_path, "sql", "ann", **env).output
 
@@ -72,10 +72,10 @@ def test_asking_where_to_connect_moves_nothing_while_the_server_listens(tmp_path
     assert files() == before
 
 
-def test_a_server_that_does_not_run_is_said(tmp_path: Path) -> None:
+def test_a_stopped_server_is_reported(tmp_path: Path) -> None:
     LocalClickHouse(tmp_path / "clickhouse")
     assert "not running: start `svc up`" in run(tmp_path, "connect").stderr
-    with held(tmp_path):
+    with locked(tmp_path):
         assert "not running" not in run(tmp_path, "connect").stderr
 
 

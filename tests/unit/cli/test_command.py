@@ -84,11 +84,11 @@ def test_subcommand_gets_its_data_directory_as_an_absolute_path(
 def test_an_update_of_nothing_is_refused() -> None:
     answer = CliRunner().invoke(svc, ["projects", "update", "shop"])
     assert answer.exit_code == 2
-    assert "nothing to change: give at least one of the options" in answer.output
+    assert "nothing to change: give at least one option" in answer.output
 
 
 def test_topics_are_narrowed_by_the_id_of_a_project_and_nothing_else() -> None:
     environ = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
     answer = CliRunner().invoke(svc, ["topics", "cat", "issues", "--project", "shop"], env=environ)
     assert answer.exit_code == 2
-    assert "a project's id, a number" in answer.output
+    assert "must be a project's numeric id" in answer.output

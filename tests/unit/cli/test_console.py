@@ -25,10 +25,10 @@ def test_trouble_of_kafka_says_what_keeps_us_out() -> None:
         raise KafkaConnectionError("Unable to bootstrap")
 
 
-def test_clickhouse_that_keeps_us_out_is_told_in_our_words_and_a_refusal_in_its_own() -> None:
+def test_connection_failures_have_our_message_and_other_errors_the_servers() -> None:
     url = "http://svc:x@127.0.0.1:1/svc"
-    said = clickhouse_failure(url, ClickHouseError("HTTPConnectionPool(host='127.0.0.1', port=1)"))
-    assert said.startswith("ClickHouse: nothing answers on 127.0.0.1:1")
+    message = clickhouse_failure(url, ClickHouseError("HTTPConnectionPool(host='127.0.0.1', port=1)"))
+    assert message.startswith("ClickHouse: nothing answers at 127.0.0.1:1")
     refused = DatabaseError("Not enough privileges.\nIt's necessary to have the grant X", code=497)
     assert (
         clickhouse_failure(url, refused)

@@ -21,9 +21,9 @@ def samples() -> list[dict[str, Any]]:
 
 
 def test_samples_are_hundreds_of_valid_events_with_ids_of_their_own(samples: list[dict[str, Any]]) -> None:
-    made = fresh(samples, NOW, random.Random(1))
-    assert len({event["id"] for event in made}) == len(made) >= 400
-    for event in made:
+    renewed_events = fresh(samples, NOW, random.Random(1))
+    assert len({event["id"] for event in renewed_events}) == len(renewed_events) >= 400
+    for event in renewed_events:
         msgspec.json.decode(msgspec.json.encode(event), type=Event)
 
 
@@ -47,7 +47,7 @@ def test_nothing_differs_when_each_event_is_there_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "said"),
+    ("seen", "sentence"),
     [
         (StoredEvents(1, 2, Counter(["a"])), "1 events are not stored"),
         (StoredEvents(1, 2, Counter(["a", "b", "b"])), "1 events are stored twice"),
@@ -55,5 +55,5 @@ def test_nothing_differs_when_each_event_is_there_once() -> None:
         (StoredEvents(1, 3, Counter(["a", "b"])), "the issues count 3 events instead of 2"),
     ],
 )
-def test_each_difference_is_said(seen: StoredEvents, said: str) -> None:
-    assert seen.differences({"a", "b"}) == [said]
+def test_each_difference_is_reported(seen: StoredEvents, sentence: str) -> None:
+    assert seen.differences({"a", "b"}) == [sentence]

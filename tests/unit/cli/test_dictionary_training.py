@@ -41,6 +41,6 @@ def test_a_dictionary_of_ones_own_events_beats_the_shipped_and_is_the_same_again
     assert train(again, 1000, 16_384) == train([event for _, event in own], 1000, 16_384)
 
 
-def test_too_few_events_are_said_to_be() -> None:
+def test_too_few_events_are_reported() -> None:
     with pytest.raises(ValueError, match="too few"):
         train([b"x"], 1000, 65_536)

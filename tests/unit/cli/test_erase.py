@@ -19,11 +19,11 @@ def test_a_dry_run_goes_no_further_and_asks_nothing() -> None:
     assert not EraseConsole(dry_run=True, yes=False, as_json=False).agree(USER, "Erase?")
 
 
-def test_who_said_yes_is_not_asked() -> None:
+def test_yes_skips_the_prompt() -> None:
     assert EraseConsole(dry_run=False, yes=True, as_json=True).agree(USER, "Erase?")
 
 
-def test_nobody_is_asked_where_all_is_gone_already() -> None:
+def test_finished_erasure_skips_the_prompt() -> None:
     gone = UserReport(project_id="7", events=0, tables=[], before="2026-11-01T00:00:00+00:00")
     assert EraseConsole(dry_run=False, yes=False, as_json=False).agree(gone, "Erase?")
 
@@ -51,8 +51,8 @@ def test_json_leaves_standard_output_to_the_report() -> None:
 
 
 def test_what_still_holds_events_is_named_with_its_end() -> None:
-    kept = left(USER, KafkaSettings(topic_prefix="x.", topic_grouped="elsewhere"))
-    assert [one.topic for one in kept] == [
+    remaining = left(USER, KafkaSettings(topic_prefix="x.", topic_grouped="elsewhere"))
+    assert [one.topic for one in remaining] == [
         "x.events",
         "elsewhere",
         "x.grouped-events",
@@ -63,7 +63,7 @@ def test_what_still_holds_events_is_named_with_its_end() -> None:
     assert {one.topic for one in project} > {"svc.events", "svc.issue-activity", "svc.outcomes"}
 
 
-def test_an_erasure_is_shown_with_its_tables_and_issues(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_erasure_is_printed_with_its_tables_and_issues(capsys: pytest.CaptureFixture[str]) -> None:
     done = UserReport(
         project_id="7",
         events=3,
@@ -72,11 +72,11 @@ def test_an_erasure_is_shown_with_its_tables_and_issues(capsys: pytest.CaptureFi
         erasure="e-1",
     )
     show(done, left(done, KafkaSettings()))
-    shown = capsys.readouterr().out
-    assert "erased (erasure e-1)" in shown
-    assert "1,000" in shown
-    assert "1 issues got the text of another event: 00ff" in shown
-    assert "svc.dead-letters until" in shown
+    output = capsys.readouterr().out
+    assert "erased (erasure e-1)" in output
+    assert "1,000" in output
+    assert "1 issues got the text of another event: 00ff" in output
+    assert "svc.dead-letters until" in output
 
 
 def test_a_missing_clickhouse_is_one_line(tmp_path: Path) -> None:
@@ -90,4 +90,4 @@ def test_a_user_id_that_is_no_text_is_refused(tmp_path: Path) -> None:
     env = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://u:p@127.0.0.1:1/svc"}
     arguments = ["--data-dir", str(tmp_path), "erase", "--project", "7", "--user", "\udcff"]
     result = CliRunner().invoke(svc, arguments, env=env)
-    assert (result.exit_code, result.stderr) == (2, "svc: the user's id is not valid UTF-8\n")
+    assert (result.exit_code, result.stderr) == (2, "svc: the user id is not valid UTF-8\n")

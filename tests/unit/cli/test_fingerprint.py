@@ -36,7 +36,7 @@ def test_gzipped_files_are_read(tmp_path: Path) -> None:
     assert run(packed).stdout == run(WRITTEN).stdout
 
 
-def test_bad_lines_are_told_with_their_place_and_the_rest_is_printed(tmp_path: Path) -> None:
+def test_bad_lines_are_reported_with_file_and_line_and_others_printed(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     file.write_text(f"{sent()}\n\nnot json\n{sent()}\n{{}}\n")
     result = run(file)
@@ -45,7 +45,7 @@ def test_bad_lines_are_told_with_their_place_and_the_rest_is_printed(tmp_path: P
     assert [line.split(" ")[0] for line in result.stderr.splitlines()] == [f"{file}:3:", f"{file}:5:"]
 
 
-def test_a_file_that_breaks_off_is_told(tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported(tmp_path: Path) -> None:
     broken = tmp_path / "events.jsonl.gz"
     broken.write_bytes(gzip.compress(WRITTEN.read_bytes())[:-20])
     result = run(broken, WRITTEN)
@@ -89,7 +89,7 @@ def test_a_dropped_event_is_printed_as_such(tmp_path: Path) -> None:
     assert json.loads(run("--rules", rules, file).stdout)["discard"] is True
 
 
-def test_a_rule_that_does_not_parse_is_told(tmp_path: Path) -> None:
+def test_an_invalid_rule_is_reported(tmp_path: Path) -> None:
     rules = tmp_path / "rules.json"
     rules.write_text('[{"name": "broken", "match": "((", "discard": true}]')
     result = run("--rules", rules, WRITTEN)
@@ -97,7 +97,7 @@ def test_a_rule_that_does_not_parse_is_told(tmp_path: Path) -> None:
     assert "rules[0].match: at position 2" in result.stderr
 
 
-def test_rules_above_a_bound_are_told_by_name(tmp_path: Path) -> None:
+def test_rules_above_a_limit_are_reported_by_name(tmp_path: Path) -> None:
     rules = tmp_path / "rules.json"
     patterns = [f"*{n}*" for n in range(251)]
     rules.write_text(json.dumps([{"name": "many", "match": "", "notInApp": patterns}]))
@@ -121,7 +121,7 @@ def test_explanations_show_groups_with_their_parts() -> None:
     assert "groups" in result.stdout.splitlines()[-1]
 
 
-def test_text_of_events_is_never_taken_for_markup(tmp_path: Path) -> None:
+def test_text_of_events_is_never_parsed_as_markup(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     file.write_text(json.dumps(event("[bold]E[/bold]", "[red]m[/nonsense]", id="[/x]")) + "\n")
     result = run("--explain", file)

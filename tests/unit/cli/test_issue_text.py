@@ -40,12 +40,12 @@ def change(kind: str, **data: Any) -> ActivityRow:
     return ActivityRow("1", kind, "ann", "2026-01-02T10:00:00.000Z", raw, ISSUE.id)
 
 
-def shown(issue: Issue, *changes: ActivityRow) -> str:
+def text_of(issue: Issue, *changes: ActivityRow) -> str:
     return "\n".join(lines(issue, changes))
 
 
 def test_an_issue_reads_without_values_of_the_program() -> None:
-    text = shown(ISSUE, change("resolved", resolvedIn="next"), change("commented", text="look [here]"))
+    text = text_of(ISSUE, change("resolved", resolvedIn="next"), change("commented", text="look [here]"))
     assert not any(word in text for word in ("None", "True", "False", "['", "{", "T10:00"))
     assert "Events        1,200 in all, 3 in the last 14 days" in text
     assert "First seen    2026-01-01 10:00:00 UTC, shop@1.0.0+1" in text
@@ -55,8 +55,8 @@ def test_an_issue_reads_without_values_of_the_program() -> None:
 
 
 def test_what_an_event_says_moves_no_cursor_and_starts_no_line() -> None:
-    assert "\x1b" not in shown(ISSUE)
-    assert shown(ISSUE).splitlines()[0].endswith("there")
+    assert "\x1b" not in text_of(ISSUE)
+    assert text_of(ISSUE).splitlines()[0].endswith("there")
 
 
 @pytest.mark.parametrize(
@@ -73,5 +73,5 @@ def test_what_an_event_says_moves_no_cursor_and_starts_no_line() -> None:
         ),
     ],
 )
-def test_the_state_is_told_with_its_terms(given: dict[str, Any], words: str) -> None:
-    assert f"State         {words}\n" in shown(replace(ISSUE, **given))
+def test_the_state_includes_its_condition(given: dict[str, Any], words: str) -> None:
+    assert f"State         {words}\n" in text_of(replace(ISSUE, **given))

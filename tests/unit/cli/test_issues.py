@@ -1,4 +1,4 @@
-"""`svc issues`: what is refused before anything is asked of a server."""
+"""`svc issues`: arguments that are refused without a server."""
 
 import getpass
 
@@ -6,27 +6,27 @@ import pytest
 from click.testing import CliRunner
 
 from cli.__main__ import svc
-from cli.issues import whoever
+from cli.issues import current_user
 
 ISSUE = "00000000000000a1"
 NOWHERE = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://127.0.0.1:1/svc"}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["comment", ISSUE, ""], "text: must not be empty"),
         (["comment", ISSUE, "x" * 10_001], "text: at most 10000 characters"),
         (["resolve", ISSUE, "--in", ""], "resolvedIn: must not be empty"),
-        (["resolve", ISSUE, "--in", "", "--next"], "one of --in and --next"),
+        (["resolve", ISSUE, "--in", "", "--next"], "use either --in or --next"),
         (["assign", ISSUE, "x" * 201], "assignee: at most 200 characters"),
         (["ignore", ISSUE, "--events", "1000000001"], "ignoreUntil.events: at most 1000000000"),
     ],
 )
-def test_a_change_that_no_processor_would_take_is_refused_at_once(words: list[str], said: str) -> None:
-    answer = CliRunner().invoke(svc, ["issues", *words], env=NOWHERE)
+def test_a_change_that_no_processor_would_take_is_refused_at_once(arguments: list[str], message: str) -> None:
+    answer = CliRunner().invoke(svc, ["issues", *arguments], env=NOWHERE)
     assert answer.exit_code == 2
-    assert said in answer.output
+    assert message in answer.output
 
 
 @pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 4711"), OSError("No username set")])
@@ -37,13 +37,13 @@ def test_a_user_without_a_name_changes_issues_as_svc(
         raise error
 
     monkeypatch.setattr(getpass, "getuser", nobody)
-    assert whoever() == "svc"
+    assert current_user() == "svc"
 
 
-def test_clickhouse_that_is_away_is_named_by_the_address_that_was_asked() -> None:
+def test_unavailable_clickhouse_is_reported_with_its_address() -> None:
     own = NOWHERE | {"SVC_CLICKHOUSE_READER_URL": "http://127.0.0.1:2/svc"}
     for env, port, variable in ((NOWHERE, 1, "SVC_CLICKHOUSE_URL"), (own, 2, "SVC_CLICKHOUSE_READER_URL")):
         answer = CliRunner().invoke(svc, ["issues", "resolve", ISSUE], env=env)
         assert answer.exit_code == 1
-        assert f"nothing answers on 127.0.0.1:{port}" in answer.output
+        assert f"nothing answers at 127.0.0.1:{port}" in answer.output
         assert f"correct {variable}\n" in answer.output

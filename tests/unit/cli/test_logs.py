@@ -23,7 +23,7 @@ def lines_of(program: str, **environ: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("program", "level", "said"),
+    ("program", "level", "message"),
     [
         ("warnings.warn('old')", "warning", "UserWarning: old"),
         ("raise ValueError('no')", "critical", "uncaught: ValueError: no"),
@@ -32,10 +32,10 @@ def lines_of(program: str, **environ: str) -> list[dict[str, str]]:
         ("exec('async def f(): pass'); f()", "warning", "never awaited"),
     ],
 )
-def test_what_passes_by_the_log_is_a_line_of_it(program: str, level: str, said: str) -> None:
+def test_what_passes_by_the_log_is_a_line_of_it(program: str, level: str, message: str) -> None:
     [line] = lines_of(program)
     assert line["level"] == level
-    assert said in line["message"]
+    assert message in line["message"]
 
 
 def test_a_process_says_which_variables_it_passed_over() -> None:

@@ -25,10 +25,10 @@ def test_the_table_names_each_project_also_on_a_narrow_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     _show(Reconciliation([FIGURES], [], quiet=True), [], {})
-    shown = capsys.readouterr().out
-    assert "shop" in shown
-    assert "(1537694265)" in shown
-    assert shown.count("1,234,567") == 5
+    output = capsys.readouterr().out
+    assert "shop" in output
+    assert "(1537694265)" in output
+    assert output.count("1,234,567") == 5
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`svc spool` without a server: what it lists, and what it says where there is no Kafka."""
+"""`svc spool` without a server: its list, and its error without Kafka."""
 
 import json
 from pathlib import Path
@@ -26,15 +26,15 @@ def damaged(data_dir: Path) -> Path:
     return path
 
 
-def test_nothing_set_aside_is_said_so(tmp_path: Path) -> None:
-    assert spool(tmp_path, "list").output == "nothing is set aside\n"
+def test_an_empty_list_is_reported(tmp_path: Path) -> None:
+    assert spool(tmp_path, "list").output == "no quarantined segments\n"
     assert json.loads(spool(tmp_path, "list", "--json").output) == {"segments": []}
 
 
-def test_what_is_set_aside_is_listed_for_people_and_programs(tmp_path: Path) -> None:
+def test_quarantined_segments_are_listed_as_text_and_json(tmp_path: Path) -> None:
     path = damaged(tmp_path)
-    told = spool(tmp_path, "list").output
-    assert all(word in told for word in ("damaged", str(path), "1 events", "7 bytes hold none", "2026-"))
+    output = spool(tmp_path, "list").output
+    assert all(word in output for word in ("damaged", str(path), "1 events", "7 unreadable bytes", "2026-"))
     (row,) = json.loads(spool(tmp_path, "list", "--json").output)["segments"]
     assert row == {
         "file": str(path),

@@ -35,9 +35,9 @@ def chunk() -> bytes:
 
 
 def test_a_chunk_has_a_line_an_event() -> None:
-    found = list(lines(Topic.EVENTS, record(chunk())))
-    assert len(found) == 2
-    assert found[0] == {
+    rows = list(lines(Topic.EVENTS, record(chunk())))
+    assert len(rows) == 2
+    assert rows[0] == {
         "partition": 1,
         "offset": 5,
         "at": "2026-01-02T00:00:00.000Z",
@@ -57,13 +57,13 @@ def test_a_grouped_chunk_has_a_line_a_new_event_with_its_grouping() -> None:
     assert line["event"] == EVENT
 
 
-def test_increments_have_a_line_each_and_commands_are_shown_as_they_are() -> None:
+def test_increments_have_a_line_each_and_commands_are_printed_unchanged() -> None:
     rows = [Row("a@1+1", "prod", "ios", 490_920, 3)]
-    told = Raw(encode_description(Description("E", "m", "f", "v1", "stack", ("p",))))
-    one = Increment(9, 7, 255, 3, 1, 2, 3, bytes(16), "a@1+1", "a@1+1", rows, [], told)
+    description = Raw(encode_description(Description("E", "m", "f", "v1", "stack", ("p",))))
+    one = Increment(9, 7, 255, 3, 1, 2, 3, bytes(16), "a@1+1", "a@1+1", rows, [], description)
     (line,) = lines(Topic.ISSUE_DELTAS, record(encode_bundle([SourceIncrements(1, 4, [one])])))
-    shown = (line["source"], line["projectId"], line["fingerprint"], line["events"])
-    assert shown == ("1/4", "7", "00000000000000ff", 3)
+    fields = (line["source"], line["projectId"], line["fingerprint"], line["events"])
+    assert fields == ("1/4", "7", "00000000000000ff", 3)
     (line,) = lines(Topic.ISSUE_DELTAS, record(b'{"command":{"id":"c"}}'))
     assert line["value"] == {"command": {"id": "c"}}
 

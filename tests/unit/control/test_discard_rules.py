@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from control.project_edits import create, discard, keep
+from control.project_edits import create, discard, undo_discard
 from processors.grouper.fingerprinter import Fingerprinter
 from schemas.ids import hex64
 from schemas.projects import GroupingRule, ProjectRegistry, encode_project
@@ -21,7 +21,7 @@ def test_a_discarded_fingerprint_drops_its_events_until_it_is_kept_again() -> No
     registry.apply(b"1", encode_project(dropped))
     assert grouper.group(carried(2, kind=1))[1].value == 0
     assert grouper.group(carried(3, kind=2))[1].value != 0
-    registry.apply(b"1", encode_project(keep(dropped, [fingerprint])))
+    registry.apply(b"1", encode_project(undo_discard(dropped, [fingerprint])))
     assert grouper.group(carried(4, kind=1))[1].value == found.value
 
 

@@ -15,12 +15,10 @@ from schemas.life import Life
 from schemas.merges import Figures, Member
 from storage.client import ClickHouseError
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.reader.issue_calls import CountIssues, GetIssueRow
-from storage.reader.issue_records import issue_of, row_of
-from storage.reader.issue_rows import RangeCounts, answer
+from storage.reader.issue_calls import CountIssues, GetIssueRow, GetIssueVersions, IssueVersion
+from storage.reader.issue_rows import RangeCounts, answer, issue_of, row_of
 from storage.reader.ranges import HOUR_MS
 from storage.reader.reader import Reader
-from storage.reader.versions import GetIssueVersions, IssueVersion
 
 NOW_MS = 1_760_000_000_000
 HOUR = NOW_MS // HOUR_MS
@@ -122,28 +120,30 @@ async def test_a_change_that_was_made_is_answered_though_clickhouse_does_not_ans
 ) -> None:
     log = Log()
     many = changes(ClickHouse(log, trouble), log)
-    found = await many.update_many(PROJECT, [hex64(1), hex64(2)], Update(status="resolved"), by="ann")
-    assert [(one.id, one.status) for one in found] == [(hex64(1), "resolved"), (hex64(2), "resolved")]
-    assert [(one.events, one.users, one.total_events, one.total_users) for one in found] == [(3, 3, 9, 4)] * 2
-    assert (sum(found[0].trend), found[0].trend[-1]) == (3, 2)
+    changed = await many.update_many(PROJECT, [hex64(1), hex64(2)], Update(status="resolved"), by="ann")
+    assert [(one.id, one.status) for one in changed] == [(hex64(1), "resolved"), (hex64(2), "resolved")]
+    assert [(one.events, one.users, one.total_events, one.total_users) for one in changed] == [
+        (3, 3, 9, 4)
+    ] * 2
+    assert (sum(changed[0].trend), changed[0].trend[-1]) == (3, 2)
 
 
 async def test_a_server_that_hangs_does_not_hold_up_the_answer_to_a_change() -> None:
     log = Log()
-    found = await changes(HangingClickHouse(log), log, visible_seconds=0.05).update(
+    changed = await changes(HangingClickHouse(log), log, visible_seconds=0.05).update(
         hex64(1), Update(status="ignored"), by="ann"
     )
-    assert (found.status, found.total_events) == ("ignored", 9)
+    assert (changed.status, changed.total_events) == ("ignored", 9)
 
 
 async def test_a_merge_is_answered_in_figures_that_agree_while_the_writer_is_behind() -> None:
     log = Log()
-    found = await changes(ClickHouse(log, late=True), log, visible_seconds=0.05).merge(
+    changed = await changes(ClickHouse(log, late=True), log, visible_seconds=0.05).merge(
         hex64(1), [hex64(2)], by="ann"
     )
-    assert (found.fingerprints, found.total_events) == ([hex64(1), hex64(2)], 18)
+    assert (changed.fingerprints, changed.total_events) == ([hex64(1), hex64(2)], 18)
     # What the range counts is asked for all fingerprints that the record has.
-    assert found.events == 2
+    assert changed.events == 2
 
 
 async def test_a_snooze_that_has_ended_reads_as_open_in_a_record_as_in_its_row() -> None:

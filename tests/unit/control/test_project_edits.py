@@ -93,7 +93,7 @@ def test_revoking_twice_keeps_the_first_time() -> None:
 
 
 def test_unknown_token_cannot_be_revoked() -> None:
-    with pytest.raises(BadChange, match="no such token"):
+    with pytest.raises(BadChange, match="not a token of this project"):
         revoke_token(a_project(), "svc_pk_unknown", LATER)
 
 

@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import json
 import random
+from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from schemas.ids import uuid7
 from schemas.times import iso, parse_iso
 from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
 from tests.memory import MemoryReader
+from tests.memory.stored import StoredEvent, store
 
 SAMPLES = Path(__file__).parents[3] / "cli" / "demo" / "events.jsonl.gz"
 SDKS = ("javascript/1.4.0", "javascript/1.3.2", "react-native/0.9.1")
@@ -24,6 +27,18 @@ NASTY = "</script><script>alert(1)</script>\u202egnp.exe\u202c \"'><img src=x on
 
 def fill(reader: MemoryReader, project: int, now_ms: int) -> None:
     """Put everything in; the newest event is a minute old."""
+    for event in _stored(project, now_ms):
+        reader.add_stored(event)
+    reader.states[f"{SHOWCASE:016x}"] = IssueView(status="open", regressed=True)
+    reader.states[f"{3:016x}"] = IssueView(status="resolved")
+    reader.changes[f"{SHOWCASE:016x}"] = changes(now_ms)
+    reader.outcome_counts[project] = outcomes(now_ms)
+
+
+@cache
+def _stored(project: int, now_ms: int) -> list[StoredEvent]:
+    """The events, oldest first. They are the same for all tests of a process."""
+    sample: list[StoredEvent] = []
     events = [json.loads(line) for line in gzip.decompress(SAMPLES.read_bytes()).splitlines()]
     chance = random.Random(7)
     numbers: dict[tuple[str, ...], int] = {}
@@ -36,20 +51,17 @@ def fill(reader: MemoryReader, project: int, now_ms: int) -> None:
         age_hours = chance.expovariate(1 / (20 + 40 * (number % 9)))
         at = now_ms - 60_000 - int(min(age_hours, 24 * 13) * HOUR_MS)
         parts = [event["error"]["type"], f"{key[1] or '<anonymous>'} in {key[2]}"]
-        _add(reader, project, moved(event, at), number, chance.choice(SDKS), at, parts)
+        _add(sample, project, moved(event, at), number, chance.choice(SDKS), at, parts)
     for number in range(90):
         at = now_ms - int((0.2 + number**1.28) * HOUR_MS)
         parts = ["CheckoutError", "pay in src/checkout.ts"]
-        _add(reader, project, showcase(at, number), SHOWCASE, SDKS[0], at, parts)
-    _add(reader, project, hostile(now_ms - HOUR_MS), HOSTILE, SDKS[2], now_ms - HOUR_MS, [NASTY])
-    reader.states[f"{SHOWCASE:016x}"] = IssueView(status="open", regressed=True)
-    reader.states[f"{3:016x}"] = IssueView(status="resolved")
-    reader.changes[f"{SHOWCASE:016x}"] = changes(now_ms)
-    reader.outcome_counts[project] = outcomes(now_ms)
+        _add(sample, project, showcase(at, number), SHOWCASE, SDKS[0], at, parts)
+    _add(sample, project, hostile(now_ms - HOUR_MS), HOSTILE, SDKS[2], now_ms - HOUR_MS, [NASTY])
+    return sorted(sample, key=attrgetter("order"))
 
 
 def _add(
-    reader: MemoryReader,
+    sample: list[StoredEvent],
     project: int,
     event: dict[str, Any],
     issue: int,
@@ -58,8 +70,9 @@ def _add(
     parts: list[str],
 ) -> None:
     payload = json.dumps(event).encode()
-    reader.add(
-        project, payload, issue=issue, sdk=sdk, received_ms=at + 800, grouping=GroupingOf("1", "stack", parts)
+    why = GroupingOf("1", "stack", parts)
+    sample.append(
+        store(project, issue, payload, fingerprint=issue, sdk=sdk, received_ms=at + 800, grouping=why)
     )
 
 
@@ -209,14 +222,14 @@ def changes(now_ms: int) -> list[ActivityRow]:
 def outcomes(now_ms: int) -> list[OutcomeCount]:
     """Two weeks of outcomes."""
     chance = random.Random(3)
-    found = []
+    counts = []
     for hour in range(0, 14 * 24, 3):
         at = iso(now_ms - hour * HOUR_MS)
         for sdk in SDKS:
-            found.append(OutcomeCount(at, "accepted", sdk, "", chance.randrange(200, 2600)))
-            found.append(OutcomeCount(at, "duplicate", sdk, "", chance.randrange(0, 90)))
-        found.append(OutcomeCount(at, "invalid", SDKS[2], "release", chance.randrange(0, 120)))
+            counts.append(OutcomeCount(at, "accepted", sdk, "", chance.randrange(200, 2600)))
+            counts.append(OutcomeCount(at, "duplicate", sdk, "", chance.randrange(0, 90)))
+        counts.append(OutcomeCount(at, "invalid", SDKS[2], "release", chance.randrange(0, 120)))
         if hour % 48 == 0:
-            found.append(OutcomeCount(at, "rateLimited", SDKS[1], "perToken", chance.randrange(0, 400)))
-            found.append(OutcomeCount(at, "tooLarge", SDKS[0], "body", chance.randrange(0, 8)))
-    return found
+            counts.append(OutcomeCount(at, "rateLimited", SDKS[1], "perToken", chance.randrange(0, 400)))
+            counts.append(OutcomeCount(at, "tooLarge", SDKS[0], "body", chance.randrange(0, 8)))
+    return counts

@@ -11,31 +11,31 @@ from storage.reader.answers import ActivityRow
 
 
 @pytest.mark.parametrize(
-    ("kind", "data", "told"),
+    ("kind", "data", "sentence"),
     [
         ("created", {"release": "shop@1.0.0+1"}, "First seen with shop@1.0.0+1"),
         ("regressed", {"release": "shop@1.0.0+2"}, "Regressed with shop@1.0.0+2"),
         ("resolved", {}, "Resolved "),
         ("resolved", {"resolvedIn": "shop@1.0.0+2"}, "Resolved in shop@1.0.0+2"),
         ("resolved", {"resolvedIn": "next"}, "Resolved in the next release"),
-        ("ignored", {}, "Ignored for ever"),
+        ("ignored", {}, "Ignored forever"),
         ("ignored", {"ignoreUntil": {"events": 1}}, "Ignored for 1 event"),
         ("ignored", {"ignoreUntil": {"users": 1200}}, "Ignored for 1,200 users"),
         ("ignored", {"ignoreUntil": {"time": "2026-12-01T00:00:00Z"}}, "Ignored until 2026-12-01T00:00:00Z"),
-        ("reopened", {}, "Opened again "),
-        ("reopened", {"ignoreUntil": {"events": 3}}, "Opened again after it was ignored for 3 events"),
+        ("reopened", {}, "Reopened "),
+        ("reopened", {"ignoreUntil": {"events": 3}}, "Reopened after being ignored for 3 events"),
         ("merged", {"issue": "1f", "fingerprints": ["1f"]}, "Merged with 1f"),
         ("merged", {"into": "2f"}, "Merged into 2f"),
-        ("unmerged", {"issues": ["1f", "3f"], "fingerprints": ["1f", "3f"]}, "Taken apart 1f, 3f"),
-        ("unmerged", {"from": "2f"}, "Taken apart from 2f"),
+        ("unmerged", {"issues": ["1f", "3f"], "fingerprints": ["1f", "3f"]}, "Unmerged 1f, 3f"),
+        ("unmerged", {"from": "2f"}, "Unmerged from 2f"),
         ("assigned", {"assignee": "Jo"}, "Assigned to Jo"),
         ("assigned", {"assignee": None}, "Assigned to nobody"),
         ("commented", {"text": "seen in May too"}, "Comment seen in May too"),
-        ("ignored", {"ignoreUntil": "soon"}, "Ignored for ever"),
+        ("ignored", {"ignoreUntil": "soon"}, "Ignored forever"),
         ("exported", {"to": "x"}, "exported "),
     ],
 )
-def test_each_change_is_told_with_its_terms(kind: str, data: dict[str, Any], told: str) -> None:
+def test_each_change_is_described_with_its_terms(kind: str, data: dict[str, Any], sentence: str) -> None:
     row = ActivityRow(
         id="1",
         kind=kind,
@@ -45,6 +45,6 @@ def test_each_change_is_told_with_its_terms(kind: str, data: dict[str, Any], tol
         issue_id="1f",
     )
     change = describe(row, "1f")
-    assert f"{change.words} {change.text}" == told
-    assert change.part == ""
-    assert describe(row, "2f").part == "1f"
+    assert f"{change.title} {change.text}" == sentence
+    assert change.merged_issue == ""
+    assert describe(row, "2f").merged_issue == "1f"

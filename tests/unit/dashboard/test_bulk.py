@@ -37,10 +37,10 @@ TWO = [f"{number:016x}" for number in (1, 2)]
 async def test_the_pressed_button_changes_every_selected_issue(
     site: Site, change: str, given: Update
 ) -> None:
-    status, place = await post(
+    status, location = await post(
         site, change, [*TWO, TWO[0]], assignee=" bob ", back="?query=a%26b&sort=events&evil=1"
     )
-    assert (status, place) == (
+    assert (status, location) == (
         303,
         f"/projects/{site.project.id}/issues?query=a%26b&sort=events&done={change}&count=2",
     )
@@ -62,9 +62,9 @@ async def test_merging_goes_into_the_issue_with_most_events(site: Site) -> None:
 async def test_with_too_few_selected_nothing_is_changed_and_the_list_says_so(
     site: Site, change: str, issues: list[str]
 ) -> None:
-    status, place = await post(site, change, issues)
+    status, location = await post(site, change, issues)
     assert (status, site.changes.asked) == (303, [])
-    assert "Nothing was changed" in await (await site.client.get(place)).text()
+    assert "Nothing was changed" in await (await site.client.get(location)).text()
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ async def test_the_list_says_what_was_done_in_its_own_words(
 ) -> None:
     fill(site.reader, site.project.number, NOW)
     await site.sign_in()
-    shown = await (await site.client.get(f"/projects/{site.project.id}/issues{address}")).text()
-    assert (words in shown) if words else ('role="status"' not in shown)
+    html = await (await site.client.get(f"/projects/{site.project.id}/issues{address}")).text()
+    assert (words in html) if words else ('role="status"' not in html)
 
 
 async def test_discarding_by_the_page_is_said_there_and_undone(site: Site) -> None:

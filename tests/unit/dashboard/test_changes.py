@@ -132,8 +132,8 @@ async def test_each_control_of_the_page_makes_its_change(
 ) -> None:
     issue = await an_issue(site)
     await site.sign_in()
-    shown = await (await site.client.get(f"/issues/{issue}")).text()
-    found = re.search(r'name="csrf" value="([^"]+)"', shown)
+    html = await (await site.client.get(f"/issues/{issue}")).text()
+    found = re.search(r'name="csrf" value="([^"]+)"', html)
     assert found is not None
     answer = await site.client.post(
         f"/issues/{issue}/change", data=fields | {"csrf": found[1]}, allow_redirects=False
@@ -149,10 +149,10 @@ async def test_a_page_that_fails_after_a_change_says_that_the_change_was_made(si
     site.reader.failing[GetIssue] = StorageUnavailable("ClickHouse took too long")
     for address, is_told in ((f"/issues/{issue}?done=resolve", True), (f"/issues/{issue}", False)):
         answer = await site.client.get(address)
-        shown = await answer.text()
+        html = await answer.text()
         assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
-        assert ("Your change was made" in shown) == is_told
-        assert f'href="{address}">Try again' in shown
+        assert ("Your change was saved" in html) == is_told
+        assert f'href="{address}">Try again' in html
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ async def test_a_page_that_fails_after_a_change_says_that_the_change_was_made(si
 async def test_a_form_that_says_too_little_changes_nothing(site: Site, fields: dict[str, str]) -> None:
     issue = await an_issue(site)
     await site.sign_in()
-    shown = await (await site.client.get(f"/issues/{issue}")).text()
-    found = re.search(r'name="csrf" value="([^"]+)"', shown)
+    html = await (await site.client.get(f"/issues/{issue}")).text()
+    found = re.search(r'name="csrf" value="([^"]+)"', html)
     assert found is not None
     answer = await site.client.post(f"/issues/{issue}/change", data=fields | {"csrf": found[1]})
     assert answer.status == 400

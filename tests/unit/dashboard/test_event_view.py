@@ -50,7 +50,7 @@ def test_device_clock_is_shown_only_where_it_lies() -> None:
 def test_source_is_numbered_around_the_place() -> None:
     context = chain(showcase(AT)["error"])[0].groups[0].frames[0].context
     assert [line.number for line in context] == list(range(210, 218))
-    assert [line.number for line in context if line.is_place] == [214]
+    assert [line.number for line in context if line.is_frame_line] == [214]
 
 
 def test_breadcrumbs_are_read_by_their_type() -> None:

@@ -71,15 +71,15 @@ async def test_the_same_key_makes_a_change_once_and_no_other(site: Site, name: s
         return await site.api(method, path, json=body, headers={"Idempotency-Key": key})
 
     first, second = CASES[name]
-    made = await ask(first)
-    assert made[0] in {200, 201}
+    first_answer = await ask(first)
+    assert first_answer[0] in {200, 201}
     before = await state(site)
-    assert await ask(first) == made
+    assert await ask(first) == first_answer
     assert await state(site) == before
     status, body = await ask(second)
     assert (status, body["error"], body["details"][0]["field"]) == (409, "conflict", "Idempotency-Key")
     assert await state(site) == before
-    assert (await ask(second, "another"))[0] == made[0]
+    assert (await ask(second, "another"))[0] == first_answer[0]
 
 
 async def test_a_list_of_issues_is_a_part_of_the_request(site: Site) -> None:

@@ -41,9 +41,9 @@ async def test_list_pages_through_every_issue_once(signed: Site) -> None:
     path = f"/projects/{signed.project.id}/issues?sort=events"
     while True:
         page = await get(signed, path)
-        found = re.findall(r'href="/issues/([0-9a-f]{16})"', page)
-        assert found
-        seen += found
+        listed = re.findall(r'href="/issues/([0-9a-f]{16})"', page)
+        assert listed
+        seen += listed
         more = re.search(r'rel="next" href="([^"]+)"', page)
         if more is None:
             break
@@ -60,7 +60,7 @@ async def test_filters_of_the_list_work_together(signed: Site) -> None:
 
 async def test_query_that_does_not_parse_is_explained_and_kept(signed: Site) -> None:
     page = await get(signed, f"/projects/{signed.project.id}/issues?query=a%3A%28", 400)
-    assert "Expected where it is marked: a value" in page
+    assert "Expected at the mark: a value" in page
     assert "<mark><bdi>(</bdi></mark>" in page
     assert 'value="a:("' in page
 
@@ -101,14 +101,14 @@ async def test_unknown_things_are_pages_too(signed: Site) -> None:
         f"{ISSUE}/events/zz",
     ):
         page = await get(signed, path, 404)
-        assert "Nothing here" in page
-    assert "Not possible here" in await (await signed.client.post(ISSUE, data={"csrf": csrf(page)})).text()
+        assert "Not found" in page
+    assert "Method not allowed" in await (await signed.client.post(ISSUE, data={"csrf": csrf(page)})).text()
 
 
 def csrf(page: str) -> str:
-    found = re.search(r'name="csrf" value="([^"]+)"', page)
-    assert found is not None
-    return found[1]
+    listed = re.search(r'name="csrf" value="([^"]+)"', page)
+    assert listed is not None
+    return listed[1]
 
 
 async def test_settings_are_saved_or_explained(signed: Site) -> None:
@@ -149,7 +149,7 @@ async def test_projects_that_are_not_loaded_are_said(site: Site) -> None:
     await site.sign_in()
     site.projects.loaded = False
     page = await get(site, "/", 503)
-    assert "still being read" in page
+    assert "still loading" in page
 
 
 async def test_without_a_broker_the_dashboard_is_ready_to_be_read_and_tells_of_it(site: Site) -> None:

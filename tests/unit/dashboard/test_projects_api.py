@@ -9,10 +9,10 @@ from tests.unit.dashboard.site import Site
 async def test_projects_are_listed_with_what_the_contract_names(site: Site) -> None:
     status, body = await site.api("GET", "/projects")
     assert status == 200
-    [shown] = body["projects"]
-    assert {"id", "name", "createdAt", "tokens", "rateLimitPerMinute", "retentionDays"} <= set(shown)
-    assert shown["id"] == site.project.id
-    assert shown["tokens"][0]["token"] == site.project.tokens[0].token
+    [project] = body["projects"]
+    assert {"id", "name", "createdAt", "tokens", "rateLimitPerMinute", "retentionDays"} <= set(project)
+    assert project["id"] == site.project.id
+    assert project["tokens"][0]["token"] == site.project.tokens[0].token
 
 
 async def test_created_project_answers_its_token(site: Site) -> None:
@@ -21,9 +21,9 @@ async def test_created_project_answers_its_token(site: Site) -> None:
     assert decode_token(body["token"]) is not None
     assert [token["token"] for token in body["tokens"]] == [body["token"]]
     assert body["rateLimitPerMinute"] == 9
-    kept = site.projects.get(int(body["id"]))
-    assert kept is not None
-    assert kept.name == "web"
+    stored = site.projects.get(int(body["id"]))
+    assert stored is not None
+    assert stored.name == "web"
 
 
 async def test_update_keeps_what_is_left_out(site: Site) -> None:
@@ -49,21 +49,21 @@ async def test_bad_change_names_its_field(site: Site, body: dict[str, Any], fiel
 
 
 async def test_token_is_made_and_revoked(site: Site) -> None:
-    status, made = await site.api("POST", f"/projects/{site.project.id}/tokens")
+    status, created = await site.api("POST", f"/projects/{site.project.id}/tokens")
     assert status == 201
-    assert len(made["tokens"]) == 2
-    status, left = await site.api("DELETE", f"/projects/{site.project.id}/tokens/{made['token']}")
+    assert len(created["tokens"]) == 2
+    status, left = await site.api("DELETE", f"/projects/{site.project.id}/tokens/{created['token']}")
     assert status == 200
     revoked = {token["token"]: token["revokedAt"] for token in left["tokens"]}
-    assert revoked[made["token"]] == "2025-10-09T08:53:20.000Z"
+    assert revoked[created["token"]] == "2025-10-09T08:53:20.000Z"
     assert revoked[site.project.tokens[0].token] is None
 
 
 async def test_creation_asked_for_again_under_its_key_is_made_once(site: Site) -> None:
     async def ask(path: str, key: str, **body: object) -> Any:
-        status, made = await site.api("POST", path, json=body or None, headers={"Idempotency-Key": key})
+        status, created = await site.api("POST", path, json=body or None, headers={"Idempotency-Key": key})
         assert status == 201
-        return made
+        return created
 
     first = await ask("/projects", "k", name="till")
     assert await ask("/projects", "k", name="till") == first

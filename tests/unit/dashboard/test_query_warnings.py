@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from dashboard.view.filters import renamed
+from dashboard.view.filters import rename_key
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
 
@@ -16,9 +16,9 @@ async def test_a_misspelt_key_is_told_with_the_list_that_was_meant(site: Site, p
     _, listed = await site.api("GET", f"/projects/{site.project.id}/issues")
     address = page.format(project=site.project.id, issue=listed["issues"][0]["id"])
     await site.sign_in()
-    shown = await (await site.client.get(f"{address}?query=assigned:me")).text()
-    assert re.search(r"has the tag <code><bdi>assigned</bdi>", shown)
-    assert "?query=assignee%3Ame" in unescape(shown)
+    html = await (await site.client.get(f"{address}?query=assigned:me")).text()
+    assert re.search(r"has the tag <code><bdi>assigned</bdi>", html)
+    assert "?query=assignee%3Ame" in unescape(html)
     assert "has the tag" not in await (await site.client.get(f"{address}?query=assignee:me")).text()
     assert (await site.client.get(f"{address}?query=a+AND")).status == 400
 
@@ -33,4 +33,4 @@ async def test_a_misspelt_key_is_told_with_the_list_that_was_meant(site: Site, p
     ],
 )
 def test_a_key_is_replaced_where_it_is_one(query: str, meant: str) -> None:
-    assert renamed(query, "assigned", "assignee") == meant
+    assert rename_key(query, "assigned", "assignee") == meant

@@ -23,8 +23,8 @@ ONE = {"name": "all", "match": "type:*", "fingerprint": ["everything"]}
 
 async def outcome(site: Site, *rules: dict[str, Any], query: str = "", status: int = 200) -> Any:
     path = f"/projects/{site.project.id}/grouping-rules:test{query}"
-    found, body = await site.api("POST", path, json={"rules": list(rules)})
-    assert found == status, body
+    answered, body = await site.api("POST", path, json={"rules": list(rules)})
+    assert answered == status, body
     return body
 
 
@@ -151,9 +151,9 @@ async def test_a_trial_stops_at_its_deadline_and_says_so() -> None:
 async def test_too_many_trials_at_once_are_put_off() -> None:
     trials = TrialQueue(seconds=0.2, max_waiting=0)
     rules = [GroupingRule("a", "type:*", ("x",))]
-    found = await asyncio.gather(*(trials.run(rules, [], ()) for _ in range(3)), return_exceptions=True)
+    results = await asyncio.gather(*(trials.run(rules, [], ()) for _ in range(3)), return_exceptions=True)
     trials.close()
-    refused = [one for one in found if isinstance(one, HttpError)]
+    refused = [one for one in results if isinstance(one, HttpError)]
     assert [one.error for one in refused] == [WireError.UNAVAILABLE] * 2
 
 

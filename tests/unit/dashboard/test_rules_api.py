@@ -37,9 +37,9 @@ async def test_a_rule_that_can_never_work_is_refused_by_its_place_and_changes_no
 async def test_a_failing_rule_that_came_another_way_is_shown_with_its_error(site: Site) -> None:
     broken = GroupingRule(name="broken", match="(type:X", fingerprint=("x",))
     await site.projects.write(replace(site.project, grouping_rules=(broken,)))
-    status, shown = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
+    status, answer = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
     assert status == 200
-    assert shown["rules"][0]["error"]
+    assert answer["rules"][0]["error"]
 
 
 async def test_rules_that_cost_too_much_are_refused_by_the_name_of_the_limit_and_change_nothing(
@@ -68,10 +68,10 @@ async def test_an_unknown_variable_is_refused_with_its_position_and_the_known_on
 async def test_a_rule_of_before_that_would_be_refused_now_has_a_warning(site: Site) -> None:
     rule = GroupingRule(name="old", match="type:X", fingerprint=("{{ tenant }}",), in_app=("a*" * 20,))
     await site.projects.write(replace(site.project, grouping_rules=(rule,)))
-    [shown] = (await site.api("GET", f"/projects/{site.project.id}/grouping-rules"))[1]["rules"]
-    assert shown["error"] is None
-    assert "fingerprint[0]: at position 0" in shown["warning"]
-    assert "inApp[0]: 1 to 200 characters" in shown["warning"]
+    [answer] = (await site.api("GET", f"/projects/{site.project.id}/grouping-rules"))[1]["rules"]
+    assert answer["error"] is None
+    assert "fingerprint[0]: at position 0" in answer["warning"]
+    assert "inApp[0]: 1 to 200 characters" in answer["warning"]
 
 
 async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: Site) -> None:
@@ -82,8 +82,8 @@ async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: Site
         RuleSkipped("dear", "failed", 34),
         RuleSkipped("removed", "failed", 7),
     ]
-    _, shown = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
-    assert [rule["skipped"] for rule in shown["rules"]] == [
+    _, answer = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
+    assert [rule["skipped"] for rule in answer["rules"]] == [
         {"tooDear": 1200, "failed": 34},
         {"tooDear": 0, "failed": 0},
     ]
@@ -103,4 +103,4 @@ async def test_rules_are_shown_and_saved_while_nobody_can_tell_on_what_they_were
     assert await site.api("GET", path) == (200, put)
     await site.sign_in()
     page = await (await site.client.get(f"/projects/{site.project.id}/rules")).text()
-    assert "rules were skipped can't be read now" in page
+    assert "Skip counts are not available" in page

@@ -18,42 +18,42 @@ def test_markup_is_text() -> None:
 
 
 def test_what_is_long_is_cut_and_says_so() -> None:
-    shown = inline("x" * 1000, 10)
-    assert "x" * 10 + "</bdi>" in shown
-    assert "x" * 11 not in shown
-    assert "1,000 characters" in shown
+    html = inline("x" * 1000, 10)
+    assert "x" * 10 + "</bdi>" in html
+    assert "x" * 11 not in html
+    assert "1,000 characters" in html
 
 
 def test_long_blocks_can_be_unfolded() -> None:
-    shown = block("x" * (BLOCK + 1))
-    assert "Show all 2,001 characters" in shown
-    assert "x" * (BLOCK + 1) in shown
-    assert "The rest is in the JSON" not in shown
+    html = block("x" * (BLOCK + 1))
+    assert "Show all 2,001 characters" in html
+    assert "x" * (BLOCK + 1) in html
+    assert "The rest is in the JSON" not in html
 
 
 def test_blocks_of_many_lines_are_folded_too() -> None:
     whole = "\n".join(f"line {number}" for number in range(LINES))
     assert "Show all" not in block(whole)
-    shown = str(block(f"{whole}\none more"))
-    folded, _, unfolded = shown.partition("<details")
+    html = str(block(f"{whole}\none more"))
+    folded, _, unfolded = html.partition("<details")
     assert f"line {LINES - 1}</bdi>" in folded
     assert "one more" not in folded
     assert "one more" in unfolded
 
 
 def test_endless_blocks_end() -> None:
-    shown = block("x" * 1_000_000)
-    assert len(shown) < 110_000
-    assert "The rest is in the JSON" in shown
+    html = block("x" * 1_000_000)
+    assert len(html) < 110_000
+    assert "The rest is in the JSON" in html
 
 
 @given(st.text())
 def test_nothing_that_is_shown_turns_the_direction_or_breaks_out(text: str) -> None:
-    shown = str(inline(text, 10_000))
-    inner = shown.removeprefix("<bdi>").removesuffix("</bdi>")
+    html = str(inline(text, 10_000))
+    inner = html.removeprefix("<bdi>").removesuffix("</bdi>")
     assert not any(
         unicodedata.bidirectional(c) in {"RLO", "LRO", "RLE", "LRE", "PDF", "RLI", "LRI", "FSI", "PDI"}
-        for c in shown
+        for c in html
     )
     left = Markup(inner).striptags()
     assert "<" not in inner.replace('<span class="glyph"', "").replace("</span>", "")

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from control.project_edits import MAX_VIEWS
-from dashboard.view.filters import state_of_query
+from dashboard.view.filters import split_state
 from schemas.projects import SavedView
 from tests.unit.dashboard.sample import fill
 from tests.unit.dashboard.site import NOW, Site
@@ -83,8 +83,8 @@ async def test_views_saved_before_they_had_an_order_ask_for_the_usual_one() -> N
     )
 
 
-def tab_of(shown: str) -> str:
-    states = shown.partition('aria-label="State"')[2].partition("</nav>")[0]
+def tab_of(html: str) -> str:
+    states = html.partition('aria-label="State"')[2].partition("</nav>")[0]
     lit = re.search(r'aria-current="true">(\w+)<', states)
     assert lit is not None
     return lit[1]
@@ -94,19 +94,19 @@ async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site
     fill(site.reader, site.project.number, NOW)
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
-    shown = await (await site.client.get(f"{listed}?state=open&sort=users&range=7d")).text()
-    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', shown))
+    html = await (await site.client.get(f"{listed}?state=open&sort=users&range=7d")).text()
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', html))
     asked = {name: fields[name] for name in ("query", "sort", "range")}
     assert asked == {"query": "is:open", "sort": "users", "range": "7d"}
     await post(site, f"/projects/{site.project.id}/views", name="Mine", **asked)
     # From a list in another order and range.
-    shown = await (await site.client.get(f"{listed}?sort=events&range=24h")).text()
-    found = re.search(r'<a href="([^"]+)"[^>]*><bdi>Mine</bdi>', shown)
-    assert found is not None
-    assert parse_qs(unescape(found[1])[1:]) == {"query": ["is:open"], "sort": ["users"], "range": ["7d"]}
-    shown = await (await site.client.get(listed + unescape(found[1]))).text()
-    assert re.search(r'aria-current="true"><bdi>Mine</bdi>', shown)
-    assert tab_of(shown) == "Open"
+    html = await (await site.client.get(f"{listed}?sort=events&range=24h")).text()
+    match = re.search(r'<a href="([^"]+)"[^>]*><bdi>Mine</bdi>', html)
+    assert match is not None
+    assert parse_qs(unescape(match[1])[1:]) == {"query": ["is:open"], "sort": ["users"], "range": ["7d"]}
+    html = await (await site.client.get(listed + unescape(match[1]))).text()
+    assert re.search(r'aria-current="true"><bdi>Mine</bdi>', html)
+    assert tab_of(html) == "Open"
 
 
 @pytest.mark.parametrize(
@@ -127,22 +127,22 @@ async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site
     ],
 )
 def test_the_state_of_a_query_is_parted_from_the_rest_of_it(query: str, state: str, rest: str) -> None:
-    assert state_of_query(query) == (state, rest)
+    assert split_state(query) == (state, rest)
 
 
 async def test_a_tab_takes_the_place_of_the_state_that_the_query_asks_for(site: Site) -> None:
     fill(site.reader, site.project.number, NOW)
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
-    shown = await (await site.client.get(f"{listed}?query=type:CheckoutError+is:open")).text()
-    assert tab_of(shown) == "Open"
-    assert 'href="?query=type%3ACheckoutError&amp;state=resolved"' in shown
+    html = await (await site.client.get(f"{listed}?query=type:CheckoutError+is:open")).text()
+    assert tab_of(html) == "Open"
+    assert 'href="?query=type%3ACheckoutError&amp;state=resolved"' in html
     assert tab_of(await (await site.client.get(f"{listed}?query=is:assigned")).text()) == "All"
 
 
 async def post(site: Site, path: str, **fields: str) -> str:
-    shown = await (await site.client.get("/projects/new")).text()
-    csrf = re.search(r'name="csrf" value="([^"]+)"', shown)
+    html = await (await site.client.get("/projects/new")).text()
+    csrf = re.search(r'name="csrf" value="([^"]+)"', html)
     assert csrf is not None
     answer = await site.client.post(path, data=fields | {"csrf": csrf[1]})
     assert answer.status == 200
@@ -153,12 +153,12 @@ async def test_the_list_saves_what_it_asks_and_shows_which_view_it_is(site: Site
     fill(site.reader, site.project.number, NOW)
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
-    shown = await (await site.client.get(f"{listed}?query=type:CheckoutError&state=open")).text()
-    query = re.search(r'name="query" value="(\(type:CheckoutError\) is:open)"', shown)
+    html = await (await site.client.get(f"{listed}?query=type:CheckoutError&state=open")).text()
+    query = re.search(r'name="query" value="(\(type:CheckoutError\) is:open)"', html)
     assert query is not None
-    shown = await post(site, f"/projects/{site.project.id}/views", name="Check<out>", query=query[1])
-    assert re.search(r'aria-current="true"><bdi>Check&lt;out&gt;', shown) or "Check&lt;out&gt;" in shown
-    assert "Save as a view" not in shown
+    html = await post(site, f"/projects/{site.project.id}/views", name="Check<out>", query=query[1])
+    assert re.search(r'aria-current="true"><bdi>Check&lt;out&gt;', html) or "Check&lt;out&gt;" in html
+    assert "Save as a view" not in html
     [view] = (await site.api("GET", f"/projects/{site.project.id}/views"))[1]["views"]
     path = f"/projects/{site.project.id}/views/{view['id']}"
     assert "Renamed" in await post(site, f"{path}/rename", name="Renamed")

@@ -1,4 +1,4 @@
-"""Status lines where nobody's terminal is."""
+"""Status lines without a terminal."""
 
 import io
 

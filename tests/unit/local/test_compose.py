@@ -1,4 +1,4 @@
-"""The compose file, checked against what it refers to: no container engine is needed for that."""
+"""The compose file's references, checked without a container engine."""
 
 from pathlib import Path
 from typing import Any

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local.data_dir import held, is_held
+from local.data_dir import is_locked, locked
 from local.discovery import FILE, environment, overlaid, published
 from local.errors import StartError
 from tests.eventually import eventually
@@ -17,12 +17,12 @@ ADDRESS = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
 
 
 def test_variables_of_the_running_servers_are_found_by_data_directory(tmp_path: Path) -> None:
-    with held(tmp_path), published(tmp_path, ADDRESS):
+    with locked(tmp_path), published(tmp_path, ADDRESS):
         assert environment(tmp_path, {"HOME": "/h"}) == ADDRESS | {"HOME": "/h"}
 
 
 def test_what_is_really_set_wins(tmp_path: Path) -> None:
-    with held(tmp_path), published(tmp_path, ADDRESS):
+    with locked(tmp_path), published(tmp_path, ADDRESS):
         assert environment(tmp_path, {"SVC_KAFKA_BOOTSTRAP": "other:2"}) == {"SVC_KAFKA_BOOTSTRAP": "other:2"}
 
 
@@ -38,7 +38,7 @@ def test_setting_and_its_file_variant_hide_each_other(base: dict[str, str], give
 
 
 def test_nothing_is_found_after_the_end(tmp_path: Path) -> None:
-    with held(tmp_path), published(tmp_path, ADDRESS):
+    with locked(tmp_path), published(tmp_path, ADDRESS):
         pass
     assert environment(tmp_path, {}) == {}
     assert not (tmp_path / FILE).exists()
@@ -47,10 +47,10 @@ def test_nothing_is_found_after_the_end(tmp_path: Path) -> None:
 async def test_file_left_by_a_killed_process_is_ignored(tmp_path: Path) -> None:
     program = f"""
 import pathlib, signal
-from local.data_dir import held
+from local.data_dir import locked
 from local.discovery import published
 folder = pathlib.Path({str(tmp_path)!r})
-with held(folder), published(folder, {ADDRESS!r}):
+with locked(folder), published(folder, {ADDRESS!r}):
     signal.pause()
 """
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
@@ -64,18 +64,18 @@ with held(folder), published(folder, {ADDRESS!r}):
 
 
 def test_file_with_secrets_is_for_its_owner_only(tmp_path: Path) -> None:
-    with held(tmp_path), published(tmp_path, ADDRESS):
+    with locked(tmp_path), published(tmp_path, ADDRESS):
         assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
         assert json.loads((tmp_path / FILE).read_text())["pid"] > 0
 
 
-def test_second_holder_of_a_data_directory_is_told_so(tmp_path: Path) -> None:
-    with held(tmp_path):
-        assert is_held(tmp_path)
-        with pytest.raises(StartError, match="another `svc up` runs"), held(tmp_path):
+def test_second_lock_of_a_data_directory_is_refused(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        assert is_locked(tmp_path)
+        with pytest.raises(StartError, match="another `svc up` runs"), locked(tmp_path):
             pass
-    assert not is_held(tmp_path)
+    assert not is_locked(tmp_path)
 
 
-def test_directory_that_nobody_ever_held_is_not_held(tmp_path: Path) -> None:
-    assert not is_held(tmp_path / "nowhere")
+def test_directory_without_a_lock_file_is_not_locked(tmp_path: Path) -> None:
+    assert not is_locked(tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""Ports that are chosen once and kept."""
+"""Ports are chosen once and stored."""
 
 import socket
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from local.ports import RANGE, free_port, is_free, stored_ports
 
 
-def test_ports_are_kept_between_starts(tmp_path: Path) -> None:
+def test_ports_are_stored_between_starts(tmp_path: Path) -> None:
     file = tmp_path / "ports.json"
     first = stored_ports(file, ("a", "b"))
     assert stored_ports(file, ("a", "b")) == first
     assert first["a"] != first["b"]
 
 
-def test_port_that_another_program_took_is_chosen_anew(tmp_path: Path) -> None:
+def test_port_in_use_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "ports.json"
     first = stored_ports(file, ("a", "b"))
     with socket.create_server(("127.0.0.1", first["a"])):

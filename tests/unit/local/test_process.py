@@ -25,7 +25,7 @@ def test_child_leads_a_session_of_its_own(tmp_path: Path) -> None:
     assert log.read_text().split() == [str(process.pid)] * 2
 
 
-def test_child_gives_way_as_it_is_told(tmp_path: Path) -> None:
+def test_child_runs_with_the_requested_niceness(tmp_path: Path) -> None:
     log = tmp_path / "log"
     say = "import os; from pathlib import Path; group = Path('/proc/self/autogroup'); "
     say += "print(os.nice(0), group.read_text().split()[-1] if group.exists() else 7)"
@@ -33,7 +33,7 @@ def test_child_gives_way_as_it_is_told(tmp_path: Path) -> None:
     assert log.read_text().split() == [str(os.nice(0) + 7), "7"]
 
 
-def test_log_that_has_grown_is_put_aside_at_the_next_start(tmp_path: Path) -> None:
+def test_large_log_is_rotated_at_the_next_start(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("12345")
     rotate(log, limit=4)
@@ -64,7 +64,7 @@ def test_end_of_a_child_that_has_ended_is_no_trouble(tmp_path: Path) -> None:
     assert end(process, 1)
 
 
-def test_program_does_not_start_once_its_starter_is_gone(tmp_path: Path) -> None:
+def test_program_does_not_start_after_its_parent_ended(tmp_path: Path) -> None:
     trace = tmp_path / "ran"
     foreign = os.getppid()
     done = subprocess.run([sys.executable, str(TETHER), str(foreign), "0", "touch", str(trace)], check=False)

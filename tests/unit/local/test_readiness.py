@@ -62,7 +62,7 @@ def test_process_that_is_not_ready_is_not() -> None:
         assert not is_ready(address, "ours")
 
 
-def test_nobody_and_what_speaks_no_http_are_not_ready() -> None:
+def test_closed_port_and_non_http_server_are_not_ready() -> None:
     assert not is_ready(f"http://127.0.0.1:{free_port()}")
     with socket.create_server(("127.0.0.1", 0)) as server:
 

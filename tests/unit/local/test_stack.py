@@ -18,7 +18,7 @@ def test_servers_without_an_address_are_started_before_our_processes(tmp_path: P
     assert [child.name for child in Stack(tmp_path, {}).children()] == ["kafka", "clickhouse", *OURS]
 
 
-def test_servers_with_an_address_are_left_alone(tmp_path: Path) -> None:
+def test_servers_with_an_address_are_not_started(tmp_path: Path) -> None:
     stack = Stack(tmp_path, SERVERS)
     assert [child.name for child in stack.children()] == OURS
     assert stack.environ["SVC_KAFKA_BOOTSTRAP"] == "kafka:9092"
@@ -50,13 +50,13 @@ def test_data_directory_of_the_command_wins_over_the_environments(tmp_path: Path
     assert Stack(tmp_path, SERVERS | {"SVC_DATA_DIR": "/elsewhere"}).environ["SVC_DATA_DIR"] == str(tmp_path)
 
 
-def test_admin_password_is_made_once_and_is_its_owners(tmp_path: Path) -> None:
+def test_admin_password_is_created_once_and_private(tmp_path: Path) -> None:
     first = Stack(tmp_path, SERVERS).dashboard.admin_password
     assert Stack(tmp_path, SERVERS).dashboard.admin_password == first
     assert (tmp_path / PASSWORD_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_admin_password_that_is_given_is_used_and_none_is_made(tmp_path: Path) -> None:
+def test_configured_admin_password_is_used_and_none_is_created(tmp_path: Path) -> None:
     assert Stack(tmp_path, SERVERS | {"SVC_ADMIN_PASSWORD": "mine"}).dashboard.admin_password == "mine"
     assert not (tmp_path / PASSWORD_FILE).exists()
 

@@ -123,8 +123,8 @@ async def test_request_to_stop_during_the_start_ends_it(tmp_path: Path) -> None:
     assert (tmp_path / "stops").read_text().split() == ["never", "a"]
 
 
-async def test_child_that_runs_but_is_no_longer_ready_is_shown_so(tmp_path: Path) -> None:
-    supervisor = Supervisor([child("a", tmp_path)], look_seconds=0.01)
+async def test_running_child_that_is_no_longer_ready_becomes_unready(tmp_path: Path) -> None:
+    supervisor = Supervisor([child("a", tmp_path)], check_seconds=0.01)
     await supervisor.start()
     status = supervisor.statuses["a"]
     (tmp_path / "a.ready").unlink()

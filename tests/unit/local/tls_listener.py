@@ -1,4 +1,4 @@
-"""A listener that does a TLS handshake with a certificate of its own making, and then says nothing."""
+"""A listener that does a TLS handshake with a self-signed certificate and then sends nothing."""
 
 import contextlib
 import datetime

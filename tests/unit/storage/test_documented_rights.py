@@ -1,4 +1,4 @@
-"""The rights that docs/operating.md tells an administrator to give are those that our statements need."""
+"""The rights that docs/operate/permissions.md tells an administrator to give are those that our statements need."""
 
 import re
 from collections.abc import Iterable
@@ -50,8 +50,8 @@ def test_doctor_checks_what_is_documented() -> None:
 
 
 def test_doctor_checks_what_is_documented_of_kafka() -> None:
-    page = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
-    section = page[page.index("### Rights on Kafka") : page.index("### Users of ClickHouse")]
+    page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
+    section = page[page.index("## Kafka") : page.index("## ClickHouse")]
     rows = {
         name: tuple(tuple(re.findall(r"`([^`]+)`", cell)) for cell in cells.split("|"))
         for name, cells in re.findall(r"^\| `svc (\w+)` \|(.+)\|$", section, re.MULTILINE)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from storage.erase import ledger
 from storage.erase.ledger import Erasure
-from storage.erase.scope import WANTED, bucket, listed, sought
+from storage.erase.scope import WANTED, bucket, listed_scope, stored_scope
 from storage.erase.sizes import Sizes, compared
 from storage.repair.rollups import ROLLUPS, Rollup
 
@@ -47,7 +47,7 @@ def test_a_project_has_one_salt() -> None:
 
 @pytest.mark.parametrize("rollup", ROLLUPS, ids=lambda rollup: rollup.table)
 def test_the_keys_of_a_rollup_are_those_that_the_lists_know(rollup: Rollup) -> None:
-    scope = listed(7, ID, date(2026, 11, 16))
+    scope = listed_scope(7, ID, date(2026, 11, 16))
     where = scope.keys(rollup)
     assert where.startswith("project_id = 7 AND (")
     assert "environment" not in where
@@ -55,13 +55,13 @@ def test_the_keys_of_a_rollup_are_those_that_the_lists_know(rollup: Rollup) -> N
 
 
 def test_no_condition_holds_the_users_id() -> None:
-    scope = sought(7)
+    scope = stored_scope(7)
     for where in (scope.rows("events"), scope.rows("payloads"), *(scope.keys(rollup) for rollup in ROLLUPS)):
         assert WANTED in where
 
 
 def test_shares_of_the_tags_are_apart_and_together_whole() -> None:
-    whole = listed(7, ID)
+    whole = listed_scope(7, ID)
     shares = [bucket(whole, number, 3).tags for number in range(3)]
     assert all(share.startswith(whole.tags) for share in shares)
     assert {share.rpartition(" = ")[2] for share in shares} == {"0", "1", "2"}

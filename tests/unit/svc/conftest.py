@@ -7,7 +7,7 @@ import pytest
 
 import svc
 from svc import reporting
-from svc.current import current
+from svc.client import current
 from svc.notices import Notices
 from tests.unit.svc.ingest import Ingest, ingest_server
 

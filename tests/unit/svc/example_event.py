@@ -1,4 +1,4 @@
-"""The event that `docs/library.md` shows: a real capture, with what differs between machines and runs made equal.
+"""The event in `docs/library.md`: a real capture, normalised across machines and runs.
 
 `python -m tests.unit.svc.example_event` prints it.
 """
@@ -39,11 +39,11 @@ class _Kept:
 
 def captured() -> dict[str, Any]:
     """The event as it would be posted."""
-    kept = _Kept()
+    transport = _Kept()
     options, _ = resolve(
         {"token": "svc_pk_x", "release": "shop@1.4.2+318", "environment": "staging", "identity": True}, {}
     )
-    client = Client(options, Notices(), kept)  # type: ignore[arg-type]
+    client = Client(options, Notices(), transport)  # type: ignore[arg-type]
     client.scope.set_user({"id": "42", "name": "Jo", "linkBy": {"email": " Jo@Example.com "}})
     client.scope.set_tags({"plan": "pro"})
     client.add_breadcrumb({"type": "nav", "data": {"from": "/cart", "to": "/pay"}})
@@ -71,7 +71,7 @@ def captured() -> dict[str, Any]:
         except RuntimeError as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             client.capture(error)
-        return _alike(kept.event, folder)
+        return _alike(transport.event, folder)
 
 
 def _alike(event: dict[str, Any], folder: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A clock that moves when told, and a poster that answers as told: what the transport is tested with."""
+"""A manual clock and a scripted poster for tests of the transport."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -46,5 +46,5 @@ class ScriptedPoster:
     def close(self) -> None:
         pass
 
-    def forget(self) -> None:
+    def after_fork(self) -> None:
         pass

@@ -26,9 +26,9 @@ class Kept:
 
 def client(**options: Any) -> tuple[Client, Kept]:
     """A client with nothing behind it."""
-    kept = Kept()
+    transport = Kept()
     resolved, _ = resolve({"token": "svc_pk_x", "release": "shop@1.4.2+318", **options}, {})
-    return Client(resolved, Notices(), kept), kept  # type: ignore[arg-type]
+    return Client(resolved, Notices(), transport), transport  # type: ignore[arg-type]
 
 
 json_like = st.recursive(
@@ -86,7 +86,7 @@ class Situation:
 
     def event(self) -> tuple[str | None, bytes]:
         """The id that the capture returned, and the event."""
-        reporter, kept = client(identity=True, environment=self.environment, release=self.release)
+        reporter, transport = client(identity=True, environment=self.environment, release=self.release)
         for crumb in self.crumbs:
             reporter.add_breadcrumb(crumb)
         reporter.scope.set_tags(self.tags)
@@ -95,7 +95,7 @@ class Situation:
             fail(self.depth, self.message, self.group)
         except Exception as error:  # noqa: BLE001  # whatever `fail` raises
             event_id = reporter.capture(error, fingerprint=self.fingerprint)
-        return event_id, kept.events[0]
+        return event_id, transport.events[0]
 
 
 situations = st.builds(

@@ -1,4 +1,4 @@
-"""A real server on 127.0.0.1 that answers batches as it is told to and remembers what it was sent."""
+"""A real server on 127.0.0.1 with scripted answers that records requests."""
 
 import gzip
 import http.server

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from schemas.event import Breadcrumb
-from svc.breadcrumbs import client_form, crumb_of, wire_form
+from svc.breadcrumbs import breadcrumb_for_client, breadcrumb_on_wire, to_breadcrumb
 from svc.plain import encode
 from tests.unit.svc.fuzzed import crumbs
 
@@ -16,7 +16,7 @@ NS = 1_790_000_000_123_456_789
 
 
 def wire(given_crumb: Mapping[str, Any] | str) -> dict[str, Any]:
-    return wire_form(crumb_of(NS, given_crumb))
+    return breadcrumb_on_wire(to_breadcrumb(NS, given_crumb))
 
 
 def test_time_is_iso_8601_in_utc_with_milliseconds() -> None:
@@ -61,7 +61,7 @@ def test_client_breadcrumb_becomes_the_wires(client: dict[str, Any], kind: str, 
     assert (made["type"], made["data"]) == (kind, data)
 
 
-def test_values_that_are_not_json_are_made_so() -> None:
+def test_values_that_are_not_json_are_converted() -> None:
     class Awkward:
         def __repr__(self) -> str:
             raise RuntimeError
@@ -97,6 +97,6 @@ def test_a_breadcrumb_is_a_note_not_a_dump() -> None:
 
 @given(crumbs)
 def test_whatever_the_client_gives_the_server_takes(client: dict[str, Any]) -> None:
-    crumb = crumb_of(NS, client)
-    msgspec.json.decode(encode(wire_form(crumb)), type=Breadcrumb)
-    encode(client_form(crumb))
+    crumb = to_breadcrumb(NS, client)
+    msgspec.json.decode(encode(breadcrumb_on_wire(crumb)), type=Breadcrumb)
+    encode(breadcrumb_for_client(crumb))

@@ -1,4 +1,4 @@
-"""One exchange ends by its time-out, whatever the server does with it; and goes where it was told to go."""
+"""An exchange ends by its deadline whatever the server does, and goes to the configured address."""
 
 import contextlib
 import datetime

@@ -1,4 +1,4 @@
-"""`docs/library.md` is true: its programs run, its lists are whole, its event is a real one."""
+"""The pages about the library are true: their programs run, their lists are whole, their event is a real one."""
 
 import asyncio
 import json
@@ -23,7 +23,9 @@ from tests.unit.svc.ingest import Ingest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
-PROGRAMS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
+START = (ROOT / "docs" / "start" / "first-application.md").read_text(encoding="utf-8")
+HOW_TO = (ROOT / "docs" / "develop" / "report-errors.md").read_text(encoding="utf-8")
+PROGRAMS = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", HOW_TO, re.DOTALL))
 
 
 def environment(ingest: Ingest, **more: str) -> dict[str, str]:
@@ -57,6 +59,18 @@ def test_script_runs(ingest: Ingest, tmp_path: Path) -> None:
     assert event["error"]["message"] == "could not convert string to float: 'two'"
     assert event["tags"] == {"rows": "3"}
     assert [crumb["data"]["row"] for crumb in event["breadcrumbs"]] == ["1.5", "two"]
+
+
+def test_first_application_reports_both_errors(ingest: Ingest, tmp_path: Path) -> None:
+    (program,) = re.findall(r"```python\n# first\.py\n(.*?)```", START, re.DOTALL)
+    (tmp_path / "first.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "first.py"],
+        env=environment(ingest), cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "ValueError" in done.stderr
+    assert [event["error"]["type"] for event in ingest.events] == ["ZeroDivisionError", "ValueError"]
+    assert ingest.events[0]["tags"] == {"handled": "yes"}
 
 
 def says_hello(url: str) -> bool:
@@ -110,7 +124,7 @@ def test_tool_that_has_events_runs(ingest: Ingest, tmp_path: Path) -> None:
     assert len(ingest.events) == 120
 
 
-def test_shown_event_is_what_leaves_the_machine() -> None:
+def test_documented_event_is_what_leaves_the_machine() -> None:
     (shown,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     assert json.loads(shown) == captured()
 

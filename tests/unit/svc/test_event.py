@@ -15,8 +15,8 @@ from edge.validation.validate import STRICT, checked_text, validate
 from schemas.event import Event
 from schemas.limits import MAX_BODY_BYTES, Limit
 from svc import limits
-from svc.event import fitted
-from svc.moments import Ids, iso
+from svc.event import fit_event
+from svc.timestamps import Ids, iso
 from tests.unit.svc.fuzzed import Situation, client, situations
 
 
@@ -35,9 +35,9 @@ def test_limits_are_the_servers() -> None:
 
 
 def test_event_says_where_it_is_from() -> None:
-    reporter, kept = client(environment="staging")
+    reporter, transport = client(environment="staging")
     reporter.capture(ValueError("m"))
-    event = json.loads(kept.events[0])
+    event = json.loads(transport.events[0])
     assert event["platform"] == "python"
     assert event["kind"] == "error"
     assert event["release"] == "shop@1.4.2+318"
@@ -71,16 +71,16 @@ def large_event() -> dict[str, Any]:
         stack = [dict(frame, inApp=n == 0) for _ in range(100)]
         error = {"type": "E", "message": "m" * 16_000, "stack": stack} | ({"cause": error} if error else {})
     crumb = {"timestamp": iso(0), "type": "custom", "data": {"d": "y" * 8_000}}
-    reporter, kept = client()
+    reporter, transport = client()
     reporter.capture(ValueError("m"))
-    event: dict[str, Any] = json.loads(kept.events[0])
+    event: dict[str, Any] = json.loads(transport.events[0])
     return event | {"error": error, "breadcrumbs": [dict(crumb) for _ in range(100)]}
 
 
 @pytest.mark.parametrize("limit", [limits.MAX_EVENT_BYTES, 200_000, 60_000, 20_000, 3_000])
 def test_event_that_is_too_large_is_sent_with_less_in_it(limit: int) -> None:
     event = large_event()
-    made = fitted(copy.deepcopy(event), limit)
+    made = fit_event(copy.deepcopy(event), limit)
     assert made is not None
     assert len(made) <= limit
     decoded = msgspec.json.decode(made, type=Event)
@@ -90,24 +90,24 @@ def test_event_that_is_too_large_is_sent_with_less_in_it(limit: int) -> None:
 
 def test_context_of_libraries_goes_first_and_the_oldest_breadcrumbs_before_the_rest() -> None:
     event = large_event()
-    slim = json.loads(fitted(copy.deepcopy(event), 1_600_000) or b"")
+    slim = json.loads(fit_event(copy.deepcopy(event), 1_600_000) or b"")
     assert len(slim["breadcrumbs"]) == 100
     innermost = slim["error"]
     while "cause" in innermost:
         assert "preContext" not in innermost["stack"][0]
         innermost = innermost["cause"]
     assert innermost["stack"][0]["preContext"]
-    slimmer = json.loads(fitted(copy.deepcopy(event), 600_000) or b"")
+    slimmer = json.loads(fit_event(copy.deepcopy(event), 600_000) or b"")
     assert len(slimmer["breadcrumbs"]) == 20
     assert len(slimmer["error"]["message"]) == 16_000
 
 
-def test_event_that_cannot_be_made_to_fit_is_counted() -> None:
-    reporter, kept = client(before_send=lambda event: {**event, "environment": "x" * 2_000_000})
+def test_event_that_is_too_large_after_reduction_is_counted() -> None:
+    reporter, transport = client(before_send=lambda event: {**event, "environment": "x" * 2_000_000})
     with pytest.raises(AssertionError):
         reporter.capture(ValueError())
     assert reporter.counts["dropped.tooLarge"] == 1
-    assert kept.events == []
+    assert transport.events == []
 
 
 def test_ids_are_uuids_of_version_7_that_never_go_back() -> None:
@@ -132,7 +132,7 @@ def test_id_carries_the_time_of_the_event() -> None:
 
 
 def test_capturing_while_capturing_is_left_out() -> None:
-    reporter, kept = client()
+    reporter, transport = client()
 
     class Chatty(Exception):
         def __str__(self) -> str:
@@ -140,5 +140,5 @@ def test_capturing_while_capturing_is_left_out() -> None:
             return "said"
 
     reporter.capture(Chatty())
-    assert [json.loads(event)["error"]["message"] for event in kept.events] == ["said"]
+    assert [json.loads(event)["error"]["message"] for event in transport.events] == ["said"]
     assert reporter.counts == Counter(captured=1)

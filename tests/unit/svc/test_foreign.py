@@ -1,4 +1,4 @@
-"""What the program's own objects do when they are read costs what they spoil: never the event, never the program."""
+"""Misbehaving objects of the program lose only their own value, never the event or the program."""
 
 import itertools
 import linecache
@@ -12,9 +12,9 @@ from typing import Any, Never
 import pytest
 
 import svc
-from svc.current import current
+from svc.client import current
+from svc.exception_chain import CallSite, chain
 from svc.frames import Framer
-from svc.raised import Spot, chain
 from svc.source_files import MAX_SOURCE_BYTES, source_lines
 from tests.unit.svc.ingest import Ingest
 
@@ -116,7 +116,7 @@ def test_exception_of_any_kind_is_an_event(start: Start, what: str) -> None:
     assert event["error"]["stack"][0]["function"] == "caught"
 
 
-def test_cause_that_cannot_be_asked_for_is_the_one_that_the_interpreter_has(start: Start) -> None:
+def test_unreadable_cause_falls_back_to_the_interpreters(start: Start) -> None:
     ingest = start()
     svc.capture_exception(caught(spoiled("__cause__", property(raising)), KeyError("root")))
     assert svc.flush(10)
@@ -157,7 +157,7 @@ def test_what_has_no_end_is_cut(start: Start) -> None:
     assert len(str(one["breadcrumbs"])) < 20_000
 
 
-def test_text_of_a_large_value_is_not_made(start: Start) -> None:
+def test_text_of_a_large_value_is_not_built(start: Start) -> None:
     class Counting:
         asked = 0
 
@@ -214,19 +214,19 @@ def test_source_is_read_in_its_own_encoding_and_from_the_modules_path(
     assert source_lines("odd_source.py") == []
 
 
-def test_source_of_a_loader_that_fails_costs_the_source_alone() -> None:
+def test_failing_loader_loses_only_the_source() -> None:
     name = "/no/such/place/loaded.py"
     names = {"__name__": "loaded", "__loader__": spoiled("get_source", raising)}
     try:
         exec(compile("raise ValueError('m')", name, "exec"), names)
     except ValueError as error:
         (link,) = chain(error)
-    frame = Framer().frames(link.spots)[0]
+    frame = Framer().frames(link.sites)[0]
     linecache.cache.pop(name, None)
     assert (frame["absolutePath"], frame["line"], "preContext" in frame) == (name, 1, False)
 
 
-def test_names_of_a_class_of_their_own_are_not_asked() -> None:
+def test_globals_of_a_dict_subclass_are_bypassed() -> None:
     class Names(dict[str, Any]):
         __contains__ = raising
         get = raising
@@ -235,18 +235,18 @@ def test_names_of_a_class_of_their_own_are_not_asked() -> None:
         exec(compile("raise ValueError('m')", "/no/such/place/named.py", "exec"), Names(__name__="named"))
     except ValueError as error:
         (link,) = chain(error)
-    assert link.spots[0].module == "named"
+    assert link.sites[0].module == "named"
 
 
-def test_code_made_by_hand_costs_its_frame_alone() -> None:
+def test_hand_made_code_object_loses_only_its_frame() -> None:
     code: CodeType = compile("pass", "/no/such/place/made.py", "exec")
     unhashable = code.replace(co_consts=([],))
-    made, plain = Framer().frames([Spot(unhashable, 3, -1, None), Spot(code, 1, -1, None)])
+    made, plain = Framer().frames([CallSite(unhashable, 3, -1, None), CallSite(code, 1, -1, None)])
     assert (made["line"], made["inApp"]) == (3, False)
     assert plain["file"] == "made.py"
 
 
-def test_event_is_sent_from_a_working_directory_that_is_gone(
+def test_event_is_sent_from_a_deleted_working_directory(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"

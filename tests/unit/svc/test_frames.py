@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from svc.exception_chain import CallSite, chain
 from svc.frames import Framer
-from svc.raised import Spot, chain
 
 
 def frames_of(raising: Callable[[], Any], framer: Framer | None = None) -> list[dict[str, Any]]:
@@ -20,7 +20,7 @@ def frames_of(raising: Callable[[], Any], framer: Framer | None = None) -> list[
     try:
         raising()
     except Exception as error:  # noqa: BLE001  # whatever the test raises
-        frames = (framer or Framer()).frames(chain(error)[0].spots)
+        frames = (framer or Framer()).frames(chain(error)[0].sites)
         return [
             frame
             for frame in frames
@@ -29,13 +29,13 @@ def frames_of(raising: Callable[[], Any], framer: Framer | None = None) -> list[
     raise AssertionError("nothing was raised")
 
 
-def spot(filename: str, module: str | None = None) -> Spot:
+def site(filename: str, module: str | None = None) -> CallSite:
     code: CodeType = compile("pass", filename, "exec")
-    return Spot(code, 1, -1, module)
+    return CallSite(code, 1, -1, module)
 
 
 def in_app(filename: str, module: str | None = None, **rules: Any) -> bool:
-    return bool(Framer(**rules).frames([spot(filename, module)])[0]["inApp"])
+    return bool(Framer(**rules).frames([site(filename, module)])[0]["inApp"])
 
 
 STDLIB = sysconfig.get_path("stdlib")
@@ -71,26 +71,26 @@ def test_rules_of_the_application_come_first() -> None:
 
 def test_file_is_relative_to_the_entry_of_sys_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    (frame,) = Framer().frames([spot(f"{tmp_path}/shop/pay.py")])
+    (frame,) = Framer().frames([site(f"{tmp_path}/shop/pay.py")])
     assert (frame["file"], frame["absolutePath"]) == ("shop/pay.py", f"{tmp_path}/shop/pay.py")
 
 
 def test_file_is_relative_to_the_project_root_where_one_is_given(tmp_path: Path) -> None:
-    (frame,) = Framer(root=str(tmp_path)).frames([spot(f"{tmp_path}/src/shop/pay.py")])
+    (frame,) = Framer(root=str(tmp_path)).frames([site(f"{tmp_path}/src/shop/pay.py")])
     assert frame["file"] == "src/shop/pay.py"
 
 
 def test_file_of_the_standard_library_and_of_packages_is_relative_too() -> None:
     framer = Framer()
-    (decoder,) = framer.frames([spot(f"{STDLIB}/json/decoder.py")])
+    (decoder,) = framer.frames([site(f"{STDLIB}/json/decoder.py")])
     assert decoder["file"] == "json/decoder.py"
-    (elsewhere,) = framer.frames([spot("/nowhere/in/particular.py")])
+    (elsewhere,) = framer.frames([site("/nowhere/in/particular.py")])
     assert elsewhere["file"] == "particular.py"
 
 
 def test_home_folder_does_not_name_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/jo.smith")
-    (frame,) = Framer().frames([spot("/home/jo.smith/shop/pay.py")])
+    (frame,) = Framer().frames([site("/home/jo.smith/shop/pay.py")])
     assert frame["absolutePath"] == "~/shop/pay.py"
     assert "smith" not in json.dumps(frame)
 
@@ -118,7 +118,7 @@ def test_at_most_five_lines_before_and_after(tmp_path: Path) -> None:
     assert (len(frame["preContext"]), len(frame["postContext"])) == (5, 5)
 
 
-def test_source_can_be_kept_at_home() -> None:
+def test_source_context_can_be_disabled() -> None:
     def fail() -> None:
         raise ValueError
 

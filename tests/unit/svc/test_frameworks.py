@@ -1,4 +1,4 @@
-"""Applications on real frameworks: each of their errors is one event, with what its own request said and nothing else."""
+"""Applications on real frameworks: each error is one event with only its own request's scope."""
 
 import asyncio
 import contextlib
@@ -103,7 +103,7 @@ def reported(ingest: Ingest) -> list[Event]:
     return ingest.events
 
 
-def said(event: Event) -> tuple[Any, ...]:
+def event_fields(event: Event) -> tuple[Any, ...]:
     """What a request put into its scope."""
     crumbs = [crumb["data"]["message"] for crumb in event.get("breadcrumbs", []) if crumb["type"] == "custom"]
     return event.get("user", {}).get("id"), event.get("tags", {}), crumbs
@@ -119,7 +119,7 @@ def begin() -> None:
 
 
 @pytest.mark.parametrize("name", ["flask_app", "django_app"])
-def test_wsgi_application_reports_an_error_once_with_its_own_request_alone(
+def test_wsgi_application_reports_an_error_once_with_only_its_request(
     load: Loaded, ingest: Ingest, name: str
 ) -> None:
     app = getattr(load(name), "app" if name == "flask_app" else "application")
@@ -128,14 +128,14 @@ def test_wsgi_application_reports_an_error_once_with_its_own_request_alone(
     assert get(app, "/nowhere") == "404"
     (event,) = reported(ingest)
     assert event["error"]["type"] == "LookupError"
-    assert said(event) == OF_ORDER_7
+    assert event_fields(event) == OF_ORDER_7
     assert [crumb["data"]["message"] for crumb in svc.get_breadcrumbs() if crumb["type"] == "custom"] == [
         "started"
     ]
 
 
 @pytest.mark.parametrize("name", ["fastapi_app", "django_app"])
-async def test_asgi_application_reports_an_error_once_with_its_own_request_alone(
+async def test_asgi_application_reports_an_error_once_with_only_its_request(
     load: Loaded, ingest: Ingest, name: str
 ) -> None:
     module = load(name)
@@ -145,7 +145,7 @@ async def test_asgi_application_reports_an_error_once_with_its_own_request_alone
     assert await aget(app, "/orders/7", x_user="jo") == 500
     (event,) = reported(ingest)
     assert event["error"]["type"] == "LookupError"
-    assert said(event) == OF_ORDER_7
+    assert event_fields(event) == OF_ORDER_7
 
 
 async def test_error_that_a_handler_answers_with_500_or_more_is_reported(
@@ -271,7 +271,7 @@ def test_failed_task_is_reported_once_with_its_name_and_without_its_arguments(
     assert [module.pay.delay(6).state, module.pay.delay(7).state] == ["SUCCESS", "FAILURE"]
     (event,) = reported(ingest)
     assert event["error"]["type"] == "TimeoutError"
-    assert said(event) == (
+    assert event_fields(event) == (
         None,
         {"host": "a", "task": "shop.pay", "order": "7"},
         ["started", "order 7 is paid"],

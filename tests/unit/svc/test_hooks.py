@@ -1,4 +1,4 @@
-"""Hooks within one process: they tell the library, call who was there before, and go away again."""
+"""Hooks within a process: they capture, call the previous hook, and are removed."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import svc
-from svc.current import current
+from svc.client import current
 from svc.hooks import Hooks
 from svc.notices import Notices
 from tests.eventually import eventually
@@ -35,7 +35,7 @@ def hooks() -> tuple[object, ...]:
     )
 
 
-def test_close_puts_the_hooks_back(start: Start) -> None:
+def test_close_restores_the_hooks(start: Start) -> None:
     before = hooks()
     start()
     assert all(ours is not theirs for ours, theirs in zip(hooks(), before, strict=True))
@@ -64,7 +64,7 @@ def test_hook_of_somebody_else_that_came_later_is_left_in_place(
 
 def test_previous_hooks_are_called(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[BaseException | None] = []
-    monkeypatch.setattr(sys, "excepthook", lambda *told: called.append(told[1]))
+    monkeypatch.setattr(sys, "excepthook", lambda *calls: called.append(calls[1]))
     ingest = start()
     error = ValueError("uncaught")
     sys.excepthook(ValueError, error, None)
@@ -72,7 +72,7 @@ def test_previous_hooks_are_called(start: Start, monkeypatch: pytest.MonkeyPatch
     assert messages(ingest) == ["uncaught"]
 
 
-def test_hooks_are_left_alone_when_told_so(start: Start) -> None:
+def test_hooks_can_be_disabled(start: Start) -> None:
     before = hooks()
     start(capture={"errors": False})
     assert hooks() == before
@@ -99,15 +99,15 @@ def test_error_that_was_captured_by_hand_is_not_captured_again_by_a_hook(
     assert messages(ingest) == ["once"]
 
 
-async def test_handler_of_a_foreign_loop_is_kept_and_called(start: Start) -> None:
+async def test_previous_handler_of_a_third_party_loop_is_called(start: Start) -> None:
     ingest = start()
-    told: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     class Foreign:
         handler: Any = None
 
         def get_exception_handler(self) -> Any:
-            return lambda _loop, context: told.append(context)
+            return lambda _loop, context: calls.append(context)
 
         def set_exception_handler(self, handler: Any) -> None:
             self.handler = handler
@@ -116,7 +116,7 @@ async def test_handler_of_a_foreign_loop_is_kept_and_called(start: Start) -> Non
     svc.watch_loop(loop)
     loop.handler(loop, {"exception": ValueError("in a callback"), "message": "m"})
     loop.handler(loop, {"message": "without an exception"})
-    assert len(told) == 2
+    assert len(calls) == 2
     assert messages(ingest) == ["in a callback"]
 
 
@@ -147,7 +147,7 @@ async def test_tasks_may_use_the_library_at_once(start: Start) -> None:
     assert len(ingest.events) == 200
 
 
-def test_sessions_are_breadcrumbs_when_asked_for(start: Start) -> None:
+def test_sessions_are_breadcrumbs_if_enabled(start: Start) -> None:
     start(capture={"sessions": True})
     svc.session_background()
     svc.session_active()
@@ -220,7 +220,7 @@ def test_hook_never_raises_whatever_the_client_does(start: Start) -> None:
         raise RuntimeError("our fault")
 
     client.capture = broken  # type: ignore[method-assign]
-    Hooks(current)._tell(ValueError())
+    Hooks(current)._capture(ValueError())
     assert client.counts["dropped.fault"] == 1
 
 
@@ -235,7 +235,7 @@ def test_log_handler_and_full_queue_do_not_wait_for_each_other(start: Start) -> 
 
     def capture() -> None:
         for n in range(300):
-            client.transport._fates._notices = Notices()  # type: ignore[union-attr]
+            client.transport._outcomes._notices = Notices()  # type: ignore[union-attr]
             svc.capture_exception(ValueError(str(n)))
 
     client = current()

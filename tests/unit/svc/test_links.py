@@ -48,7 +48,7 @@ def test_hash_leaves_and_plain_value_does_not(start: Callable[..., Ingest]) -> N
     assert secret not in json.dumps(event).lower()
 
 
-def test_plain_value_is_not_kept_in_memory(start: Callable[..., Ingest]) -> None:
+def test_plain_value_is_not_retained_in_memory(start: Callable[..., Ingest]) -> None:
     class Traced(str):
         """A text whose end can be seen."""
 
@@ -62,15 +62,13 @@ def test_plain_value_is_not_kept_in_memory(start: Callable[..., Ingest]) -> None
     assert [ref() for ref in alive] == [None, None]
 
 
-def test_identity_is_off_unless_asked_for(
-    start: Callable[..., Ingest], sent: Callable[[], dict[str, Any]]
-) -> None:
+def test_identity_is_off_by_default(start: Callable[..., Ingest], sent: Callable[[], dict[str, Any]]) -> None:
     start()
     svc.set_user({"id": "1", "linkBy": {"email": "jo@example.com"}})
     assert sent()["user"] == {"id": "1"}
 
 
-def test_values_that_are_nothing_link_nobody() -> None:
+def test_empty_values_are_not_linked() -> None:
     assert (
         link_hashes({"email": "  ", "phone": "none", "username": "", "googleSub": " ", "x": "", "y": None})
         == {}

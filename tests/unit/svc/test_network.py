@@ -77,7 +77,7 @@ async def test_aiohttp_leaves_breadcrumbs_too(start: Start) -> None:
     assert "status" not in second
 
 
-def test_nothing_is_listened_to_unless_asked_for(start: Start) -> None:
+def test_network_hook_is_off_by_default(start: Start) -> None:
     before = (http.client.HTTPConnection.putrequest, aiohttp.ClientSession.__init__)
     start()
     assert (http.client.HTTPConnection.putrequest, aiohttp.ClientSession.__init__) == before
@@ -93,7 +93,7 @@ def test_own_uploads_leave_no_breadcrumb(start: Start, sent: Callable[[], dict[s
     assert net() == []
 
 
-def test_close_puts_everything_back(start: Start) -> None:
+def test_close_restores_everything(start: Start) -> None:
     before = [
         http.client.HTTPConnection.__dict__[name] for name in ("putrequest", "endheaders", "getresponse")
     ]
@@ -122,25 +122,21 @@ def test_https_and_tunnels_are_named_by_their_far_end(start: Start, monkeypatch:
     assert _whole_url(connection(), "http://proxied/p") == "http://proxied/p"
 
 
-def test_program_without_aiohttp_is_not_made_to_import_it(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_aiohttp_is_never_imported(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "aiohttp")
     start(capture={"network": True})
     assert "aiohttp" not in sys.modules
 
 
 @pytest.mark.parametrize(
-    ("host", "shown"),
+    ("host", "url_host"),
     [
         ("jo:secret@shop.example", "shop.example"),
         ("::1", "[::1]"),
         (IPv4Address("127.0.0.1"), "127.0.0.1"),
     ],
 )
-def test_address_is_told_without_user_and_password_whatever_form_it_has(
-    start: Start, host: Any, shown: str
-) -> None:
+def test_url_never_has_user_and_password(start: Start, host: Any, url_host: str) -> None:
     start(capture={"network": True})
     connection = http.client.HTTPConnection("localhost", 1)
     connection.host = host
@@ -148,7 +144,7 @@ def test_address_is_told_without_user_and_password_whatever_form_it_has(
     connection._create_connection = refuse  # type: ignore[attr-defined]
     with pytest.raises(ConnectionRefusedError):
         connection.endheaders()
-    assert [data["url"] for data in net()] == [f"http://{shown}:1/items"]
+    assert [data["url"] for data in net()] == [f"http://{url_host}:1/items"]
 
 
 def refuse(*_: object, **__: object) -> Any:

@@ -1,4 +1,4 @@
-"""What `init` takes, in both spellings, and what it makes of nonsense."""
+"""The options of `init`, in both spellings, and invalid ones."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import svc
 from schemas.event import RELEASE_PATTERN
-from svc.current import current
+from svc.client import current
 from svc.options import DEFAULT_INGEST_URL, Capture, Options, release_parts, resolve
 from tests.unit.svc.ingest import Ingest
 
@@ -33,10 +33,10 @@ RELEASE = re.compile(RELEASE_PATTERN)
 )
 def test_both_spellings_are_the_same_option(spelled: str, option: str, value: Any) -> None:
     by_camel, _ = resolve({spelled: value, "token": "t", "release": "a@1+1"}, {})
-    by_snake, troubles = resolve({option: value, "token": "t", "release": "a@1+1"}, {})
+    by_snake, problems = resolve({option: value, "token": "t", "release": "a@1+1"}, {})
     assert by_camel == by_snake
     assert getattr(by_camel, option) == value
-    assert troubles == []
+    assert problems == []
 
 
 def test_token_and_ingest_url_come_from_the_environment(tmp_path: Path) -> None:
@@ -50,22 +50,22 @@ def test_token_and_ingest_url_come_from_the_environment(tmp_path: Path) -> None:
     file.write_text("svc_pk_file\n")
     from_file, _ = resolve({}, {"SVC_TOKEN_FILE": str(file)})
     assert (from_file.token, from_file.ingest_url) == ("svc_pk_file", DEFAULT_INGEST_URL)
-    missing, troubles = resolve({}, {"SVC_TOKEN_FILE": str(tmp_path / "none")})
+    missing, problems = resolve({}, {"SVC_TOKEN_FILE": str(tmp_path / "none")})
     assert missing.token is None
-    assert "SVC_TOKEN_FILE cannot be read" in troubles
+    assert "SVC_TOKEN_FILE cannot be read" in problems
 
 
 def test_default_ingest_url_is_the_local_one() -> None:
     assert resolve({}, {})[0].ingest_url == "http://127.0.0.1:8080"
 
 
-def test_capture_flags_are_taken_one_by_one() -> None:
-    options, troubles = resolve(
+def test_capture_flags_are_independent() -> None:
+    options, problems = resolve(
         {"capture": {"network": True, "sessions": True}, "token": "t", "release": "a@1+1"}, {}
     )
     assert options.capture == Capture(errors=True, network=True, sessions=True, logs=False)
-    assert troubles == []
-    assert "option capture knows no 'mouse'" in resolve({"capture": {"mouse": True}}, {})[1]
+    assert problems == []
+    assert "option capture has no 'mouse'" in resolve({"capture": {"mouse": True}}, {})[1]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_capture_flags_are_taken_one_by_one() -> None:
     ],
 )
 def test_url_that_is_more_or_less_than_an_address_switches_sending_off(url: str) -> None:
-    options, troubles = resolve({"token": "svc_pk_x", "ingest_url": url}, {})
+    options, problems = resolve({"token": "svc_pk_x", "ingest_url": url}, {})
     assert options.token is None
-    assert any("nothing will be reported" in trouble for trouble in troubles)
+    assert any("nothing will be reported" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("token", ["a b", "x\r\nInjected: 1", "käse"])
@@ -121,9 +121,9 @@ def test_release_is_completed(given_release: str, used: str) -> None:
 
 def test_missing_release_is_the_programs_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/opt/night job.py"])
-    options, troubles = resolve({"token": "t"}, {})
+    options, problems = resolve({"token": "t"}, {})
     assert options.release == "night-job@0.0.0+0"
-    assert len([trouble for trouble in troubles if "release" in trouble]) == 1
+    assert len([problem for problem in problems if "release" in problem]) == 1
     monkeypatch.setattr(sys, "argv", [""])
     assert resolve({"release": "1.4.2"}, {})[0].release == "app@1.4.2+0"
 
@@ -143,7 +143,7 @@ def test_no_option_whatever_its_value_raises(options: dict[str, Any]) -> None:
     assert isinstance(resolved, Options)
 
 
-def test_unknown_option_is_said_and_survived(
+def test_unknown_option_is_logged_and_ignored(
     start: Callable[..., Ingest], caplog: pytest.LogCaptureFixture
 ) -> None:
     start(sampleRate=0.5)

@@ -140,8 +140,8 @@ def test_forked_program(ingest: Ingest, tmp_path: Path) -> None:
         options="flush_interval=0.2",
     )
     assert done.returncode == 0, done.stderr
-    told = sorted((event["error"]["message"], event["tags"]["from"]) for event in ingest.events)
-    assert told == [
+    messages = sorted((event["error"]["message"], event["tags"]["from"]) for event in ingest.events)
+    assert messages == [
         ("child", "child"),
         ("parent after the fork", "parent"),
         ("parent before the fork", "parent"),
@@ -209,7 +209,7 @@ def test_error_in_an_exit_handler_is_captured_by_hand_still(ingest: Ingest, tmp_
     assert only(ingest)["error"]["message"] == "on the way out"
 
 
-def test_recursion_without_end(ingest: Ingest, tmp_path: Path) -> None:
+def test_infinite_recursion(ingest: Ingest, tmp_path: Path) -> None:
     run(ingest, tmp_path, "def again(n):\n    again(n + 1)\n\nagain(0)\n")
     event = only(ingest)
     assert event["error"]["type"] == "RecursionError"
@@ -227,14 +227,14 @@ def test_killed_program_leaves_its_events_to_the_next_run(ingest: Ingest, tmp_pa
     done = run(ingest, tmp_path, killed, options=queue + ", flush_interval=60")
     assert done.returncode == -9
     assert ingest.events == []
-    (kept,) = (tmp_path / "queue").glob("*.json")
+    (stored,) = (tmp_path / "queue").glob("*.json")
     run(ingest, tmp_path, "import time\nwhile not svc.stats().get('sent'): time.sleep(0.01)\n", options=queue)
-    assert only(ingest)["id"] == kept.stem
+    assert only(ingest)["id"] == stored.stem
     assert list((tmp_path / "queue").iterdir()) == []
 
 
-@pytest.mark.parametrize("trouble", ["nobody listens", "nothing but errors", "silence"])
-def test_exit_is_not_held_up_longer_than_set(ingest: Ingest, tmp_path: Path, trouble: str) -> None:
+@pytest.mark.parametrize("failure", ["nobody listens", "nothing but errors", "silence"])
+def test_exit_is_not_held_up_longer_than_set(ingest: Ingest, tmp_path: Path, failure: str) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -242,7 +242,7 @@ def test_exit_is_not_held_up_longer_than_set(ingest: Ingest, tmp_path: Path, tro
             "nobody listens": "http://127.0.0.1:1",
             "nothing but errors": ingest.url,
             "silence": f"http://127.0.0.1:{silent.getsockname()[1]}",
-        }[trouble]
+        }[failure]
         ingest.answers.extend([Reply(500)] * 50)
         done = run(
             ingest,

@@ -87,7 +87,7 @@ def test_set_tags_merges_and_later_values_win(start: Start, sent: Sent) -> None:
     assert sent()["tags"] == {"plan": "pro", "region": "eu"}
 
 
-def test_clear_tags_takes_all_away(start: Start, sent: Sent) -> None:
+def test_clear_tags_removes_all(start: Start, sent: Sent) -> None:
     start()
     svc.set_tags({"a": "1", "b": "2"})
     svc.clear_tags()
@@ -172,7 +172,7 @@ def test_capture_takes_a_snapshot_that_later_changes_do_not_touch(start: Start) 
     assert [crumb["data"] for crumb in event["breadcrumbs"]] == [{"message": "before", "deep": {"n": 1}}]
 
 
-def test_user_and_tags_of_one_capture_are_for_it_alone(start: Start, sent: Sent) -> None:
+def test_user_and_tags_of_a_capture_are_for_its_event_only(start: Start, sent: Sent) -> None:
     ingest = start()
     svc.set_tags({"a": "scope", "b": "scope"})
     svc.capture_exception(ValueError(), tags={"a": "own"}, user={"id": "own"}, fingerprint=["x", 1])
@@ -186,7 +186,7 @@ def test_user_and_tags_of_one_capture_are_for_it_alone(start: Start, sent: Sent)
 
 
 @pytest.mark.parametrize("switched_on", [True, False])
-def test_track_leaves_a_breadcrumb_when_it_is_asked_to(start: Start, sent: Sent, switched_on: bool) -> None:
+def test_track_adds_a_breadcrumb_if_enabled(start: Start, sent: Sent, switched_on: bool) -> None:
     start(trackAutoBreadcrumb=switched_on)
     svc.track("bought", {"items": 3})
     crumbs = svc.get_breadcrumbs()

@@ -24,11 +24,11 @@ def test_what_is_written_is_found_by_the_next_run_in_its_order(tmp_path: Path) -
     for event_id in ("c", "a", "b"):
         assert spool.write(event_id, b'{"id":"%s"}' % event_id.encode())
     spool.remove(["b"])
-    assert not spool.left()
+    assert not spool.has_leftovers()
     again = opened(tmp_path)
-    assert again.take(1) == [("a", b'{"id":"a"}')]
-    assert again.take(9) == [("c", b'{"id":"c"}')]
-    assert not again.left()
+    assert again.take_leftovers(1) == [("a", b'{"id":"a"}')]
+    assert again.take_leftovers(9) == [("c", b'{"id":"c"}')]
+    assert not again.has_leftovers()
 
 
 def test_torn_and_foreign_files_do_no_harm(tmp_path: Path) -> None:
@@ -39,16 +39,16 @@ def test_torn_and_foreign_files_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_bytes(b'{"id":"another"}')
     (tmp_path / "fresh.part").write_bytes(b'{"id":"fr')
     (tmp_path / "notes.txt").write_bytes(b"not ours")
-    assert opened(tmp_path).take(10) == [("good", b'{"id":"good"}')]
+    assert opened(tmp_path).take_leftovers(10) == [("good", b'{"id":"good"}')]
     assert names(tmp_path) == ["fresh.part", "good.json", "notes.txt"]
 
 
-def test_what_is_no_regular_file_is_left_alone(tmp_path: Path) -> None:
+def test_irregular_files_are_ignored(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.json")
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     spool = EventSpool(str(tmp_path), 1_000)
     assert spool.open()
-    assert not spool.left()
+    assert not spool.has_leftovers()
 
 
 def test_directory_is_bounded(tmp_path: Path) -> None:
@@ -71,9 +71,7 @@ def test_only_the_owner_may_read_the_events(tmp_path: Path) -> None:
     assert (directory / "a.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_place_that_is_no_directory_is_said_and_survived(
-    tmp_path: Path, start: Callable[..., Ingest]
-) -> None:
+def test_queue_dir_that_is_no_directory_is_logged(tmp_path: Path, start: Callable[..., Ingest]) -> None:
     (tmp_path / "file").write_text("")
     assert EventSpool(str(tmp_path / "file"), 100).open() is False
     ingest = start(queue_dir=str(tmp_path / "file"))
@@ -108,7 +106,7 @@ def test_event_of_a_run_without_a_server_is_sent_by_the_next_run_with_the_same_i
     assert names(tmp_path) == []
 
 
-def test_refused_event_is_not_kept(tmp_path: Path, start: Callable[..., Ingest], ingest: Ingest) -> None:
+def test_refused_event_is_not_stored(tmp_path: Path, start: Callable[..., Ingest], ingest: Ingest) -> None:
     ingest.answers += [Reply(400, {"error": "validationFailed"})]
     start(queue_dir=str(tmp_path))
     svc.capture_exception(ValueError())

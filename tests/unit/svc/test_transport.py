@@ -1,4 +1,4 @@
-"""The transport on a manual clock: what is sent when, and what becomes of it."""
+"""The transport on a manual clock: timing and outcomes."""
 
 import tracemalloc
 from collections import Counter
@@ -103,9 +103,9 @@ def test_flush_gives_up_at_its_deadline() -> None:
     assert bench.clock.now() - bench.began == pytest.approx(2.5)
 
 
-@pytest.mark.parametrize("trouble", [Answer(500), Answer(503), Answer(0, why="silence")])
-def test_5xx_and_silence_are_tried_three_times_more_then_dropped(trouble: Answer) -> None:
-    bench = Bench(rest=lambda _: trouble, interval=0)
+@pytest.mark.parametrize("failure", [Answer(500), Answer(503), Answer(0, why="silence")])
+def test_5xx_and_silence_are_tried_three_times_more_then_dropped(failure: Answer) -> None:
+    bench = Bench(rest=lambda _: failure, interval=0)
     bench.submit(5)
     bench.run_until_idle()
     assert bench.times == [0.0, 1.0, 3.0, 7.0]
@@ -147,11 +147,11 @@ def test_refused_batch_is_dropped_and_the_next_one_sent(status: int) -> None:
     assert (bench.counts["dropped.refused"], bench.counts["sent"]) == (100, 50)
 
 
-def test_rejected_events_are_told_to_the_callback_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[list[dict[str, Any]]] = []
+def test_rejected_events_are_passed_to_the_callback_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    rejected_batches: list[list[dict[str, Any]]] = []
 
     def on_rejected(rejected: list[dict[str, Any]]) -> None:
-        told.append(rejected)
+        rejected_batches.append(rejected)
         raise RuntimeError("the callback's own fault")
 
     error = {
@@ -164,7 +164,7 @@ def test_rejected_events_are_told_to_the_callback_and_logged_once(caplog: pytest
     for _ in range(2):
         bench.submit(3)
         bench.run_until_idle()
-    assert told == [[{"id": "id1", **error}], [{"id": "id1", **error}]]
+    assert rejected_batches == [[{"id": "id1", **error}], [{"id": "id1", **error}]]
     assert (bench.counts["sent"], bench.counts["rejected"], bench.counts["retries"]) == (4, 2, 0)
     assert len([r for r in caplog.records if "rejected events" in r.getMessage()]) == 1
 
@@ -198,7 +198,7 @@ def test_event_that_cannot_be_built_costs_only_itself() -> None:
     assert bench.transport.flush(1.0) is True
 
 
-def test_memory_stays_bounded_while_the_server_is_gone_for_ten_minutes() -> None:
+def test_memory_stays_bounded_while_the_server_is_unavailable_for_ten_minutes() -> None:
     bench = Bench(rest=lambda _: Answer(0, why="refused"), max_events=1_000, max_bytes=2 * MAX_BODY_BYTES)
     tracemalloc.start()
     try:
@@ -263,9 +263,9 @@ def test_whatever_is_answered_each_event_meets_one_fate_and_no_wait_is_cut_short
         bench.run_until_idle()
     counts = bench.counts
     rejected_batches = [len(b) for b, a in zip(bench.poster.batches, script, strict=False) if a.errors]
-    fates = counts["sent"] + sum(rejected_batches)
-    fates += sum(events for reason, events in counts.items() if reason.startswith("dropped."))
-    assert fates == sum(arrivals)
+    outcomes = counts["sent"] + sum(rejected_batches)
+    outcomes += sum(events for reason, events in counts.items() if reason.startswith("dropped."))
+    assert outcomes == sum(arrivals)
     posts = list(zip(bench.poster.times, script, strict=False))
     for (began, answer), later in zip(posts, bench.poster.times[1:], strict=False):
         if answer.status == 429:

@@ -63,18 +63,18 @@ def test_connection_is_kept_between_batches(ingest: Ingest, uploader: Uploader) 
     assert ingest.connections == 1
 
 
-def test_kept_connection_that_the_server_closed_is_replaced_at_once(
+def test_idle_connection_that_the_server_closed_is_replaced_at_once(
     ingest: Ingest, uploader: Uploader
 ) -> None:
     ingest.answers.append(Reply(raw=b"HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}"))
     assert uploader.post([EVENT]).status == 202
-    kept = cast(http.client.HTTPConnection, uploader._connection)
-    assert select.select([kept.sock], [], [], 10)[0]
+    connection = cast(http.client.HTTPConnection, uploader._connection)
+    assert select.select([connection.sock], [], [], 10)[0]
     assert uploader.post([EVENT]).status == 202
     assert (ingest.connections, len(ingest.requests)) == (2, 2)
 
 
-def test_nobody_listening_is_no_answer() -> None:
+def test_closed_port_is_no_answer() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -124,13 +124,13 @@ def test_batches_are_as_full_as_they_may_be() -> None:
 def test_rejected_event_reaches_the_callback_through_the_whole_library(
     start: Callable[..., Ingest], ingest: Ingest
 ) -> None:
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
     error = {"index": 0, "error": "validationFailed", "details": []}
     ingest.answers.append(Reply(202, {"accepted": 0, "rejected": 1, "errors": [error]}))
-    start(onRejected=told.extend)
+    start(onRejected=reported.extend)
     event_id = svc.capture_exception(ValueError())
     assert svc.flush(10)
-    assert told == [{"id": event_id, **error}]
+    assert reported == [{"id": event_id, **error}]
     assert svc.stats() == {"captured": 1, "sent": 0, "rejected": 1}
 
 
@@ -151,7 +151,7 @@ def test_before_send_may_change_or_drop_an_event(start: Callable[..., Ingest]) -
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_before_send_that_ends_the_thread_loses_its_event_alone(start: Callable[..., Ingest]) -> None:
+def test_before_send_that_ends_the_thread_loses_only_its_event(start: Callable[..., Ingest]) -> None:
     def look_over(event: dict[str, Any]) -> dict[str, Any]:
         if event["error"]["message"] == "end":
             raise SystemExit

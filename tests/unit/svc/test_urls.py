@@ -1,4 +1,4 @@
-"""URLs lose what authenticates and nothing else."""
+"""URLs lose credentials and nothing else."""
 
 import pytest
 from hypothesis import given

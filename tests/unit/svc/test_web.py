@@ -1,4 +1,4 @@
-"""WSGI and ASGI middleware: they see what escapes and change nothing."""
+"""WSGI and ASGI middleware: it captures unhandled errors and changes nothing."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any

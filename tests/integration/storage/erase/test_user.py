@@ -15,7 +15,7 @@ from storage.erase import ledger
 from storage.erase import user as erasing
 from storage.erase.erased import ERASED
 from storage.erase.issues import IssueDescription
-from storage.erase.user import TABLES, erase_user, look
+from storage.erase.user import TABLES, erase_user, preview
 from storage.errors import UnknownUser
 from storage.repair.missing_rows import complete
 from storage.repair.repair_rollups import repair_rollups
@@ -97,7 +97,7 @@ def test_a_second_time_there_is_nothing_and_a_stranger_is_refused(client: Client
 
 def test_a_look_changes_nothing_and_says_what_the_erasure_then_says(client: Client) -> None:
     insert(client, block(), "t")
-    seen = look(client, PROJECT, USER)
+    seen = preview(client, PROJECT, USER)
     assert seen.dry_run
     assert ledger.read(client, PROJECT) == []
     done = erase(client)

@@ -10,6 +10,7 @@ from schemas.times import from_ms, iso
 from storage.client import Client
 from storage.errors import BadQuery
 from storage.reader.answers import Interval, Release, RuleSkipped
+from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
 from storage.reader.count_calls import (
     CountOutcomes,
     GetIssueStats,
@@ -19,7 +20,7 @@ from storage.reader.count_calls import (
 )
 from storage.reader.ranges import DAY_MS, HOUR_MS
 from storage.reader.reader import Reader
-from storage.reader.tag_calls import CompleteField, CompleteKey, CompleteTag, CountIssueTags, CountProjectTags
+from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 from tests.integration.storage.reader.questions import RANGES, asked
 from tests.integration.storage.reader.world import (
     MERGED,

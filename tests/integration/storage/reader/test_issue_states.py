@@ -10,10 +10,10 @@ from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import IssueRecord
 from schemas.times import iso
 from storage.client import Client
-from storage.reader.issue_calls import GetIssue, ListIssues
+from storage.reader.issue_calls import GetIssue, GetIssueVersions
+from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
-from storage.reader.versions import GetIssueVersions
 from storage.writer.record_rows import ISSUES, issue_row, table
 from tests.integration.storage.reader.world import Happened, insert_events
 

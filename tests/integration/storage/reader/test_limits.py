@@ -9,8 +9,7 @@ import pytest
 
 from local.clickhouse.server import LocalClickHouse
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.reader.execute import ClickHouseExecutor, Limits
-from storage.reader.parameters import Sql
+from storage.reader.execute import ClickHouseExecutor, Limits, Sql
 
 ENDLESS: Final = Sql(
     "SELECT max(sipHash64(a.number, b.number)) FROM numbers(1000000) AS a CROSS JOIN numbers(1000000) AS b",
@@ -60,7 +59,7 @@ async def test_a_question_that_reads_too_many_rows_ends_and_says_what_to_narrow(
 async def test_questions_beyond_those_at_once_are_asked_to_come_again(reader_url: str) -> None:
     async with asking(reader_url, Limits(seconds=5, concurrency=1, wait_seconds=0.05)) as executor:
         first = asyncio.ensure_future(executor.rows(ENDLESS))
-        with pytest.raises(StorageUnavailable, match="too many questions at once"):
+        with pytest.raises(StorageUnavailable, match="too many requests at once"):
             await asyncio.gather(executor.rows(ENDLESS), executor.rows(ENDLESS))
         with pytest.raises(StorageUnavailable, match="took too long"):
             await first

@@ -7,7 +7,8 @@ from schemas.ids import hex64, issue_id
 from schemas.times import from_ms
 from storage.client import Client
 from storage.reader.answers import Sort
-from storage.reader.issue_calls import ListActivity, ListIssues
+from storage.reader.issue_calls import ListActivity
+from storage.reader.issue_list import ListIssues
 from storage.reader.ranges import DAY_MS
 from storage.reader.reader import Reader
 from tests.integration.storage.reader.questions import RANGES, asked

@@ -15,8 +15,14 @@ from query.tree import And, Filter, Has, Not, Or, Pattern, Query, Text
 from schemas.ids import user_hash
 from schemas.times import from_ms
 from storage.client import Client
-from storage.reader.parameters import Parameters
-from storage.reader.query_sql import SqlScope, about_issue, current_issues, event_condition, issue_condition
+from storage.reader.query_sql import (
+    Parameters,
+    SqlScope,
+    about_issue,
+    current_issues,
+    event_condition,
+    issue_condition,
+)
 from tests.unit.query.trees import NOW_MS, WORDS, issues, queries, views
 
 EXAMPLES = 125

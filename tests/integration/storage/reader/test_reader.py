@@ -11,15 +11,14 @@ from schemas.times import iso
 from storage.client import Client
 from storage.errors import NotFound, QueryTooExpensive, StorageUnavailable
 from storage.reader.answers import Issue
-from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
+from storage.reader.event_calls import ListIssueEvents, ListProjectEvents, SampleEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.execute import Limits
-from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListIssues
+from storage.reader.issue_calls import FindProject, GetIssue, ListActivity
+from storage.reader.issue_list import ListIssues
 from storage.reader.question import question
-from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
+from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range, trend_unit, trend_window
 from storage.reader.reader import Reader
-from storage.reader.samples import SampleEvents
-from storage.reader.trend import trend_unit, trend_window
 from tests.integration.storage.reader.questions import QUERIES, RANGES, asked
 from tests.integration.storage.reader.world import (
     MERGED,

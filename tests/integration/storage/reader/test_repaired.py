@@ -10,12 +10,13 @@ import pytest
 from schemas.ids import hex64
 from storage.client import Client
 from storage.reader.answers import Sort
+from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
 from storage.reader.count_calls import GetProjectStats, ListReleases
-from storage.reader.issue_calls import GetIssue, ListIssues
-from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
+from storage.reader.issue_calls import GetIssue
+from storage.reader.issue_list import ListIssues
+from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range, trend_unit, trend_window
 from storage.reader.reader import Reader
-from storage.reader.tag_calls import CompleteField, CompleteKey, CompleteTag, CountProjectTags
-from storage.reader.trend import trend_unit, trend_window
+from storage.reader.tag_calls import CountProjectTags
 from storage.repair.repair_rollups import repair_rollups
 from storage.repair.rollups import ROLLUPS
 from tests.integration.storage.reader.world import NOW_MS, World, distinct_users, insert, make

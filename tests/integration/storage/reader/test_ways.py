@@ -13,7 +13,8 @@ from storage.errors import NotFound
 from storage.reader import event_detail, issue_list
 from storage.reader.answers import Issue, Sort
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
-from storage.reader.issue_calls import GetIssue, ListIssues
+from storage.reader.issue_calls import GetIssue
+from storage.reader.issue_list import ListIssues
 from storage.reader.ranges import DAY_MS, resolve_range
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CountIssueTags
@@ -47,7 +48,7 @@ async def test_a_page_that_is_not_among_the_newest_issues_is_found_among_all(
     expected = world.order(query, span.start, None, sort)
     whole = await whole_list(reader, world, query, sort, 2)
     assert [issue.id for issue in whole] == expected
-    monkeypatch.setattr(issue_list, "NEWEST", 3)
+    monkeypatch.setattr(issue_list, "MIN_CANDIDATES", 3)
     assert await whole_list(reader, world, query, sort, 1) == whole
 
 
@@ -93,7 +94,7 @@ async def test_an_event_is_found_whatever_its_id_says_of_its_time(
 async def test_neighbours_are_found_near_and_far(
     reader: Reader, world: World, gaps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("NEAREST_MS", "NEAR_GAPS", "BUSY_GAPS"):
+    for name in ("MIN_REACH_MS", "NEAR_GAPS", "BUSY_GAPS"):
         monkeypatch.setattr(event_detail, name, gaps)
     number = issue_id(world.project, MERGED[0])
     events = sorted(

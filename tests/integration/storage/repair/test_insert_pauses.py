@@ -15,7 +15,7 @@ from schemas.chunks import Grouping
 from storage.client import Client, open_client, scalar
 from storage.erase.user import erase_user
 from storage.migrations.migrate import migrations
-from storage.repair.consistent_read import NoConsistentRead, in_a_pause, quietly
+from storage.repair.consistent_read import NoConsistentRead, read_consistently, read_in_pause
 from storage.repair.insert_pauses import any_since, in_force, paused
 from storage.repair.missing_rows import complete
 from storage.repair.reconcile import compare
@@ -140,7 +140,7 @@ def test_inserts_into_other_tables_overlap_no_reading(
     client: Client, clickhouse_database_url: str, sql: str
 ) -> None:
     with going_on(endless(clickhouse_database_url, sql), endless(clickhouse_database_url, sql)):
-        assert quietly(client, ("events",), lambda: scalar(client, "SELECT 1 FROM system.one"), 0)
+        assert read_consistently(client, ("events",), lambda: scalar(client, "SELECT 1 FROM system.one"), 0)
 
 
 def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> None:
@@ -151,7 +151,7 @@ def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> No
         return scalar(client, "SELECT count() FROM events")  # type: ignore[no-any-return]
 
     with pytest.raises(NoConsistentRead):
-        in_a_pause(client, ("events",), overlapped, 0)
+        read_in_pause(client, ("events",), overlapped, 0)
 
 
 def test_a_pause_ends_with_its_holder_or_by_itself(client: Client) -> None:

@@ -36,23 +36,23 @@ def test_disk_is_looked_at_where_the_data_will_be(tmp_path: Path) -> None:
     assert str(tmp_path) in check_disk(tmp_path / "not" / "yet").said
 
 
-def test_address_that_is_not_known_is_said() -> None:
+def test_missing_address_is_reported() -> None:
     assert "SVC_KAFKA_BOOTSTRAP" in check_kafka(KafkaSettings())[0].mend
     assert "SVC_CLICKHOUSE_URL" in check_clickhouse("")[0].mend
 
 
-def test_port_where_nothing_listens_is_told_apart_from_a_wrong_name() -> None:
+def test_closed_port_is_distinguished_from_an_unknown_host() -> None:
     (finding,) = check_kafka(KafkaSettings(kafka_bootstrap="127.0.0.1:1"))
     assert "nothing listens on 127.0.0.1:1" in finding.said
     (finding,) = check_kafka(KafkaSettings(kafka_bootstrap="no-such-host.invalid:9092"))
     assert "name no-such-host.invalid is unknown" in finding.said
     (finding,) = check_clickhouse("http://svc:x@127.0.0.1:1/svc")
-    assert "nothing answers on 127.0.0.1:1" in finding.said
+    assert "nothing answers at 127.0.0.1:1" in finding.said
     (finding,) = check_clickhouse("http://svc:x@no-such-host.invalid:8123/svc")
     assert "name in no-such-host.invalid:8123 is unknown" in finding.said
 
 
-def test_address_of_another_form_is_said() -> None:
+def test_malformed_address_is_reported() -> None:
     (finding,) = check_clickhouse("clickhouse://somewhere")
     assert "must be http(s)://" in finding.said
 
@@ -63,13 +63,13 @@ def tls_listener(tmp_path: Path) -> Iterator[TlsListener]:
         yield listener
 
 
-def test_listener_with_tls_is_told_apart_from_one_without(tls_listener: TlsListener) -> None:
+def test_tls_listener_is_distinguished_from_a_plain_one(tls_listener: TlsListener) -> None:
     (finding,) = check_kafka(KafkaSettings(kafka_bootstrap=tls_listener.address))
     assert f"{tls_listener.address} speaks TLS" in finding.said
     assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
 
 
-def test_certificate_of_an_unknown_authority_is_told_apart(tls_listener: TlsListener) -> None:
+def test_certificate_of_an_unknown_authority_is_reported(tls_listener: TlsListener) -> None:
     (finding,) = check_kafka(
         KafkaSettings(kafka_bootstrap=tls_listener.address, kafka_security_protocol="SSL")
     )
@@ -77,7 +77,7 @@ def test_certificate_of_an_unknown_authority_is_told_apart(tls_listener: TlsList
     assert "SVC_KAFKA_CA_FILE" in finding.mend
 
 
-def test_ca_file_that_can_not_be_read_is_said(tls_listener: TlsListener, tmp_path: Path) -> None:
+def test_unreadable_ca_file_is_reported(tls_listener: TlsListener, tmp_path: Path) -> None:
     settings = KafkaSettings(
         kafka_bootstrap=tls_listener.address,
         kafka_security_protocol="SSL",
@@ -87,7 +87,7 @@ def test_ca_file_that_can_not_be_read_is_said(tls_listener: TlsListener, tmp_pat
     assert "the CA file can't be read" in finding.said
 
 
-def test_bad_certificate_is_not_mended_by_another_broker_of_the_list(tls_listener: TlsListener) -> None:
+def test_bad_certificate_is_reported_despite_another_good_broker(tls_listener: TlsListener) -> None:
     both = f"127.0.0.1:1,{tls_listener.address}"
     findings = check_kafka(KafkaSettings(kafka_bootstrap=both, kafka_security_protocol="SSL"))
     assert ["nothing listens" in finding.said for finding in findings] == [True, False]

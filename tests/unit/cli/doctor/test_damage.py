@@ -1,8 +1,8 @@
-"""What is said of rows that a full disk has cost."""
+"""The finding about rows lost to a full disk."""
 
 from datetime import UTC, datetime
 
-from cli.doctor.damage import judged
+from cli.doctor.damage import damage_finding
 from storage.repair.damage import BrokenPart
 
 
@@ -12,19 +12,19 @@ def broken(name: str) -> BrokenPart:
 
 
 def test_nothing_broken_and_no_issue_missing_is_well() -> None:
-    assert judged([], 0).ok
+    assert damage_finding([], 0).ok
 
 
 def test_a_broken_part_is_named_with_its_repair_and_its_removal() -> None:
-    found = judged([broken(f"broken-on-start_all_{n}_{n}_0") for n in range(5)], 3)
-    assert not found.ok
-    assert "issues broken-on-start_all_0_0_0" in found.said
-    assert "and 2 more" in found.said
-    assert "svc reconcile --repair" in found.mend
-    assert "ALTER TABLE svc.issues DROP DETACHED PART 'broken-on-start_all_0_0_0'" in found.mend
+    finding = damage_finding([broken(f"broken-on-start_all_{n}_{n}_0") for n in range(5)], 3)
+    assert not finding.ok
+    assert "issues broken-on-start_all_0_0_0" in finding.said
+    assert "and 2 more" in finding.said
+    assert "svc reconcile --repair" in finding.mend
+    assert "ALTER TABLE svc.issues DROP DETACHED PART 'broken-on-start_all_0_0_0'" in finding.mend
 
 
-def test_events_without_their_issue_are_told() -> None:
-    found = judged([], 35)
-    assert not found.ok
-    assert "35 fingerprints" in found.said
+def test_events_without_their_issue_are_reported() -> None:
+    finding = damage_finding([], 35)
+    assert not finding.ok
+    assert "35 fingerprints" in finding.said

@@ -24,17 +24,17 @@ def topic(partitions: int = 4, replicas: int = 3, in_sync: int = 3) -> TopicView
 def view(**changed: TopicView | None) -> ClusterView:
     """A cluster of three brokers with all topics; one that is given as None is missing."""
     topics = {spec.name: topic() for spec in SPECS} | {
-        f"svc.{name.replace('_', '-')}": shown for name, shown in changed.items()
+        f"svc.{name.replace('_', '-')}": topic for name, topic in changed.items()
     }
     return ClusterView(
         brokers=3,
-        topics={name: shown for name, shown in topics.items() if shown},
-        missing=frozenset(name for name, shown in topics.items() if shown is None),
+        topics={name: topic for name, topic in topics.items() if topic},
+        missing=frozenset(name for name, topic in topics.items() if topic is None),
         groups={},
     )
 
 
-def test_a_cluster_as_asked_is_fine() -> None:
+def test_a_cluster_as_specified_is_fine() -> None:
     assert topics_finding(SPECS, view()).ok
     assert partitions_finding(SETTINGS, view()).ok
     assert replication_finding(SPECS, view(), 3).ok
@@ -49,7 +49,7 @@ def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
     hidden = ClusterView(3, {n: t for n, t in seen.topics.items() if n == "svc.events"}, frozenset(), {})
     finding = topics_finding(SPECS, hidden)
     assert finding.ok
-    assert "hidden from us: svc.grouped" in finding.said
+    assert "hidden: svc.grouped" in finding.said
 
 
 def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -60,7 +60,7 @@ def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:
     }
 
 
-def test_settings_that_break_a_promise_are_wrong_and_the_commands_that_mend_them_are_told() -> None:
+def test_wrong_topic_settings_are_reported_with_their_commands() -> None:
     found = configs(
         events={"message.timestamp.type": "CreateTime", "segment.ms": "1"},
         issues={"cleanup.policy": "delete", "segment.bytes": "1000000", "max.message.bytes": "1000000"},
@@ -79,19 +79,22 @@ def test_settings_that_break_a_promise_are_wrong_and_the_commands_that_mend_them
     )
 
 
-def test_harmless_settings_are_told_and_fine() -> None:
-    assert settings_finding(SPECS, view(), configs(), "").said == "as asked"
+def test_harmless_settings_are_reported_as_ok() -> None:
+    assert settings_finding(SPECS, view(), configs(), "").said == "as specified"
     finding = settings_finding(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
     assert finding.ok
-    assert finding.said == "not as asked, but harmless: svc.events has retention.ms=-1, expected is 604800000"
+    assert (
+        finding.said
+        == "not as specified, but harmless: svc.events has retention.ms=-1, expected is 604800000"
+    )
 
 
-def test_settings_that_may_not_be_read_are_told_and_those_of_missing_topics_are_not() -> None:
+def test_unreadable_settings_are_reported_but_not_those_of_missing_topics() -> None:
     found = configs()
     del found["svc.grouped"], found["svc.seen"]
     finding = settings_finding(SPECS, view(seen=None), found, "")
     assert finding.ok
-    assert finding.said == "not compared, for want of DescribeConfigs: svc.grouped"
+    assert finding.said == "not compared, DescribeConfigs is not allowed: svc.grouped"
 
 
 def test_unequal_partitions_are_named_where_they_belong_together() -> None:
@@ -101,10 +104,9 @@ def test_unequal_partitions_are_named_where_they_belong_together() -> None:
     assert partitions_finding(SETTINGS, view(dead_letters=topic(1), outcomes=topic(9))).ok
 
 
-def test_replication_beyond_the_brokers_or_below_what_is_asked_is_wrong() -> None:
+def test_replication_above_the_brokers_or_below_the_setting_is_wrong() -> None:
     assert (
-        "4 replicas are asked for, and the cluster has 3 brokers"
-        in replication_finding(SPECS, view(), 4).said
+        "4 replicas are required, but the cluster has 3 brokers" in replication_finding(SPECS, view(), 4).said
     )
     assert "svc.events has 1" in replication_finding(SPECS, view(events=topic(replicas=1, in_sync=1)), 3).said
     assert "out of sync: svc.events" in replication_finding(SPECS, view(events=topic(in_sync=2)), 3).said

@@ -1,4 +1,4 @@
-"""Ids from ClickHouse as entries of `seen`: what was stored is a repeat, and reading goes on after the last record."""
+"""Ids from ClickHouse as entries of `seen`: stored ids are repeats, and reading resumes after the last record."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,14 +14,16 @@ PARTITIONS = 3
 DAYS = 7
 
 
-def taken_up(partition: int, made: dict[bytes, bytes]) -> tuple[Dedupe, int | None, dict[bytes, DedupEntry]]:
-    found = {key: decode_entry(value) for key, value in made.items() if is_entry(key)}
+def restored(
+    partition: int, log_records: dict[bytes, bytes]
+) -> tuple[Dedupe, int | None, dict[bytes, DedupEntry]]:
+    decoded = {key: decode_entry(value) for key, value in log_records.items() if is_entry(key)}
     dedupe = Dedupe(DAYS)
-    dedupe.restore(found.values())
-    horizon = made.get(horizon_key(partition))
-    resumed = resumption(list(found.values()), decode_horizon(horizon) if horizon else 0)
+    dedupe.restore(decoded.values())
+    horizon = log_records.get(horizon_key(partition))
+    resumed = resumption(list(decoded.values()), decode_horizon(horizon) if horizon else 0)
     assert resumed.decided == {}
-    return dedupe, resumed.next_offset, found
+    return dedupe, resumed.next_offset, decoded
 
 
 stored = st.lists(
@@ -41,15 +43,15 @@ def test_each_stored_id_is_a_repeat_and_a_new_one_is_not(
     ids.add(rows)
     newest = max((ms for _, _, ms in rows), default=START)
     for partition in range(PARTITIONS):
-        made = dict(entries(partition, last, ids.blocks(partition), newest // DAY))
-        dedupe, is_due, found = taken_up(partition, made)
+        log_records = dict(entries(partition, last, ids.blocks(partition), newest // DAY))
+        dedupe, is_due, decoded = restored(partition, log_records)
         assert is_due == last + 1
         mine = [(p, i) for p, i, _ in rows if event_partition(p, i, PARTITIONS) == partition]
         new = event_id(10_001)
         incoming = Incoming(last + 1, newest, [*(p for p, _ in mine), 1], [*(i for _, i in mine), new])
         [decision] = dedupe.decide([incoming])
         assert decision.new == [len(mine)]
-        assert not LogCompaction(partition, found).is_due(dedupe.oldest_day)
+        assert not LogCompaction(partition, decoded).is_due(dedupe.oldest_day)
 
 
 def test_where_nothing_was_processed_nothing_is_written() -> None:
@@ -57,17 +59,17 @@ def test_where_nothing_was_processed_nothing_is_written() -> None:
 
 
 def test_without_stored_ids_reading_still_goes_on_after_the_last_record() -> None:
-    _, is_due, _ = taken_up(0, dict(entries(0, 41, [], START // DAY)))
+    _, is_due, _ = restored(0, dict(entries(0, 41, [], START // DAY)))
     assert is_due == 42
 
 
 def test_many_ids_make_blocks_of_bounded_size() -> None:
     ids = IdKeys(1, [START // DAY], DAYS)
     ids.add((1, event_id(number), START) for number in range(2 * BLOCK_IDS + 5))
-    made = dict(entries(0, 100, ids.blocks(0), START // DAY))
-    sizes = [decode_entry(value).ids for key, value in made.items() if is_entry(key)]
+    log_records = dict(entries(0, 100, ids.blocks(0), START // DAY))
+    sizes = [decode_entry(value).ids for key, value in log_records.items() if is_entry(key)]
     assert sorted(sizes) == [5, BLOCK_IDS, BLOCK_IDS]
-    dedupe, is_due, _ = taken_up(0, made)
+    dedupe, is_due, _ = restored(0, log_records)
     assert (len(dedupe), is_due) == (2 * BLOCK_IDS + 5, 101)
 
 
@@ -76,7 +78,7 @@ def test_no_invented_time_of_receipt_makes_a_stored_id_new(days: list[int]) -> N
     received = sorted((START // DAY + day for day in days), reverse=True)
     ids = IdKeys(1, received, DAYS)
     ids.add((1, event_id(day), day * DAY) for day in received)
-    dedupe, is_due, _ = taken_up(0, dict(entries(0, 100, ids.blocks(0), received[0])))
+    dedupe, is_due, _ = restored(0, dict(entries(0, 100, ids.blocks(0), received[0])))
     assert is_due == 101
     again = Incoming(101, START, [1] * len(received), [event_id(day) for day in received])
     assert dedupe.decide([again])[0].new == []

@@ -1,4 +1,4 @@
-"""Issues from ClickHouse: exact where the events are still there, and never less than was shown where they have expired."""
+"""Issues from ClickHouse: exact for stored events; counts of expired events don't decrease."""
 
 import json
 from typing import Any
@@ -32,7 +32,9 @@ def counted(
     )  # fmt: skip
 
 
-def shown(fingerprint: int = 2, *members: int, events: int = 5, ms: int = START, **more: Any) -> StoredIssue:
+def stored_row(
+    fingerprint: int = 2, *members: int, events: int = 5, ms: int = START, **more: Any
+) -> StoredIssue:
     given: dict[str, Any] = {
         "project": PROJECT, "issue": issue_id(PROJECT, fingerprint), "fingerprints": [fingerprint, *members],
         "error_type": "E", "message": "shown", "culprit": "f", "status": "open", "regressed": False, "first_ms": ms,
@@ -53,19 +55,19 @@ SOURCES = Sources(
 
 def one(counts: list[StoredCounts], rows: list[StoredIssue], *changes: StoredChange) -> IssueRecord:
     issue = issue_id(PROJECT, 2)
-    found = rebuilt(counts, rows, {issue: list(changes)}, COVERED, SOURCES)
-    return next(record for record in found if record.id == hex64(issue))
+    records = rebuilt(counts, rows, {issue: list(changes)}, COVERED, SOURCES)
+    return next(record for record in records if record.id == hex64(issue))
 
 
 def test_counts_are_those_of_the_stored_events_whatever_the_row_says() -> None:
-    for row in ([], [shown(events=1)], [shown(events=9)]):
+    for row in ([], [stored_row(events=1)], [stored_row(events=9)]):
         record = one([counted(events=5, users=(1, 2))], row)
         assert (record.events, record.users, record.releases) == (5, 2, {"a@1+1": 4, "a@2+1": 1})
 
 
-def test_a_row_says_what_its_newest_event_said_and_a_newer_event_says_it_itself() -> None:
-    assert one([counted()], [shown()]).message == "shown"
-    newer = one([counted(events=6)], [shown(events=5)])
+def test_a_row_describes_its_newest_event_unless_a_newer_one_is_stored() -> None:
+    assert one([counted()], [stored_row()]).message == "shown"
+    newer = one([counted(events=6)], [stored_row(events=5)])
     assert (newer.message, newer.culprit, newer.grouping_parts) == ("stored", "place", ("part",))
 
 
@@ -82,10 +84,10 @@ def test_increments_that_are_in_are_dropped_and_later_ones_are_counted() -> None
 @given(
     st.integers(1, 50), st.integers(1, 50), st.integers(0, 300), st.sets(st.integers(1, 1 << 60), max_size=40)
 )
-def test_what_was_shown_of_expired_events_never_falls(
+def test_counts_of_expired_events_never_decrease(
     before: int, events: int, users: int, known: set[int]
 ) -> None:
-    row = shown(events=before, ms=START - 100 * HOUR, users=users)
+    row = stored_row(events=before, ms=START - 100 * HOUR, users=users)
     record = one([counted(events=events, users=tuple(known))], [row])
     assert record.events == max(before, events)
     assert record.first_seen_ms == row.first_ms
@@ -95,7 +97,7 @@ def test_what_was_shown_of_expired_events_never_falls(
 
 
 def test_an_issue_whose_events_have_all_expired_stays_as_it_was() -> None:
-    record = one([], [shown(events=8, users=3, assignee="ann", status="resolved")])
+    record = one([], [stored_row(events=8, users=3, assignee="ann", status="resolved")])
     assert (record.events, record.users, record.assignee, record.status) == (8, 3, "ann", "resolved")
 
 
@@ -107,8 +109,8 @@ def test_the_state_is_that_of_the_row_unless_events_have_come_since() -> None:
         StoredChange(START + 1, "x-0-5-regressed", "regressed", {}),
         StoredChange(START + 2, "x-y-assigned", "assigned", {"assignee": "bob"}),
     ]
-    assert one([counted()], [shown(status="ignored")], *changes).status == "ignored"
-    behind = one([counted(events=6)], [shown(events=5, status="ignored")], *changes)
+    assert one([counted()], [stored_row(status="ignored")], *changes).status == "ignored"
+    behind = one([counted(events=6)], [stored_row(events=5, status="ignored")], *changes)
     assert (behind.status, behind.regressed, behind.assignee) == ("open", True, "bob")
     assert behind.life.commands == (COMMAND,)
 
@@ -116,14 +118,16 @@ def test_the_state_is_that_of_the_row_unless_events_have_come_since() -> None:
 def test_a_fix_knows_the_releases_before_it_and_a_rest_what_came_since() -> None:
     fixed = one(
         [counted()],
-        [shown(status="resolved", resolved_in="a@9+1")],
+        [stored_row(status="resolved", resolved_in="a@9+1")],
         StoredChange(START, "x", "resolved", {"resolvedIn": "a@9+1"}),
     )
     assert fixed.life.fix is not None
     assert (fixed.life.fix.boundaries, fixed.life.fix.older) == (("a@9+1",), ("odd",))
     until = json.dumps({"users": 5})
     resting = one(
-        [counted()], [shown(status="ignored", ignore_until=until)], StoredChange(START, "x", "ignored", {})
+        [counted()],
+        [stored_row(status="ignored", ignore_until=until)],
+        StoredChange(START, "x", "ignored", {}),
     )
     assert resting.life.ignored is not None
     assert (resting.life.ignored.events, Users(resting.life.ignored.users_sketch).count) == (2, 2)
@@ -131,15 +135,15 @@ def test_a_fix_knows_the_releases_before_it_and_a_rest_what_came_since() -> None
 
 def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> None:
     whole, part = issue_id(PROJECT, 2), issue_id(PROJECT, 3)
-    rows = [shown(2, 3, events=12), shown(3, events=7, merged_into=whole)]
+    rows = [stored_row(2, 3, events=12), stored_row(3, events=7, merged_into=whole)]
     merging = StoredChange(
         START, f"{hex64(whole)}-{COMMAND}-merged-x", "merged", {"fingerprints": [hex64(3)]}
     )
-    found = {
+    records = {
         record.id: record
         for record in rebuilt([counted(2, 5), counted(3, 7)], rows, {whole: [merging]}, COVERED, SOURCES)
     }
-    record, member = found[hex64(whole)], found[hex64(part)]
+    record, member = records[hex64(whole)], records[hex64(part)]
     assert (record.events, record.fingerprints) == (12, (hex64(2), hex64(3)))
     assert record.life.home is not None
     assert record.life.home.events == 5

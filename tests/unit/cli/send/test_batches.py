@@ -1,4 +1,4 @@
-"""Batches: what the endpoint takes, in order, and nothing twice."""
+"""Batches: within the endpoint's limits, in order, without duplicates."""
 
 import gzip
 import json
@@ -44,7 +44,7 @@ def test_plain_and_gzipped_files_give_the_same_lines_without_empty_ones(tmp_path
     assert list(read_lines(plain)) == list(read_lines(packed)) == [b'{"a":1}', b'{"b":2}']
 
 
-def test_whole_file_is_told_as_read(tmp_path: Path) -> None:
+def test_progress_covers_the_whole_file(tmp_path: Path) -> None:
     file = tmp_path / "e.jsonl"
     file.write_bytes(b"{}\n" * 5000)
     told: list[int] = []

@@ -1,4 +1,4 @@
-"""Sending, against an endpoint that answers as told."""
+"""Sending to an endpoint with scripted answers."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from cli.send.batches import batches
 from cli.send.command import bar, events_of, show
 from cli.send.sender import Sender, SendReport, retry_pause
 from svc.answers import Answer as LibraryAnswer
-from svc.answers import Patience
+from svc.answers import RetryPolicy
 
 Answer = tuple[int, dict[str, Any]]
 
@@ -42,12 +42,12 @@ class Endpoint:
 
 @pytest.fixture
 async def endpoint() -> AsyncIterator[tuple[Endpoint, str]]:
-    told = Endpoint()
+    server_double = Endpoint()
     app = web.Application()
-    app.router.add_post("/v1/events:batch", told.handle)
+    app.router.add_post("/v1/events:batch", server_double.handle)
     server = TestServer(app)
     await server.start_server()
-    yield told, str(server.make_url("/"))
+    yield server_double, str(server.make_url("/"))
     await server.close()
 
 
@@ -56,24 +56,24 @@ def events(count: int) -> list[bytes]:
 
 
 async def test_every_event_is_sent_once_and_counted(endpoint: tuple[Endpoint, str]) -> None:
-    told, url = endpoint
+    server_double, url = endpoint
     report = await Sender(url, "token").send(batches(events(250)))
-    assert sorted(event["n"] for batch in told.batches for event in batch) == list(range(250))
+    assert sorted(event["n"] for batch in server_double.batches for event in batch) == list(range(250))
     assert (report.accepted, report.rejected, report.refused, report.batches) == (250, 0, 0, 3)
     assert report.clean
-    assert told.headers[0]["Authorization"] == "Bearer token"
-    assert told.headers[0]["Content-Encoding"] == "gzip"
+    assert server_double.headers[0]["Authorization"] == "Bearer token"
+    assert server_double.headers[0]["Content-Encoding"] == "gzip"
 
 
 async def test_rejected_events_are_named_by_their_place_among_all(endpoint: tuple[Endpoint, str]) -> None:
-    told, url = endpoint
+    server_double, url = endpoint
     fault = {"index": 3, "error": "validationFailed", "details": [{"field": "id", "message": "is required"}]}
 
     def plan(got: list[Any], _: int) -> Answer:
         bad = got[0]["n"] == 100
         return 202, {"accepted": len(got) - bad, "rejected": int(bad), "errors": [fault] if bad else []}
 
-    told.plan = plan
+    server_double.plan = plan
     report = await Sender(url, "token").send(batches(events(200)))
     assert (report.accepted, report.rejected) == (199, 1)
     assert not report.clean
@@ -81,17 +81,17 @@ async def test_rejected_events_are_named_by_their_place_among_all(endpoint: tupl
 
 
 async def test_batch_that_is_refused_is_not_tried_again(endpoint: tuple[Endpoint, str]) -> None:
-    told, url = endpoint
-    told.plan = lambda _, __: (401, {"error": "unauthorized"})
+    server_double, url = endpoint
+    server_double.plan = lambda _, __: (401, {"error": "unauthorized"})
     report = await Sender(url, "bad").send(batches(events(5)))
     assert (report.accepted, report.refused, report.retries) == (0, 5, 0)
     assert report.problems[0]["error"] == "401 unauthorized"
-    assert len(told.batches) == 1
+    assert len(server_double.batches) == 1
 
 
 async def test_batch_is_tried_again_after_our_own_trouble(endpoint: tuple[Endpoint, str]) -> None:
-    told, url = endpoint
-    told.plan = lambda got, asked: (
+    server_double, url = endpoint
+    server_double.plan = lambda got, asked: (
         (503, {"error": "internal"})
         if asked == 0
         else (202, {"accepted": len(got), "rejected": 0, "errors": []})
@@ -100,7 +100,7 @@ async def test_batch_is_tried_again_after_our_own_trouble(endpoint: tuple[Endpoi
     assert (report.accepted, report.retries) == (5, 1)
 
 
-async def test_server_that_is_away_is_given_up_after_the_time_for_retries() -> None:
+async def test_unavailable_server_is_given_up_after_the_retry_time() -> None:
     report = await Sender("http://127.0.0.1:1", "token", retry_for=0).send(batches(events(5)))
     assert (report.accepted, report.refused) == (0, 5)
     assert report.problems[0]["error"].startswith("no answer")
@@ -132,24 +132,24 @@ async def test_progress_ends_with_everything(endpoint: tuple[Endpoint, str]) -> 
     ],
 )
 def test_pause_follows_the_clients_rules(answer: LibraryAnswer, attempt: int, pause: float | None) -> None:
-    assert retry_pause(answer, Patience(), attempt) == pause
+    assert retry_pause(answer, RetryPolicy(), attempt) == pause
 
 
 @pytest.mark.parametrize("damage", [b"not gzip at all", gzip.compress(b'{"n":1}\n' * 50_000)[:-40]])
-async def test_a_file_that_ends_in_the_middle_is_told_of_and_the_others_are_sent(
+async def test_a_truncated_file_is_reported_and_the_others_are_sent(
     endpoint: tuple[Endpoint, str], tmp_path: Path, damage: bytes
 ) -> None:
-    told, url = endpoint
+    server_double, url = endpoint
     damaged, whole = tmp_path / "damaged.jsonl.gz", tmp_path / "whole.jsonl"
     damaged.write_bytes(damage)
     whole.write_bytes(b'{"whole":1}\n')
     sender = Sender(url, "token")
     with bar(Console(file=StringIO())) as progress:
         report = await sender.send(batches(events_of((damaged, whole), progress, sender.report)))
-    assert {"whole": 1} in [event for batch in told.batches for event in batch]
+    assert {"whole": 1} in [event for batch in server_double.batches for event in batch]
     assert report.accepted == report.events
     assert [trouble.split(": ")[0] for trouble in report.unread] == [str(damaged)]
     assert not report.clean
     shown = StringIO()
     show(report, Console(file=shown, width=200))
-    assert f"not read to its end: {damaged}" in shown.getvalue()
+    assert f"not read completely: {damaged}" in shown.getvalue()

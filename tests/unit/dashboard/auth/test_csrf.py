@@ -10,9 +10,9 @@ BODY = {"name": "second"}
 
 async def csrf_of(site: Site) -> str:
     page = await (await site.client.get("/projects/new")).text()
-    found = re.search(r'name="csrf" value="([^"]+)"', page)
-    assert found is not None
-    return found[1]
+    match = re.search(r'name="csrf" value="([^"]+)"', page)
+    assert match is not None
+    return match[1]
 
 
 async def test_form_without_its_token_is_refused(site: Site) -> None:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from dashboard import app
 from dashboard.auth.session import COOKIE
-from dashboard.auth.throttle import MOST, MOST_OF_ALL, SignInThrottle
+from dashboard.auth.throttle import MAX_FAILURES, MAX_FAILURES_TOTAL, SignInThrottle
 from tests.unit.dashboard.site import ADMIN, PASSWORD, SETTINGS, Site, basic, running_site
 
 
@@ -35,16 +35,16 @@ async def test_wrong_password_opens_nothing(site: Site) -> None:
     answer = await site.client.post("/sign-in", data={"password": "wrong"}, allow_redirects=False)
     assert answer.status == 401
     assert "Set-Cookie" not in answer.headers
-    assert "not the password" in await answer.text()
+    assert "Wrong password" in await answer.text()
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     ["//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil.example", "javascript:x", ""],
 )
-async def test_sign_in_never_leads_to_another_server(site: Site, place: str) -> None:
+async def test_sign_in_never_leads_to_another_server(site: Site, location: str) -> None:
     answer = await site.client.post(
-        "/sign-in", data={"password": PASSWORD, "next": place}, allow_redirects=False
+        "/sign-in", data={"password": PASSWORD, "next": location}, allow_redirects=False
     )
     assert answer.headers["Location"] == "/"
 
@@ -60,7 +60,7 @@ async def guess(site: Site, times: int, address: str = "", prefix: str = "wrong"
 
 
 async def test_attempts_are_limited_for_pages_and_programs_together(site: Site) -> None:
-    assert await guess(site, MOST) == [401] * MOST
+    assert await guess(site, MAX_FAILURES) == [401] * MAX_FAILURES
     answer = await site.client.get("/api/v1/projects", headers=ADMIN)
     assert answer.status == 429
     assert (await answer.json())["error"] == "rateLimited"
@@ -70,7 +70,7 @@ async def test_attempts_are_limited_for_pages_and_programs_together(site: Site) 
 
 
 async def test_a_program_that_repeats_an_old_password_locks_nobody_out(site: Site) -> None:
-    for _ in range(3 * MOST):
+    for _ in range(3 * MAX_FAILURES):
         answer = await site.client.get("/api/v1/projects", headers=basic("admin", "the old one"))
         assert answer.status == 401
     assert (await site.api("GET", "/projects"))[0] == 200
@@ -78,7 +78,7 @@ async def test_a_program_that_repeats_an_old_password_locks_nobody_out(site: Sit
 
 async def test_who_is_signed_in_is_not_locked_out_by_others_at_the_same_address(site: Site) -> None:
     await site.sign_in()
-    await guess(site, 3 * MOST)
+    await guess(site, 3 * MAX_FAILURES)
     assert (await site.client.get("/api/v1/projects")).status == 200
     site.client.session.cookie_jar.clear()
     assert (await site.api("GET", "/projects"))[0] == 200
@@ -86,7 +86,7 @@ async def test_who_is_signed_in_is_not_locked_out_by_others_at_the_same_address(
 
 async def test_behind_a_trusted_proxy_one_clients_guesses_lock_out_that_client_alone() -> None:
     async with running_site(settings=replace(SETTINGS, dashboard_trusted_proxies="127.0.0.0/8")) as site:
-        assert (await guess(site, MOST + 1, "203.0.113.9"))[-1] == 429
+        assert (await guess(site, MAX_FAILURES + 1, "203.0.113.9"))[-1] == 429
         # What the client itself writes stands left of what the proxy adds.
         assert (await guess(site, 1, "198.51.100.1, 203.0.113.9", "other")) == [429]
         for address in ("198.51.100.1", "203.0.113.10", ""):
@@ -99,7 +99,7 @@ async def test_an_attack_from_everywhere_slows_down_strangers_and_keeps_nobody_o
 ) -> None:
     monkeypatch.setattr(app, "SignInThrottle", partial(SignInThrottle, delay_seconds=0.01))
     async with running_site(settings=replace(SETTINGS, dashboard_trusted_proxies="127.0.0.1")) as site:
-        for number in range(MOST_OF_ALL):
+        for number in range(MAX_FAILURES_TOTAL):
             await guess(site, 1, f"198.51.100.{number}", str(number))
         assert await guess(site, 1, "198.51.100.7", "again") == [429]
         # The first wrong password is looked at, after the delay; the next is not.
@@ -108,8 +108,8 @@ async def test_an_attack_from_everywhere_slows_down_strangers_and_keeps_nobody_o
 
 
 async def test_without_trusted_proxies_nobody_chooses_an_address(site: Site) -> None:
-    statuses = [(await guess(site, 1, f"198.51.100.{n}", str(n)))[0] for n in range(MOST + 1)]
-    assert statuses == [401] * MOST + [429]
+    statuses = [(await guess(site, 1, f"198.51.100.{n}", str(n)))[0] for n in range(MAX_FAILURES + 1)]
+    assert statuses == [401] * MAX_FAILURES + [429]
 
 
 @pytest.mark.parametrize(

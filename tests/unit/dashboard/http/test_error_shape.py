@@ -25,7 +25,7 @@ def names(operation: Operation) -> str:
 def path_of(operation: Operation, site: Site, **given: str) -> str:
     values = {"project": site.project.id, "issue": ISSUE, "event": "latest", "key": "browser"}
     values |= {"token": site.project.tokens[0].token, "view": "0000000000000001"} | given
-    return API + re.sub(r"\{(\w+)\}", lambda found: values[found[1]], operation.path)
+    return API + re.sub(r"\{(\w+)\}", lambda match: values[match[1]], operation.path)
 
 
 async def ask(site: Site, operation: Operation, query: dict[str, str]) -> ClientResponse:

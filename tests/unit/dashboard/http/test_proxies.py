@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.http.proxies import client_address, parse_networks, throttled_as
+from dashboard.http.proxies import client_address, parse_networks, throttle_key
 from schemas.errors import BadSetting
 
 TRUSTED = parse_networks("10.0.0.0/8, 192.0.2.1, fd00::/8")
@@ -44,6 +44,6 @@ def test_what_is_no_network_is_refused_by_the_settings_name(text: str) -> None:
 
 
 def test_addresses_of_one_ipv6_network_are_throttled_together() -> None:
-    assert throttled_as("2001:db8::1") == throttled_as("2001:db8::ffff:1") == "2001:db8::/64"
-    assert throttled_as("2001:db8:0:1::1") != throttled_as("2001:db8::1")
-    assert throttled_as("203.0.113.9") == "203.0.113.9"
+    assert throttle_key("2001:db8::1") == throttle_key("2001:db8::ffff:1") == "2001:db8::/64"
+    assert throttle_key("2001:db8:0:1::1") != throttle_key("2001:db8::1")
+    assert throttle_key("203.0.113.9") == "203.0.113.9"

@@ -1,4 +1,4 @@
-"""Which broker a machine gets, and the command of one in a container, with an engine that only notes what it is asked."""
+"""The choice of the broker, and the commands for a container, with a fake engine that records them."""
 
 from pathlib import Path
 
@@ -24,13 +24,13 @@ def without_java(folder: Path) -> dict[str, str]:
     return {"JAVA_HOME": str(folder / "old"), "PATH": str(folder / "bin")}
 
 
-def test_container_is_taken_where_only_an_engine_is_there(tmp_path: Path) -> None:
+def test_container_is_chosen_if_only_an_engine_is_available(tmp_path: Path) -> None:
     program(tmp_path / "bin", "docker")
     kafka = choose_kafka(tmp_path / "kafka", tmp_path / "cache", without_java(tmp_path))
     assert isinstance(kafka, ContainerKafka)
 
 
-def test_jars_are_taken_where_java_and_maven_are_there(tmp_path: Path) -> None:
+def test_jars_are_chosen_if_java_and_maven_are_available(tmp_path: Path) -> None:
     program(tmp_path / "bin", "docker")
     program(tmp_path / "bin", "mvn")
     fake_java(tmp_path / "jdk", "21.0.1")
@@ -49,7 +49,7 @@ def test_engine_whose_daemon_does_not_answer_is_none(tmp_path: Path) -> None:
     assert find_engine({"PATH": str(tmp_path / "bin")}) is None
 
 
-def test_command_publishes_the_kept_port_to_this_machine_only(tmp_path: Path) -> None:
+def test_command_publishes_the_stored_port_to_this_machine_only(tmp_path: Path) -> None:
     log = tmp_path / "asked"
     engine = program(tmp_path / "bin", "docker", f'echo "$@" >> {log}')
     kafka = ContainerKafka(str(engine), tmp_path / "kafka")

@@ -38,10 +38,10 @@ def test_empty_cache_is_not_whole(tmp_path: Path) -> None:
 
 
 def test_jars_are_counted_in_what_maven_says() -> None:
-    said = [
+    output = [
         "[INFO] Copying kafka-server-4.3.1.jar to /d/kafka-server-4.3.1.jar",
         "Downloaded from central: http://host/org/a/1/a-1.jar (25 kB at 2.5 MB/s)",
         "Downloaded from central: http://host/org/a/1/a-1.pom (2 kB at 2.5 MB/s)",
     ]
-    found = [JAR_LINE.search(line) for line in said]
+    found = [JAR_LINE.search(line) for line in output]
     assert [match and match[1] for match in found] == ["kafka-server-4.3.1.jar", "a-1.jar", None]

@@ -1,4 +1,4 @@
-"""Which Java is new enough, by what `java -version` says."""
+"""The Java version, from the output of `java -version`."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from local.kafka.java import find_java, major
 
 
 @pytest.mark.parametrize(
-    ("said", "feature"),
+    ("version_text", "feature"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('openjdk version "25" 2025-09-16', 25),
@@ -18,8 +18,8 @@ from local.kafka.java import find_java, major
         ("command not found", 0),
     ],
 )
-def test_feature_release_is_read_from_any_form_of_version(said: str, feature: int) -> None:
-    assert major(said) == feature
+def test_feature_release_is_read_from_any_form_of_version(version_text: str, feature: int) -> None:
+    assert major(version_text) == feature
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from query.parse import parse
 from query.tree import Has
 from storage.errors import BadQuery
-from storage.reader.completion import as_key, field_values, known_keys
+from storage.reader.completion import as_key, field_values
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 
@@ -21,10 +21,6 @@ def test_a_completed_key_names_the_tag_that_it_came_from(tag: str) -> None:
 )
 def test_plain_keys_stay_plain(tag: str, key: str) -> None:
     assert as_key(tag) == key
-
-
-def test_keys_of_the_language_complete() -> None:
-    assert known_keys("os") == ["os", "osVersion"]
 
 
 def test_fields_without_values_to_choose_from_are_refused() -> None:

@@ -6,8 +6,14 @@ from query.event_view import EventView
 from query.parse import parse
 from query.patterns import write_literal
 from query.tree import EVERYTHING, And, Query
-from storage.reader.parameters import Parameters
-from storage.reader.query_sql import SqlScope, about_issue, event_condition, issue_condition, split
+from storage.reader.query_sql import (
+    Parameters,
+    SqlScope,
+    about_issue,
+    event_condition,
+    issue_condition,
+    split,
+)
 from tests.unit.query.trees import NOW_MS, queries, views
 
 HOSTILE = "x'); DROP TABLE events; -- {p1:String} %s \\"

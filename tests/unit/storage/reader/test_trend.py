@@ -1,7 +1,6 @@
 import pytest
 
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range
-from storage.reader.trend import trend_counts, trend_unit, trend_window
+from storage.reader.ranges import DAY_MS, HOUR_MS, Range, trend_counts, trend_unit, trend_window
 
 NOW_MS = 1_790_003_723_456
 HOUR = NOW_MS // HOUR_MS * HOUR_MS

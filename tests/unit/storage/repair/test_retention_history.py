@@ -17,27 +17,27 @@ def test_what_came_before_a_retention_was_raised_is_kept_for_the_shorter_one() -
     raised = RetentionHistory(
         "shop", LONG, ((ago(80), SHORT), (ago(50), SHORT), (ago(20), LONG), (ago(3), LONG))
     )
-    assert raised.least(ago(60)) == SHORT
+    assert raised.shortest(ago(60)) == SHORT
     # The last that was seen before holds until another is, and a day longer.
-    assert raised.least(ago(30)) == raised.least(ago(20)) == raised.least(ago(19)) == SHORT
-    assert raised.least(ago(18)) == raised.least(TODAY) == LONG
+    assert raised.shortest(ago(30)) == raised.shortest(ago(20)) == raised.shortest(ago(19)) == SHORT
+    assert raised.shortest(ago(18)) == raised.shortest(TODAY) == LONG
 
 
 def test_what_came_before_a_retention_was_lowered_may_be_written_after_it() -> None:
     lowered = RetentionHistory("shop", SHORT, ((ago(80), LONG), (ago(20), SHORT)))
-    assert lowered.least(ago(60)) == lowered.least(TODAY) == SHORT
+    assert lowered.shortest(ago(60)) == lowered.shortest(TODAY) == SHORT
 
 
 def test_events_and_payloads_are_judged_apart() -> None:
     kept = RetentionHistory(
         "shop", RetentionDays(60, 60), ((ago(40), RetentionDays(90, 10)), (ago(20), RetentionDays(60, 60)))
     )
-    assert kept.least(ago(30)) == RetentionDays(60, 10)
-    assert kept.least(ago(5)) == RetentionDays(60, 60)
+    assert kept.shortest(ago(30)) == RetentionDays(60, 10)
+    assert kept.shortest(ago(5)) == RetentionDays(60, 60)
 
 
 def test_without_a_past_it_is_todays_retention() -> None:
-    assert RetentionHistory("shop", LONG).least(ago(400)) == LONG
+    assert RetentionHistory("shop", LONG).shortest(ago(400)) == LONG
 
 
 RETENTIONS = st.builds(RetentionDays, st.integers(1, 90), st.integers(1, 90))
@@ -51,6 +51,6 @@ def test_no_retention_that_held_on_the_day_or_later_is_shorter(
     ages = [min((day for day in by_day if day >= when), default=max(by_day)) for when in range(came + 1)]
     held = [by_day[age] for age in ages]
     seen = tuple((ago(day), retention) for day, retention in by_day.items())
-    least = RetentionHistory("", held[0], seen).least(ago(came))
+    least = RetentionHistory("", held[0], seen).shortest(ago(came))
     assert least.events <= min(one.events for one in held)
     assert least.payloads <= min(one.payloads for one in held)

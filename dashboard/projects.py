@@ -1,0 +1,42 @@
+"""Lookup and edits of the project in a path."""
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from control.project_edits import apply_once
+from dashboard.dependencies import State, state_of
+from dashboard.http.errors import not_found, unavailable
+from dashboard.http.inputs import read_project
+from schemas.projects import Project
+
+
+def find_project(state: State, text: str) -> Project:
+    """The project with this id. Raises HttpError."""
+    projects = state.dependencies.projects
+    project = projects.get(read_project(text))
+    if project is not None:
+        return project
+    if not projects.loaded:
+        raise unavailable("projects are not loaded yet")
+    raise not_found("this project doesn't exist")
+
+
+def project_of(request: web.Request) -> Project:
+    """The project in the request's path. Raises HttpError."""
+    return find_project(state_of(request), request.match_info["project"])
+
+
+async def edit_project(
+    state: State, project: Project, change: Callable[[Project], Project], request: str = ""
+) -> Project:
+    """The project after a change; a non-empty `request` (the name of an idempotent request) applies it once.
+
+    Raises HttpError, ProjectsUnavailable, KeyReused, and what `change` raises.
+    """
+    edited = await state.dependencies.projects.edit(
+        project.number, lambda old: apply_once(old, request, change)
+    )
+    if edited is None:
+        raise not_found("this project doesn't exist")
+    return edited

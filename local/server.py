@@ -1,0 +1,55 @@
+"""A local server as a child process: start, stop, kill."""
+
+import subprocess
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Self
+
+from local.errors import StartError
+from local.process import await_ready, end, kill_group, spawn
+
+
+class LocalServer(ABC):
+    """A server whose files live in `directory`.
+
+    All methods block; call them with `asyncio.to_thread` from a loop. The server dies with this process.
+    """
+
+    def __init__(self, name: str, directory: Path, log: Path) -> None:
+        self.directory = directory.resolve()
+        self.log = log
+        self._name = name
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def prepare(self) -> list[str]:
+        """Do what must be done before a start; return the command that runs the server."""
+
+    @abstractmethod
+    def ready(self) -> bool:
+        """True when the server answers and is ours."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the running server."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def start(self, timeout: float = 60) -> Self:
+        """Start the server and wait until it is ready. Raises StartError and whatever `prepare` raises."""
+        self._process = spawn(self.prepare(), log=self.log, cwd=self.directory)
+        try:
+            await_ready(self._name, self._process, self.ready, self.log, timeout, self.directory)
+        except StartError:
+            self.kill()
+            raise
+        return self
+
+    def stop(self, timeout: float = 30) -> None:
+        """Stop the server; kill it after `timeout` seconds."""
+        if self._process:
+            end(self._process, timeout)
+
+    def kill(self) -> None:
+        """Kill the server at once; its data is left as it is."""
+        if self._process:
+            kill_group(self._process)

@@ -1,0 +1,125 @@
+"""What has not changed is not sent again, and what was changed here is seen at once."""
+
+import re
+
+import pytest
+
+from dashboard.api.operation import Operation
+from dashboard.api.routes import OPERATIONS
+from dashboard.http.responses import encode_tagged, matches_etag
+from storage.reader.answers import IssuePage
+from storage.reader.issue_list import ListIssues
+from tests.unit.dashboard.sample import SHOWCASE, fill
+from tests.unit.dashboard.site import ADMIN, NOW, Site
+
+READS = [operation for operation in OPERATIONS if operation.method == "GET"]
+PATHS = {"issue": f"{SHOWCASE:016x}", "event": "latest", "key": "tier"}
+
+
+def names(operation: Operation) -> str:
+    return f"{operation.method} {operation.path}"
+
+
+def path_of(operation: Operation, site: Site) -> str:
+    values = PATHS | {"project": site.project.id}
+    return "/api/v1" + re.sub(r"\{(\w+)\}", lambda found: values[found[1]], operation.path)
+
+
+@pytest.mark.parametrize("operation", READS, ids=names)
+async def test_every_read_is_304_without_a_body_while_nothing_changes(
+    site: Site, operation: Operation
+) -> None:
+    fill(site.reader, site.project.number, NOW)
+    path = path_of(operation, site)
+    first = await site.client.get(path, headers=ADMIN)
+    assert first.status == 200
+    tag = first.headers["ETag"]
+    assert first.headers["Cache-Control"] == "private, no-cache"
+    again = await site.client.get(
+        path, headers=ADMIN | {"If-None-Match": f'"other", {tag}', "Cache-Control": "no-cache"}
+    )
+    assert (again.status, await again.read()) == (304, b"")
+    assert (again.headers["ETag"], again.headers["Cache-Control"]) == (tag, "private, no-cache")
+    other = await site.client.get(path, headers=ADMIN | {"If-None-Match": 'W/"other"'})
+    assert (other.status, await other.json()) == (200, await first.json())
+
+
+@pytest.mark.parametrize("operation", READS, ids=names)
+async def test_the_head_of_every_read_is_what_get_sends_without_the_body(
+    site: Site, operation: Operation
+) -> None:
+    fill(site.reader, site.project.number, NOW)
+    whole = await site.client.get(path_of(operation, site), headers=ADMIN)
+    head = await site.client.head(path_of(operation, site), headers=ADMIN)
+    assert (head.status, await head.read()) == (200, b"")
+    assert head.headers["ETag"] == whole.headers["ETag"]
+    assert head.content_type == "application/json"
+
+
+async def test_a_head_that_is_refused_has_the_status_alone(site: Site) -> None:
+    for path, headers, status in (("/api/v1/projects", {}, 401), ("/api/v1/projects/99/issues", ADMIN, 404)):
+        answer = await site.client.head(path, headers=headers)
+        assert (answer.status, await answer.read()) == (status, b"")
+
+
+async def test_a_read_right_after_a_change_shows_it(site: Site) -> None:
+    fill(site.reader, site.project.number, NOW)
+    listed, one = f"/projects/{site.project.id}/issues?limit=500", f"/issues/{SHOWCASE:016x}"
+    for status in ("resolved", "open", "ignored"):
+        await site.api("GET", listed)
+        before = await site.client.get(f"/api/v1{one}", headers=ADMIN)
+        assert (await site.api("PATCH", one, json={"status": status}))[0] == 200
+        after = await site.client.get(
+            f"/api/v1{one}", headers=ADMIN | {"If-None-Match": before.headers["ETag"]}
+        )
+        assert (after.status, (await after.json())["status"]) == (200, status)
+        found = await site.api("GET", listed)
+        assert {i["id"]: i["status"] for i in found[1]["issues"]}[f"{SHOWCASE:016x}"] == status
+
+
+async def test_a_change_by_a_page_ends_shared_answers_too(site: Site) -> None:
+    fill(site.reader, site.project.number, NOW)
+    one = f"/issues/{SHOWCASE:016x}"
+    await site.api("GET", one)
+    await site.sign_in()
+    csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(one)).text())
+    assert csrf is not None
+    await site.client.post(f"{one}/change", data={"csrf": csrf[1], "change": "resolve"})
+    assert (await site.api("GET", one))[1]["status"] == "resolved"
+
+
+async def test_equal_calls_cost_one_question_and_are_counted(site: Site) -> None:
+    fill(site.reader, site.project.number, NOW)
+    path = f"/projects/{site.project.id}/issues"
+    answers = [await site.api("GET", f"{path}?sort=events&limit=5") for _ in range(10)]
+    assert site.reader.calls[ListIssues] < 10
+    assert all(answer == answers[0] for answer in answers)
+    await site.api("GET", f"{path}?limit=5&sort=users")
+    metrics = await (await site.client.get("/metrics")).text()
+    shared = re.search(r"svc_dashboard_shared_answers_total (\d+)", metrics)
+    assert shared is not None
+    assert int(shared[1]) == 11 - site.reader.calls[ListIssues]
+
+
+async def test_a_cursor_is_no_part_of_what_a_page_says() -> None:
+    pages = [encode_tagged(IssuePage([], cursor)) for cursor in ("a", "b", None)]
+    assert pages[0].etag == pages[1].etag
+    assert pages[0].etag != pages[2].etag
+    assert pages[0].body != pages[1].body
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ([], False),
+        (["*"], True),
+        (['W/"a"'], True),
+        (['"a"'], True),
+        (['"b"', 'W/"c" ,W/"a"'], True),
+        (["a"], False),
+        (['W/"b"'], False),
+        ([""], False),
+    ],
+)
+def test_tags_are_compared_weakly_and_in_lists(given: list[str], known: bool) -> None:
+    assert matches_etag(given, 'W/"a"') is known
