@@ -9,8 +9,8 @@ import uvloop
 from aiohttp import web
 from aiokafka import AIOKafkaProducer
 
-from edge.http.body import inflate
-from edge.validation.fast_path import cut, valid_ids
+from edge.http.request import inflate
+from edge.validation.fast_path import slice_events, valid_ids
 from edge.validation.validate import STRICT, checked_text, open_batch, validate
 from schemas.chunks import encode_chunk
 from schemas.payload import compress
@@ -36,7 +36,7 @@ def decode_cost(bodies: Sequence[bytes]) -> float:
 
     def work() -> None:
         for body in plain:
-            pieces = cut(body)
+            pieces = slice_events(body)
             if pieces is None or valid_ids(pieces) is None:
                 for raw in open_batch(checked_text(body)):
                     validate(raw, STRICT)

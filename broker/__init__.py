@@ -1,1 +1,1 @@
-"""Everything that speaks Kafka: client options, producers, readers without a group, offsets, topics and rights."""
+"""Access to Kafka: clients, producers, consumers without a group, offsets, topics and rights."""

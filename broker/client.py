@@ -1,4 +1,4 @@
-"""What all processes share on Kafka: how its clients connect, and how a compacted topic is read to its end and followed."""
+"""Kafka clients with the options that all processes share, and a follower of compacted topics."""
 
 import asyncio
 import logging
@@ -22,20 +22,20 @@ METADATA_PAUSE_SECONDS: Final = 0.25
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
 _LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _EXPLAIN_EVERY: Final = 20
-_LOOK_SECONDS: Final = 3.0
-"""Between two questions where a followed topic ends: what was read says nothing while nobody writes, or nobody answers."""
+_END_OFFSETS_SECONDS: Final = 3.0
+"""Interval of requests for the end of a followed topic: without them, an idle topic and an unavailable broker look alike."""
 _ANSWER_SECONDS: Final = 2.5
 SILENT_SECONDS: Final = 8.0
-"""Without an answer for so long, no broker answers. A broker that starts again is back sooner."""
+"""Without a response for this long, brokers count as unavailable. A restarting broker is back sooner."""
 
 
 def name_of(settings: KafkaSettings, topic: Topic) -> str:
-    """A topic's name on the broker, by these settings."""
+    """A topic's name on the broker."""
     return topic_name(topic, settings.topic_prefix, settings.topic_overrides)
 
 
 def client_options(settings: KafkaSettings) -> dict[str, Any]:
-    """Keyword arguments with which every aiokafka client of ours connects."""
+    """Keyword arguments for every aiokafka client."""
     return {
         "bootstrap_servers": settings.kafka_bootstrap.split(","),
         "retry_backoff_ms": 250,
@@ -44,7 +44,7 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
 
 
 def new_consumer(settings: KafkaSettings, *topics: str, **options: Any) -> Consumer:
-    """A consumer that isn't started and never commits by itself; `options` are aiokafka's."""
+    """A consumer without auto-commit, not started; `options` are aiokafka's."""
     consumer = Consumer(
         *topics,
         **client_options(settings),
@@ -60,14 +60,14 @@ def new_consumer(settings: KafkaSettings, *topics: str, **options: Any) -> Consu
 
 
 def new_producer(settings: KafkaSettings, **options: Any) -> Producer:
-    """A producer that isn't started, with acks from all in-sync replicas; `options` are aiokafka's."""
+    """An idempotent producer with acks=all, not started; `options` are aiokafka's."""
     producer = Producer(
         **client_options(settings),
         **{
             "acks": "all",
             "enable_idempotence": True,
             "max_request_size": MAX_RECORD_BYTES,
-            # Shorter ones let a graceful stop of the broker expire batches, which poisons an idempotent producer.
+            # With a shorter timeout a graceful broker stop expires batches, which breaks an idempotent producer.
             "request_timeout_ms": 30_000,
             **options,
         },
@@ -78,7 +78,7 @@ def new_producer(settings: KafkaSettings, **options: Any) -> Producer:
 
 @asynccontextmanager
 async def reading(settings: KafkaSettings, *topics: Topic, **options: Any) -> AsyncIterator[Consumer]:
-    """A started consumer of these topics' partitions or of none yet, in no group unless `options` name one. Raises KafkaError."""
+    """A started consumer of `topics`, if any, without a group unless `options` name one. Raises KafkaError."""
     consumer = new_consumer(settings, *(name_of(settings, topic) for topic in topics), **options)
     try:
         await consumer.start()
@@ -88,25 +88,25 @@ async def reading(settings: KafkaSettings, *topics: Topic, **options: Any) -> As
 
 
 async def records_before(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> AsyncIterator[Record]:
-    """The records of assigned partitions from where the consumer stands to before the offsets `ends`. Raises KafkaError."""
-    left = set(ends)
-    # The position, not the last record seen: compaction and markers leave offsets without a record.
-    while left := {place for place in left if await consumer.position(place) < ends[place]}:
-        for place, records in (await consumer.getmany(*left, timeout_ms=500, max_records=200)).items():
+    """The records of assigned partitions from the consumer's position up to the offsets `ends`, exclusive. Raises KafkaError."""
+    unread = set(ends)
+    # The position, not the last record: compaction and markers leave offsets without a record.
+    while unread := {tp for tp in unread if await consumer.position(tp) < ends[tp]}:
+        for tp, records in (await consumer.getmany(*unread, timeout_ms=500, max_records=200)).items():
             for record in records:
-                if record.offset < ends[place]:
+                if record.offset < ends[tp]:
                     yield record
 
 
 @asynccontextmanager
 async def writing(settings: KafkaSettings, **options: Any) -> AsyncIterator[Producer]:
-    """A started producer, stopped once all is sent, or abandoned with what isn't where the block fails. Raises KafkaError."""
+    """A started producer: flushed and stopped at the end, closed without a flush if the block fails. Raises KafkaError."""
     producer = new_producer(settings, **options)
     try:
         await producer.start()
         yield producer
     except BaseException:
-        # Its own `stop` would wait for the broker with what is not sent. A sender that never ran ends by its cancellation.
+        # `stop` would wait for the broker to send the remaining records. A sender that never ran raises its cancellation.
         producer._closed = True
         if producer._sender is not None:
             with suppress(asyncio.CancelledError):
@@ -118,7 +118,7 @@ async def writing(settings: KafkaSettings, **options: Any) -> AsyncIterator[Prod
 
 @asynccontextmanager
 async def administering(settings: KafkaSettings) -> AsyncIterator[Admin]:
-    """A started admin client, closed afterwards, also where it doesn't get in. Raises KafkaError."""
+    """A started admin client, always closed at the end. Raises KafkaError."""
     admin = Admin(**client_options(settings))
     pause_metadata_retries(admin._client)
     try:
@@ -129,30 +129,30 @@ async def administering(settings: KafkaSettings) -> AsyncIterator[Admin]:
 
 
 async def committed_offsets(
-    admin: Admin, group: str, places: Iterable[TopicPartition]
+    admin: Admin, group: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What a group has committed of each of `places`, -1 where it has nothing. Raises KafkaError.
+    """The committed offset of a group for each partition, -1 without a commit. Raises KafkaError.
 
-    A coordinator that is still loading, after a broker's death, answers with an error that aiokafka 0.14 passes over, and without any
-    partition; taken for "nothing committed", everything would be read again. A broker that knows names each partition.
+    While the coordinator is loading after a broker failure, its response has no partitions, and an error that aiokafka 0.14
+    ignores. If that counted as "nothing committed", everything would be read again. A complete response has every partition.
     """
-    asked = list(places)
+    requested = list(partitions)
     for pause in (*_LOADING_PAUSES_SECONDS, None):
-        found: dict[TopicPartition, OffsetAndMetadata] = await admin.list_consumer_group_offsets(
-            group, partitions=asked
+        offsets: dict[TopicPartition, OffsetAndMetadata] = await admin.list_consumer_group_offsets(
+            group, partitions=requested
         )
-        if found.keys() >= set(asked):
-            return found
+        if offsets.keys() >= set(requested):
+            return offsets
         if pause is not None:
             await asyncio.sleep(pause)
-    raise GroupLoadInProgressError(f"the coordinator of {group} doesn't tell its offsets yet")
+    raise GroupLoadInProgressError(f"the coordinator of {group} is still loading its offsets")
 
 
 def pause_metadata_retries(client: Any) -> None:
-    """Let an AIOKafkaClient pause after a failed metadata request.
+    """Make an AIOKafkaClient pause after a failed metadata request.
 
-    aiokafka 0.14 asks again at once while no broker answers: a whole core and 10,000 log lines a second. A test notices when
-    that is mended there.
+    While no broker responds, aiokafka 0.14 retries immediately: a whole core and 10,000 log lines a second. A test detects when
+    that is fixed upstream.
     """
     update = client._metadata_update
 
@@ -168,8 +168,8 @@ def pause_metadata_retries(client: Any) -> None:
 class TopicFollower:
     """Reads a compacted topic from its beginning, then follows it; `apply` gets each record's key and value.
 
-    `loaded` is set once what stood in the topic at the start has been applied. A broker that is away is waited for. A record
-    that `apply` refuses with ValueError (msgspec's errors are) is logged and passed over: one bad record must not keep all
+    `loaded` is set once everything in the topic at the start has been applied. It waits for an unavailable broker. A record
+    that `apply` refuses with ValueError (msgspec's errors are) is logged and skipped: one bad record must not keep all
     processes from starting.
     """
 
@@ -185,7 +185,7 @@ class TopicFollower:
         self.loaded = asyncio.Event()
 
     def answering(self) -> Part:
-        """Whether a broker has answered lately: for readiness."""
+        """Whether a broker has responded recently: for readiness."""
         if self._current_at is None:
             return Part(ok=False, detail="connecting")
         silent = self.age > SILENT_SECONDS
@@ -193,7 +193,7 @@ class TopicFollower:
 
     @property
     def age(self) -> float:
-        """Seconds since everything in the topic was known to have been applied; infinite before the first time."""
+        """Seconds since the whole topic was last known to be applied; infinite before the first time."""
         return float("inf") if self._current_at is None else time.monotonic() - self._current_at
 
     async def run(self) -> None:
@@ -208,9 +208,9 @@ class TopicFollower:
                     attempt = 0
                     await self._follow(consumer)
             except (KafkaError, OSError) as error:
-                # Looked into now and then only: it takes seconds where nobody answers.
-                looked = attempt % _EXPLAIN_EVERY == 0
-                reason = await asyncio.to_thread(why_unreachable, self._settings) if looked else None
+                # Only diagnosed from time to time: it takes seconds if nobody responds.
+                diagnose = attempt % _EXPLAIN_EVERY == 0
+                reason = await asyncio.to_thread(why_unreachable, self._settings) if diagnose else None
                 log.warning("can't follow %s: %s", self._topic, reason or error)
                 await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
                 attempt += 1
@@ -221,51 +221,51 @@ class TopicFollower:
         for partition in partitions:
             consumer.seek(partition, self._applied.get(partition, 0))
         while True:
-            if self.age > _LOOK_SECONDS:
-                await self._look(consumer, partitions)
+            if self.age > _END_OFFSETS_SECONDS:
+                await self._check_end(consumer, partitions)
             for partition, records in (await consumer.getmany(timeout_ms=500)).items():
                 for record in records:
-                    self._apply_one(record.key, record.value)
+                    self._apply_record(record.key, record.value)
                 self._applied[partition] = records[-1].offset + 1
             async with self._changed:
                 self._changed.notify_all()
 
     async def _partitions(self, consumer: Consumer) -> list[int]:
         while True:
-            # The first question names the topic; asked again, only a forced update looks anew.
+            # `add_topic` only requests the metadata of a new topic; a retry needs a forced update.
             await consumer._client.add_topic(self._topic)
             await consumer._client.force_metadata_update()
-            found = consumer.partitions_for_topic(self._topic)
-            if found:
-                return sorted(found)
+            partitions = consumer.partitions_for_topic(self._topic)
+            if partitions:
+                return sorted(partitions)
             log.warning("topic %s is missing: run `svc migrate`", self._topic)
             await asyncio.sleep(1.0)
 
-    async def _look(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Ask where the topic ends: only an answer tells that no news are no news."""
-        asked = time.monotonic()
+    async def _check_end(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Compare the positions with the end offsets: only a response shows that nothing is missing."""
+        requested_at = time.monotonic()
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 ends = await consumer.end_offsets(partitions)
-                # The position, not the last record seen: compaction and markers leave offsets without a record.
+                # The position, not the last record: compaction and markers leave offsets without a record.
                 positions = [await consumer.position(p) >= end for p, end in ends.items()]
         except TimeoutError:
             return
         if all(positions):
-            self._current_at = asked
+            self._current_at = requested_at
             self.loaded.set()
 
-    def _apply_one(self, key: bytes | None, value: bytes | None) -> None:
+    def _apply_record(self, key: bytes | None, value: bytes | None) -> None:
         try:
             self._apply(key or b"", value)
         except ValueError as error:
-            log.warning("bad record %r in %s: %s", key, self._topic, error)
+            log.warning("skipping invalid record %r in %s: %s", key, self._topic, error)
 
     async def reached(self, partition: int, offset: int) -> None:
-        """Return once the record at `offset`, just written by the caller, has been applied."""
-        place = TopicPartition(self._topic, partition)
+        """Return once the record at `offset` has been applied."""
+        tp = TopicPartition(self._topic, partition)
         async with self._changed:
-            await self._changed.wait_for(lambda: self._applied.get(place, 0) > offset)
+            await self._changed.wait_for(lambda: self._applied.get(tp, 0) > offset)
 
 
 async def _stop(consumer: Consumer) -> None:
@@ -274,5 +274,5 @@ async def _stop(consumer: Consumer) -> None:
 
 
 def follow_projects(settings: KafkaSettings, registry: ProjectRegistry) -> TopicFollower:
-    """A follower that keeps the registry current; its owner runs `run()` and waits for `loaded`."""
+    """A follower that keeps the registry current; the caller runs `run()` and waits for `loaded`."""
     return TopicFollower(settings, Topic.PROJECTS, registry.apply)

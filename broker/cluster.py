@@ -1,7 +1,7 @@
-"""What these credentials see of a Kafka cluster: brokers, topics with their replicas, and the operations that they allow.
+"""Describes a Kafka cluster as these credentials see it: brokers, topics with their replicas, and allowed operations.
 
-Brokers tell it when asked (KIP-430), so nothing is written, read or committed to find out. aiokafka's own metadata request
-is too old to ask for it.
+Brokers report allowed operations on request (KIP-430), so nothing is written, read or committed to test them. aiokafka's
+metadata request is too old to include them.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from broker.types import Admin
 from schemas.settings import KafkaSettings
 
 OPERATIONS: Final = {3: "Read", 4: "Write", 5: "Create", 8: "Describe", 10: "DescribeConfigs"}
-"""Kafka's codes of the operations that we need."""
-_UNTOLD: Final = -(1 << 31)
+"""Kafka's codes of the operations that this service uses."""
+_NOT_REPORTED: Final = -(1 << 31)
 _PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _LOADING: Final = (
     GroupCoordinatorNotAvailableError,
@@ -38,7 +38,7 @@ _LOADING: Final = (
 
 
 class TopicView(Struct, frozen=True):
-    """A topic that can be seen: for each partition its replicas and those in sync."""
+    """A visible topic: the number of replicas and of in-sync replicas of each partition, and the allowed operations."""
 
     replicas: list[int]
     in_sync: list[int]
@@ -46,12 +46,12 @@ class TopicView(Struct, frozen=True):
 
     @property
     def partitions(self) -> int:
-        """How many it has."""
+        """The number of partitions."""
         return len(self.replicas)
 
 
 class ClusterView(Struct, frozen=True):
-    """The cluster by these credentials; a topic that is `missing` may be seen, one that is in neither may not."""
+    """The cluster as seen with these credentials. A topic neither in `topics` nor in `missing` may not be described."""
 
     brokers: int
     topics: Mapping[str, TopicView]
@@ -59,9 +59,9 @@ class ClusterView(Struct, frozen=True):
     groups: Mapping[str, frozenset[str]]
 
     def allowed(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
-        """What may be done with each topic; one that may not even be seen allows nothing, one that isn't there isn't judged."""
-        seen = {name: topic.allowed for name, topic in self.topics.items()}
-        return seen | dict.fromkeys(set(names) - seen.keys() - self.missing, frozenset[str]())
+        """The allowed operations of each topic: none if it may not be described; a missing topic is left out."""
+        visible = {name: topic.allowed for name, topic in self.topics.items()}
+        return visible | dict.fromkeys(set(names) - visible.keys() - self.missing, frozenset[str]())
 
 
 class _Metadata(Response):  # type: ignore[misc]
@@ -113,7 +113,7 @@ class _MetadataRequest(RequestStruct):  # type: ignore[misc]
 
 
 class _TopicsAndRights(Request[_MetadataRequest]):  # type: ignore[misc]
-    """The metadata of topics, none created by asking, with what we may do with each."""
+    """The metadata of topics with their allowed operations; it doesn't create missing topics."""
 
     API_KEY = 3
 
@@ -125,12 +125,12 @@ class _TopicsAndRights(Request[_MetadataRequest]):  # type: ignore[misc]
 
 
 class _GroupRequest(DescribeGroupsRequest_v3):  # type: ignore[misc]
-    # aiokafka 0.14 reads the answer as one of version 2.
+    # aiokafka 0.14 parses the response as version 2.
     RESPONSE_TYPE = DescribeGroupsResponse_v3
 
 
 class _GroupRights(Request[_GroupRequest]):  # type: ignore[misc]
-    """A consumer group with what we may do with it."""
+    """A consumer group with its allowed operations."""
 
     API_KEY = 15
 
@@ -142,50 +142,52 @@ class _GroupRights(Request[_GroupRequest]):  # type: ignore[misc]
 
 
 def operations(bits: int) -> frozenset[str]:
-    """The names of the operations in a broker's bit field; all of them where the broker doesn't tell."""
-    if bits == _UNTOLD:
+    """The names of the operations in a broker's bit field; all of them if the broker doesn't report any."""
+    if bits == _NOT_REPORTED:
         return frozenset(OPERATIONS.values())
     return frozenset(name for code, name in OPERATIONS.items() if bits >> code & 1)
 
 
 async def look(settings: KafkaSettings, topics: Iterable[str], groups: Iterable[str]) -> ClusterView:
-    """Ask the cluster. Raises KafkaError."""
+    """Describe the cluster. Raises KafkaError."""
     async with administering(settings) as admin:
-        answer = await admin._send_request(_TopicsAndRights(topics))
-        found = {topic[1]: topic for topic in answer.topics}
+        response = await admin._send_request(_TopicsAndRights(topics))
+        described = {topic[1]: topic for topic in response.topics}
         return ClusterView(
-            brokers=len(answer.brokers),
-            topics={name: _topic(found[name]) for name in found if not found[name][0]},
+            brokers=len(response.brokers),
+            topics={name: _topic(topic) for name, topic in described.items() if not topic[0]},
             missing=frozenset(
-                name for name in found if for_code(found[name][0]) is UnknownTopicOrPartitionError
+                name
+                for name, topic in described.items()
+                if for_code(topic[0]) is UnknownTopicOrPartitionError
             ),
             groups={group: await _group(admin, group) for group in groups},
         )
 
 
-def _topic(answer: tuple[Any, ...]) -> TopicView:
-    partitions = answer[3]
+def _topic(description: tuple[Any, ...]) -> TopicView:
+    partitions = description[3]
     return TopicView(
         replicas=[len(partition[4]) for partition in partitions],
         in_sync=[len(partition[5]) for partition in partitions],
-        allowed=operations(answer[4]),
+        allowed=operations(description[4]),
     )
 
 
 async def _group(admin: Admin, group: str) -> frozenset[str]:
-    """What we may do with a group, which need not exist. A cluster that never had one makes its coordinator first."""
+    """The allowed operations of a group, which need not exist. A cluster's first group has to wait for its coordinator."""
     for pause in _PAUSES_SECONDS:
         with suppress(*_LOADING):
-            return await _described(admin, group)
+            return await _describe_group(admin, group)
         await asyncio.sleep(pause)
-    return await _described(admin, group)
+    return await _describe_group(admin, group)
 
 
-async def _described(admin: Admin, group: str) -> frozenset[str]:
+async def _describe_group(admin: Admin, group: str) -> frozenset[str]:
     try:
         coordinator = await admin.find_coordinator(group)
-        answer = await admin._send_request(_GroupRights(group), coordinator)
-        code, *_rest, bits = answer.groups[0]
+        response = await admin._send_request(_GroupRights(group), coordinator)
+        code, *_rest, bits = response.groups[0]
         if code:
             raise for_code(code)(group)
     except GroupAuthorizationFailedError:

@@ -1,7 +1,7 @@
-"""Commits that end: taken, refused, or given up together with the client that made them.
+"""Commits with a timeout, after which the client is replaced.
 
-A commit whose coordinator is lost waits for the cluster's metadata without a limit. One fault by which none ever came is
-mended in broker/event_loop.py; against the next one, the client is replaced.
+A commit whose coordinator is lost waits for cluster metadata without a limit. broker/event_loop.py fixes one bug by which it
+never arrived; the timeout is for the next one.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from broker.errors import CommitStalled
 from broker.types import Consumer, TopicPartition
 
 COMMIT_SECONDS: Final = 30.0
-"""Longer than a group's session and than what a broker takes to read a group back."""
+"""Longer than a group's session, and than a broker takes to load a group."""
 _STOP_SECONDS: Final = 10.0
 
 
@@ -24,11 +24,11 @@ async def commit(
         async with asyncio.timeout(seconds):
             await consumer.commit(dict(offsets))
     except TimeoutError:
-        raise CommitStalled(f"a commit has had no answer for {seconds:.0f} s") from None
+        raise CommitStalled(f"no response to a commit for {seconds:.0f} s") from None
 
 
 async def leave(consumer: Consumer) -> None:
-    """Stop a consumer, also one that can't be."""
+    """Stop a consumer; gives up after a timeout."""
     try:
         async with asyncio.timeout(_STOP_SECONDS):
             await consumer.stop()

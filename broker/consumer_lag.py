@@ -1,4 +1,4 @@
-"""Whether the pipeline has read its topics to their ends: figures of one that hasn't differ because events are under way."""
+"""The lag of the pipeline's consumer groups: counts of different stages only agree without lag."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class ConsumerLag(Struct, frozen=True, rename="camel"):
-    """Records of a topic that a consumer group hasn't committed yet."""
+    """The number of a topic's records that a consumer group hasn't committed."""
 
     group: str
     topic: str
@@ -25,7 +25,7 @@ class ConsumerLag(Struct, frozen=True, rename="camel"):
 
 
 def readers(processors: str, writer: str) -> dict[str, list[Topic]]:
-    """The consumer groups of the pipeline, given their settings' names, and what each reads."""
+    """The consumer groups of the pipeline by their configured names, and the topics of each."""
     return {
         processors: [Topic.EVENTS, Topic.ISSUE_DELTAS],
         writer: [Topic.GROUPED],
@@ -34,55 +34,55 @@ def readers(processors: str, writer: str) -> dict[str, list[Topic]]:
 
 
 async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> list[ConsumerLag]:
-    """The groups that are behind, and by how much. Raises KafkaError."""
-    async with _asking(settings) as (admin, consumer):
-        found = []
+    """Every topic with lag, by group. Raises KafkaError."""
+    async with _clients(settings) as (admin, consumer):
+        lagging = []
         for group, topics in groups.items():
             for topic in topics:
                 name = name_of(settings, topic)
-                behind = await _behind(admin, consumer, group, await _ends(admin, consumer, name))
-                if behind:
-                    found.append(ConsumerLag(group=group, topic=name, records=behind))
-        return found
+                records = await _lag(admin, consumer, group, await _ends(admin, consumer, name))
+                if records:
+                    lagging.append(ConsumerLag(group=group, topic=name, records=records))
+        return lagging
 
 
 async def passed(
     settings: KafkaSettings, groups: Mapping[str, list[Topic]], seconds: float
 ) -> ConsumerLag | None:
-    """Wait until what the topics hold is read, however much comes after it: one topic after the other, in their order.
+    """Wait until the groups have read each topic, in order, up to its end at that moment.
 
-    The first that isn't after `seconds`, or None. Raises KafkaError.
+    None, or the first topic with lag after `seconds`. Raises KafkaError.
     """
-    limit = time.monotonic() + seconds
-    async with _asking(settings) as (admin, consumer):
+    deadline = time.monotonic() + seconds
+    async with _clients(settings) as (admin, consumer):
         for group, topics in groups.items():
             for topic in topics:
                 name = name_of(settings, topic)
                 ends = await _ends(admin, consumer, name)
-                while behind := await _behind(admin, consumer, group, ends):
-                    if time.monotonic() > limit:
-                        return ConsumerLag(group=group, topic=name, records=behind)
+                while records := await _lag(admin, consumer, group, ends):
+                    if time.monotonic() > deadline:
+                        return ConsumerLag(group=group, topic=name, records=records)
                     await asyncio.sleep(_PAUSE_SECONDS)
     return None
 
 
 @asynccontextmanager
-async def _asking(settings: KafkaSettings) -> AsyncIterator[tuple[Admin, Consumer]]:
+async def _clients(settings: KafkaSettings) -> AsyncIterator[tuple[Admin, Consumer]]:
     async with administering(settings) as admin, reading(settings) as consumer:
         yield admin, consumer
 
 
 async def _ends(admin: Admin, consumer: Consumer, topic: str) -> dict[TopicPartition, int]:
     described = await admin.describe_topics([topic])
-    places = [TopicPartition(topic, p["partition"]) for p in described[0]["partitions"]]
-    ends: dict[TopicPartition, int] = await consumer.end_offsets(places) if places else {}
+    partitions = [TopicPartition(topic, p["partition"]) for p in described[0]["partitions"]]
+    ends: dict[TopicPartition, int] = await consumer.end_offsets(partitions) if partitions else {}
     return ends
 
 
-async def _behind(admin: Admin, consumer: Consumer, group: str, ends: Mapping[TopicPartition, int]) -> int:
+async def _lag(admin: Admin, consumer: Consumer, group: str, ends: Mapping[TopicPartition, int]) -> int:
     if not ends:
         return 0
     begins = await consumer.beginning_offsets(list(ends))
     committed = await committed_offsets(admin, group, ends)
-    # Without a commit a group starts at the beginning; an end without records left has nothing to be read.
+    # Without a commit a group starts at the beginning; deleted records don't count.
     return sum(max(0, end - max(committed[p].offset, begins[p])) for p, end in ends.items())

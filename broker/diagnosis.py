@@ -1,6 +1,6 @@
-"""Why Kafka can't be reached: the name, the port, TLS or the credentials.
+"""Diagnoses why Kafka is unreachable: host name, port, TLS or credentials.
 
-aiokafka logs these and raises the same "Unable to bootstrap" for all of them. Here one connection is made by hand.
+aiokafka raises the same "Unable to bootstrap" for all of them, so one connection is opened step by step here.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _CREDENTIALS: Final = "check SVC_KAFKA_USERNAME and SVC_KAFKA_PASSWORD"
 
 
 class Unreachable(Struct, frozen=True):
-    """Why a broker can't be used, in a sentence for people, and how to mend it. `denied`: it is there and wants other credentials."""
+    """Why a broker can't be used, and how to fix it, for people. `denied`: it responds, but refuses the credentials."""
 
     said: str
     mend: str
@@ -38,7 +38,7 @@ class Unreachable(Struct, frozen=True):
 
 
 def security_options(settings: KafkaSettings) -> dict[str, Any]:
-    """Keyword arguments with which every aiokafka client and connection of ours gets in."""
+    """The security arguments of every aiokafka client and connection."""
     options: dict[str, Any] = {"security_protocol": settings.kafka_security_protocol}
     if settings.kafka_security_protocol.startswith("SASL_"):
         options |= {
@@ -52,12 +52,12 @@ def security_options(settings: KafkaSettings) -> dict[str, Any]:
 
 
 def addresses(settings: KafkaSettings) -> list[str]:
-    """The brokers that the settings name."""
+    """The configured bootstrap brokers."""
     return [address.strip() for address in settings.kafka_bootstrap.split(",") if address.strip()]
 
 
 def split_address(address: str, default_port: int = 9092) -> tuple[str, int]:
-    """Host and port of one `host:port`, of `[::1]:port` too."""
+    """Host and port of `host:port` or `[::1]:port`."""
     host, colon, port = address.strip().rpartition(":")
     if not colon or not port.isdecimal():
         return address.strip("[] "), default_port
@@ -65,7 +65,7 @@ def split_address(address: str, default_port: int = 9092) -> tuple[str, int]:
 
 
 def why_unreachable(settings: KafkaSettings) -> Unreachable | None:
-    """What keeps us out of the first broker, or None where any lets us in. Blocks, for some seconds where nothing answers."""
+    """Why the first broker is unreachable; None if any broker accepts the connection. Blocks, for seconds if nothing responds."""
     reasons = []
     for address in addresses(settings):
         reason = why_refused(settings, address)
@@ -76,7 +76,7 @@ def why_unreachable(settings: KafkaSettings) -> Unreachable | None:
 
 
 def why_refused(settings: KafkaSettings, address: str) -> Unreachable | None:
-    """What keeps us out of one broker, or None."""
+    """Why one broker is unreachable, or None."""
     host, port = split_address(address)
     return (
         _connection(host, port) or _tls(settings, host, port) or asyncio.run(_session(settings, host, port))
@@ -90,7 +90,8 @@ def _connection(host: str, port: int) -> Unreachable | None:
         return Unreachable(f"the name {host} is unknown", "correct SVC_KAFKA_BOOTSTRAP")
     except TimeoutError:
         return Unreachable(
-            f"{host}:{port} does not answer", "look for a firewall on the way, or correct SVC_KAFKA_BOOTSTRAP"
+            f"{host}:{port} does not respond",
+            "check for a firewall in between, or correct SVC_KAFKA_BOOTSTRAP",
         )
     except OSError as error:
         return Unreachable(
@@ -101,7 +102,7 @@ def _connection(host: str, port: int) -> Unreachable | None:
 
 
 def speaks_tls(host: str, port: int) -> bool:
-    """True when the listener answers a TLS handshake, whoever signed its certificate."""
+    """Whether the listener completes a TLS handshake, whoever signed its certificate."""
     lenient = ssl.create_default_context()
     lenient.check_hostname = False
     lenient.verify_mode = ssl.CERT_NONE
@@ -112,15 +113,15 @@ def speaks_tls(host: str, port: int) -> bool:
 
 
 def _tls(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
-    """What is wrong with TLS, or None; a wrong choice between TLS and none included."""
-    wanted, spoken = settings.kafka_security_protocol.endswith("SSL"), speaks_tls(host, port)
-    if wanted != spoken:
+    """The TLS problem, or None; includes a wrong choice between TLS and plaintext."""
+    configured, spoken = settings.kafka_security_protocol.endswith("SSL"), speaks_tls(host, port)
+    if configured != spoken:
         choice = "SSL or SASL_SSL" if spoken else "PLAINTEXT or SASL_PLAINTEXT"
         return Unreachable(
             f"{host}:{port} {'speaks' if spoken else 'does not speak'} TLS",
             f"set SVC_KAFKA_SECURITY_PROTOCOL to {choice}",
         )
-    return _certificate(settings, host, port) if wanted else None
+    return _certificate(settings, host, port) if configured else None
 
 
 def _certificate(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
@@ -140,11 +141,11 @@ def _certificate(settings: KafkaSettings, host: str, port: int) -> Unreachable |
             "name the CA that signed the broker's certificate in SVC_KAFKA_CA_FILE",
         )
     except OSError as error:
-        return Unreachable(f"TLS with {host}:{port} fails: {error}", "look at the broker's log")
+        return Unreachable(f"TLS with {host}:{port} fails: {error}", "check the broker's log")
 
 
 async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
-    """What the broker answers to our credentials, and to the first request after them, or None."""
+    """The problem with the credentials, or with the first request after them; None if the broker accepts both."""
     try:
         connection = await create_conn(
             host, port, request_timeout_ms=int(SECONDS * 1000), **security_options(settings)
@@ -159,7 +160,7 @@ async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable
 
 
 def explained(error: Exception, settings: KafkaSettings, address: str) -> Unreachable:
-    """What an error of a connection means, where name, port and TLS are known to be right. Pure."""
+    """The meaning of a connection error if host name, port and TLS are known to be correct. Pure."""
     sasl = settings.kafka_security_protocol.startswith("SASL_")
     if isinstance(error, UnsupportedSaslMechanismError):
         return Unreachable(
@@ -169,7 +170,7 @@ def explained(error: Exception, settings: KafkaSettings, address: str) -> Unreac
         )
     if isinstance(error, IllegalSaslStateError):
         return Unreachable(
-            f"{address} wants no credentials",
+            f"{address} expects no credentials",
             "set SVC_KAFKA_SECURITY_PROTOCOL to PLAINTEXT or SSL, or name a listener with SASL",
             denied=True,
         )
@@ -181,10 +182,10 @@ def explained(error: Exception, settings: KafkaSettings, address: str) -> Unreac
         )
     if isinstance(error, KafkaConnectionError) and not sasl:
         return Unreachable(
-            f"{address} closes the connection: it wants credentials, or is no Kafka broker",
+            f"{address} closes the connection: it expects credentials, or is not a Kafka broker",
             "set SVC_KAFKA_SECURITY_PROTOCOL to a SASL_ protocol, or correct SVC_KAFKA_BOOTSTRAP",
         )
     return Unreachable(
-        f"{address} does not answer as Kafka does ({error or type(error).__name__})",
-        "look at the broker's log",
+        f"{address} does not respond like Kafka ({error or type(error).__name__})",
+        "check the broker's log",
     )

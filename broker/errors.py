@@ -1,4 +1,4 @@
-"""Errors of Kafka that other packages catch: our own, and those of aiokafka, which they do not import themselves."""
+"""Kafka errors that other packages catch: our own, and those of aiokafka, which only this package imports."""
 
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError, OffsetOutOfRangeError
 
@@ -6,24 +6,24 @@ __all__ = ["CommitFailedError", "IllegalStateError", "KafkaError", "OffsetOutOfR
 
 
 class SinkUnavailable(Exception):
-    """Not acknowledged. It may still have been written: whoever sends it again relies on ids being dropped downstream."""
+    """Not acknowledged, but possibly written: a retry relies on downstream deduplication."""
 
 
 class RecordTooLarge(SinkUnavailable):
-    """Not written: the topic takes no record of this size. Sent again as it is, it is refused again."""
+    """Not written: the record exceeds the topic's size limit. A retry fails too."""
 
 
 class PartitionsLost(Exception):
-    """The worker may have lost its partitions: nothing more may be written."""
+    """The worker may have lost its partitions and must not write any more."""
 
 
 class CommitStalled(KafkaError):  # type: ignore[misc]  # aiokafka has no types
-    """A commit has had no answer: the client is to be replaced."""
+    """No response to a commit: the client must be replaced."""
 
 
 class TopicMissing(Exception):
-    """There is no such topic; the text says what makes it."""
+    """The topic does not exist; the message says how to create it."""
 
 
 class TopicsRefused(Exception):
-    """The broker refused to create topics; the text names each with the reason."""
+    """The broker refused to create topics; the message names each with the reason."""

@@ -1,9 +1,8 @@
-"""The event loop of the edge and the writer: uvloop, with aiokafka told of connections that are gone.
+"""Runs the event loop of the edge and the writer: uvloop, with a patch of aiokafka for lost connections.
 
-A write to a transport whose connection was reset raises RuntimeError in uvloop, where asyncio's own says nothing; aiokafka
-takes OSError only (aio-libs/aiokafka, issue 1038, open). In the moments between a broker's reset and the end of the
-connection's reader, that ends the task which asks for the cluster's metadata, and who waits for metadata, such as a commit
-or a lost coordinator's group, waits for ever.
+After a connection reset, a write to the transport raises RuntimeError in uvloop, while asyncio's own loop ignores it; aiokafka
+only handles OSError (aio-libs/aiokafka, issue 1038, open). Until the connection's reader ends, such an error ends the task
+that requests cluster metadata, and whatever waits for metadata, such as a commit or a lost coordinator's group, never returns.
 """
 
 from collections.abc import Callable, Coroutine
@@ -18,30 +17,30 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end in a uvloop, with every Kafka connection of the process mended."""
-    mend()
+    """Run `main` in uvloop, with aiokafka patched."""
+    patch_aiokafka()
     return uvloop.run(main)
 
 
-def mend() -> None:
-    """Make what is written to a lost connection a KafkaConnectionError, for which aiokafka has its ways."""
+def patch_aiokafka() -> None:
+    """Turn the RuntimeError of a write to a lost connection into a KafkaConnectionError, which aiokafka handles."""
     for name, write in _WRITES.items():
-        setattr(AIOKafkaConnection, name, _telling(write))
+        setattr(AIOKafkaConnection, name, _translating(write))
 
 
-def _telling(write: Callable[..., Any]) -> Callable[..., Any]:
+def _translating(write: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(write)
-    def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def translated(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return write(self, *args, **kwargs)
         except KafkaError:
-            # aiokafka's errors are RuntimeErrors, too.
+            # aiokafka's errors are RuntimeErrors too.
             raise
         except RuntimeError as error:
             self.close(reason=CloseReason.CONNECTION_BROKEN, exc=error)
             raise KafkaConnectionError(f"Connection at {self.host}:{self.port} broken: {error}") from error
 
-    return told
+    return translated
 
 
 _WRITES: Final = {name: getattr(AIOKafkaConnection, name) for name in ("send", "_send_sasl_token")}

@@ -1,7 +1,7 @@
-"""Where the source partitions end, asked of the brokers themselves.
+"""Polls the log end offsets of the source partitions with a client of its own.
 
-A consumer only knows what its last fetch answered: where fetching has ended, was never resumed or goes to a stale leader, nothing
-seems to wait. So a client of our own asks, which nothing of that can befall together.
+A consumer only knows the end from its last fetch: if it no longer fetches, or fetches from a stale leader, there seems to be
+no lag. A separate client doesn't share these failures.
 """
 
 import asyncio
@@ -18,46 +18,48 @@ from schemas.settings import KafkaSettings
 
 log = logging.getLogger(__name__)
 
-ASK_SECONDS: Final = 10.0
-"""Between two questions, and the longest wait for an answer."""
+POLL_SECONDS: Final = 10.0
+"""Interval of the requests, and their timeout."""
 
 
 class LogEndOffsets:
-    """Asks for as long as `run` runs. `answers` counts, `latest` is the last known end of each partition (topic, partition)."""
+    """Polls while `run` runs. `answers` counts the responses, `latest` is the last known end of each (topic, partition)."""
 
-    def __init__(self, settings: KafkaSettings, held: Callable[[], Collection[tuple[str, int]]]) -> None:
+    def __init__(self, settings: KafkaSettings, assigned: Callable[[], Collection[tuple[str, int]]]) -> None:
         self._settings = settings
-        self._held = held
+        self._assigned = assigned
         self._consumer: Consumer | None = None
         self.answers = 0
         self.latest: dict[tuple[str, int], int] = {}
 
     async def run(self) -> None:
-        """Ask until cancelled. No answer is no failure here: whoever looks sees that `answers` stands still."""
+        """Poll until cancelled. A missing response raises nothing: `answers` stops increasing."""
         try:
             while True:
                 try:
-                    async with asyncio.timeout(ASK_SECONDS):
-                        await self._ask()
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._poll()
                 except (KafkaError, OSError, TimeoutError) as error:
-                    log.warning("where the source topics end is not known: %s", str(error) or "no answer")
+                    log.warning(
+                        "can't read the end offsets of the source topics: %s", str(error) or "no response"
+                    )
                     await self._close()
-                await asyncio.sleep(ASK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
         finally:
             await self._close()
 
-    async def _ask(self) -> None:
+    async def _poll(self) -> None:
         if self._consumer is None:
             self._consumer = new_consumer(self._settings)
             await self._consumer.start()
-        places = [TopicPartition(*place) for place in self._held()]
-        found = await self._consumer.end_offsets(places) if places else {}
-        self.latest = {(place.topic, place.partition): end for place, end in found.items()}
+        partitions = [TopicPartition(*assigned) for assigned in self._assigned()]
+        ends = await self._consumer.end_offsets(partitions) if partitions else {}
+        self.latest = {(tp.topic, tp.partition): end for tp, end in ends.items()}
         self.answers += 1
 
     async def _close(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             with suppress(KafkaError, OSError, TimeoutError):
-                async with asyncio.timeout(ASK_SECONDS):
+                async with asyncio.timeout(POLL_SECONDS):
                     await consumer.stop()

@@ -1,4 +1,4 @@
-"""Says what Kafka's client repeats several times a second during an outage once in a while instead."""
+"""Throttles log messages that the Kafka client repeats several times a second during an outage."""
 
 import logging
 import time
@@ -10,28 +10,32 @@ _PAUSE_SECONDS: Final = 30.0
 
 
 class RepeatFilter(logging.Filter):
-    """Lets a sentence of the loggers above through once in 30 s; the number in it, or another topic, makes another sentence."""
+    """Passes each distinct message of the loggers above once in 30 s."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._now = now
-        self._said: dict[tuple[str, str], float] = {}
+        self._passed_at: dict[tuple[str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is to be written."""
+        """Whether the record is logged."""
         if not record.name.startswith(_LOGGERS):
             return True
-        sentence = record.name, record.getMessage()
+        message = record.name, record.getMessage()
         now = self._now()
-        if now - self._said.get(sentence, -_PAUSE_SECONDS) < _PAUSE_SECONDS:
+        if now - self._passed_at.get(message, -_PAUSE_SECONDS) < _PAUSE_SECONDS:
             return False
-        self._said = {known: at for known, at in self._said.items() if now - at < _PAUSE_SECONDS}
-        self._said[sentence] = now
+        self._passed_at = {
+            known: passed_at
+            for known, passed_at in self._passed_at.items()
+            if now - passed_at < _PAUSE_SECONDS
+        }
+        self._passed_at[message] = now
         return True
 
 
-def repeat_rarely() -> None:
-    """Put the filter before every handler of this process's log."""
-    rarely = RepeatFilter()
+def throttle_repeats() -> None:
+    """Add the filter to every handler of the root logger."""
+    repeats = RepeatFilter()
     for handler in logging.getLogger().handlers:
-        handler.addFilter(rarely)
+        handler.addFilter(repeats)

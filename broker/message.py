@@ -1,11 +1,11 @@
-"""A record to write."""
+"""Records to write."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Message(NamedTuple):
-    """A record to write; without a value it removes what its key names from a compacted topic."""
+    """A record to write; without a value it is a tombstone of its key."""
 
     key: bytes | None
     value: bytes | None

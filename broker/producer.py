@@ -1,6 +1,6 @@
-"""A producer of single records that can be abandoned without waiting for the broker.
+"""A producer of single records that can be closed without waiting for the broker.
 
-It reaches into private parts of aiokafka; a test names them.
+It uses private parts of aiokafka; a test names them.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
 _BATCH_BYTES: Final = 16 * 1024
-"""A topic's limit holds for a batch: larger ones could be refused for records of which each alone is small enough."""
+"""A topic's size limit applies to batches: larger batches could be refused although each record is small enough."""
 
 
 class RecordProducer:
-    """An idempotent producer with acks=all, not started. Raises OSError where the file of the CA can't be read."""
+    """An idempotent producer with acks=all, not started. Raises OSError if the CA file can't be read."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._requests: set[asyncio.Task[Any]] = set()
@@ -41,7 +41,7 @@ class RecordProducer:
         partition: int | None,
         headers: list[tuple[str, bytes]] | None,
     ) -> "asyncio.Future[Any]":
-        """Hand a record over; the future ends when it is acknowledged. Raises what aiokafka does, AssertionError included."""
+        """Send a record; the future completes on its acknowledgement. Raises aiokafka's errors, including AssertionError."""
         future: asyncio.Future[Any] = await self._producer.send(
             topic, value, key=key, partition=partition, headers=headers
         )
@@ -49,25 +49,25 @@ class RecordProducer:
 
     async def led_partitions(self, names: Mapping[Topic, str]) -> int:
         """The number of partitions of `events`, once every partition of these topics has a leader. Raises KafkaError."""
-        found = {}
+        partitions = {}
         for topic, name in names.items():
-            found[topic] = await self._producer.partitions_for(name)
-            for partition in found[topic] or ():
-                place = TopicPartition(name, partition)
-                if self._producer.client.cluster.leader_for_partition(place) in {None, -1}:
+            partitions[topic] = await self._producer.partitions_for(name)
+            for partition in partitions[topic] or ():
+                tp = TopicPartition(name, partition)
+                if self._producer.client.cluster.leader_for_partition(tp) in {None, -1}:
                     raise LeaderNotAvailableError(name)
-        if not found[Topic.EVENTS]:
+        if not partitions[Topic.EVENTS]:
             raise LeaderNotAvailableError(names[Topic.EVENTS])
-        return len(found[Topic.EVENTS])
+        return len(partitions[Topic.EVENTS])
 
     async def flush(self, seconds: float) -> None:
-        """Wait for what was sent, for so long; aiokafka's own stop waits for ever while the broker is away."""
+        """Wait for sent records, with a timeout: aiokafka's `stop` never returns while the broker is unavailable."""
         with suppress(TimeoutError, KafkaError):
             async with asyncio.timeout(seconds):
                 await self._producer.flush()
 
     async def abandon(self) -> None:
-        """Close without waiting for anything unsent."""
+        """Close without waiting for unsent records."""
         requests, self._requests = self._requests, set()
         for task in (self._producer._sender._sender_task, *requests):
             if task is not None:
@@ -80,7 +80,7 @@ class RecordProducer:
         send = self._producer._sender._send_produce_req
 
         async def tracked(*args: Any) -> Any:
-            # What is in flight when the producer is abandoned would wait for its request timeout: 30 s, holding its records.
+            # Without a cancellation, requests of an abandoned producer keep their records until the request timeout of 30 s.
             task = asyncio.current_task()
             assert task is not None
             self._requests.add(task)

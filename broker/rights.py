@@ -1,4 +1,4 @@
-"""What each process may do on Kafka at least (docs/operate/permissions.md has the same table), and what is missing of it. Pure."""
+"""The Kafka rights that each process requires (docs/operate/permissions.md has the same table), and which are missing. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
@@ -13,7 +13,7 @@ PROCESSES: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashbo
 
 
 class RequiredRights(Struct, frozen=True):
-    """Topics that a process reads and writes, and its consumer groups. Read and Write bring Describe with them."""
+    """Topics that a process reads and writes, and its consumer groups. Read and Write imply Describe."""
 
     reads: tuple[Topic, ...]
     writes: tuple[Topic, ...]
@@ -21,7 +21,7 @@ class RequiredRights(Struct, frozen=True):
 
 
 def needs(processors_app: str, writer_group: str, *, grouped_events: bool) -> dict[Process, RequiredRights]:
-    """What each process needs, by the names of the consumer groups."""
+    """The rights that each process requires, given the names of the consumer groups."""
     return {
         "edge": RequiredRights(reads=(Topic.PROJECTS,), writes=(Topic.EVENTS, Topic.OUTCOMES)),
         "processors": RequiredRights(
@@ -53,9 +53,9 @@ def lacking(
     topics: Mapping[str, frozenset[str]],
     groups: Mapping[str, frozenset[str]],
 ) -> list[str]:
-    """The rights that are missing, as people grant them: `Write on topic svc.events`.
+    """The missing rights as an operator grants them: `Write on topic svc.events`.
 
-    `topics` and `groups` are the operations allowed by name; a topic that isn't there is judged once it is.
+    `topics` and `groups` map names to allowed operations; topics and groups that they lack are not checked.
     """
     return [
         *_missing("Read", "topic", _names(need.reads, settings), topics),

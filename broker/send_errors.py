@@ -1,4 +1,4 @@
-"""What an error of a send to Kafka means for the record, the producer and whoever operates it. Pure."""
+"""Classifies errors of sends to Kafka. Pure."""
 
 from enum import Enum
 from typing import Final
@@ -7,14 +7,14 @@ from aiokafka import errors
 
 
 class SendErrorKind(Enum):
-    """The three answers to an error: try again by itself, tell a person, or send something smaller."""
+    """The reaction to an error: retry, alert an operator, or send less."""
 
     UNAVAILABLE = "unavailable"
-    """Kafka can't take records now. Also the kind of every error that isn't known: nothing is lost by trying again."""
+    """Kafka accepts no records at the moment. Every unknown error is of this kind: a retry loses nothing."""
     DENIED = "denied"
-    """Credentials or rights are missing: it ends when a person mends them."""
+    """Credentials or rights are missing, until an operator fixes them."""
     TOO_LARGE = "too large"
-    """This record, or this batch of one, exceeds the limit of the topic."""
+    """The record exceeds the topic's size limit."""
 
 
 _DENIED: Final = (
@@ -43,7 +43,7 @@ _TOO_LARGE: Final = (
 
 
 def kind_of(error: BaseException) -> SendErrorKind:
-    """The kind of anything that a send raised."""
+    """The kind of an error that a send raised."""
     if isinstance(error, _TOO_LARGE):
         return SendErrorKind.TOO_LARGE
     return SendErrorKind.DENIED if isinstance(error, _DENIED) else SendErrorKind.UNAVAILABLE

@@ -1,6 +1,6 @@
-"""What a process asks of Kafka before it begins: that a broker answers, and that it may do there what it has to.
+"""Checks a process's Kafka rights before it starts.
 
-A client without a right waits for ever, or logs and tries again; so the process ends with a line that names the right.
+Without a right a client hangs or retries forever, so the process ends with a message that names the missing right.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ log = logging.getLogger(__name__)
 _ANSWER_SECONDS: Final = 15.0
 _RETRY_SECONDS: Final = 1.0
 _EXPLAIN_EVERY: Final = 20
-"""Tries between two looks for the reason, which take seconds where nobody answers."""
+"""Attempts between two diagnoses, which take seconds if nobody responds."""
 
 
 async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
-    """Return once a broker has answered that nothing of `need` is missing. Waits for a broker; raises CannotRun.
+    """Wait for a broker, and return if it grants all rights in `need`. Raises CannotRun.
 
-    A broker that can't tell rights is believed to grant them.
+    A broker that can't report rights counts as granting them.
     """
     attempt = 0
     while True:
@@ -35,12 +35,12 @@ async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 missing = await _missing(settings, need)
         except (IncompatibleBrokerVersion, UnsupportedVersionError) as error:
-            log.warning("Kafka doesn't tell what these credentials may do: %s", error)
+            log.warning("Kafka can't report the rights of these credentials: %s", error)
             return
         except (KafkaError, OSError, TimeoutError) as error:
-            looked = attempt % _EXPLAIN_EVERY == 0
-            reason = await asyncio.to_thread(why_unreachable, settings) if looked else None
-            log.warning("Kafka: %s", reason or str(error) or "no answer")
+            diagnose = attempt % _EXPLAIN_EVERY == 0
+            reason = await asyncio.to_thread(why_unreachable, settings) if diagnose else None
+            log.warning("cannot reach Kafka, retrying: %s", reason or str(error) or "no response")
             attempt += 1
             await asyncio.sleep(_RETRY_SECONDS)
             continue

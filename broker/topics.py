@@ -1,4 +1,4 @@
-"""Brings the topics into being, and says where one that exists differs from what is asked (contract, section 1)."""
+"""Creates the topics, and compares existing ones with their specification (contract, section 1)."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -29,16 +29,16 @@ _EXACT: Final = frozenset({"cleanup.policy", "message.timestamp.type"})
 _AT_LEAST: Final = frozenset(
     {"max.message.bytes", "min.insync.replicas", "retention.ms", "delete.retention.ms"}
 )
-"""Settings of which more is harmless and less is not; those in neither set only cost or save disk and time."""
+"""Settings that may exceed the specification. Settings in neither set only affect disk usage and time."""
 
 _VISIBLE_SECONDS: Final = 10.0
-_LOOK_SECONDS: Final = 0.05
+_POLL_SECONDS: Final = 0.05
 
 
 class TopicDifference(Struct, frozen=True):
-    """Where a topic differs from what is asked: `setting` is what to set, `name=value`, empty where it is no setting.
+    """How a topic differs from its specification; `setting` is the required `name=value`, empty if it isn't about a setting.
 
-    It is `harmless` where nothing that is promised depends on it.
+    A difference is `harmless` if no guarantee depends on it.
     """
 
     topic: str
@@ -48,7 +48,7 @@ class TopicDifference(Struct, frozen=True):
 
 
 class TopicsReport(Struct, frozen=True):
-    """Names of the topics that were created, the differences of those that existed, and a sentence for what can't be compared."""
+    """Names of created topics, differences of existing ones, and a message for each part that can't be compared."""
 
     created: list[str]
     differences: list[TopicDifference]
@@ -56,7 +56,7 @@ class TopicsReport(Struct, frozen=True):
 
 
 def specs_of(settings: KafkaSettings) -> list[TopicSpec]:
-    """The topics that these settings ask for."""
+    """The topics according to the settings."""
     return topic_specs(
         settings.topic_prefix,
         settings.topic_overrides,
@@ -66,16 +66,18 @@ def specs_of(settings: KafkaSettings) -> list[TopicSpec]:
 
 
 async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
-    """Create what is missing; an existing topic is left as it is. Raises KafkaError and TopicsRefused."""
+    """Create missing topics; existing ones are not changed. Raises KafkaError and TopicsRefused."""
     async with administering(settings) as admin:
         specs = specs_of(settings)
         created = await _create(admin, specs)
         existing = [spec for spec in specs if spec.name not in created]
-        found = await _found(admin, existing) if existing else {}
+        described = await _describe(admin, existing) if existing else {}
     return TopicsReport(
         created=created,
-        differences=[one for spec in existing for one in differences(spec, found[spec.name])],
-        unknown=[sentence for spec in existing for sentence in unknown(spec, found[spec.name])],
+        differences=[
+            difference for spec in existing for difference in differences(spec, described[spec.name])
+        ],
+        unknown=[message for spec in existing for message in unknown(spec, described[spec.name])],
     )
 
 
@@ -84,11 +86,11 @@ async def _create(admin: Admin, specs: list[TopicSpec]) -> list[str]:
     missing = [spec for spec in specs if spec.name not in present]
     if not missing:
         return []
-    answer = await admin.create_topics(
+    response = await admin.create_topics(
         [NewTopic(s.name, s.partitions, s.replication, topic_configs=s.configs) for s in missing]
     )
     created, refused = [], []
-    for name, code, *message in answer.topic_errors:
+    for name, code, *message in response.topic_errors:
         error: type[KafkaError] = for_code(code)
         if code == 0:
             created.append(name)
@@ -101,71 +103,71 @@ async def _create(admin: Admin, specs: list[TopicSpec]) -> list[str]:
 
 
 async def visible(admin: Admin, names: Sequence[str]) -> None:
-    """Return once the broker knows new topics and their leaders, which it learns a moment after they were created; after 10 s at the latest."""
+    """Return once the broker knows new topics and their leaders, shortly after their creation; after 10 s at the latest."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_VISIBLE_SECONDS):
             while True:
                 topics = await admin.describe_topics(names)
                 if not any(map(_is_unknown, topics)):
                     return
-                await asyncio.sleep(_LOOK_SECONDS)
+                await asyncio.sleep(_POLL_SECONDS)
 
 
 def _is_unknown(topic: dict[str, Any]) -> bool:
-    """Whether a described topic, or the leader of a partition of it, isn't known yet; one that may not be described isn't waited for."""
+    """Whether a topic, or the leader of one of its partitions, isn't known yet. A refused description is no reason to wait."""
     codes = {topic["error_code"], *(partition["error_code"] for partition in topic["partitions"])}
     return bool(codes & {UnknownTopicOrPartitionError.errno, LeaderNotAvailableError.errno})
 
 
 class FoundTopic(Struct, frozen=True):
-    """A topic as the broker describes it: None for what it refuses to tell us."""
+    """A topic as the broker describes it; None for each part that it refuses to describe."""
 
     partitions: int | None
     replicas: int | None
     configs: dict[str, str] | None
 
 
-def differences(spec: TopicSpec, found: FoundTopic) -> Iterator[TopicDifference]:
-    """Where a topic differs from what is asked, as far as the broker tells."""
-    if found.partitions not in {None, spec.partitions}:
-        said = f"{spec.name} has {found.partitions} partitions, asked are {spec.partitions}"
+def differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDifference]:
+    """How a topic differs from its specification, as far as the broker describes it."""
+    if topic.partitions not in {None, spec.partitions}:
+        said = f"{spec.name} has {topic.partitions} partitions, expected are {spec.partitions}"
         yield TopicDifference(spec.name, said)
-    if found.replicas is not None and found.replicas < spec.replication:
+    if topic.replicas is not None and topic.replicas < spec.replication:
         yield TopicDifference(
-            spec.name, f"{spec.name} has {found.replicas} replicas, asked are {spec.replication}"
+            spec.name, f"{spec.name} has {topic.replicas} replicas, expected are {spec.replication}"
         )
-    yield from setting_differences(spec, found)
+    yield from setting_differences(spec, topic)
 
 
-def setting_differences(spec: TopicSpec, found: FoundTopic) -> Iterator[TopicDifference]:
-    """The settings that differ from what is asked; those that the broker doesn't tell are not compared."""
+def setting_differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDifference]:
+    """The settings that differ from the specification; settings that the broker doesn't describe are not compared."""
     for name, wanted in spec.configs.items():
-        have = (found.configs or {}).get(name, wanted)
+        have = (topic.configs or {}).get(name, wanted)
         if have != wanted:
-            said = f"{spec.name} has {name}={have}, asked is {wanted}"
+            said = f"{spec.name} has {name}={have}, expected is {wanted}"
             yield TopicDifference(
-                spec.name, said, f"{name}={wanted}", _harmless(name, have, wanted, found.replicas)
+                spec.name, said, f"{name}={wanted}", _harmless(name, have, wanted, topic.replicas)
             )
 
 
 def _harmless(name: str, have: str, wanted: str, replicas: int | None) -> bool:
     if name == "min.insync.replicas" and replicas is not None and int(have) > replicas:
-        # Nothing could be written.
+        # Writes would fail.
         return False
     if name in _AT_LEAST:
         return have == _UNLIMITED or int(have) >= int(wanted)
     return name not in _EXACT
 
 
-def unknown(spec: TopicSpec, found: FoundTopic) -> Iterator[str]:
-    """What can't be compared, for want of which right."""
-    if found.partitions is None:
+def unknown(spec: TopicSpec, topic: FoundTopic) -> Iterator[str]:
+    """The parts that can't be compared, each with the missing right."""
+    if topic.partitions is None:
         yield f"the partitions of {spec.name} (Describe is refused)"
-    if found.configs is None:
+    if topic.configs is None:
         yield f"the settings of {spec.name} (DescribeConfigs is refused)"
 
 
-async def _found(admin: Admin, specs: list[TopicSpec]) -> dict[str, FoundTopic]:
+async def _describe(admin: Admin, specs: list[TopicSpec]) -> dict[str, FoundTopic]:
     described = {
         topic["topic"]: topic["partitions"]
         for topic in await admin.describe_topics([spec.name for spec in specs])
@@ -183,45 +185,45 @@ async def _found(admin: Admin, specs: list[TopicSpec]) -> dict[str, FoundTopic]:
 
 
 async def topic_settings(settings: KafkaSettings, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
-    """The settings of existing topics by name, without those that the broker refuses to tell. Raises KafkaError."""
+    """The settings of existing topics by name, except refused ones. Raises KafkaError."""
     async with administering(settings) as admin:
         return await _configs(admin, specs) if specs else {}
 
 
 async def _configs(admin: Admin, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
-    """The settings of the topics that the broker tells us; it answers with an error for those that it doesn't."""
-    wanted = [
+    """The settings of topics; the broker reports an error for those that it refuses."""
+    resources = [
         ConfigResource(ConfigResourceType.TOPIC, spec.name, configs=dict.fromkeys(spec.configs))
         for spec in specs
     ]
     return {
         name: {entry[0]: entry[1] for entry in entries}
-        for answer in await admin.describe_configs(wanted)
-        for code, _message, kind, name, entries in answer.resources
+        for response in await admin.describe_configs(resources)
+        for code, _message, kind, name, entries in response.resources
         if kind == _TOPIC and not code
     }
 
 
 def as_builtins(specs: list[TopicSpec]) -> list[dict[str, Any]]:
-    """Specifications as plain values, to be printed."""
+    """Specifications as plain values, for output."""
     return [msgspec.to_builtins(spec) for spec in specs]
 
 
 async def empty_topic(settings: KafkaSettings, name: str) -> int:
-    """Delete all records of a compacted topic; returns how many there were at most. Raises KafkaError and TopicMissing."""
+    """Delete all records of a compacted topic; returns an upper bound of their number. Raises KafkaError and TopicMissing."""
     async with administering(settings) as admin, reading(settings) as consumer:
-        found = await admin.describe_topics([name])
-        places = [TopicPartition(name, p["partition"]) for p in found[0]["partitions"]]
-        if not places:
+        described = await admin.describe_topics([name])
+        partitions = [TopicPartition(name, p["partition"]) for p in described[0]["partitions"]]
+        if not partitions:
             raise TopicMissing(f"there is no topic {name}: run `svc migrate`")
-        begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-        # A broker deletes no records of a topic that is only compacted.
+        begins, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
+        # Brokers refuse to delete records of a topic that is only compacted.
         await _set_cleanup(admin, name, "compact,delete")
         try:
             await admin.delete_records({p: RecordsToDelete(before_offset=end) for p, end in ends.items()})
         finally:
             await _set_cleanup(admin, name, "compact")
-        return sum(ends[p] - begins[p] for p in places)
+        return sum(ends[p] - begins[p] for p in partitions)
 
 
 async def _set_cleanup(admin: Admin, topic: str, policy: str) -> None:

@@ -1,4 +1,4 @@
-"""The client library's own types, by the names that the rest of the product uses for them."""
+"""aiokafka's types under the names that the rest of the product uses."""
 
 from typing import TypeAlias
 

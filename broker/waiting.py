@@ -1,4 +1,4 @@
-"""Waiting that a stop ends."""
+"""Waits that a stop event ends."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -16,7 +16,7 @@ async def pause(stop: asyncio.Event, seconds: float) -> None:
 
 
 async def until(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """What `work` returns, or None once `stop` is set: then it is cancelled. Raises what `work` raises."""
+    """Run `work` and return its result; when `stop` is set, cancel it and return None."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)

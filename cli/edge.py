@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from cli.logs import configure
-from edge.limits.remote_window import fault_of_store
+from edge.limits.remote_window import store_error
 from edge.supervisor import run
 from schemas.errors import BadSetting, CannotRun
 from schemas.payload import use_dictionaries
@@ -28,7 +28,7 @@ def command(context: click.Context, workers: int | None) -> None:
         _end(str(error), 2)
     if not settings.kafka_bootstrap:
         _end("SVC_KAFKA_BOOTSTRAP is required", 2)
-    if settings.rate_limit_store and (problem := fault_of_store(settings.rate_limit_store)):
+    if settings.rate_limit_store and (problem := store_error(settings.rate_limit_store)):
         _end(f"SVC_RATE_LIMIT_STORE: {problem}", 2)
     if workers:
         settings = msgspec.structs.replace(settings, edge_workers=workers)

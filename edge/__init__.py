@@ -1,1 +1,1 @@
-"""Reads, checks and admits an event over HTTP, and answers only when the event is safe."""
+"""The ingest edge: validates events over HTTP and responds only once they are stored."""

@@ -1,6 +1,6 @@
-"""Gives memory back to the system after large bodies: what was freed would stay with the process for hours.
+"""Returns freed memory to the system after large bodies; the process would keep it for hours.
 
-Two things keep it: reference cycles until they are collected, and glibc (measured: docs/decisions/edge-fairness.md).
+Uncollected reference cycles and glibc keep it (measured: docs/decisions/edge-fairness.md).
 """
 
 import asyncio
@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Final
 
 _PAUSE_SECONDS: Final = 25.0
-"""Collecting holds the loop for up to a tenth of a second while there are a thousand connections: rarely enough to stay out of a p99."""
-_LITTLE: Final = 0.2
-"""The part of a processor below which a worker has little to do."""
-_MUCH_BYTES: Final = 16 * 1024 * 1024
+"""With a thousand connections a garbage collection blocks the loop for up to 0.1 s: rare enough not to affect the p99."""
+_IDLE_CPU: Final = 0.2
+"""CPU share below which a worker counts as idle."""
+_TRIM_BYTES: Final = 16 * 1024 * 1024
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes() -> int:
-    """Memory of this process; 0 where the system doesn't say it as Linux does."""
+    """Resident memory of this process; 0 on a system without `/proc`."""
     with suppress(OSError):
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE
     return 0
 
 
-def give_back(resting: bool) -> None:
-    """Let glibc return free memory; when `resting`, collect garbage first. Under load a collection would delay requests."""
-    if resting:
+def release_memory(idle: bool) -> None:
+    """Let glibc return free memory; if `idle`, collect garbage first. Under load a collection would delay requests."""
+    if idle:
         gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -38,25 +38,25 @@ def give_back(resting: bool) -> None:
 
 async def trim_forever(
     resident: Callable[[], int] = resident_bytes,
-    give: Callable[[bool], None] = give_back,
+    release: Callable[[bool], None] = release_memory,
     processor_seconds: Callable[[], float] = time.process_time,
     pause: float = _PAUSE_SECONDS,
 ) -> None:
-    """Give back whenever there is much more than after the last time; while there is little to do, than was needed when there was little.
+    """Release memory whenever it has grown much since the last release; while idle, since the last idle time.
 
-    What is needed under load is so kept as long as the load, and no longer.
+    So memory that is needed under load is kept as long as the load lasts.
     """
-    at_rest = last = resident()
+    idle_bytes = last = resident()
     used = processor_seconds()
     while True:
         await asyncio.sleep(pause)
         used, before = processor_seconds(), used
-        resting = used - before < _LITTLE * pause
+        idle = used - before < _IDLE_CPU * pause
         now = resident()
-        if now > (at_rest if resting else last) + _MUCH_BYTES:
-            give(resting)
+        if now > (idle_bytes if idle else last) + _TRIM_BYTES:
+            release(idle)
             last = resident()
-            # What stays may be in use only for now: the next times will tell.
-            at_rest = min(last, at_rest + _MUCH_BYTES)
+            # The remaining memory may be in use only temporarily.
+            idle_bytes = min(last, idle_bytes + _TRIM_BYTES)
         else:
-            last, at_rest = min(last, now), min(at_rest, now)
+            last, idle_bytes = min(last, now), min(idle_bytes, now)

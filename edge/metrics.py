@@ -1,7 +1,7 @@
-"""What Prometheus sees of the edge, summed over the workers that share the port.
+"""The edge's Prometheus metrics, summed over the workers that share the port.
 
-Several workers keep their figures in files of `PROMETHEUS_MULTIPROC_DIR`, which the supervisor sets before they start; a
-worker that died stays in the sums. A process alone keeps them in memory.
+Several workers store their metrics in files of `PROMETHEUS_MULTIPROC_DIR`, which the supervisor sets before they start; the
+counters of dead workers remain in the sums. A single process keeps them in memory.
 """
 
 import os
@@ -23,33 +23,33 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 OTHER: Final = "other"
-_MOST_SDKS: Final = 100
+_MAX_SDKS: Final = 100
 _SECONDS: Final = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
-class Distinct:
-    """Bounds a label: the first `most` values keep their names, all later ones are `other`."""
+class BoundedLabel:
+    """Bounds a label's cardinality: the first `limit` values are kept, all later ones become `other`."""
 
-    def __init__(self, most: int = _MOST_SDKS) -> None:
-        self._most = most
+    def __init__(self, limit: int = _MAX_SDKS) -> None:
+        self._limit = limit
         self._seen: set[str] = set()
 
     def __call__(self, value: str) -> str:
         """The value, or `other`."""
         if value in self._seen:
             return value
-        if len(self._seen) < self._most:
+        if len(self._seen) < self._limit:
             self._seen.add(value)
             return value
         return OTHER
 
     def known(self, value: str) -> str:
-        """The value where it was taken before, else `other`: strangers must not use up the names."""
+        """The value if it was kept before, else `other`: unauthenticated clients must not use up the limit."""
         return value if value in self._seen else OTHER
 
 
 class EdgeMetrics:
-    """The edge's metrics; made once a process."""
+    """The edge's metrics; one instance per process."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -118,13 +118,13 @@ class EdgeMetrics:
             "svc_build_info", "Constant 1.", ["version", "python"], multiprocess_mode="max", registry=registry
         )
         build.labels(_version(), platform.python_version()).set(1)
-        self._sdk = Distinct()
+        self._sdk = BoundedLabel()
         self._children: dict[tuple[str, str, str, str], Callable[[float], None]] = {}
         self._answers: dict[tuple[str, int], Callable[[], None]] = {}
         self._times: dict[str, Callable[[float], None]] = {}
 
     def answered(self, endpoint: str, status: int, seconds: float) -> None:
-        """Count and time a request; endpoints and statuses are few."""
+        """Count and time a request; there are few endpoints and statuses."""
         count = self._answers.get((endpoint, status))
         if count is None:
             count = self._answers[endpoint, status] = self.requests.labels(endpoint, status).inc
@@ -133,11 +133,11 @@ class EdgeMetrics:
         self._times[endpoint](seconds)
 
     def malformed(self, status: int) -> None:
-        """Count an answer to what was no HTTP request."""
+        """Count a response to malformed HTTP."""
         self.requests.labels("malformed", status).inc()
 
     def count(self, project: str, sdk: str, outcome: str, reason: str, events: int = 1) -> None:
-        """Count events of a project ("" where it isn't known) by the SDK's name."""
+        """Count events of a project, "" if it is unknown, by SDK name."""
         name = sdk.rpartition("/")[0]
         name = self._sdk(name) if project else self._sdk.known(name)
         key = project, name, outcome, reason
@@ -147,13 +147,13 @@ class EdgeMetrics:
         add(events)
 
     def page(self) -> bytes:
-        """The text that Prometheus reads: of all workers, where there are several."""
+        """The metrics of all workers in Prometheus' text format."""
         directory = os.environ.get(MULTIPROCESS)
         if not directory:
             return generate_latest(self._registry)
-        together = CollectorRegistry()
-        MultiProcessCollector(together, path=directory)  # type: ignore[no-untyped-call]
-        return generate_latest(together)
+        combined = CollectorRegistry()
+        MultiProcessCollector(combined, path=directory)  # type: ignore[no-untyped-call]
+        return generate_latest(combined)
 
 
 def _version() -> str:

@@ -1,4 +1,4 @@
-"""One process of the edge, put together from its real parts and served until told to stop."""
+"""One process of the edge: builds its parts and serves until it is stopped."""
 
 import asyncio
 import gc
@@ -14,22 +14,18 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from edge.delivery.accept import ChunkDelivery
-from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.outcomes import OutcomeReporter
-from edge.delivery.produce import EventPublisher
-from edge.delivery.readiness import delivery_part, outcomes_part
+from edge.delivery.publisher import ChunkDelivery, Chunker, ChunkLimits, EventPublisher
 from edge.delivery.spool import Spool
+from edge.delivery.status import Gauges, delivery_part, outcomes_part
 from edge.delivery.worker_folder import WorkerFolder
-from edge.gauges import Gauges
 from edge.http.app import build_app
-from edge.http.body import BodyReader, body_times
 from edge.http.endpoints import Ingest
+from edge.http.request import BodyReader, body_times
 from edge.limits.body_budget import BodyBudget
-from edge.limits.local_window import LocalWindow
-from edge.limits.rate_limit import RateLimiter
+from edge.limits.local_window import LocalWindow, RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.remote_window import RemoteWindow
 from edge.limits.scheduler import FairScheduler
@@ -42,17 +38,17 @@ from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
 
-_SETTLE_SECONDS: Final = 5.0
-"""Not longer: while Kafka is away and no project is known, the health paths have to say so."""
-_SETTLE_LOOKS: Final = 100
+_MAX_READY_WAIT_SECONDS: Final = 5.0
+"""Bounded, because without Kafka and known projects the health endpoints must report that."""
+_READY_CHECKS: Final = 100
 _SWITCH_SECONDS: Final = 0.001
-"""How long the thread for large bodies may keep the interpreter while the loop waits for it; by default it is five times as long."""
+"""How long the thread for large bodies may hold the GIL while the loop waits for it; a fifth of Python's default."""
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
-"""A batch makes thousands of objects that live for a moment: with Python's own thresholds they are looked through some thirty times."""
+"""A batch creates thousands of short-lived objects: Python's default thresholds would scan them some thirty times."""
 
 
 class EdgeProcess:
-    """The parts of one process. `start` needs a running loop."""
+    """The parts of one process. `start` requires a running event loop."""
 
     def __init__(self, settings: EdgeSettings, listener: socket.socket) -> None:
         self._settings = settings
@@ -63,12 +59,12 @@ class EdgeProcess:
         self.failed = False
 
     async def start(self) -> None:
-        """Take a folder, connect, and listen."""
+        """Lock a folder, connect, and listen."""
         settings = self._settings
-        self._slot = WorkerFolder(self._root / "spool")
-        self._slot.adopt_orphans()
+        self._folder = WorkerFolder(self._root / "spool")
+        self._folder.adopt_orphans()
         self._spool = Spool(
-            self._slot.directory,
+            self._folder.directory,
             settings.spool_max_bytes // settings.edge_workers,
             settings.spool_max_age_hours * 3600,
         )
@@ -77,10 +73,10 @@ class EdgeProcess:
         limits = ChunkLimits(settings.edge_chunk_events, settings.edge_chunk_bytes, settings.edge_linger_ms)
         self._chunker = Chunker(self._delivery.deliver, limits)
         self._projects = ProjectSnapshot(self._root / "projects.json")
-        self._outcomes = OutcomeReporter(self._sink, self._slot.directory / "outcomes.json")
+        self._outcomes = OutcomeReporter(self._sink, self._folder.directory / "outcomes.json")
         self._metrics = EdgeMetrics()
         self._limiter = self._rate_limiter()
-        self._turns = FairScheduler()
+        self._scheduler = FairScheduler()
         ingest = Ingest(
             projects=self._projects,
             limiter=self._limiter,
@@ -88,9 +84,9 @@ class EdgeProcess:
             metrics=self._metrics,
             outcomes=self._outcomes,
             bodies=BodyReader(body_times(settings)),
-            held=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
+            body_budget=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
             throttle=RefusalThrottle(),
-            scheduler=self._turns,
+            scheduler=self._scheduler,
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
@@ -107,11 +103,11 @@ class EdgeProcess:
             build_app(ingest, self.health, self._metrics), shutdown_timeout=settings.edge_stop_seconds
         )
         await self._runner.setup()
-        await self._settle()
+        await self._wait_ready()
         await web.SockSite(self._runner, self._listener, backlog=1024).start()
 
     async def stop(self) -> None:
-        """Say that nothing more is wanted, finish what is in flight, hand everything over."""
+        """Report not ready, finish requests in flight, and flush everything."""
         self.health.set("accepting", False, "stopping")
         await asyncio.sleep(self._settings.edge_drain_seconds)
         for step in (
@@ -123,29 +119,29 @@ class EdgeProcess:
             self._spool.stop,
             self._limiter.close,
         ):
-            # What was accepted has to reach Kafka or the disk: no step may cost those after it.
+            # Accepted events must reach Kafka or the disk: a failed step must not skip the next ones.
             try:
                 await step()
             except Exception:
-                log.exception("a step of stopping failed")
+                log.exception("shutdown step failed")
                 self.failed = True
-        self._turns.close()
-        self._slot.release()
+        self._scheduler.close()
+        self._folder.release()
 
     async def _end_tasks(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _settle(self) -> None:
-        """Wait until ready, for a moment: a worker beside others must not refuse what they would take.
+    async def _wait_ready(self) -> None:
+        """Wait a short time until ready: a worker must not refuse events that its siblings would accept.
 
-        What comes meanwhile for the place of a dead worker waits in its socket.
+        Meanwhile the connections of a dead predecessor wait in its socket.
         """
-        for _ in range(_SETTLE_LOOKS):
+        for _ in range(_READY_CHECKS):
             if self.health.ready:
                 return
-            await asyncio.sleep(_SETTLE_SECONDS / _SETTLE_LOOKS)
+            await asyncio.sleep(_MAX_READY_WAIT_SECONDS / _READY_CHECKS)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -153,12 +149,12 @@ class EdgeProcess:
         self._tasks.append(task)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A part that runs for ever has ended: only a fault does that, and a fresh process mends more than a lame one."""
+        """Background tasks end only by an error: stop the process, since a new one is more likely to recover."""
         if not task.cancelled():
             self._fail(task.exception())
 
-    def _fail(self, fault: BaseException | None) -> None:
-        log.critical("a part of the edge failed", exc_info=fault)
+    def _fail(self, error: BaseException | None) -> None:
+        log.critical("a part of the edge failed", exc_info=error)
         self.failed = True
         signal.raise_signal(signal.SIGTERM)
 
@@ -171,7 +167,7 @@ class EdgeProcess:
         sink = self._sink
         return delivery_part(
             sink.failures.get(Topic.EVENTS),
-            tried=sink.tried,
+            attempted=sink.attempted,
             has_delivered=sink.has_delivered,
             spool_full=self._spool.full,
             spool_bytes=self._spool.size,
@@ -179,16 +175,13 @@ class EdgeProcess:
 
     def _spool_health(self) -> Part:
         size = self._spool.quarantined_bytes
-        return Part(True, f"{size} bytes are set aside: see `svc spool list`" if size else "")
+        return Part(True, f"{size} bytes are quarantined: see `svc spool list`" if size else "")
 
 
 async def serve(
     settings: EdgeSettings, listener: socket.socket, orphaned: socket.socket | None = None
 ) -> bool:
-    """Serve until SIGTERM or SIGINT, or until the other end of `orphaned`, the supervisor's, closes.
-
-    False where a part failed: whoever watches this process should see it.
-    """
+    """Serve until SIGTERM or SIGINT, or until the supervisor closes its end of `orphaned`. False if a part failed."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
@@ -198,7 +191,7 @@ async def serve(
         loop.add_reader(orphaned, stopping.set)
     worker = EdgeProcess(settings, listener)
     await worker.start()
-    # What was made so far stays for good: it needs no looking through at each collection.
+    # All objects created so far are permanent: exclude them from garbage collections.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -210,7 +203,7 @@ async def serve(
 
 
 def raise_file_limit() -> None:
-    """Let as many connections in as the system allows: idle ones cost little more than their descriptor."""
+    """Raise the limit of file descriptors to its maximum: idle connections cost little else."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,6 +1,6 @@
-"""The edge's view of all projects: followed from Kafka, and from a snapshot on disk while Kafka hasn't been reached.
+"""The edge's view of all projects: read from Kafka, or from a snapshot on disk until Kafka is first reached.
 
-Without the snapshot an edge that starts during an outage would know no token and have to refuse what its spool could take.
+Without the snapshot an edge that starts during an outage would know no token and refuse events that its spool could store.
 """
 
 import asyncio
@@ -23,114 +23,116 @@ log = logging.getLogger(__name__)
 
 _SAVE_SECONDS: Final = 1.0
 _TRUSTED_SECONDS: Final = 10.0
-"""So long after the topic's end was last seen, a token that isn't known counts as one that doesn't exist."""
+"""How long after the topic was last read to its end an unknown token is taken for one that doesn't exist."""
 _decode_snapshot: Final = msgspec.json.Decoder(list[Project]).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class ProjectSnapshot:
-    """Tokens to projects, from the snapshot until the topic has been read to its end in this process."""
+    """Maps tokens to projects: from the snapshot until this process has read the topic to its end."""
 
     def __init__(self, snapshot: Path) -> None:
         self._snapshot = snapshot
         self._live = ProjectRegistry()
-        self._shown = ProjectRegistry()
+        self._published = ProjectRegistry()
         self._saved_version = 0
         self._read = False
-        self.age: Callable[[], float] = _no_time
-        """Seconds since everything in the topic was known."""
+        self.age: Callable[[], float] = _zero
+        """Seconds since the topic was last known to be read to its end."""
 
     @property
     def current(self) -> bool:
-        """Whether a token that isn't known doesn't exist; one that was made during an outage reaches us only after it."""
+        """Whether an unknown token doesn't exist. A token created during an outage arrives only after it."""
         return self._read and self.age() <= _TRUSTED_SECONDS
 
     @property
     def known(self) -> bool:
-        """Whether there is anything to look tokens up in."""
-        return self._read or len(self._shown) > 0
+        """Whether tokens can be looked up."""
+        return self._read or len(self._published) > 0
 
     def by_token(self, token: str) -> Project | None:
-        """The project of an unrevoked token, as far as is known."""
-        return self._shown.by_token(token)
+        """The project of an unrevoked token; None if it is unknown."""
+        return self._published.by_token(token)
 
     def apply(self, key: bytes, value: bytes | None) -> None:
-        """One record of the topic `projects`. Raises ValueError for a bad one."""
+        """Apply a record of the topic `projects`. Raises ValueError if it is invalid."""
         self._live.apply(key, value)
 
     def set_current(self) -> None:
-        """The topic has been read to its end: from now on it is what is believed."""
-        self._shown = self._live
+        """Replace the snapshot by the topic, which has been read to its end."""
+        self._published = self._live
         self._read = True
 
     async def run(self, settings: KafkaSettings) -> None:
-        """Follow the topic and keep the snapshot until cancelled."""
+        """Follow the topic and update the snapshot until cancelled."""
         with suppress(FileNotFoundError):
             await asyncio.to_thread(self.load)
         follower = TopicFollower(settings, Topic.PROJECTS, self.apply)
-        # A fault of either ends both, and whoever runs this hears of it.
-        async with asyncio.TaskGroup() as both:
-            both.create_task(follower.run())
+        # A failure of either task ends both and is raised here.
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(follower.run())
             await follower.loaded.wait()
             self.age = lambda: follower.age
             self.set_current()
-            await self.keep()
+            await self.save_changes()
 
-    async def keep(self) -> None:
-        """Write the snapshot after each change until cancelled; what the disk refuses is tried again, and nothing else waits for it."""
-        refused = False
+    async def save_changes(self) -> None:
+        """Write the snapshot after each change until cancelled; failed writes are retried."""
+        failing = False
         while True:
             if (version := self._live.version) != self._saved_version:
                 try:
                     await asyncio.to_thread(self._write, _encode(list(self._live)))
                 except OSError as error:
-                    if not refused:
-                        log.warning("the snapshot of the projects can't be written: %s", error)
-                    refused = True
+                    if not failing:
+                        log.warning("can't write the project snapshot: %s", error)
+                    failing = True
                 else:
-                    self._saved_version, refused = version, False
+                    self._saved_version, failing = version, False
             await asyncio.sleep(_SAVE_SECONDS)
 
     def load(self) -> None:
-        """Show the last snapshot. Raises FileNotFoundError where there is none; a damaged or unreadable one is passed over."""
+        """Load the last snapshot; a damaged or unreadable one is ignored. Raises FileNotFoundError if there is none."""
         try:
             projects = _decode_snapshot(self._snapshot.read_bytes())
         except FileNotFoundError:
             raise
         except (OSError, msgspec.DecodeError) as error:
-            log.warning("%s can't be read and is passed over: %s", self._snapshot, error)
+            log.warning("ignoring unreadable %s: %s", self._snapshot, error)
             return
         for project in projects:
-            self._shown.apply(project.id.encode(), encode_project(project))
+            self._published.apply(project.id.encode(), encode_project(project))
 
     def save(self) -> None:
-        """Write what the topic says to the disk, whole or not at all."""
+        """Write the projects of the topic atomically."""
         self._write(_encode(list(self._live)))
 
     def _write(self, content: bytes) -> None:
         self._snapshot.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._snapshot.with_suffix(f".{os.getpid()}")
+        temporary = self._snapshot.with_suffix(f".{os.getpid()}")
         try:
-            with fresh.open("wb") as file:
+            with temporary.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            fresh.replace(self._snapshot)
+            temporary.replace(self._snapshot)
         except OSError:
-            # What was begun would fill the disk further.
+            # A partial file would fill the disk further.
             with suppress(OSError):
-                fresh.unlink()
+                temporary.unlink()
             raise
 
     def health(self) -> Part:
-        """For readyz: whether tokens can be told, and from where."""
+        """For readyz: whether tokens can be looked up, and in which data."""
         if self._read:
-            since = "" if self.current else f" as of {self.age():.0f} s ago: Kafka has not answered since"
+            since = "" if self.current else f" as of {self.age():.0f} s ago: Kafka has not responded since"
             return Part(True, f"{len(self._live)} projects{since}")
         if self.known:
-            return Part(True, f"{len(self._shown)} projects of the last snapshot: Kafka has not been reached")
+            return Part(
+                True, f"{len(self._published)} projects of the last snapshot: Kafka has not been reached"
+            )
         return Part(False, "the topic has not been read to its end")
 
 
-def _no_time() -> float:
+def _zero() -> float:
     return 0.0

@@ -1,8 +1,7 @@
-"""Several workers on one port: each has a socket of its own (SO_REUSEPORT), and one that dies is replaced.
+"""Runs several workers on one port, each with its own socket (SO_REUSEPORT), and replaces dead ones.
 
-No other edge may share the port: the address is claimed before the first socket is bound.
-
-The supervisor keeps the sockets, so that connections which wait for a dead worker are served by its successor.
+No other edge may share the port, so the address is claimed before the first socket is bound. The supervisor holds the
+sockets: the successor of a dead worker serves the connections that wait in its socket.
 """
 
 import logging
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from broker import event_loop
-from broker.log_throttle import repeat_rarely
+from broker.log_throttle import throttle_repeats
 from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
@@ -32,15 +31,15 @@ from schemas.settings import EdgeSettings
 
 log = logging.getLogger(__name__)
 
-_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # the folder in it is made by mkdtemp, for this user alone
-_REPLACE_SECONDS: Final = 0.5
-"""Least time between two starts in one place: a worker that can't start must not burn the machine."""
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # mkdtemp creates a folder in it for this user only
+_MIN_RESTART_SECONDS: Final = 0.5
+"""Minimum time between two starts of a worker: a worker that can't start must not use up the CPU."""
 
 
 def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT, with as many processes as the settings say; each configures its log. Raises CannotRun."""
+    """Serve until SIGTERM or SIGINT with the configured number of processes; each configures its log. Raises CannotRun."""
     configure_logs(settings.log_level)
-    repeat_rarely()
+    throttle_repeats()
     raise_file_limit()
     folder = Path(settings.data_dir) / "edge"
     try:
@@ -60,7 +59,7 @@ def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
 def open_address(
     host: str, port: int, patience: float = PATIENCE_SECONDS
 ) -> tuple[socket.socket, socket.socket]:
-    """A claim on the address, to be kept, and a first listener. Raises CannotRun."""
+    """A claim on the address, to be kept open, and the first listener. Raises CannotRun."""
     try:
         claimed = claim(host, port, patience)
         return claimed, new_listener(host, port, shared=True)
@@ -79,7 +78,7 @@ class _Supervisor:
         self._listeners = [first, *others]
         self._workers: list[BaseProcess] = []
         self._started: list[float] = []
-        # Workers see their end close when this process dies, however it dies.
+        # The workers' end is closed when this process dies in any way.
         self._tether, self._workers_end = socket.socketpair()
         self._woken, self._waker = socket.socketpair()
         self._stopping = False
@@ -87,8 +86,8 @@ class _Supervisor:
     def run(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
-        known = Path(self._settings.data_dir) / "edge" / "metrics"
-        directory = folder_of_figures(known)
+        registry = Path(self._settings.data_dir) / "edge" / "metrics"
+        directory = create_metrics_folder(registry)
         os.environ[MULTIPROCESS] = str(directory)
         try:
             for listener in self._listeners:
@@ -100,7 +99,7 @@ class _Supervisor:
         finally:
             del os.environ[MULTIPROCESS]
             shutil.rmtree(directory, ignore_errors=True)
-            sweep(known)
+            remove_stale_metrics(registry)
 
     def _start(self, listener: socket.socket) -> BaseProcess:
         context = multiprocessing.get_context("spawn")
@@ -114,28 +113,26 @@ class _Supervisor:
 
     def _watch(self) -> None:
         wait([self._woken, *(worker.sentinel for worker in self._workers)])
-        for place, worker in enumerate(self._workers):
+        for index, worker in enumerate(self._workers):
             if self._stopping or worker.is_alive():
                 continue
-            log.warning(
-                "a worker died and is replaced", extra={"died": worker.pid, "exit_code": worker.exitcode}
-            )
-            _forget(worker.pid)
-            time.sleep(max(0.0, self._started[place] + _REPLACE_SECONDS - time.monotonic()))
-            self._workers[place] = self._start(self._listeners[place])
-            self._started[place] = time.monotonic()
+            log.warning("worker died, replacing it", extra={"died": worker.pid, "exit_code": worker.exitcode})
+            _remove_gauges(worker.pid)
+            time.sleep(max(0.0, self._started[index] + _MIN_RESTART_SECONDS - time.monotonic()))
+            self._workers[index] = self._start(self._listeners[index])
+            self._started[index] = time.monotonic()
 
     def _end(self) -> None:
         for listener in self._listeners:
             listener.close()
         for worker in self._workers:
             worker.terminate()
-        patience = self._settings.edge_drain_seconds + 2 * self._settings.edge_stop_seconds + 5
-        end = time.monotonic() + patience
+        timeout = self._settings.edge_drain_seconds + 2 * self._settings.edge_stop_seconds + 5
+        end = time.monotonic() + timeout
         for worker in self._workers:
             worker.join(max(0.0, end - time.monotonic()))
             if worker.is_alive():
-                log.warning("a worker does not end and is killed", extra={"killed": worker.pid})
+                log.warning("worker does not stop, killing it", extra={"killed": worker.pid})
                 worker.kill()
                 worker.join()
 
@@ -152,7 +149,7 @@ def _work(
 ) -> None:
     configure_logs(settings.log_level)
     use_dictionaries(settings.payload_dictionaries)
-    repeat_rarely()
+    throttle_repeats()
     raise_file_limit()
     _exit(event_loop.run(serve(settings, listener, tether)))
 
@@ -162,35 +159,35 @@ def _exit(succeeded: bool) -> None:
         sys.exit(1)
 
 
-def _forget(pid: int | None) -> None:
-    """A dead worker's gauges are no longer true; its counters stay in the sums."""
+def _remove_gauges(pid: int | None) -> None:
+    """Remove a dead worker's gauges; its counters remain in the sums."""
     from prometheus_client.multiprocess import mark_process_dead
 
     mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
-def folder_of_figures(known: Path, memory: Path = _MEMORY) -> Path:
-    """A fresh folder for the workers' figures, in memory where it can be, entered into `known`. Raises OSError.
+def create_metrics_folder(registry: Path, memory: Path = _MEMORY) -> Path:
+    """Create a folder for the workers' metrics, in memory if possible, and link it in `registry`. Raises OSError.
 
-    The figures are mapped files with holes: on a disk that is full, the first figure that needs a page ends its worker.
+    Metrics are sparse mapped files: on a full disk, the first metric that needs a page kills its worker.
     """
-    sweep(known)
-    entry = known / str(os.getpid())
+    remove_stale_metrics(registry)
+    entry = registry / str(os.getpid())
     try:
         directory = Path(tempfile.mkdtemp(prefix="svc-edge-", dir=memory))
     except OSError:
         entry.mkdir(parents=True)
         return entry
-    # Without the entry, on a full disk, only a kill leaves the folder behind.
+    # Without the link, on a full disk, the folder only remains after a kill.
     with suppress(OSError):
-        known.mkdir(parents=True, exist_ok=True)
+        registry.mkdir(parents=True, exist_ok=True)
         entry.symlink_to(directory)
     return directory
 
 
-def sweep(known: Path) -> None:
-    """Remove figures of supervisors that are no more, and those of this process's own number: in a container it comes again."""
-    for entry in known.glob("*"):
+def remove_stale_metrics(registry: Path) -> None:
+    """Remove the metrics of ended supervisors, and those of this process's id: containers reuse ids."""
+    for entry in registry.glob("*"):
         if entry.name == str(os.getpid()) or not Path(f"/proc/{entry.name}").exists():
             shutil.rmtree(entry.resolve(), ignore_errors=True)
             if entry.is_symlink():

@@ -33,7 +33,6 @@ PURE = (
     *("schemas", "query", "grouping"),
     *(
         "edge.validation.validate",
-        "edge.http.headers",
         "edge.delivery.segments",
         "broker.message",
         "broker.stage",

@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cli.doctor.checks import Finding
-from edge.limits.remote_window import fault_of_store
+from edge.limits.remote_window import store_error
 from schemas.errors import BadPayload, BadSetting, MissingDictionary
 from schemas.payload import number_of
 from schemas.payload_dictionaries import Dictionaries
@@ -62,7 +62,7 @@ def check_rate_limit_store(settings: EdgeSettings) -> list[Finding]:
     if not url:
         return []
     address = urlsplit(url).netloc.rpartition("@")[2]
-    if problem := fault_of_store(url):
+    if problem := store_error(url):
         return [Finding(_STORE, False, problem, "correct SVC_RATE_LIMIT_STORE")]
     try:
         asyncio.run(_ping(url, max(1.0, settings.rate_limit_store_seconds)))

@@ -1,1 +1,1 @@
-"""From an accepted event to Kafka: chunks, the producer, and the spool while Kafka is unavailable."""
+"""From valid events to Kafka, or to the disk spool while Kafka is unavailable."""

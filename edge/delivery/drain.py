@@ -1,4 +1,4 @@
-"""Empties the spool into Kafka, oldest first, as soon as Kafka is back."""
+"""Sends the spool to Kafka, oldest segment first, as soon as Kafka is available again."""
 
 import asyncio
 import errno
@@ -11,8 +11,7 @@ import msgspec
 
 from broker.errors import SinkUnavailable
 from edge.delivery import segments
-from edge.delivery.accept import send_spread
-from edge.delivery.chunker import EventTuple
+from edge.delivery.publisher import EventTuple, send_partitioned
 from edge.delivery.quarantine import QuarantineReason
 from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool
@@ -20,18 +19,16 @@ from schemas.chunks import decode_chunk
 
 log = logging.getLogger(__name__)
 
-_PACK_EVENTS: Final = 400
-_PACK_BYTES: Final = 1024 * 1024
+_BATCH_EVENTS: Final = 400
+_BATCH_BYTES: Final = 1024 * 1024
 _LOOK_SECONDS: Final = 0.1
-"""How often an open circuit is looked at: cheap, and a drain that starts a tenth of a second late harms nobody."""
+"""Interval of checks whether Kafka is available again."""
+_TRANSIENT: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""Errors of opening a file after which a retry can succeed."""
 
 
-_PASSING: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
-"""What ends by itself when a file can't be read; nothing else is tried again."""
-
-
-class Opened(NamedTuple):
-    """A segment's events, record by record; the bytes that hold no sound record, and those at the end that were never finished."""
+class OpenedSegment(NamedTuple):
+    """A segment's events by record, and its damaged and unfinished bytes."""
 
     chunks: list[list[EventTuple]]
     damaged: int
@@ -39,37 +36,37 @@ class Opened(NamedTuple):
 
     @property
     def events(self) -> int:
-        """The number of events that can be read."""
+        """The number of readable events."""
         return sum(map(len, self.chunks))
 
     @property
     def reason(self) -> QuarantineReason | None:
-        """Why the segment is set aside even when all its events are safe; None where nothing else stands in it."""
+        """Why the segment is quarantined even if all its events are stored; None if it contains nothing else."""
         if self.damaged:
             return QuarantineReason.DAMAGED
         return QuarantineReason.UNFINISHED if self.unfinished else None
 
 
 async def drain_forever(spool: Spool, sink: Sink) -> None:
-    """Drain whenever there is something to drain and a sink to take it, until cancelled.
+    """Drain whenever there are segments and the sink is available, until cancelled.
 
-    A segment is removed only when all of it is safe; one that was interrupted is sent again from its beginning, and what
-    was written twice is dropped downstream by its ids. One with anything that Kafka doesn't have in the end, be it bytes that
-    can't be read or an event that is too large for the topic, is set aside, so that it holds up nothing behind it.
+    A segment is removed only when all of it is stored. An interrupted one is sent again from its start: events that are written
+    twice are deduplicated downstream. A segment with damaged bytes or too large events is quarantined, so that it doesn't block
+    the next one.
     """
     while True:
-        await spool.filled.wait()
+        await spool.has_segments.wait()
         if not sink.up:
             await asyncio.sleep(_LOOK_SECONDS)
             continue
-        segment = await spool.oldest()
+        segment = await spool.seal_oldest()
         if segment is None:
-            spool.filled.clear()
+            spool.has_segments.clear()
             continue
         try:
             await _drain(segment, spool, sink)
         except SinkUnavailable as error:
-            log.debug("draining %s waits: %s", segment.name, error)
+            log.debug("draining of %s is paused: %s", segment.name, error)
             await asyncio.sleep(_LOOK_SECONDS)
 
 
@@ -77,13 +74,13 @@ async def _drain(segment: Path, spool: Spool, sink: Sink) -> None:
     try:
         opened = await asyncio.to_thread(open_segment, segment, spool.acknowledged_bytes(segment))
     except FileNotFoundError:
-        log.warning("%s was removed by somebody else", segment.name)
+        log.warning("%s was removed by another process", segment.name)
         return await spool.remove(segment)
     except OSError as error:
-        if error.errno in _PASSING:
+        if error.errno in _TRANSIENT:
             raise SinkUnavailable(str(error)) from error
-        log.exception("%s can't be read and is set aside", segment.name)
-        return await spool.keep(segment, QuarantineReason.DAMAGED)
+        log.exception("can't read %s, quarantining it", segment.name)
+        return await spool.quarantine(segment, QuarantineReason.DAMAGED)
     too_large = await send_all(opened, sink)
     log.info("drained %d events of %s", opened.events - too_large, segment.name)
     reason = opened.reason
@@ -94,29 +91,29 @@ async def _drain(segment: Path, spool: Spool, sink: Sink) -> None:
     spool.too_large_events += too_large
     log.log(
         logging.INFO if reason is QuarantineReason.UNFINISHED else logging.ERROR,
-        "%s is set aside: %d bytes are damaged, %d were never finished, %d events are too large for the topic; see `svc spool list`",
+        "quarantined %s: %d damaged bytes, %d unfinished bytes, %d events too large for the topic; see `svc spool list`",
         segment.name,
         opened.damaged,
         opened.unfinished,
         too_large,
     )
-    return await spool.keep(segment, reason)
+    return await spool.quarantine(segment, reason)
 
 
-async def send_all(opened: Opened, sink: Sink) -> int:
-    """Send a segment's events in order; returns how many are too large for the topic. Raises SinkUnavailable."""
+async def send_all(opened: OpenedSegment, sink: Sink) -> int:
+    """Send a segment's events in order; returns the number that is too large for the topic. Raises SinkUnavailable."""
     too_large = 0
-    for events in packs(opened.chunks):
-        too_large += len(await send_spread(sink, events))
+    for events in batches(opened.chunks):
+        too_large += len(await send_partitioned(sink, events))
     return too_large
 
 
-def open_segment(segment: Path, acknowledged: int = 0) -> Opened:
-    """Read and decode a segment, of which so many bytes are known to have been answered for. Raises OSError."""
+def open_segment(segment: Path, acknowledged: int = 0) -> OpenedSegment:
+    """Read and decode a segment, of which `acknowledged` bytes are known to be acknowledged. Raises OSError."""
     records, damaged, unfinished = segments.read(segment)
     valid_bytes = sum([segments.size_of(record) for record in records])
     if valid_bytes + damaged < acknowledged:
-        # What looks like an unfinished write, or isn't there at all, was finished.
+        # Bytes that look unfinished, or are missing, belong to completed writes.
         damaged, unfinished = acknowledged - valid_bytes, 0
     chunks = []
     for record in records:
@@ -124,7 +121,7 @@ def open_segment(segment: Path, acknowledged: int = 0) -> Opened:
             chunks.append(_events(record))
         except msgspec.DecodeError:
             damaged += len(record)
-    return Opened(chunks, damaged, unfinished)
+    return OpenedSegment(chunks, damaged, unfinished)
 
 
 def _events(record: bytes) -> list[EventTuple]:
@@ -134,18 +131,18 @@ def _events(record: bytes) -> list[EventTuple]:
     return [(event.project, event.id, event.received_ms, event.sdk, event.payload) for event in events]
 
 
-def packs(chunks: Iterable[list[EventTuple]]) -> Iterator[list[EventTuple]]:
-    """The events of spooled records in their order, as many at a time as make full chunks of every partition.
+def batches(chunks: Iterable[list[EventTuple]]) -> Iterator[list[EventTuple]]:
+    """Batches of spooled events in their order, large enough for full chunks of every partition.
 
-    One pack is acknowledged before the next is sent, which keeps the order; small ones would make that slow.
+    A batch is acknowledged before the next is sent, which preserves the order; small batches would be slow.
     """
-    pack: list[EventTuple] = []
+    batch: list[EventTuple] = []
     size = 0
     for events in chunks:
-        pack += events
+        batch += events
         size += sum([len(event[4]) for event in events])
-        if len(pack) >= _PACK_EVENTS or size >= _PACK_BYTES:
-            yield pack
-            pack, size = [], 0
-    if pack:
-        yield pack
+        if len(batch) >= _BATCH_EVENTS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,8 +1,8 @@
 """The sink that writes to Kafka: an idempotent producer behind a circuit breaker.
 
-An aiokafka producer that met an outage can't be trusted again: batches that expired or were refused leave it out of sequence
-for ever. So the first send that fails or takes longer than the deadline drops the whole producer, sends are refused at once,
-and a probe makes new producers until one starts and every partition has a leader (measurements: docs/decisions/edge-delivery.md).
+An aiokafka producer can't be reused after an outage: expired or refused batches leave it out of sequence permanently. So the
+first send that fails or exceeds the deadline drops the producer, and sends fail immediately until a probe has created a producer
+that starts and every partition has a leader (measurements: docs/decisions/edge-delivery.md).
 """
 
 import asyncio
@@ -29,20 +29,20 @@ log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS: Final = 5.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
-_LONGEST_PAUSE_SECONDS: Final = 1.0
-_LONGEST_FRUITLESS_PAUSE_SECONDS: Final = 5.0
-"""Before a new producer where those before it started and had nothing acknowledged, as without the right to write."""
+_MAX_PAUSE_SECONDS: Final = 1.0
+_MAX_BACKOFF_SECONDS: Final = 5.0
+"""Longest wait for a new producer after producers that started but got no acknowledgement, as without the right to write."""
 _EXPLAIN_EVERY: Final = 20
 _LIMIT_SECONDS: Final = 300.0
-"""How long a size that the broker refused isn't tried again: each try costs the producer, and the limit may have been raised."""
+"""How long a refused record size is remembered: each retry costs the producer, but the limit may be raised."""
 _CLIENT_LIMIT: Final = MAX_RECORD_BYTES - 1024
-"""What our own client refuses before it is sent, less what stands around a value in a batch."""
+"""The client's own size limit, minus the overhead of a batch."""
 _TOPICS: Final = (Topic.EVENTS, Topic.OUTCOMES)
 _HEADERS: Final = {Topic.EVENTS: [(FORMAT_HEADER, EVENTS_FORMAT)]}
 
 
 class Failure(Struct, frozen=True):
-    """Why nothing is acknowledged: the last error, and since when, in Unix seconds."""
+    """Why nothing is acknowledged: the last error, and since when (Unix seconds)."""
 
     error: str
     detail: str
@@ -53,21 +53,21 @@ class Failure(Struct, frozen=True):
 class KafkaSink:
     """Sends to Kafka with acks=all; every send ends within `deadline` seconds.
 
-    `ended` hears of a fault that ended the probe: without one nothing is sent any more.
+    `probe_failed` is called with an error that ended the probe: nothing is sent without a probe.
     """
 
     def __init__(
         self,
         settings: KafkaSettings,
         deadline: float,
-        ended: Callable[[BaseException], None] | None = None,
+        probe_failed: Callable[[BaseException], None] | None = None,
         new_producer: Callable[[KafkaSettings], RecordProducer] = RecordProducer,
         now: Callable[[], float] = time.time,
         explain: Callable[[KafkaSettings], Unreachable | None] = why_unreachable,
     ) -> None:
         self._settings = settings
         self._deadline = deadline
-        self._ended = ended
+        self._probe_failed = probe_failed
         self._new_producer = new_producer
         self._now = now
         self._why_unreachable = explain
@@ -77,42 +77,42 @@ class KafkaSink:
         self._probe: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._refused: dict[Topic, tuple[int, float]] = {}
-        self._fruitless = 0
+        self._unacknowledged = 0
         self._acknowledged_at = now()
         self.connected = asyncio.Event()
         self.failures: dict[Topic, Failure] = {}
         self.errors: Counter[str] = Counter()
         self.partitions = 0
         self.drops = 0
-        self.tried = False
+        self.attempted = False
         self.has_delivered = False
 
     @property
     def up(self) -> bool:
-        """Whether there is a producer that works as far as is known."""
+        """Whether there is a producer that is not known to fail."""
         return self._producer is not None
 
     @property
     def silent_seconds(self) -> float:
-        """Since events were last acknowledged, or since the start."""
+        """Seconds since events were last acknowledged, or since the start."""
         return max(0.0, self._now() - self._acknowledged_at)
 
     async def start(self) -> None:
-        """Begin to connect; `up` says when it has."""
-        self._begin()
+        """Start to connect; then `up` is true."""
+        self._start_probe()
 
     async def send(
         self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
     ) -> None:
-        """Return when all in-sync replicas have the record. Raises SinkUnavailable or RecordTooLarge, whatever the cause."""
+        """Return when all in-sync replicas have the record. Raises SinkUnavailable or RecordTooLarge, nothing else."""
         producer = self._producer
         if producer is None:
             raise SinkUnavailable("Kafka is unavailable")
         if len(value) >= self._refused_bytes(topic):
-            raise RecordTooLarge(f"{len(value)} bytes are known to be too many")
+            raise RecordTooLarge(f"{len(value)} bytes exceed the known limit")
         try:
-            await self._acknowledged(producer, topic, value, partition, key)
-        except Exception as error:  # an accepted event goes to the spool, whatever a client of Kafka raises
+            await self._send(producer, topic, value, partition, key)
+        except Exception as error:  # whatever the Kafka client raises, an accepted event goes to the spool
             if kind_of(error) is SendErrorKind.TOO_LARGE:
                 self._learn_limit(producer, topic, len(value))
                 raise RecordTooLarge(str(error)) from error
@@ -121,7 +121,7 @@ class KafkaSink:
         self._succeeded(topic)
 
     async def stop(self) -> None:
-        """Flush for up to one deadline and close."""
+        """Flush within the deadline and close."""
         if self._probe:
             self._probe.cancel()
             await asyncio.wait([self._probe])
@@ -132,7 +132,7 @@ class KafkaSink:
         if self._closing:
             await asyncio.wait(self._closing)
 
-    async def _acknowledged(
+    async def _send(
         self, producer: RecordProducer, topic: Topic, value: bytes, partition: int | None, key: bytes | None
     ) -> None:
         timeout = asyncio.timeout(self._deadline)
@@ -142,60 +142,57 @@ class KafkaSink:
                 name, headers = self._names[topic], _HEADERS.get(topic)
                 await (await producer.add(name, value, key, partition, headers))
         finally:
-            # Before the error is handled: a timeout that has ended can't be rescheduled.
+            # Before the error is handled: an expired timeout can't be rescheduled.
             self._waiting.discard(timeout)
 
     def _succeeded(self, topic: Topic) -> None:
         self._recovered(topic)
         if topic is Topic.EVENTS:
             self._acknowledged_at = self._now()
-            self._fruitless = 0
+            self._unacknowledged = 0
             self.has_delivered = True
 
     def _recovered(self, topic: Topic) -> None:
         failure = self.failures.pop(topic, None)
         if failure is not None:
             seconds = self._now() - failure.since
-            log.warning("Kafka can be written to again: %s, after %.1f s", topic.title, seconds)
+            log.warning("Kafka accepts %s again after %.1f s", topic.title, seconds)
 
     def _failed(self, producer: RecordProducer, topic: Topic, error: Exception) -> None:
         if self._producer is not producer:
-            # One of those that were in flight when the producer was dropped: what counts is the first error.
+            # Sent before the producer was dropped: only the first error counts.
             return
-        self._note(topic, error)
+        self._record_failure(topic, error)
         if topic is not Topic.EVENTS and kind_of(error) is SendErrorKind.DENIED:
-            # Another topic's missing right must not hold up events.
+            # A missing right for another topic must not stop events.
             return
-        self._fruitless += 1
+        self._unacknowledged += 1
         self._drop(producer)
 
-    def _note(self, topic: Topic, error: Exception) -> None:
+    def _record_failure(self, topic: Topic, error: Exception) -> None:
         name, kind = type(error).__name__, kind_of(error)
-        detail = _sentence(error)
+        detail = _describe(error)
         before = self.failures.get(topic)
         self.errors[name] += 1
         if before is not None and before.error == name:
-            # What was found out about it stays.
+            # Keep the explanation that was found for it.
             return
         self.failures[topic] = Failure(name, detail, kind, before.since if before else self._now())
-        if before is None or before.error != name:
-            level = logging.ERROR if kind is SendErrorKind.DENIED else logging.WARNING
-            log.log(
-                level, "Kafka takes nothing for %s: what is accepted is spooled (%s)", topic.title, detail
-            )
+        level = logging.ERROR if kind is SendErrorKind.DENIED else logging.WARNING
+        log.log(level, "can't write %s to Kafka, spooling accepted events (%s)", topic.title, detail)
 
     def _learn_limit(self, producer: RecordProducer, topic: Topic, size: int) -> None:
         if size < self._refused_bytes(topic):
             log.warning("Kafka refuses a record of %d bytes for %s as too large", size, topic.title)
             self._refused[topic] = size, self._now()
         if self._producer is producer:
-            # A refused batch has used up a sequence number: the next one would be out of sequence.
+            # The refused batch has consumed a sequence number: the next one would be out of sequence.
             self._drop(producer)
 
     def _refused_bytes(self, topic: Topic) -> int:
-        """The least size that is known to be too large."""
-        size, at = self._refused.get(topic, (_CLIENT_LIMIT, 0.0))
-        return size if 0 <= self._now() - at < _LIMIT_SECONDS else _CLIENT_LIMIT
+        """The smallest size that is known to be too large."""
+        size, refused_at = self._refused.get(topic, (_CLIENT_LIMIT, 0.0))
+        return size if 0 <= self._now() - refused_at < _LIMIT_SECONDS else _CLIENT_LIMIT
 
     def _drop(self, producer: RecordProducer) -> None:
         self._producer = None
@@ -208,39 +205,39 @@ class KafkaSink:
         closing = asyncio.create_task(producer.abandon())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
-        self._begin()
+        self._start_probe()
 
-    def _begin(self) -> None:
-        self._probe = asyncio.create_task(self._connect(self._fruitless))
+    def _start_probe(self) -> None:
+        self._probe = asyncio.create_task(self._connect(self._unacknowledged))
         self._probe.add_done_callback(self._probed)
 
     def _probed(self, probe: asyncio.Task[None]) -> None:
-        fault = None if probe.cancelled() else probe.exception()
-        if fault is None:
+        error = None if probe.cancelled() else probe.exception()
+        if error is None:
             return
-        if self._ended is None:
-            log.critical("Kafka is not tried again", exc_info=fault)
+        if self._probe_failed is None:
+            log.critical("reconnecting to Kafka has stopped", exc_info=error)
         else:
-            self._ended(fault)
+            self._probe_failed(error)
 
-    async def _connect(self, fruitless: int) -> None:
-        await asyncio.sleep(pause_after(fruitless))
+    async def _connect(self, unacknowledged: int) -> None:
+        await asyncio.sleep(backoff_seconds(unacknowledged))
         pause = _FIRST_PAUSE_SECONDS
         explaining = None
         try:
             for attempt in count():
-                if await self._try_to_connect():
+                if await self._connect_once():
                     return
                 if attempt % _EXPLAIN_EVERY == 0 and (explaining is None or explaining.done()):
                     explaining = asyncio.create_task(self._explain())
                 await asyncio.sleep(pause)
-                pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+                pause = min(pause * 1.5, _MAX_PAUSE_SECONDS)
         finally:
             if explaining is not None:
                 explaining.cancel()
 
     async def _explain(self) -> None:
-        """Find out beside the probe why nothing can be reached: the client says the same of a port, TLS and credentials."""
+        """Diagnose the connection while the probe continues: the client reports port, TLS and credentials alike."""
         reason = await asyncio.to_thread(self._why_unreachable, self._settings)
         failure = self.failures.get(Topic.EVENTS)
         if reason is None or failure is None:
@@ -248,11 +245,11 @@ class KafkaSink:
         kind = SendErrorKind.DENIED if reason.denied else failure.kind
         self.failures[Topic.EVENTS] = replace(failure, detail=f"{failure.error}: {reason}", kind=kind)
 
-    async def _try_to_connect(self) -> bool:
+    async def _connect_once(self) -> bool:
         producer = None
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                # Reads the file of the CA, which may be gone for a moment.
+                # Reads the CA file, which may be missing for a moment.
                 producer = self._new_producer(self._settings)
                 await producer.start()
                 self.partitions = await producer.led_partitions(self._names)
@@ -261,28 +258,28 @@ class KafkaSink:
                 await producer.abandon()
             if not isinstance(error, (TimeoutError, KafkaError, OSError)):
                 raise
-            self._note(Topic.EVENTS, error)
-            self.tried = True
+            self._record_failure(Topic.EVENTS, error)
+            self.attempted = True
             return False
         self._producer = producer
         self.connected.set()
-        self.tried = True
-        if not self._fruitless:
-            # No send failed since the last acknowledgement, so nothing need wait whose acknowledgement would tell.
+        self.attempted = True
+        if not self._unacknowledged:
+            # No send has failed since the last acknowledgement, so no acknowledgement needs to be awaited.
             self._recovered(Topic.EVENTS)
         return True
 
 
-def pause_after(fruitless: int) -> float:
-    """Seconds before the next producer, after so many in a row that started and then had nothing acknowledged."""
-    if fruitless < 2:
+def backoff_seconds(unacknowledged: int) -> float:
+    """Seconds before the next producer, after consecutive ones that started but got no acknowledgement."""
+    if unacknowledged < 2:
         return 0.0
-    return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(fruitless, 30), _LONGEST_FRUITLESS_PAUSE_SECONDS)
+    return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(unacknowledged, 30), _MAX_BACKOFF_SECONDS)
 
 
-def _sentence(error: Exception) -> str:
-    """What an error says, with its class."""
+def _describe(error: Exception) -> str:
+    """An error's class and message."""
     name, text = type(error).__name__, str(error)
     if isinstance(error, TimeoutError):
-        return f"{name}: no answer in time"
+        return f"{name}: no response in time"
     return text if name in text else f"{name}: {text}" if text else name

@@ -1,7 +1,6 @@
-"""Counts of what the edge refused, as records on the topic `outcomes` (contract, section 2, point 14).
+"""Reports what the edge refused, as records on the topic `outcomes` (contract, section 2, point 14).
 
-Accepted events are not counted here: each stands in the topic `events`, and the grouper counts them there, exactly
-(docs/decisions/edge-outcomes.md).
+Accepted events are not counted here: the grouper counts them exactly in the topic `events` (docs/decisions/edge-outcomes.md).
 """
 
 import asyncio
@@ -16,7 +15,7 @@ import msgspec
 
 from broker.errors import SinkUnavailable
 from edge.delivery.sink import Sink
-from edge.metrics import Distinct
+from edge.metrics import BoundedLabel
 from schemas.ids import uuid7
 from schemas.issues import Outcome, encode_json
 from schemas.times import iso
@@ -28,14 +27,14 @@ Refusal = Literal["invalid", "tooLarge", "rateLimited"]
 
 _FLUSH_SECONDS: Final = 5.0
 _MINUTE_MS: Final = 60_000
-_MOST_UNSENT: Final = 20_000
-_UNFIT: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What msgspec raises where a value can't be written as JSON, or bytes aren't what was written."""
+_MAX_UNSENT: Final = 20_000
+_CODEC_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What msgspec raises if a value can't be encoded or bytes can't be decoded."""
 _decode_saved: Final = msgspec.json.Decoder(list[Outcome]).decode
 
 
 class OutcomeReporter:
-    """Gathers counts by minute and sends them every few seconds; what can't be sent is kept, at the end in a file."""
+    """Counts by minute and sends the counts every few seconds; unsent ones are kept, on stop in a file."""
 
     def __init__(
         self,
@@ -52,10 +51,10 @@ class OutcomeReporter:
         self._unsent: list[Outcome] = []
         self._source = str(uuid7())
         self._sequence = 0
-        self._sdk = Distinct()
+        self._sdk = BoundedLabel()
 
     def count(self, project: str, sdk: str, outcome: Refusal, reason: str, events: int = 1) -> None:
-        """Note events, or a request that was refused as a whole."""
+        """Count events, or a request that was refused as a whole."""
         minute = int(self._now() * 1000) // _MINUTE_MS
         self._counts[project, minute, self._sdk(sdk), outcome, reason] += events
 
@@ -67,7 +66,7 @@ class OutcomeReporter:
             await self.flush()
 
     async def flush(self) -> None:
-        """Send what has gathered; what Kafka doesn't take stays for the next time."""
+        """Send the counts; records that Kafka doesn't accept are retried by the next call."""
         counts, self._counts = self._counts, Counter()
         for (project, minute, sdk, outcome, reason), count in counts.items():
             self._sequence += 1
@@ -83,40 +82,40 @@ class OutcomeReporter:
                     sequence=self._sequence,
                 )
             )
-        if len(self._unsent) > _MOST_UNSENT:
-            log.warning("%d outcome records are given up", len(self._unsent) - _MOST_UNSENT)
-            del self._unsent[: len(self._unsent) - _MOST_UNSENT]
+        if len(self._unsent) > _MAX_UNSENT:
+            log.warning("dropped %d outcome records", len(self._unsent) - _MAX_UNSENT)
+            del self._unsent[: len(self._unsent) - _MAX_UNSENT]
         try:
             while self._sink.up and self._unsent:
                 record = self._unsent[0]
-                value = _encoded(record)
+                value = _encode(record)
                 if value is not None:
                     await self._sink.send(Topic.OUTCOMES, value, key=record.project_id.encode())
                 self._unsent.pop(0)
         except SinkUnavailable:
-            log.debug("%d outcome records wait", len(self._unsent))
+            log.debug("%d outcome records are waiting", len(self._unsent))
 
     async def stop(self) -> None:
-        """Send what is left, or keep it in the file for the next start."""
+        """Send the remaining counts, or save them in the file for the next start."""
         await self.flush()
-        kept = [value for record in self._unsent if (value := _encoded(record)) is not None]
-        if kept:
-            self._saved.write_bytes(b"[" + b",".join(kept) + b"]")
+        unsent = [value for record in self._unsent if (value := _encode(record)) is not None]
+        if unsent:
+            self._saved.write_bytes(b"[" + b",".join(unsent) + b"]")
 
     def load(self) -> None:
-        """Take over what the last process could not send."""
+        """Load the counts that the last process could not send."""
         if self._saved.exists():
             try:
                 self._unsent.extend(_decode_saved(self._saved.read_bytes()))
-            except (*_UNFIT, OSError) as error:
-                log.warning("%s is damaged and passed over: %s", self._saved, error)
+            except (*_CODEC_ERRORS, OSError) as error:
+                log.warning("ignoring damaged %s: %s", self._saved, error)
             self._saved.unlink()
 
 
-def _encoded(record: Outcome) -> bytes | None:
-    """The record's JSON; None, and a word in the log, where it has none: one count must not cost all the others."""
+def _encode(record: Outcome) -> bytes | None:
+    """The record's JSON; None, and a log message, if it can't be encoded: one count must not cost all others."""
     try:
         return encode_json(record)
-    except _UNFIT as error:
-        log.warning("an outcome record can't be written and is given up: %s", error)
+    except _CODEC_ERRORS as error:
+        log.warning("dropped an outcome record that can't be encoded: %s", error)
         return None

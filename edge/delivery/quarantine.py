@@ -1,7 +1,7 @@
-"""Segments that were set aside: the names that say why, and where they are.
+"""Quarantined segments: their names, which contain the reason, and their location.
 
-They lie beside the others under `spool/N/`, as `*.spool.REASON`; `.replayed` behind that means that all that could be had of one has
-been sent since. The edge never reads them again: `svc spool` does.
+They stay under `spool/N/`, as `*.spool.REASON`, with the suffix `.replayed` once everything readable has been sent. Only
+`svc spool` reads them.
 """
 
 from collections.abc import Iterator
@@ -16,64 +16,62 @@ REPLAYED: Final = ".replayed"
 
 
 class QuarantineReason(Enum):
-    """Why a segment was set aside; the value is the end of its name. Where several hold, the first."""
+    """Why a segment was quarantined; the value is its suffix. If several apply, the first is used."""
 
     DAMAGED = "damaged"
-    """Bytes of it are no sound records."""
+    """It contains bytes that are not valid records."""
     TOO_LARGE = "too-large"
-    """An event in it is larger than the topic takes."""
+    """It contains an event that exceeds the topic's size limit."""
     UNFINISHED = "unfinished"
-    """It ends with a write that a crash cut off: nobody was answered for that, so nothing is lost."""
+    """It ends with a write that a crash cut off. The write was never acknowledged, so nothing is lost."""
 
     @property
     def suffix(self) -> str:
-        """What is put behind the segment's name."""
+        """The suffix of the file name."""
         return f".{self.value}"
 
 
-def found_in(directory: Path) -> list[Path]:
-    """A worker's segments that were set aside, oldest first, those that were replayed included."""
+def quarantined_in(directory: Path) -> list[Path]:
+    """A worker's quarantined segments, oldest first, including replayed ones."""
     return sorted(path for path in directory.glob(f"*{segments.SUFFIX}.*") if reason_of(path))
 
 
-def found_under(root: Path) -> Iterator[Path]:
-    """The same of all workers, living or not."""
+def quarantined_under(root: Path) -> Iterator[Path]:
+    """The quarantined segments of all workers, running or not."""
     for directory in sorted(root.glob("[0-9]*")):
-        yield from found_in(directory)
+        yield from quarantined_in(directory)
 
 
 def reason_of(path: Path) -> QuarantineReason | None:
-    """Why a file was set aside; None for any other file."""
+    """The reason in a file name; None for any other file."""
     name, _, reason = path.name.removesuffix(REPLAYED).partition(segments.SUFFIX + ".")
-    if not segments.is_name(name + segments.SUFFIX) or reason not in {
-        each.value for each in QuarantineReason
-    }:
+    if not segments.is_name(name + segments.SUFFIX):
         return None
-    return QuarantineReason(reason)
+    return next((known for known in QuarantineReason if known.value == reason), None)
 
 
 def is_replayed(path: Path) -> bool:
-    """Whether all that can be had of it has been sent."""
+    """Whether everything readable in it has been sent."""
     return path.name.endswith(REPLAYED)
 
 
 def segment_name(path: Path) -> Path:
-    """The path that it had as a segment."""
+    """Its path before it was quarantined."""
     return path.with_name(path.name.partition(segments.SUFFIX)[0] + segments.SUFFIX)
 
 
 def adopt(directory: Path, into: Path) -> None:
-    """Move what was set aside from one folder to another; one whose name is taken there stays."""
-    for path in found_in(directory):
+    """Move quarantined segments to another folder, except those whose name already exists there."""
+    for path in quarantined_in(directory):
         if not (into / path.name).exists():
             path.rename(into / path.name)
 
 
 def quarantined_bytes(directory: Path) -> int:
-    """Bytes of what was set aside in a worker's folder."""
+    """Size of a worker's quarantined segments."""
     total = 0
-    for path in found_in(directory):
-        # Somebody may be removing them.
+    for path in quarantined_in(directory):
+        # `svc spool` may remove it concurrently.
         with suppress(OSError):
             total += path.stat().st_size
     return total

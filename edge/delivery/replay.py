@@ -1,8 +1,8 @@
-"""Sends again what stands in segments that were set aside (`svc spool replay`).
+"""Replays quarantined segments (`svc spool replay`).
 
-A segment goes the way of the drain: events in their order, each to its partition, with the drain's headers. It is removed, or marked
-where bytes are left that nobody can read, once Kafka has acknowledged all of it; a replay that is killed is begun again.
-What the drain has sent already is written once more and dropped downstream by its ids.
+Events are sent as the drain sends them: in order, each to its partition, with the same headers. Once Kafka has acknowledged all
+of it, a segment is removed, or marked as replayed if it contains unreadable bytes. An interrupted replay starts again; events
+that are written twice are deduplicated downstream.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from msgspec.structs import replace
 
 from broker.errors import SinkUnavailable
 from broker.send_errors import SendErrorKind
-from edge.delivery.drain import Opened, open_segment, send_all
+from edge.delivery.drain import OpenedSegment, open_segment, send_all
 from edge.delivery.kafka_sink import KafkaSink
-from edge.delivery.quarantine import REPLAYED, found_under, is_replayed, reason_of, segment_name
+from edge.delivery.quarantine import REPLAYED, is_replayed, quarantined_under, reason_of, segment_name
 from edge.delivery.segments import created, sync_directory
 from schemas.times import iso
 from schemas.topics import Topic
 
 
 class QuarantinedSegment(Struct, rename="camel", frozen=True, kw_only=True):
-    """A segment that was set aside. `unreadable` are bytes that hold no record, those of an unfinished write included.
+    """A quarantined segment. `unreadable` are bytes without a valid record, including those of an unfinished write.
 
-    `error` says why it can't be read at all. `sent` and `too_large` are events; they are None where it wasn't replayed.
+    `error` is why the file can't be read. `sent` and `too_large` are numbers of events, None unless it was just replayed.
     """
 
     file: str
@@ -43,40 +43,40 @@ class QuarantinedSegment(Struct, rename="camel", frozen=True, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing of it is left to be sent."""
+        """Whether no event remains to be sent."""
         return self.replayed or (self.sent is not None and not self.too_large)
 
 
 def listed(root: Path) -> list[QuarantinedSegment]:
-    """What was set aside under the folder of the workers' spools."""
-    return [_described(path, _opened(path)) for path in found_under(root)]
+    """The quarantined segments under the folder of the workers' spools."""
+    return [_describe(path, _open(path)) for path in quarantined_under(root)]
 
 
 async def replay(
     root: Path, sink: KafkaSink, patience: float, report: Callable[[QuarantinedSegment], None]
 ) -> None:
-    """Send each segment that was not replayed yet, and report what became of it; the sink is started.
+    """Send each segment that wasn't replayed yet, and report the result; the sink must be started.
 
-    Raises SinkUnavailable where Kafka takes nothing for `patience` seconds, or denies access.
+    Raises SinkUnavailable if Kafka acknowledges nothing for `patience` seconds, or denies access.
     """
-    for path in found_under(root):
+    for path in quarantined_under(root):
         if is_replayed(path):
             continue
-        opened = await asyncio.to_thread(_opened, path)
+        opened = await asyncio.to_thread(_open, path)
         if isinstance(opened, OSError):
-            report(_described(path, opened))
+            report(_describe(path, opened))
             continue
-        too_large = await _sent(opened, sink, patience)
-        row = _described(path, opened, sent=opened.events - too_large, too_large=too_large)
+        too_large = await _send(opened, sink, patience)
+        row = _describe(path, opened, sent=opened.events - too_large, too_large=too_large)
         if row.is_done:
-            await asyncio.to_thread(_let_go, path, opened)
+            await asyncio.to_thread(_finish, path, opened)
         report(row)
 
 
-async def _sent(opened: Opened, sink: KafkaSink, patience: float) -> int:
-    """Send a segment until it is acknowledged; the number of its events that are too large. Raises SinkUnavailable."""
+async def _send(opened: OpenedSegment, sink: KafkaSink, patience: float) -> int:
+    """Send a segment until it is acknowledged; returns the number of too large events. Raises SinkUnavailable."""
     while True:
-        await _up(sink, patience)
+        await _wait_connected(sink, patience)
         try:
             return await send_all(opened, sink)
         except SinkUnavailable:
@@ -85,26 +85,26 @@ async def _sent(opened: Opened, sink: KafkaSink, patience: float) -> int:
                 raise SinkUnavailable(failure.detail) from None
 
 
-async def _up(sink: KafkaSink, patience: float) -> None:
+async def _wait_connected(sink: KafkaSink, patience: float) -> None:
     try:
         async with asyncio.timeout(patience):
             await sink.connected.wait()
     except TimeoutError:
         failure = sink.failures.get(Topic.EVENTS)
-        raise SinkUnavailable(failure.detail if failure else "Kafka does not answer") from None
+        raise SinkUnavailable(failure.detail if failure else "Kafka does not respond") from None
 
 
-def _opened(path: Path) -> Opened | OSError:
+def _open(path: Path) -> OpenedSegment | OSError:
     try:
         return open_segment(path)
     except OSError as error:
         return error
 
 
-def _described(path: Path, opened: Opened | OSError, **done: Any) -> QuarantinedSegment:
+def _describe(path: Path, opened: OpenedSegment | OSError, **done: Any) -> QuarantinedSegment:
     reason = reason_of(path)
     assert reason is not None
-    found = QuarantinedSegment(
+    segment = QuarantinedSegment(
         file=str(path),
         reason=reason.value,
         replayed=is_replayed(path),
@@ -112,17 +112,17 @@ def _described(path: Path, opened: Opened | OSError, **done: Any) -> Quarantined
         **done,
     )
     if isinstance(opened, OSError):
-        return replace(found, error=opened.strerror or str(opened))
+        return replace(segment, error=opened.strerror or str(opened))
     return replace(
-        found,
+        segment,
         bytes=path.stat().st_size,
         events=opened.events,
         unreadable=opened.damaged + opened.unfinished,
     )
 
 
-def _let_go(path: Path, opened: Opened) -> None:
-    # Somebody else may have replayed it meanwhile.
+def _finish(path: Path, opened: OpenedSegment) -> None:
+    # Another process may have replayed it concurrently.
     with suppress(FileNotFoundError):
         if opened.reason is None:
             path.unlink()

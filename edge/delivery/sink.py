@@ -1,4 +1,4 @@
-"""Where accepted events go: the interface, and what it raises."""
+"""The interface of what records are sent to."""
 
 from typing import Protocol
 
@@ -6,23 +6,23 @@ from schemas.topics import Topic
 
 
 class Sink(Protocol):
-    """Takes records and returns when they are safe."""
+    """Sends records and returns when they are stored."""
 
     @property
     def partitions(self) -> int:
-        """Partitions of `events`; 0 until they are known."""
+        """Partition count of `events`; 0 until it is known."""
 
     @property
     def up(self) -> bool:
-        """Whether a send has a chance; `send` refuses at once while it hasn't."""
+        """Whether a send can succeed; otherwise `send` fails immediately."""
 
     async def send(
         self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
     ) -> None:
-        """Return when all in-sync replicas have the record. Raises SinkUnavailable or RecordTooLarge, whatever the cause, and nothing else."""
+        """Return when all in-sync replicas have the record. Raises SinkUnavailable or RecordTooLarge, nothing else."""
 
     async def start(self) -> None:
-        """Begin to connect; returns at once."""
+        """Start to connect; returns immediately."""
 
     async def stop(self) -> None:
-        """Hand over what was sent and end."""
+        """Flush and close."""

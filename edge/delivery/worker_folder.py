@@ -1,51 +1,48 @@
-"""One folder a worker for what it keeps on disk, held by a lock that a `kill -9` releases."""
+"""The data folder of a worker, with a lock that a `kill -9` releases."""
 
 import fcntl
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
 from edge.delivery import quarantine
-from edge.delivery.segments import adopt, found_in
+from edge.delivery.segments import adopt, segments_in
 
 
 class WorkerFolder:
-    """A worker's folder under `root`; `number` is the lowest that no living process holds."""
+    """A worker's folder under `root`; `number` is the lowest that no running process has locked."""
 
     def __init__(self, root: Path) -> None:
         for number in count():
             directory = root / str(number)
             directory.mkdir(parents=True, exist_ok=True)
-            lock = _locked(directory)
+            lock = _lock(directory)
             if lock is not None:
                 self.number, self.directory, self._lock = number, directory, lock
                 return
 
     def adopt_orphans(self) -> None:
-        """Take over the segments of folders that no process holds: workers that were and are no more.
+        """Take over the segments of folders that no process has locked, left by ended workers.
 
-        What they set aside comes too, so that somebody tells of it.
+        Quarantined segments are included, so that they are reported.
         """
-        for directory in _neighbours(self.directory):
-            lock = _locked(directory) if found_in(directory) or quarantine.found_in(directory) else None
+        for directory in self.directory.parent.iterdir():
+            if not directory.is_dir() or directory == self.directory:
+                continue
+            if not (segments_in(directory) or quarantine.quarantined_in(directory)):
+                continue
+            lock = _lock(directory)
             if lock is not None:
                 with lock:
-                    adopt(found_in(directory), self.directory)
+                    adopt(segments_in(directory), self.directory)
                     quarantine.adopt(directory, self.directory)
 
     def release(self) -> None:
-        """Let another process have the folder."""
+        """Unlock the folder."""
         self._lock.close()
 
 
-def _neighbours(directory: Path) -> Iterator[Path]:
-    for other in directory.parent.iterdir():
-        if other.is_dir() and other != directory:
-            yield other
-
-
-def _locked(directory: Path) -> BinaryIO | None:
+def _lock(directory: Path) -> BinaryIO | None:
     lock = (directory / "lock").open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,1 +1,1 @@
-"""The HTTP surface of the edge: server, endpoints, headers, bodies, answers."""
+"""The edge's HTTP interface: server, routing, endpoints, requests and responses."""

@@ -1,4 +1,4 @@
-"""The edge's HTTP surface: every path and method, and what any request ends in."""
+"""Routes the edge's requests by path and method; every request ends in a declared response."""
 
 import logging
 import time
@@ -8,11 +8,11 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from edge.http import answers
-from edge.http.body import SlowBody
+from edge.http import responses
 from edge.http.endpoints import Ingest
 from edge.http.errors import RequestError
 from edge.http.openapi import document
+from edge.http.request import SlowBody
 from edge.http.server import EdgeServer
 from edge.metrics import EdgeMetrics
 from schemas.errors import WireError
@@ -29,9 +29,9 @@ _UNKNOWN: Final = "unknown"
 
 
 class EdgeApp:
-    """Dispatches by path and method, counts and times, and turns every end into a declared answer.
+    """Dispatches requests, measures them and turns every error into a response.
 
-    A handler of aiohttp's low-level server: the few fixed paths need no router, and without one a request costs a tenth less.
+    It is the handler of aiohttp's low-level server: without aiohttp's router a request costs a tenth less.
     """
 
     def __init__(self, ingest: Ingest, health: Health, metrics: EdgeMetrics) -> None:
@@ -41,47 +41,47 @@ class EdgeApp:
         self._routes: Final[dict[str, dict[str, Handler]]] = {
             SINGLE_PATH: {"POST": ingest.single, "OPTIONS": self._preflight},
             BATCH_PATH: {"POST": ingest.batch, "OPTIONS": self._preflight},
-            OPENAPI_PATH: {"GET": self._describe},
-            "/healthz": {"GET": self._alive},
-            "/readyz": {"GET": self._ready},
-            "/metrics": {"GET": self._measure},
+            OPENAPI_PATH: {"GET": self._serve_openapi},
+            "/healthz": {"GET": self._healthz},
+            "/readyz": {"GET": self._readyz},
+            "/metrics": {"GET": self._serve_metrics},
         }
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The answer to any request."""
+        """Respond to any request."""
         started = time.perf_counter()
         path, routes = self._resolve(request)
         self._metrics.in_flight.inc()
         try:
-            response = await self._answer(request, routes)
+            response = await self._respond(request, routes)
         finally:
             self._metrics.in_flight.dec()
         self._metrics.answered(path, response.status, time.perf_counter() - started)
         return response
 
-    async def _answer(
+    async def _respond(
         self, request: web.BaseRequest, routes: dict[str, Handler] | None
     ) -> web.StreamResponse:
         if routes is None:
-            return answers.fault(RequestError(WireError.NOT_FOUND, "path"))
+            return responses.error(RequestError(WireError.NOT_FOUND, "path"))
         handler = routes.get("GET" if request.method == "HEAD" else request.method)
         if handler is None:
-            return answers.wrong_method(_allowed(routes))
+            return responses.wrong_method(_allowed(routes))
         try:
             return await handler(request)
-        except RequestError as fault:
-            return answers.fault(fault)
+        except RequestError as error:
+            return responses.error(error)
         except SlowBody:
-            # Nobody waits for an answer, or nobody should: to a client a closed connection says "try again".
+            # The client is gone or too slow: a closed connection tells it to retry.
             if request.transport is not None:
                 request.transport.abort()
-            return answers.fault(RequestError(WireError.UNAVAILABLE, "slow body"))
+            return responses.error(RequestError(WireError.UNAVAILABLE, "slow body"))
         except Exception:
-            log.exception("a fault of the edge at %s", request.path)
-            return answers.fault(RequestError(WireError.INTERNAL, "fault"))
+            log.exception("internal error at %s", request.path)
+            return responses.error(RequestError(WireError.INTERNAL, "fault"))
 
     def _resolve(self, request: web.BaseRequest) -> tuple[str, dict[str, Handler] | None]:
-        # The target as sent is nearly always a path of ours; only others are worth decoding.
+        # The raw target nearly always matches a route: decode it only if it doesn't.
         path = request._message.path
         routes = self._routes.get(path)
         if routes is None:
@@ -90,24 +90,24 @@ class EdgeApp:
         return (path if routes else _UNKNOWN), routes
 
     async def _preflight(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return answers.preflight()
+        return responses.preflight()
 
-    async def _describe(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return answers.document(self._openapi)
+    async def _serve_openapi(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+        return responses.document(self._openapi)
 
-    async def _alive(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return answers.document(b'{"alive":true}')
+    async def _healthz(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+        return responses.document(b'{"alive":true}')
 
-    async def _ready(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+    async def _readyz(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
         readiness = self._health.readiness()
-        return answers.document(msgspec.json.encode(readiness), status=200 if readiness.ready else 503)
+        return responses.document(msgspec.json.encode(readiness), status=200 if readiness.ready else 503)
 
-    async def _measure(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return answers.document(self._metrics.page(), "text/plain; version=0.0.4; charset=utf-8")
+    async def _serve_metrics(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
+        return responses.document(self._metrics.page(), "text/plain; version=0.0.4; charset=utf-8")
 
 
 def build_app(ingest: Ingest, health: Health, metrics: EdgeMetrics) -> EdgeServer:
-    """The server that a runner of aiohttp serves (`web.ServerRunner`)."""
+    """The server for aiohttp's `web.ServerRunner`."""
     return EdgeServer(EdgeApp(ingest, health, metrics).handle, metrics.malformed)
 
 

@@ -1,27 +1,43 @@
-"""The two endpoints that take events (protocol, section 4), each check in the order of the contract, section 2, point 1."""
+"""The two endpoints that accept events (protocol, section 4); the contract's section 2, point 1, fixes the order of the checks."""
 
 import asyncio
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from aiohttp import web
 from msgspec import Struct
 
 from edge.delivery.outcomes import OutcomeReporter, Refusal
-from edge.delivery.produce import EventPublisher
-from edge.http import answers
-from edge.http.auth import authenticate
-from edge.http.body import BodyReader, SlowBody, inflate, inflate_small, is_small
+from edge.delivery.publisher import EventPublisher
+from edge.http import responses
 from edge.http.errors import RequestError
-from edge.http.headers import RequestHeaders, named_sdk, read_headers
-from edge.limits.body_budget import BodyBudget, BodyReservation
-from edge.limits.rate_limit import RateLimiter
+from edge.http.request import (
+    BodyReader,
+    RequestHeaders,
+    SlowBody,
+    authenticate,
+    inflate,
+    inflate_small,
+    is_small,
+    named_sdk,
+    read_headers,
+)
+from edge.limits.body_budget import BodyBudget
+from edge.limits.local_window import RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.scheduler import LARGE, SMALL, FairScheduler, TimeSlice
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
-from edge.validation.scheduling import validate_batch, validate_single
-from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules
-from schemas.errors import Detail, WireError
+from edge.validation.validate import (
+    LENIENT,
+    STRICT,
+    InvalidEvents,
+    ValidatedBody,
+    ValidationRules,
+    validate_batch,
+    validate_single,
+)
+from schemas.errors import Detail, RejectedEvent, WireError
 from schemas.limits import Limit
 from schemas.projects import Project
 
@@ -32,9 +48,11 @@ _OUTCOMES: Final[dict[WireError, Refusal]] = {
 }
 _LIMIT_REASONS: Final = {limit.sentence: limit.title for limit in Limit}
 
+Validate = Callable[[bytes, ValidationRules, TimeSlice], Coroutine[Any, Any, ValidatedBody]]
+
 
 class Ingest(Struct, frozen=True):
-    """The parts that an endpoint needs."""
+    """The endpoints, and the parts that they use."""
 
     projects: ProjectSnapshot
     limiter: RateLimiter
@@ -42,72 +60,71 @@ class Ingest(Struct, frozen=True):
     metrics: EdgeMetrics
     outcomes: OutcomeReporter
     bodies: BodyReader
-    held: BodyBudget
+    body_budget: BodyBudget
     throttle: RefusalThrottle
     scheduler: FairScheduler
 
     async def single(self, request: web.BaseRequest) -> web.Response:
-        """POST /v1/events. Raises Fault or SlowBody."""
-        token, project = await self._authenticate(request)
-        try:
-            head = await self._check(request, token, project)
-            with self.held.of(token) as held:
-                body = await self._receive(request, project, head, held)
-                with self.scheduler.time_slice(token) as time_slice:
-                    body = await self._decoded(body, head, time_slice)
-                    try:
-                        event = await validate_single(body, _rules(project, head.sdk), time_slice)
-                    except InvalidEvents as refused:
-                        raise _invalid(refused) from None
-                    chunks = self.publisher.put(project, head.sdk, (event,))
-                await self.publisher.wait_stored(chunks)
-        except RequestError as fault:
-            self._count_refusal(project, request, fault)
-            await self._slow_down(request, token, fault)
-            raise
-        self.metrics.count(project.id, head.sdk, "accepted", "")
-        return answers.accepted()
+        """POST /v1/events. Raises RequestError or SlowBody."""
+        await self._ingest(request, validate_single)
+        return responses.accepted()
 
     async def batch(self, request: web.BaseRequest) -> web.Response:
-        """POST /v1/events:batch. Raises Fault or SlowBody."""
+        """POST /v1/events:batch. Raises RequestError or SlowBody."""
+        return responses.batch(*await self._ingest(request, validate_batch))
+
+    async def _ingest(self, request: web.BaseRequest, validate: Validate) -> tuple[int, list[RejectedEvent]]:
+        """Store the valid events of a request; the number of accepted events, and the rejected ones."""
         token, project = await self._authenticate(request)
         try:
-            head = await self._check(request, token, project)
-            with self.held.of(token) as held:
-                body = await self._receive(request, project, head, held)
+            head = await self._check_head(request, token, project)
+            with self.body_budget.reservation(token) as reservation:
+                try:
+                    body = await self.bodies.receive(request, head.gzip, reservation)
+                except SlowBody:
+                    self.metrics.count(project.id, head.sdk, "unavailable", "slow body")
+                    raise
                 with self.scheduler.time_slice(token) as time_slice:
-                    body = await self._decoded(body, head, time_slice)
+                    body = await self._decode(body, head, time_slice)
+                    lenient = project.lenient_sdks and project.is_lenient(head.sdk)
                     try:
-                        events, rejected = await validate_batch(body, _rules(project, head.sdk), time_slice)
-                    except InvalidEvents as refused:
-                        raise _invalid(refused) from None
+                        events, rejected = await validate(body, LENIENT if lenient else STRICT, time_slice)
+                    except InvalidEvents as error:
+                        reason = _reason(error.details)
+                        raise RequestError(WireError.VALIDATION_FAILED, reason, error.details) from None
                     accepted = len(events)
                     chunks = self.publisher.put(project, head.sdk, events)
-                # What waits for Kafka shouldn't hold its text: the next body takes the place, which is still in the cache.
+                # Free the text while Kafka is awaited: the next body reuses the memory while it is still in the CPU cache.
                 del body, events
                 await self.publisher.wait_stored(chunks)
-        except RequestError as fault:
-            self._count_refusal(project, request, fault)
-            await self._slow_down(request, token, fault)
+        except RequestError as error:
+            self._count_refusal(project, request, error)
+            await self._slow_down(request, token, error)
             raise
         if accepted:
             self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
         for event in rejected:
             self._count(project.id, head.sdk, "invalid", _reason(event.details))
-        return answers.batch(accepted, rejected)
+        return accepted, rejected
 
     async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
         try:
             return authenticate(request.headers.get("Authorization"), self.projects)
-        except RequestError as fault:
-            outcome = "unauthorized" if fault.error is WireError.UNAUTHORIZED else "unavailable"
-            self.metrics.count("", named_sdk(request.headers), outcome, fault.reason)
-            await self._slow_down(request, "", fault)
+        except RequestError as error:
+            outcome = "unauthorized" if error.error is WireError.UNAUTHORIZED else "unavailable"
+            self.metrics.count("", named_sdk(request.headers), outcome, error.reason)
+            await self._slow_down(request, "", error)
             raise
 
-    async def _slow_down(self, request: web.BaseRequest, token: str, fault: RequestError) -> None:
-        """Let the answer wait where the sender is refused over and over; its body, which nobody reads, is not taken in meanwhile."""
-        wait = self.throttle.wait_seconds(token) if fault.error.status < 500 else 0.0
+    async def _check_head(self, request: web.BaseRequest, token: str, project: Project) -> RequestHeaders:
+        wait_ms = await self.limiter.acquire(token, project.rate_limit_per_minute)
+        if wait_ms:
+            raise RequestError(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
+        return read_headers(request.headers)
+
+    async def _slow_down(self, request: web.BaseRequest, token: str, error: RequestError) -> None:
+        """Delay the response to a client that is refused repeatedly; its unread body is not received meanwhile."""
+        wait = self.throttle.wait_seconds(token) if error.error.status < 500 else 0.0
         if not wait or (transport := request.transport) is None or transport.is_closing():
             return
         transport.pause_reading()
@@ -115,23 +132,8 @@ class Ingest(Struct, frozen=True):
         if not transport.is_closing():
             transport.resume_reading()
 
-    async def _check(self, request: web.BaseRequest, token: str, project: Project) -> RequestHeaders:
-        wait_ms = await self.limiter.acquire(token, project.rate_limit_per_minute)
-        if wait_ms:
-            raise RequestError(WireError.RATE_LIMITED, "requests a minute", retry_after_ms=wait_ms)
-        return read_headers(request.headers)
-
-    async def _receive(
-        self, request: web.BaseRequest, project: Project, head: RequestHeaders, held: BodyReservation
-    ) -> bytes:
-        try:
-            return await self.bodies.receive(request, head.gzip, held)
-        except SlowBody:
-            self.metrics.count(project.id, head.sdk, "unavailable", "slow body")
-            raise
-
-    async def _decoded(self, data: bytes, head: RequestHeaders, time_slice: TimeSlice) -> bytes:
-        """What isn't small waits for its turn as it came: inflated it would take eight times the memory, and up to a thousand."""
+    async def _decode(self, data: bytes, head: RequestHeaders, time_slice: TimeSlice) -> bytes:
+        """Wait for a time slice, then inflate. While it waits, a large body stays compressed: inflated it takes 8 to 1,000 times as much."""
         body = None
         if is_small(data, head.gzip):
             await time_slice.begin(SMALL)
@@ -142,29 +144,21 @@ class Ingest(Struct, frozen=True):
         self.metrics.body_bytes.inc(len(body))
         return body
 
-    def _count_refusal(self, project: Project, request: web.BaseRequest, fault: RequestError) -> None:
+    def _count_refusal(self, project: Project, request: web.BaseRequest, error: RequestError) -> None:
         sdk = named_sdk(request.headers)
-        outcome = _OUTCOMES.get(fault.error)
+        outcome = _OUTCOMES.get(error.error)
         if outcome is None:
-            self.metrics.count(project.id, sdk, "unavailable", fault.reason)
+            self.metrics.count(project.id, sdk, "unavailable", error.reason)
         else:
-            self._count(project.id, sdk, outcome, fault.reason)
+            self._count(project.id, sdk, outcome, error.reason)
 
     def _count(self, project: str, sdk: str, outcome: Refusal, reason: str) -> None:
         self.metrics.count(project, sdk, outcome, reason)
         self.outcomes.count(project, sdk, outcome, reason)
 
 
-def _rules(project: Project, sdk: str) -> ValidationRules:
-    return LENIENT if project.lenient_sdks and project.is_lenient(sdk) else STRICT
-
-
-def _invalid(refused: InvalidEvents) -> RequestError:
-    return RequestError(WireError.VALIDATION_FAILED, _reason(refused.details), refused.details)
-
-
 def _reason(details: list[Detail]) -> str:
-    """One of a few words for counting: a limit's name, or where the fault lies."""
+    """The label under which invalid events are counted: the name of the exceeded limit, or the part that is invalid."""
     for detail in details:
         if detail.message in _LIMIT_REASONS:
             return _LIMIT_REASONS[detail.message]

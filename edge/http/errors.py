@@ -1,10 +1,10 @@
-"""A request that can't be served as asked: one exception that carries what the wire says of it."""
+"""The exception that ends a request with a declared error."""
 
 from schemas.errors import Detail, WireError
 
 
 class RequestError(Exception):
-    """Ends a request. `reason` is for counting: one of a few words, never the sender's."""
+    """Ends a request. `reason` is a metrics label from a fixed set, never text from the client."""
 
     def __init__(
         self,
@@ -21,5 +21,5 @@ class RequestError(Exception):
 
 
 def unavailable(reason: str) -> RequestError:
-    """Trouble of our own (contract, section 2, points 1 and 9): the client may send the same again, soon."""
+    """A failure of the edge (contract, section 2, points 1 and 9): the client may soon retry the same request."""
     return RequestError(WireError.UNAVAILABLE, reason, retry_after_ms=5000)

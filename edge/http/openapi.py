@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the ingest interface, generated from the structs that decode it."""
+"""The OpenAPI 3.1 document of the ingest API, generated from the structs that decode its bodies."""
 
 import json
 from typing import Annotated, Any, Final
@@ -41,7 +41,7 @@ _ERRORS: Final = (
 
 
 class EventBatch(Struct, frozen=True):
-    """Body of a batch (section 2.9): whatever its events are, the wrapper is good."""
+    """Body of a batch (section 2.9): an invalid event doesn't make the wrapper invalid."""
 
     events: Annotated[
         list[Annotated[Any, Meta(description=_ONE_OF_MANY)]], Meta(max_length=Limit.EVENTS_PER_BATCH.maximum)
@@ -50,7 +50,7 @@ class EventBatch(Struct, frozen=True):
 
 def document() -> bytes:
     """The document as JSON."""
-    made = openapi.document(
+    content = openapi.document(
         "Error ingestion",
         "Protocol v0. Fields that the schema doesn't know are accepted and kept.",
         {"token": _TOKEN},
@@ -59,7 +59,7 @@ def document() -> bytes:
             _post("/v1/events:batch", "sendBatch", "Send up to 100 events", EventBatch, BatchResponse),
         ],
     )
-    return json.dumps(json.loads(json.dumps(made), object_hook=_utc)).encode()
+    return json.dumps(json.loads(json.dumps(content), object_hook=_utc)).encode()
 
 
 def _post(path: str, name: str, summary: str, body: type[Struct], answer: type[Struct] | None) -> Described:
@@ -78,7 +78,7 @@ def _post(path: str, name: str, summary: str, body: type[Struct], answer: type[S
 
 
 def _utc(schema: dict[str, Any]) -> dict[str, Any]:
-    """A time with an offset of zero: JSON Schema's date-time would allow any."""
+    """Restrict a time to UTC: JSON Schema's date-time would allow any offset."""
     if schema.get("format") == "date-time":
         del schema["format"]
         schema["pattern"] = _TIME_PATTERN

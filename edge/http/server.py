@@ -1,4 +1,4 @@
-"""aiohttp's low-level server with what we need changed: how it answers what isn't HTTP, and how long it waits."""
+"""aiohttp's low-level server with our timeouts and our response to malformed HTTP."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -9,21 +9,21 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
-from edge.http import answers
+from edge.http import responses
 from edge.http.errors import RequestError
 from schemas.errors import Detail, WireError
 
 log = logging.getLogger(__name__)
 
 _IDLE_SECONDS: Final = 75.0
-"""A connection without a whole request head for this long is closed: longer than the proxies in front keep theirs."""
+"""Idle timeout of a connection: longer than that of the proxies in front."""
 _LINGER_SECONDS: Final = 2.0
-"""How long a refused body that is still coming is taken off the line, so that its sender can read the answer."""
+"""How long the remaining body of a refused request is read and discarded, so that the client can read the response."""
 _READ_BUFFER: Final = 64 * 1024
 
 
 class EdgeConnection(RequestHandler):
-    """One connection: a malformed head is answered in our words, and isn't worth a traceback."""
+    """One connection. A malformed request gets a declared error and is logged without a traceback."""
 
     __slots__ = ("_last_body",)
 
@@ -32,13 +32,13 @@ class EdgeConnection(RequestHandler):
         self._last_body: StreamReader | None = None
 
     def data_received(self, data: bytes) -> None:
-        """Remember the body that is coming."""
+        """Remember the body that is being received."""
         super().data_received(data)
         if self._messages:
             self._last_body = self._messages[-1][1]
 
-    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio asks whether to keep the other half open
-        """A client that sends no more may still read: what it has asked for whole is answered before the connection ends."""
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio: whether to keep the other half open
+        """Respond to complete requests before closing: a client that closed its sending half may still read."""
         idle = not self._messages and self._waiter is not None and not self._waiter.done()
         if idle or self._last_body is None or not self._last_body.is_eof():
             return False
@@ -49,7 +49,7 @@ class EdgeConnection(RequestHandler):
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Break the reference cycle with the body: thousands of them make a garbage collection hold the loop for up to 100 ms."""
+        """Break the reference cycle with the body: with thousands of them a garbage collection blocks the loop for up to 100 ms."""
         super().connection_lost(exc)
         self._last_body = None
 
@@ -60,14 +60,14 @@ class EdgeConnection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to what the parser refused; anything else was answered before it got here."""
+        """Respond to what the parser refused; `EdgeApp` has handled every other error."""
         if isinstance(exc, HttpProcessingError):
             log.debug("not HTTP: %s", exc.message)
             details = [Detail("request", "malformed HTTP request")]
-            response = answers.fault(RequestError(WireError.VALIDATION_FAILED, "http", details))
+            response = responses.error(RequestError(WireError.VALIDATION_FAILED, "http", details))
         else:
-            log.error("a fault of the server: %s", message, exc_info=exc)
-            response = answers.fault(RequestError(WireError.INTERNAL, "fault"))
+            log.error("server error: %s", message, exc_info=exc)
+            response = responses.error(RequestError(WireError.INTERNAL, "fault"))
         if isinstance(self._manager, EdgeServer):
             self._manager.refused(response.status)
         response.force_close()
@@ -75,9 +75,9 @@ class EdgeConnection(RequestHandler):
 
 
 class EdgeServer(web.Server):
-    """Makes our connections. The body isn't inflated by aiohttp, which knows no bound for it.
+    """Creates the connections. aiohttp must not inflate bodies: it would do so without a limit.
 
-    `refused` gets the status of each answer to what was no request.
+    `refused` is called with the status of each response to malformed HTTP.
     """
 
     _options: Final[dict[str, Any]] = {
@@ -97,5 +97,5 @@ class EdgeServer(web.Server):
         self.refused = refused
 
     def __call__(self) -> RequestHandler:
-        """A protocol for a new connection."""
+        """The protocol of a new connection."""
         return EdgeConnection(self, loop=self._loop, **self._options)

@@ -1,1 +1,1 @@
-"""What one client may use: requests a minute, processor time, and memory for bodies."""
+"""Resource limits of clients: request rate, processor time, and memory for bodies."""

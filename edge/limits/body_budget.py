@@ -1,4 +1,4 @@
-"""Bytes of bodies that are held until their answer, altogether and by token: no token can take the place of all others."""
+"""Memory for bodies until their response, in total and by token: no token can use up what all others need."""
 
 from collections import Counter
 from types import TracebackType
@@ -11,29 +11,29 @@ _RETRY_MS = 1000
 
 
 class BodyBudget:
-    """`most` bytes altogether, `most_each` of one token."""
+    """`max_bytes` in total, `max_token_bytes` for one token."""
 
-    def __init__(self, most: int, most_each: int) -> None:
-        self._most = most
-        self._most_each = most_each
+    def __init__(self, max_bytes: int, max_token_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_token_bytes = max_token_bytes
         self._by_token: Counter[str] = Counter()
         self.total = 0
 
-    def of(self, token: str) -> "BodyReservation":
-        """What one request of a token holds."""
+    def reservation(self, token: str) -> "BodyReservation":
+        """The reservation of one request, empty at first."""
         return BodyReservation(self, token)
 
     def reserve(self, token: str, size: int) -> None:
-        """Raises Fault: 429 where the token's share is used up, which is the sender's doing, 503 where all is."""
-        if self._by_token[token] + size > self._most_each:
+        """Raises RequestError: 429 if the token's share is used up, which its sender caused, 503 if the total is."""
+        if self._by_token[token] + size > self._max_token_bytes:
             raise RequestError(WireError.RATE_LIMITED, "unanswered bodies", retry_after_ms=_RETRY_MS)
-        if self.total + size > self._most:
+        if self.total + size > self._max_bytes:
             raise unavailable("memory")
         self._by_token[token] += size
         self.total += size
 
-    def give_back(self, token: str, size: int) -> None:
-        """What was taken is free again."""
+    def release(self, token: str, size: int) -> None:
+        """Return reserved bytes."""
         self.total -= size
         self._by_token[token] -= size
         if not self._by_token[token]:
@@ -41,18 +41,18 @@ class BodyBudget:
 
 
 class BodyReservation:
-    """Gives back at the end of `with` what was added."""
+    """Releases the added bytes at the end of the `with` block."""
 
-    __slots__ = ("_held", "_size", "_token")
+    __slots__ = ("_budget", "_size", "_token")
 
-    def __init__(self, held: BodyBudget, token: str) -> None:
-        self._held = held
+    def __init__(self, budget: BodyBudget, token: str) -> None:
+        self._budget = budget
         self._token = token
         self._size = 0
 
     def add(self, size: int) -> None:
-        """Hold so many bytes more. Raises Fault."""
-        self._held.reserve(self._token, size)
+        """Reserve `size` more bytes. Raises RequestError."""
+        self._budget.reserve(self._token, size)
         self._size += size
 
     def __enter__(self) -> Self:
@@ -62,4 +62,4 @@ class BodyReservation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._size:
-            self._held.give_back(self._token, self._size)
+            self._budget.release(self._token, self._size)

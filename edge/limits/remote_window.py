@@ -1,11 +1,11 @@
-"""The sliding window across machines: the `limits` library's moving window in Redis or Valkey."""
+"""The rate limit across machines: the `limits` library's moving window in Redis or Valkey."""
 
 import logging
 import time
 from importlib.util import find_spec
 from typing import Any, Final
 
-from edge.limits.rate_limit import WINDOW_SECONDS, RateLimiter
+from edge.limits.local_window import WINDOW_SECONDS, RateLimiter
 
 log = logging.getLogger(__name__)
 
@@ -13,8 +13,8 @@ _SCHEMES: Final = ("redis://", "rediss://", "valkey://", "valkeys://")
 _PAUSE_SECONDS: Final = 5.0
 
 
-def fault_of_store(url: str) -> str:
-    """Why a store can't be used, or "" where nothing speaks against it."""
+def store_error(url: str) -> str:
+    """Why a store can't be used, or ""."""
     if not url.startswith(_SCHEMES):
         return "expected a URL that begins with " + " or ".join(_SCHEMES)
     if find_spec("valkey") is None:
@@ -23,13 +23,13 @@ def fault_of_store(url: str) -> str:
 
 
 class RemoteWindow:
-    """Asks the store; while it doesn't answer within `wait` seconds, the machine's own window decides: nobody is refused for our trouble.
+    """Checks the store; while it doesn't respond within `wait` seconds, `local` decides: our failures refuse no request.
 
-    One client, valkey's, speaks with both servers.
+    Valkey's client works with both servers.
     """
 
     def __init__(self, url: str, local: RateLimiter, wait: float) -> None:
-        # Only where a store is named: the library and its client are two tenths of a second of a start.
+        # Imported only if a store is configured: the library and its client add 0.2 s to the start.
         from limits import RateLimitItemPerSecond
         from limits.aio.storage import RedisStorage
         from limits.aio.strategies import MovingWindowRateLimiter
@@ -45,26 +45,26 @@ class RemoteWindow:
         )
         self._limiter = MovingWindowRateLimiter(self._storage)
         self._item = RateLimitItemPerSecond
-        self._unavailable_until = (StorageError, OSError)
+        self._unavailable = (StorageError, OSError)
         self._local_until = 0.0
 
     async def acquire(self, token: str, limit: int) -> int:
-        """Admit and return 0, or milliseconds until a request is admitted."""
+        """Admit and return 0, or milliseconds until a retry can succeed."""
         if limit > 0 and time.monotonic() >= self._local_until:
             try:
-                return await self._ask(token, limit)
-            except self._unavailable_until as error:
-                log.warning("the rate-limit store does not answer: this machine decides (%s)", error)
+                return await self._check(token, limit)
+            except self._unavailable as error:
+                log.warning("the rate-limit store does not respond: this machine decides (%s)", error)
                 self._local_until = time.monotonic() + _PAUSE_SECONDS
         return await self._local.acquire(token, limit)
 
     async def close(self) -> None:
-        """Close the connections and the machine's own window."""
+        """Close the connections and the local window."""
         bridge: Any = self._storage.bridge
         await bridge.get_connection().aclose()
         await self._local.close()
 
-    async def _ask(self, token: str, limit: int) -> int:
+    async def _check(self, token: str, limit: int) -> int:
         item = self._item(limit, WINDOW_SECONDS, namespace="svc")
         if await self._limiter.hit(item, token):
             return 0

@@ -1,1 +1,1 @@
-"""Which events are accepted: a fast path, the full check, and repairs."""
+"""Validation of events: a fast path, the full check, and repairs."""

@@ -1,8 +1,8 @@
-"""Setting aside what is nested too deeply in a batch, so that its wrapper and the other events can be read. Pure.
+"""Replaces events that are nested too deeply, so that the wrapper and the other events of a batch can be decoded. Pure.
 
-A decoder gives up at a depth that the interpreter sets, and tells no place. So brackets are counted here, without a
-stack: values of a few levels are passed over in one stride, and only what is deeper takes a step for each run of brackets.
-The work is linear in the body's length, and bounded.
+A decoder fails at the interpreter's recursion limit, without a position. So brackets are counted here, without a stack: one
+regex match skips values of a few levels, and only deeper values take a step for each run of brackets. The work is linear
+in the body's length, and bounded.
 """
 
 import re
@@ -11,39 +11,39 @@ from typing import Final
 from schemas.limits import MAX_DEPTH
 
 _LEVELS: Final = 4
-"""Levels that one stride passes over: an error with its frames and their lines."""
-_STRIDE_BYTES: Final = 16_384
-"""Other threads wait while a stride is made."""
-_MOST_STEPS: Final = 20_000
-"""A batch of 100 great events takes a few hundred."""
-_ITEM: Final = 2
-"""The brackets around an item: those of the wrapper and of its list."""
+"""Levels that one match skips: an error with its frames and their lines."""
+_MATCH_BYTES: Final = 16_384
+"""Limit of one match, during which other threads wait."""
+_MAX_STEPS: Final = 20_000
+"""A batch of 100 large events takes a few hundred."""
+_EVENT_DEPTH: Final = 2
+"""The brackets around an event: the wrapper's and the list's."""
 
-_TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_PLAIN: Final = rb'[^\[\]{}"]++|' + _TEXT
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_PLAIN: Final = rb'[^\[\]{}"]++|' + _STRING
 
 
-def _strides(levels: int) -> bytes:
+def _skipping(levels: int) -> bytes:
     inner = _PLAIN
     for _ in range(levels):
         inner = _PLAIN + rb"|[\[{](?:" + inner + rb")*+[\]}]"
     return rb"(?:" + inner + rb"){0,1000}+(?:([\[{]++)|([\]}]++))?"
 
 
-_outside: Final = re.compile(_strides(0), re.DOTALL).match
-_long_text: Final = re.compile(_TEXT, re.DOTALL).match
-_inside: Final = re.compile(_strides(_LEVELS), re.DOTALL).match
+_outside: Final = re.compile(_skipping(0), re.DOTALL).match
+_long_string: Final = re.compile(_STRING, re.DOTALL).match
+_inside: Final = re.compile(_skipping(_LEVELS), re.DOTALL).match
 
 
-def cut_deep(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
-    """A wrapper with each item that is too deep replaced by a text, and the items by those texts as they stand there.
+def replace_deep_events(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+    """The wrapper with each event that is too deep replaced by a JSON string, and the events by those strings.
 
-    What isn't JSON, or would take too long to look through, comes back as it is.
+    A body that isn't JSON, or would take too long to scan, is returned unchanged.
     """
     parts: list[bytes] = []
     too_deep_events: dict[bytes, bytes] = {}
     end = 0
-    for start, stop in _deep_items(body):
+    for start, stop in _deep_events(body):
         text = b'"nested too deeply: %d"' % len(too_deep_events)
         too_deep_events[text] = body[start:stop]
         parts += [body[end:start], text]
@@ -51,28 +51,28 @@ def cut_deep(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
     return b"".join([*parts, body[end:]]), too_deep_events
 
 
-def _deep_items(body: bytes) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    place = depth = start = deepest = 0
-    for _ in range(_MOST_STEPS):
-        match = _inside if depth >= _ITEM else _outside
-        step = match(body, place, place + _STRIDE_BYTES)
+def _deep_events(body: bytes) -> list[tuple[int, int]]:
+    deep: list[tuple[int, int]] = []
+    offset = depth = start = deepest = 0
+    for _ in range(_MAX_STEPS):
+        match = _inside if depth >= _EVENT_DEPTH else _outside
+        step = match(body, offset, offset + _MATCH_BYTES)
         assert step is not None
-        if step.end() == place:
-            step = _long_text(body, place)
+        if step.end() == offset:
+            step = _long_string(body, offset)
             if step is None:
                 break
-            place = step.end()
+            offset = step.end()
             continue
-        place = step.end()
+        offset = step.end()
         if step[1]:
-            if depth <= _ITEM < depth + len(step[1]):
-                start, deepest = step.start(1) + _ITEM - depth, 0
+            if depth <= _EVENT_DEPTH < depth + len(step[1]):
+                start, deepest = step.start(1) + _EVENT_DEPTH - depth, 0
             depth += len(step[1])
             deepest = max(deepest, depth)
         elif step[2]:
             after = depth - len(step[2])
-            if after <= _ITEM < depth and deepest > _ITEM + MAX_DEPTH:
-                found.append((start, step.start(2) + depth - _ITEM))
+            if after <= _EVENT_DEPTH < depth and deepest > _EVENT_DEPTH + MAX_DEPTH:
+                deep.append((start, step.start(2) + depth - _EVENT_DEPTH))
             depth = after
-    return found if place == len(body) and depth == 0 else []
+    return deep if offset == len(body) and depth == 0 else []

@@ -1,71 +1,125 @@
-"""The short way of a batch in which nothing is to be refused or mended. Pure; what it doubts takes the way of `edge.validation.validate`.
+"""The fast path of a batch whose events are all valid and need no repair. Pure; any other batch goes to `edge.validation.validate`.
 
-To read a batch once for where its events lie and once more to decode them costs a fifth of deciding about it. Here they are
-cut where the text stands that the first of them begins with. That is a guess, and decoding proves it: JSON can be read in one
-way only, so pieces that are whole values with only commas between them are the events. What `edge.validation.validate` asks of each id,
-release and time is asked of many at once.
+Finding the events of a batch with a decoder, before each is decoded, costs a fifth of validation. Here the body is sliced
+where the text repeats with which its first event begins. That is a guess, and decoding proves it: JSON has only one reading,
+so slices that are complete values with only commas between them are the events. Ids, releases and timestamps, which
+`edge.validation.validate` checks event by event, are checked together.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Final
+from types import UnionType
+from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Raw
+from msgspec import NODEFAULT, Meta, Raw, Struct, defstruct, structs
 
-from edge.validation.flat_event import BoundedEvent, UncheckedEvent
 from edge.validation.timestamps import are_utc
-from edge.validation.validate import MALFORMED, too_deep
+from schemas import event as schema
 from schemas.limits import Limit
 from schemas.nesting import is_deep
 from schemas.releases import is_release
 
+MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError)
+"""What msgspec raises for malformed bytes; without a check of their depth it may raise RecursionError too."""
 _OPENING: Final = b'{"events":[{'
 _CLOSING: Final = b"}]}"
-_ALIKE: Final = len('{"id":"019')
-"""So much of the first event is looked for. The digits in it, the highest of the time in an id, change every two years."""
+_PREFIX_LENGTH: Final = len('{"id":"019')
+"""The part of the first event that is searched for. Its digits, the highest of the time in an id, change every two years."""
 _ID_LENGTH: Final = 36
 _DASHES: Final = (8, 13, 18, 23)
 _DIGITS: Final = b"0123456789abcdef"
-_USUAL_LENGTH: Final = 200
-"""A longer release is looked at anew each time: what is kept must not grow with what strangers send."""
+_MAX_CACHED_RELEASE_LENGTH: Final = 200
+"""Longer releases are not cached: clients must not be able to grow the cache."""
+_FLAT: Final = str | int | float | bool | None
 _timestamp: Final = attrgetter("timestamp")
 
+
+class UncheckedEvent(schema.Event, frozen=True, kw_only=True, gc=False):
+    """The event without the pattern of its id, which costs a tenth of the decoding."""
+
+    id: Annotated[str, Meta(min_length=_ID_LENGTH, max_length=_ID_LENGTH)]
+
+
+@cache
+def _closed(kind: type[Struct]) -> type[Struct]:
+    """The struct with flat free-form values and without unknown fields."""
+    name = f"Flat{kind.__name__}"
+    fields = []
+    for field in structs.fields(kind):
+        # A cause is an error too, whose struct is not defined yet.
+        flat = f"{name} | None" if kind in get_args(field.type) else _flat(field.type)
+        if flat != field.type:
+            fields.append((field.name, flat, *([] if field.default is NODEFAULT else [field.default])))
+    config = kind.__struct_config__
+    globals()[name] = closed = defstruct(
+        name,
+        fields,
+        bases=(kind,),
+        module=__name__,
+        tag_field=config.tag_field,
+        tag=config.tag,
+        rename={field.name: field.encode_name for field in structs.fields(kind)},
+        frozen=True,
+        kw_only=True,
+        gc=False,
+        forbid_unknown_fields=True,
+    )
+    return closed
+
+
+def _flat(kind: Any) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Raw:
+        return _FLAT
+    if origin is Annotated:
+        return Annotated[(_flat(arguments[0]), *arguments[1:])]
+    if origin in {Union, UnionType}:
+        return Union[tuple(map(_flat, arguments))]  # noqa: UP007 - built at run time
+    if origin in {dict, list}:
+        return origin[tuple(map(_flat, arguments))]
+    return _closed(kind) if isinstance(kind, type) and issubclass(kind, Struct) else kind
+
+
+BoundedEvent: Final = cast("type[UncheckedEvent]", _closed(UncheckedEvent))
+"""The event with declared fields and flat free-form values only, as most are: its type bounds its depth.
+
+Other events may hold values of any depth in fields that a decoder skips, so the depth of their text must be checked."""
 
 _decode_bounded: Final = msgspec.json.Decoder(BoundedEvent).decode
 _decode_any: Final = msgspec.json.Decoder(UncheckedEvent).decode
 
 
-def cut(body: bytes) -> list[Raw] | None:
-    """The pieces of a body that look like the events of a batch, each valid UTF-8; None where there is no telling."""
+def slice_events(body: bytes) -> list[Raw] | None:
+    """The slices of a body that look like the events of a batch, each valid UTF-8; None if it doesn't look like a usual batch."""
     if not body.startswith(_OPENING) or not body.endswith(_CLOSING):
         return None
     start, end = len(_OPENING) - len(b"{"), len(body) - len(b"]}")
-    border = b"}," + body[start : start + _ALIKE]
+    separator = b"}," + body[start : start + _PREFIX_LENGTH]
     starts, ends = [start], []
-    while (found := body.find(border, start, end)) >= 0:
-        start = found + len(b"},")
+    while (match := body.find(separator, start, end)) >= 0:
+        start = match + len(b"},")
         starts.append(start)
-        ends.append(found + len(b"}"))
+        ends.append(match + len(b"}"))
     ends.append(end)
     if len(starts) > Limit.EVENTS_PER_BATCH.maximum:
         return None
-    places = list(zip(starts, ends, strict=True))
-    if not body.isascii() and not all(_is_text(body[start:end]) for start, end in places):
+    bounds = list(zip(starts, ends, strict=True))
+    if not body.isascii() and not all(_is_utf8(body[start:end]) for start, end in bounds):
         return None
-    whole = memoryview(body)
-    return [Raw(whole[start:end]) for start, end in places]
+    view = memoryview(body)
+    return [Raw(view[start:end]) for start, end in bounds]
 
 
-def valid_ids(pieces: Iterable[Raw]) -> list[str] | None:
-    """The ids of events that a strict project takes as they are; None where one of them isn't, or isn't an event at all."""
+def valid_ids(slices: Iterable[Raw]) -> list[str] | None:
+    """The ids of events that a strict project accepts without repair; None if a slice isn't such an event."""
     ids: list[str] = []
     releases: set[str] = set()
     times: list[str] = []
     try:
-        for piece in pieces:
-            event = _decode(piece)
+        for text in slices:
+            event = _decode(text)
             if event is None:
                 return None
             if event.error.cause is not None and too_deep(event.error.cause):
@@ -81,40 +135,49 @@ def valid_ids(pieces: Iterable[Raw]) -> list[str] | None:
     return ids if valid else None
 
 
-def _decode(piece: Raw) -> UncheckedEvent | None:
-    """The event; None where it is nested too deeply. Raises what msgspec raises."""
+def _decode(text: Raw) -> UncheckedEvent | None:
+    """The event; None if it is nested too deeply. Raises what msgspec raises."""
     try:
-        return _decode_bounded(piece)
+        return _decode_bounded(text)
     except msgspec.ValidationError:
-        return None if is_deep(bytes(piece)) else _decode_any(piece)
+        return None if is_deep(bytes(text)) else _decode_any(text)
+
+
+def too_deep(cause: schema.Error | schema.LenientError | None) -> bool:
+    """Whether an error has more causes than the limit."""
+    depth = 0
+    while cause is not None:
+        depth += 1
+        cause = cause.cause
+    return depth > Limit.CAUSE_DEPTH.maximum
 
 
 def are_lower_uuid7s(ids: Sequence[str]) -> bool:
-    """Whether each of these texts of 36 characters matches UUID7_PATTERN without a capital letter."""
+    """Whether each of these texts of 36 characters matches UUID7_PATTERN in lower case."""
     text = "".join(ids).encode("utf-8", "replace")
     dashes = b"-" * len(ids)
     return (
         text.translate(None, _DIGITS) == dashes * len(_DASHES)
-        and all(text[place::_ID_LENGTH] == dashes for place in _DASHES)
+        and all(text[index::_ID_LENGTH] == dashes for index in _DASHES)
         and text[14::_ID_LENGTH] == b"7" * len(ids)
         and not text[19::_ID_LENGTH].strip(b"89ab")
     )
 
 
 def _is_release(text: str) -> bool:
-    return _is_usual_release(text) if len(text) <= _USUAL_LENGTH else is_release(text)
+    return _is_cached_release(text) if len(text) <= _MAX_CACHED_RELEASE_LENGTH else is_release(text)
 
 
 # A fleet has few releases at a time.
 @lru_cache(maxsize=1000)
-def _is_usual_release(text: str) -> bool:
+def _is_cached_release(text: str) -> bool:
     return is_release(text)
 
 
-def _is_text(piece: bytes) -> bool:
-    if not piece.isascii():
+def _is_utf8(text: bytes) -> bool:
+    if not text.isascii():
         try:
-            piece.decode()
+            text.decode()
         except UnicodeDecodeError:
             return False
     return True

@@ -1,8 +1,8 @@
-"""Every violation of the event's schema and limits, for the answer to a bad event (protocol, section 2; contract, 2.3).
+"""Lists every violation of the event's schema and limits, for the response to an invalid event (protocol, section 2; contract, 2.3).
 
-A decoder stops at its first error, so the value is walked here, by checks that are made from the structs of `schemas.event`. A check
-gets a decoded JSON value and the dotted path at which it stands. It stops walking into a list or map at its limit, so that the work for one
-event is bounded whatever was sent.
+A decoder stops at its first error, so checks that are built from the structs of `schemas.event` walk the decoded value. A
+check gets a JSON value and its dotted path. It visits no more items of a list or map than its limit, so the work for one
+event is bounded.
 """
 
 import re
@@ -19,22 +19,22 @@ from schemas.limits import MAX_DETAILS, Limit
 from schemas.releases import is_release
 
 REQUIRED: Final = "required"
-_LONGEST_KEY: Final = 64
-"""How much of a sender's own key is said back."""
-_FORMS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
+_MAX_KEY_LENGTH: Final = 64
+"""Characters of a client's own key that are repeated in a violation."""
+_FORMATS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
     UUID7_PATTERN: (re.compile(UUID7_PATTERN).search, "expected a uuid of version 7"),
     UUID_PATTERN: (re.compile(UUID_PATTERN).search, "expected a uuid"),
     RELEASE_PATTERN: (is_release, "expected <app-name>@<version>+<build>"),
     TIME_PATTERN: (is_utc, "expected an ISO 8601 time in UTC, such as 2026-01-31T12:00:00.000Z"),
 }
-"""By the pattern that the schema declares: what holds for a text of this form, and the sentence for any other."""
+"""By the pattern in the schema: the check of a string, and the message of a violation."""
 
 
 class Violations(list[Detail]):
-    """Violations in the order of the schema, up to the most that one event's `details` lists."""
+    """Violations in the order of the schema, up to the limit of one event's `details`."""
 
-    def note(self, field: str, message: str) -> None:
-        """Add a violation; past the limit it is dropped."""
+    def add(self, field: str, message: str) -> None:
+        """Add a violation; it is dropped when the limit is reached."""
         if len(self) < MAX_DETAILS:
             self.append(Detail(field, message))
 
@@ -44,38 +44,38 @@ Check = Callable[[Any, str, Violations], None]
 
 def _text(bounds: Meta) -> Check:
     pattern = bounds.pattern or (bounds.extra_json_schema or {}).get("pattern")
-    holds, expected = _FORMS[pattern] if pattern else (None, "expected a string")
-    least, most = bounds.min_length or 0, bounds.max_length
+    is_valid, expected = _FORMATS[pattern] if pattern else (None, "expected a string")
+    minimum, maximum = bounds.min_length or 0, bounds.max_length
     limit = _limit(bounds)
-    if most and not pattern and not limit:
-        expected = f"expected a string of {least} to {most} characters"
+    if maximum and not pattern and not limit:
+        expected = f"expected a string of {minimum} to {maximum} characters"
 
-    def check(value: Any, path: str, found: Violations) -> None:
-        if not isinstance(value, str) or (holds and not holds(value)):
-            found.note(path, expected)
-        elif len(value) < least or (most and len(value) > most):
-            found.note(path, limit.sentence if limit else expected)
+    def check(value: Any, path: str, violations: Violations) -> None:
+        if not isinstance(value, str) or (is_valid and not is_valid(value)):
+            violations.add(path, expected)
+        elif len(value) < minimum or (maximum and len(value) > maximum):
+            violations.add(path, limit.sentence if limit else expected)
 
     return check
 
 
-def _boolean(value: Any, path: str, found: Violations) -> None:
+def _boolean(value: Any, path: str, violations: Violations) -> None:
     if not isinstance(value, bool):
-        found.note(path, "expected a boolean")
+        violations.add(path, "expected a boolean")
 
 
 def _integer(bounds: Meta) -> Check:
-    least, most = bounds.ge, bounds.le
-    assert least is not None
-    assert most is not None
+    minimum, maximum = bounds.ge, bounds.le
+    assert minimum is not None
+    assert maximum is not None
 
-    def check(value: Any, path: str, found: Violations) -> None:
-        # `1.0` is an integer by JSON's own account of numbers.
+    def check(value: Any, path: str, violations: Violations) -> None:
+        # In JSON `1.0` is an integer too.
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or (isinstance(value, float) and not value.is_integer()):
-            found.note(path, "expected an integer")
-        elif not least <= value <= most:
-            found.note(path, f"expected an integer from {least} to {most}")
+            violations.add(path, "expected an integer")
+        elif not minimum <= value <= maximum:
+            violations.add(path, f"expected an integer from {minimum} to {maximum}")
 
     return check
 
@@ -84,64 +84,64 @@ def _choice(allowed: Iterable[str]) -> Check:
     known = tuple(allowed)
     expected = "expected one of: " + ", ".join(known)
 
-    def check(value: Any, path: str, found: Violations) -> None:
+    def check(value: Any, path: str, violations: Violations) -> None:
         if not isinstance(value, str) or value not in known:
-            found.note(path, expected)
+            violations.add(path, expected)
 
     return check
 
 
-def _anything(value: Any, path: str, found: Violations) -> None:
+def _anything(value: Any, path: str, violations: Violations) -> None:
     """Free-form."""
 
 
 def _list(item: Check, limit: Limit | None) -> Check:
-    def check(value: Any, path: str, found: Violations) -> None:
+    def check(value: Any, path: str, violations: Violations) -> None:
         if not isinstance(value, list):
-            found.note(path, "expected an array")
+            violations.add(path, "expected an array")
             return
         if limit and len(value) > limit.maximum:
-            found.note(path, limit.sentence)
-        for index, each in enumerate(value[: limit.maximum] if limit else value):
-            item(each, f"{path}[{index}]", found)
+            violations.add(path, limit.sentence)
+        for index, element in enumerate(value[: limit.maximum] if limit else value):
+            item(element, f"{path}[{index}]", violations)
 
     return check
 
 
 def _map(key_limit: Limit | None, item: Check, limit: Limit | None) -> Check:
-    def check(value: Any, path: str, found: Violations) -> None:
+    def check(value: Any, path: str, violations: Violations) -> None:
         if not isinstance(value, dict):
-            found.note(path, "expected an object")
+            violations.add(path, "expected an object")
             return
         if limit and len(value) > limit.maximum:
-            found.note(path, limit.sentence)
-        for key, each in list(value.items())[: limit.maximum if limit else None]:
-            if len(found) == MAX_DETAILS:
+            violations.add(path, limit.sentence)
+        for key, element in list(value.items())[: limit.maximum if limit else None]:
+            if len(violations) == MAX_DETAILS:
                 return
             if key_limit and len(key) > key_limit.maximum:
-                found.note(path, key_limit.sentence)
+                violations.add(path, key_limit.sentence)
             else:
-                item(each, f"{path}.{key[:_LONGEST_KEY]}", found)
+                item(element, f"{path}.{key[:_MAX_KEY_LENGTH]}", violations)
 
     return check
 
 
 def _object(required: Mapping[str, Check], optional: Mapping[str, Check]) -> Check:
-    """Null for an optional field is as if it were left out, unknown fields are passed over."""
+    """An optional field that is null counts as absent; unknown fields are ignored."""
 
-    def check(value: Any, path: str, found: Violations) -> None:
+    def check(value: Any, path: str, violations: Violations) -> None:
         if not isinstance(value, dict):
-            found.note(path or "event", "expected an object")
+            violations.add(path or "event", "expected an object")
             return
         prefix = f"{path}." if path else ""
-        for name, look in required.items():
+        for name, check_field in required.items():
             if value.get(name) is None:
-                found.note(prefix + name, REQUIRED)
+                violations.add(prefix + name, REQUIRED)
             else:
-                look(value[name], prefix + name, found)
-        for name, look in optional.items():
+                check_field(value[name], prefix + name, violations)
+        for name, check_field in optional.items():
             if value.get(name) is not None:
-                look(value[name], prefix + name, found)
+                check_field(value[name], prefix + name, violations)
 
     return check
 
@@ -159,15 +159,15 @@ def _struct(kind: type[Struct]) -> Check:
 
 
 def _chain(fields: Check, name: str, limit: Limit) -> Check:
-    """An object that holds another of its kind as `name`, each looked at in turn: a chain has no depth of its own here."""
+    """An object that contains another of its kind as `name`, checked iteratively to allow any depth."""
 
-    def check(value: Any, path: str, found: Violations) -> None:
-        top = path
+    def check(value: Any, path: str, violations: Violations) -> None:
+        root = path
         for depth in range(limit.maximum + 2):
             if depth > limit.maximum:
-                found.note(f"{top}.{name}", limit.sentence)
+                violations.add(f"{root}.{name}", limit.sentence)
                 return
-            fields(value, path, found)
+            fields(value, path, violations)
             value, path = (value.get(name) if isinstance(value, dict) else None), f"{path}.{name}"
             if value is None:
                 return
@@ -176,7 +176,7 @@ def _chain(fields: Check, name: str, limit: Limit) -> Check:
 
 
 def _tagged(kinds: Iterable[type[Struct]]) -> Check:
-    """One of several structs, told apart by a tag: what is the same in all is looked at whatever the tag says."""
+    """One of several structs, distinguished by a tag: their common fields are checked whatever the tag is."""
     members: dict[str, Check] = {}
     common: dict[str, Check] = {}
     for kind in kinds:
@@ -188,13 +188,13 @@ def _tagged(kinds: Iterable[type[Struct]]) -> Check:
         members[config.tag] = fields.pop("data")
         common = fields
     common |= {tag_field: _choice(members), "data": _object({}, {})}
-    look = _object(common, {})
+    check_common = _object(common, {})
 
-    def check(value: Any, path: str, found: Violations) -> None:
-        look(value, path, found)
+    def check(value: Any, path: str, violations: Violations) -> None:
+        check_common(value, path, violations)
         tag = value.get(tag_field) if isinstance(value, dict) else None
         if isinstance(tag, str) and tag in members and isinstance(value.get("data"), dict):
-            members[tag](value["data"], f"{path}.data", found)
+            members[tag](value["data"], f"{path}.data", violations)
 
     return check
 
@@ -206,12 +206,12 @@ def _limit(bounds: Meta) -> Limit | None:
 
 
 def _check_of(kind: Any, bounds: Meta = Meta()) -> Check:  # noqa: B008 - it never changes
-    """What holds for a value of a type, as the type and what it is annotated with say."""
+    """The check of a type with its annotations."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         check = _check_of(arguments[0], arguments[1])
     elif origin in {Union, UnionType}:
-        kinds = [each for each in arguments if each is not NoneType]
+        kinds = [argument for argument in arguments if argument is not NoneType]
         check = _check_of(kinds[0], bounds) if len(kinds) == 1 else _tagged(kinds)
     elif origin is Literal:
         check = _choice(arguments)
@@ -245,14 +245,14 @@ _LENIENT: Final = _check_of(LenientEvent)
 
 
 def strict(event: Any) -> list[Detail]:
-    """Violations of the letter of the protocol, in the order of its tables; none for a good event."""
-    found = Violations()
-    _STRICT(event, "", found)
-    return found
+    """Violations of the protocol, in the order of its tables; empty for a valid event."""
+    violations = Violations()
+    _STRICT(event, "", violations)
+    return violations
 
 
 def lenient(event: Any) -> list[Detail]:
-    """Violations of what a lenient project takes (contract, section 2, point 7)."""
-    found = Violations()
-    _LENIENT(event, "", found)
-    return found
+    """Violations of the rules of a lenient project (contract, section 2, point 7)."""
+    violations = Violations()
+    _LENIENT(event, "", violations)
+    return violations

@@ -1,33 +1,42 @@
-"""Bytes of a client in, admitted events or every reason against them out. Pure: no clock, no I/O, no framework.
+"""Validation of bodies: the bytes of a client in, the events to forward or every violation out. Pure but for its time slices.
 
-The fast path is one decode into the structs of `schemas.event`. Only what it refuses takes the slow way, which mends what
-may be mended, lists all violations, and has the last word. Any bytes end in an admitted event or in Refused.
+The fast path decodes an event once, into the structs of `schemas.event`. The slow path takes what the fast path refuses: it
+repairs what may be repaired, lists all violations, and its verdict is final. Any bytes end in an event or in InvalidEvents.
+Long work leaves the event loop to other requests: between events when a time slice is over, and in a thread for large events.
 """
 
 import json
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from edge.validation import depth, full_check, outline, repair, timestamps
-from schemas.errors import Detail
-from schemas.event import Error as StrictError
-from schemas.event import Event, LenientError, LenientEvent
+from edge.validation.fast_path import MALFORMED, slice_events, too_deep, valid_ids
+from schemas.errors import Detail, RejectedEvent, WireError
+from schemas.event import Event, LenientEvent
 from schemas.limits import MAX_DEPTH, Limit
 from schemas.nesting import is_deep
 from schemas.releases import is_release
 
-MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError)
-"""What msgspec raises at bytes that aren't what they should be; a RecursionError too where nothing was said about their depth."""
+if TYPE_CHECKING:
+    from edge.limits.scheduler import TimeSlice
+
+ValidEvent = tuple[str, bytes | Raw]
+"""An event's id in lower case and the bytes to forward."""
+ValidatedBody = tuple[list[ValidEvent], list[RejectedEvent]]
+"""The valid events of a body in their order, and the rejected ones."""
+
 _LARGE_BYTES: Final = 65_536
-"""A shorter event is read in a few milliseconds whatever stands in it."""
+"""From this size on, the slow path takes too long for the event loop; smaller events take a few milliseconds at most."""
+_EVENTS_PER_CHECK: Final = 20
+"""Events of the fast path between two checks of the clock."""
 _TOO_DEEP: Final = "JSON is nested too deeply"
 
 
 class InvalidEvents(Exception):
-    """What was sent breaks the schema or a limit; `details` is for the sender."""
+    """The body breaks the schema or a limit; `details` is for the client."""
 
     def __init__(self, details: list[Detail]) -> None:
         super().__init__(details)
@@ -35,7 +44,7 @@ class InvalidEvents(Exception):
 
 
 class ValidationRules(Struct, frozen=True):
-    """How strictly a project takes an SDK's events: the fast decoder and the full check, which agree."""
+    """How strictly a project validates an SDK's events: the fast decoder and the full check agree."""
 
     decode: Callable[[bytes | Raw], Event]
     violations: Callable[[Any], list[Detail]]
@@ -46,8 +55,8 @@ STRICT: Final = ValidationRules(msgspec.json.Decoder(Event).decode, full_check.s
 LENIENT: Final = ValidationRules(msgspec.json.Decoder(LenientEvent).decode, full_check.lenient, bool)
 
 _encode: Final = msgspec.json.Encoder().encode
-_MOST: Final = Limit.EVENTS_PER_BATCH.maximum
-_Items: Final = outline.items_struct(_MOST)
+_MAX_EVENTS: Final = Limit.EVENTS_PER_BATCH.maximum
+_Items: Final = outline.items_struct(_MAX_EVENTS)
 
 
 class _Wrapper(Struct):
@@ -60,17 +69,71 @@ class _Batch(Struct):
 
 _decode_wrapper: Final = msgspec.json.Decoder(_Wrapper).decode
 _decode_batch: Final = msgspec.json.Decoder(_Batch).decode
-_decode_list: Final = outline.first_items(_MOST)
+_decode_list: Final = outline.first_items(_MAX_EVENTS)
 
 
-def validate(event: bytes | Raw, rules: ValidationRules) -> tuple[str, bytes | Raw]:
-    """The id in lower case and the bytes to forward: those that came, unless something in them is to be mended.
+async def validate_single(body: bytes, rules: ValidationRules, time_slice: "TimeSlice") -> ValidatedBody:
+    """The one event of a body. Raises InvalidEvents."""
+    event = checked_text(body)
+    if len(event) < _LARGE_BYTES:
+        return [validate(event, rules)], []
+    return [await time_slice.run_in_thread(validate, event, rules)], []
 
-    The whole body must be UTF-8 already (`checked_text`). Raises InvalidEvents.
+
+async def validate_batch(body: bytes, rules: ValidationRules, time_slice: "TimeSlice") -> ValidatedBody:
+    """The events of a batch. Raises InvalidEvents if the wrapper is invalid."""
+    if rules is STRICT:
+        valid = await _validate_fast(body, time_slice)
+        if valid is not None:
+            return valid, []
+    return await validate_each(body, rules, time_slice)
+
+
+async def _validate_fast(body: bytes, time_slice: "TimeSlice") -> list[ValidEvent] | None:
+    events = slice_events(body)
+    if events is None or max(map(len, events)) >= _LARGE_BYTES:
+        return None
+    ids: list[str] = []
+    for first in range(0, len(events), _EVENTS_PER_CHECK):
+        part = valid_ids(events[first : first + _EVENTS_PER_CHECK])
+        if part is None:
+            return None
+        ids += part
+        if time_slice.over:
+            await time_slice.pause()
+    return list(zip(ids, events, strict=True))
+
+
+async def validate_each(body: bytes, rules: ValidationRules, time_slice: "TimeSlice") -> ValidatedBody:
+    """The events of a batch, validated one by one. Raises InvalidEvents if the wrapper is invalid."""
+    checked_text(body)
+    events = open_batch(body) if len(body) < _LARGE_BYTES else _split(body)
+    if events is None:
+        events = await time_slice.run_in_thread(_split_slowly, body)
+    valid: list[ValidEvent] = []
+    rejected: list[RejectedEvent] = []
+    for index, event in enumerate(events):
+        try:
+            valid.append(
+                validate(event, rules)
+                if len(event) < _LARGE_BYTES
+                else await time_slice.run_in_thread(validate, event, rules)
+            )
+        except InvalidEvents as error:
+            rejected.append(RejectedEvent(index, WireError.VALIDATION_FAILED.code, error.details))
+        if time_slice.over:
+            await time_slice.pause()
+    return valid, rejected
+
+
+def validate(event: bytes | Raw, rules: ValidationRules) -> ValidEvent:
+    """The id in lower case and the bytes to forward: the original ones unless a repair is needed.
+
+    The whole body must already be UTF-8 (`checked_text`). Raises InvalidEvents.
     """
     if len(event) > MAX_DEPTH and is_deep(bytes(event)):
         raise InvalidEvents([Detail("body", _TOO_DEEP)])
-    if len(event) >= _LARGE_BYTES and outline.is_crowded(text := bytes(event)):
+    if len(event) >= _LARGE_BYTES and outline.has_many_values(text := bytes(event)):
         return _validate_outlined(text, rules)
     try:
         decoded = rules.decode(event)
@@ -85,7 +148,7 @@ def validate(event: bytes | Raw, rules: ValidationRules) -> tuple[str, bytes | R
 
 
 def checked_text(body: bytes) -> bytes:
-    """The body, if it is UTF-8: a decoder that passes over unknown fields doesn't look. Raises InvalidEvents."""
+    """The body if it is UTF-8: decoders don't check the fields that they skip. Raises InvalidEvents."""
     if not body.isascii():
         try:
             body.decode()
@@ -95,22 +158,22 @@ def checked_text(body: bytes) -> bytes:
 
 
 def open_batch(body: bytes) -> list[Raw]:
-    """The events of a batch, each still raw. Raises InvalidEvents for a bad wrapper (contract, section 2, point 2)."""
-    events = split_batch(body)
-    return open_batch_slowly(body) if events is None else events
+    """The raw events of a batch. Raises InvalidEvents if the wrapper is invalid (contract, section 2, point 2)."""
+    events = _split(body)
+    return _split_slowly(body) if events is None else events
 
 
-def split_batch(body: bytes) -> list[Raw] | None:
-    """The same, or None where the wrapper has to be looked at more closely."""
+def _split(body: bytes) -> list[Raw] | None:
+    """The raw events of a batch; None if the wrapper needs `_split_slowly`."""
     try:
-        events = outline.set_items(_decode_batch(body).events)
+        events = outline.present_items(_decode_batch(body).events)
     except (*MALFORMED, RecursionError):
         return None
-    return events if len(events) <= _MOST else None
+    return events if len(events) <= _MAX_EVENTS else None
 
 
-def open_batch_slowly(body: bytes) -> list[Raw]:
-    """The second half of `open_batch`: mends what may be mended, and says what is wrong. Raises InvalidEvents."""
+def _split_slowly(body: bytes) -> list[Raw]:
+    """The raw events of a wrapper that is repaired first. Raises InvalidEvents."""
     repaired = repair.replace_lone_surrogates(body) if repair.has_surrogates(body) else body
     events_text, too_deep_events = _open_wrapper(repaired)
     if events_text is UNSET or bytes(events_text) == b"null":
@@ -119,19 +182,19 @@ def open_batch_slowly(body: bytes) -> list[Raw]:
         events = _decode_list(events_text)
     except msgspec.ValidationError:
         raise InvalidEvents([Detail("events", "expected an array")]) from None
-    if len(events) > _MOST:
+    if len(events) > _MAX_EVENTS:
         raise InvalidEvents([Detail("events", Limit.EVENTS_PER_BATCH.sentence)])
     return [Raw(too_deep_events.get(bytes(event), event)) for event in events] if too_deep_events else events
 
 
 def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
-    """The events of a wrapper, and what was set aside in them because it is too deep to be read with the others."""
+    """The events of a wrapper, and those replaced in it because they are too deep to be decoded with the others."""
     too_deep_events: dict[bytes, bytes] = {}
     try:
         try:
             return _decode_wrapper(body).events, too_deep_events
         except RecursionError:
-            body, too_deep_events = depth.cut_deep(body)
+            body, too_deep_events = depth.replace_deep_events(body)
             return _decode_wrapper(body).events, too_deep_events
     except RecursionError:
         raise InvalidEvents([Detail("body", _TOO_DEEP)]) from None
@@ -139,42 +202,38 @@ def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
         _refuse_json(body, error)
 
 
-def _validate_slowly(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
+def _validate_slowly(event: bytes, rules: ValidationRules) -> ValidEvent:
     if len(event) >= _LARGE_BYTES:
         return _validate_outlined(event, rules)
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
-    found = rules.violations(_parse(event))
-    if found:
-        raise InvalidEvents(found)
+    violations = rules.violations(_parse(event))
+    if violations:
+        raise InvalidEvents(violations)
     try:
         decoded = rules.decode(event)
     except MALFORMED:
         event = repair.with_whole_numbers(event)
         decoded = _decode_repaired(event, rules)
-    if decoded.id.islower():
-        return decoded.id, event
     return _in_lower_case(decoded.id, event)
 
 
-def _validate_outlined(event: bytes, rules: ValidationRules) -> tuple[str, bytes]:
-    """The slow way where reading the whole would keep every other thread waiting: what isn't looked at is not read."""
+def _validate_outlined(event: bytes, rules: ValidationRules) -> ValidEvent:
+    """The slow path of an event that would block every other thread if it were decoded whole: only checked fields are read."""
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
     try:
-        seen = outline.outline(event)
+        value = outline.outline(event)
     except MALFORMED as error:
         _refuse_json(event, error)
-    found = rules.violations(seen)
-    if found:
-        raise InvalidEvents(found)
+    violations = rules.violations(value)
+    if violations:
+        raise InvalidEvents(violations)
     try:
-        decoded = rules.decode(_encode(seen))
+        decoded = rules.decode(_encode(value))
     except MALFORMED:
         event = repair.with_whole_numbers(event)
         decoded = _decode_repaired(_encode(outline.outline(event)), rules)
-    if decoded.id.islower():
-        return decoded.id, event
     return _in_lower_case(decoded.id, event)
 
 
@@ -185,33 +244,23 @@ def _decode_repaired(event: bytes, rules: ValidationRules) -> Event:
         raise InvalidEvents([Detail("event", str(error))]) from None
 
 
-def _in_lower_case(event_id: str, event: bytes | Raw) -> tuple[str, bytes | Raw | Any]:
+def _in_lower_case(event_id: str, event: bytes | Raw) -> ValidEvent:
     lower = event_id.lower()
-    # An id of digits alone is neither in upper nor in lower case.
     return (lower, event) if lower == event_id else (lower, repair.with_id(event, event_id))
 
 
 def _is_well_formed(event: Event, rules: ValidationRules) -> bool:
-    """Whether the texts that decoding takes in any form have theirs."""
+    """Whether the release and the timestamps, which decoding doesn't check, have their formats."""
     return rules.is_release(event.release) and timestamps.are_utc(
         timestamps.of_event(event.timestamp, event.breadcrumbs)
     )
 
 
-def too_deep(cause: StrictError | LenientError | None) -> bool:
-    """Whether the causes below an error are more than the limit."""
-    depth = 0
-    while cause is not None:
-        depth += 1
-        cause = cause.cause
-    return depth > Limit.CAUSE_DEPTH.maximum
-
-
 def _parse(event: bytes) -> Any:
-    """Any JSON value; a number that is no number of this machine doesn't matter where nothing asks for one."""
+    """Any JSON value. A number that is out of range is no error in a field that isn't checked."""
     text = event.decode()
-    # Python refuses to read thousands of digits; as a float they are still out of every range. Calling us for each number
-    # is ten times slower where there are many, so it is the second way.
+    # Python refuses integers of thousands of digits; as floats they are still out of every range. A callback for each number
+    # is ten times slower if there are many, so it is only the second attempt.
     for read_integer in (None, _integer):
         try:
             return json.loads(text, parse_constant=_refuse_constant, parse_int=read_integer)
@@ -219,7 +268,7 @@ def _parse(event: bytes) -> Any:
             _refuse_json(event, error)
         except ValueError:
             continue
-    raise AssertionError("the second way reads every integer")
+    raise AssertionError("the second attempt reads every integer")
 
 
 def _integer(digits: str) -> int | float:

@@ -11,14 +11,12 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from edge.delivery.accept import ChunkDelivery
-from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.outcomes import OutcomeReporter
-from edge.delivery.produce import EventPublisher
+from edge.delivery.publisher import ChunkDelivery, Chunker, ChunkLimits, EventPublisher
 from edge.delivery.spool import Spool
 from edge.http.app import EdgeApp
-from edge.http.body import BodyReader, BodyTimes
 from edge.http.endpoints import Ingest
+from edge.http.request import BodyReader, BodyTimes
 from edge.http.server import EdgeServer
 from edge.limits.body_budget import BodyBudget
 from edge.limits.local_window import LocalWindow
@@ -53,7 +51,7 @@ class LiveEdge:
         self.health = Health()
         self.bodies = BodyReader(BodyTimes(body_timeout))
         self.throttle = RefusalThrottle()
-        self.held = BodyBudget(256 << 20, 32 << 20)
+        self.body_budget = BodyBudget(256 << 20, 32 << 20)
         self.app = EdgeApp(self.ingest(EventPublisher(self.chunker, self.sink)), self.health, self.metrics)
         self.runner = web.ServerRunner(EdgeServer(self.handle, self.metrics.malformed), shutdown_timeout=1)
         self.project = self.add_project("1")
@@ -69,7 +67,7 @@ class LiveEdge:
             metrics=self.metrics,
             outcomes=self.outcomes,
             bodies=self.bodies,
-            held=self.held,
+            body_budget=self.body_budget,
             throttle=self.throttle,
             scheduler=FairScheduler(),
         )

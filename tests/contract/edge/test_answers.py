@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from edge.delivery.chunker import EventTuple
-from edge.delivery.produce import EventPublisher
+from edge.delivery.publisher import EventPublisher, EventTuple
 from schemas.projects import Project
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event

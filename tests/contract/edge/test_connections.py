@@ -162,30 +162,30 @@ async def test_what_is_no_http_is_400_in_json_without_a_traceback(
 
 
 async def test_unfinished_bodies_together_are_bounded(edge: LiveEdge) -> None:
-    edge.held._most = 300_000
+    edge.body_budget._max_bytes = 300_000
     body = encoded(pad="x" * 100_000)
     slow = []
     for _ in range(2):
         _, writer = await asyncio.open_connection("127.0.0.1", edge.port)
         writer.write(request(edge, body)[:-10])
         slow.append(writer)
-    await eventually(lambda: edge.held.total > 180_000)
+    await eventually(lambda: edge.body_budget.total > 180_000)
     reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
     writer.write(request(edge, encoded(pad="x" * 150_000))[:-10])
     assert await read_answer(reader) == (503, b'{"error":"internal"}')
     assert (await edge.post(encoded())).status == 202
     await hang_up(writer, *slow)
-    await eventually(lambda: edge.held.total == 0)
+    await eventually(lambda: edge.body_budget.total == 0)
 
 
 async def test_token_that_holds_its_share_is_refused_and_others_are_served(edge: LiveEdge) -> None:
-    edge.held._most_each = 300_000
+    edge.body_budget._max_token_bytes = 300_000
     slow = []
     for _ in range(2):
         _, writer = await asyncio.open_connection("127.0.0.1", edge.port)
         writer.write(request(edge, encoded(pad="x" * 100_000))[:-10])
         slow.append(writer)
-    await eventually(lambda: edge.held.total > 180_000)
+    await eventually(lambda: edge.body_budget.total > 180_000)
     more = encoded(pad="x" * 150_000)
     answer = await edge.post(more)
     assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
@@ -195,12 +195,12 @@ async def test_token_that_holds_its_share_is_refused_and_others_are_served(edge:
     page = (await edge.post(b"", "/metrics", method="GET")).body
     assert b'outcome="rateLimited",project="1",reason="unanswered bodies",sdk="svc-js"} 1.0' in page
     await hang_up(*slow)
-    await eventually(lambda: edge.held.total == 0)
+    await eventually(lambda: edge.body_budget.total == 0)
     assert (await edge.post(more)).status == 202
 
 
 async def test_chunked_body_is_held_as_it_comes(edge: LiveEdge) -> None:
-    edge.held._most_each = 50_000
+    edge.body_budget._max_token_bytes = 50_000
     reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
     lines = ["POST /v1/events HTTP/1.1", "Host: x", "Transfer-Encoding: chunked"]
     lines += [f"{name}: {value}" for name, value in edge.headers().items()]
@@ -208,7 +208,7 @@ async def test_chunked_body_is_held_as_it_comes(edge: LiveEdge) -> None:
     status, body = await read_answer(reader)
     assert (status, json.loads(body)["error"]) == (429, "rateLimited")
     writer.close()
-    await eventually(lambda: edge.held.total == 0)
+    await eventually(lambda: edge.body_budget.total == 0)
 
 
 async def test_connections_that_end_leave_nothing_to_collect(edge: LiveEdge) -> None:

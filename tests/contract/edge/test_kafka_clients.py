@@ -40,7 +40,7 @@ async def test_sink_without_its_ca_file_is_tried_again(
     tries = counted(monkeypatch, sink, "_new_producer")
     await sink.start()
     await eventually(lambda: len(tries) >= 3, 60)
-    assert sink.tried
+    assert sink.attempted
     assert not sink.up
     await sink.stop()
     assert not faults

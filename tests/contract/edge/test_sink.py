@@ -85,7 +85,7 @@ async def test_sink_that_is_away_refuses_at_once() -> None:
 async def test_kafka_that_was_never_there_is_known_to_have_been_tried_and_leaves_no_task() -> None:
     sink = KafkaSink(KafkaSettings(kafka_bootstrap="127.0.0.1:1"), 1.0)
     await sink.start()
-    await eventually(lambda: sink.tried)
+    await eventually(lambda: sink.attempted)
     await sink.stop()
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 

@@ -51,7 +51,7 @@ async def test_stopping_goes_on_after_a_step_that_fails(
     # The folder is free again: another worker may have it.
     second = EdgeProcess(worker._settings, new_listener("127.0.0.1", 0, shared=True))
     await second.start()
-    assert second._slot.number == worker._slot.number
+    assert second._folder.number == worker._folder.number
     await second.stop()
     assert not second.failed
     await whole()

@@ -154,7 +154,7 @@ async def test_server_without_room_is_tried_again(edge: LiveEdge) -> None:
         edge.projects.set_current()
 
     edge.projects._read = False
-    edge.projects._shown = type(edge.projects._shown)()
+    edge.projects._published = type(edge.projects._published)()
     uploader = Uploader(edge.url, token(edge), SDK)
     delivery = await asyncio.to_thread(deliver, uploader, [json.dumps(captured()).encode()], sleep)
     uploader.close()

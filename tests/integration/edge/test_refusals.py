@@ -15,7 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.protocol.admin import CreateAclsRequest
 
-from edge.delivery.quarantine import found_under
+from edge.delivery.quarantine import quarantined_under
 from local.kafka.server import LocalKafka
 from tests.edge_events import event
 from tests.eventually import eventually
@@ -160,8 +160,8 @@ async def test_event_larger_than_the_topic_takes_is_kept_aside_and_the_others_ar
         for _ in range(3):
             assert await client.post() == 202
         await eventually(client.all_stored, 60)
-        await eventually(lambda: list(found_under(edge.data_dir / "edge" / "spool")), 60)
-        (kept,) = found_under(edge.data_dir / "edge" / "spool")
+        await eventually(lambda: list(quarantined_under(edge.data_dir / "edge" / "spool")), 60)
+        (kept,) = quarantined_under(edge.data_dir / "edge" / "spool")
         assert kept.name.endswith(".spool.too-large")
 
         async def told() -> bool:

@@ -119,7 +119,7 @@ async def test_killed_worker_is_replaced_and_what_it_counted_stays(place: Place,
             page = await response.text()
         (count,) = re.findall(r'svc_edge_events_total\{outcome="accepted".*\} ([0-9.]+)', page)
         assert float(count) >= len(accepted)
-    assert any(line["message"] == "a worker died and is replaced" for line in log_lines(edge))
+    assert any(line["message"] == "worker died, replacing it" for line in log_lines(edge))
     assert accepted <= {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
 
 

@@ -51,7 +51,7 @@ def main() -> None:
     changed: Any
     for changed, name, value in (
         (aiokafka.consumer.consumer, "Fetcher", DeafFetcher),
-        (log_end_offsets, "ASK_SECONDS", 1.0),
+        (log_end_offsets, "POLL_SECONDS", 1.0),
         (worker, "STALL_SECONDS", 8.0),
         (processors, "run", deaf),
     ):

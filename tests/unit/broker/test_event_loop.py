@@ -13,7 +13,7 @@ from aiokafka.conn import AIOKafkaConnection, AIOKafkaProtocol
 from aiokafka.protocol.admin import ApiVersionResponse_v0
 from aiokafka.protocol.metadata import MetadataResponse_v1
 
-from broker.event_loop import mend
+from broker.event_loop import patch_aiokafka
 
 METADATA, API_VERSIONS = 3, 18
 NO_LINGER = struct.pack("ii", 1, 0)
@@ -109,7 +109,7 @@ async def ask_while_reset(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Task
 
 @pytest.mark.usefixtures("unmended")
 def test_metadata_is_asked_for_after_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    mend()
+    patch_aiokafka()
     _, answer = uvloop.run(ask_while_reset(monkeypatch))
     assert answer is True
 

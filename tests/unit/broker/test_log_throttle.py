@@ -30,4 +30,4 @@ def test_sentences_long_past_are_forgotten() -> None:
     for number in range(1000):
         now = float(number)
         assert rarely.filter(record("aiokafka", f"number {number}"))
-    assert len(rarely._said) <= 31
+    assert len(rarely._passed_at) <= 31

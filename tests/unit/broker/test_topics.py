@@ -20,9 +20,9 @@ def test_a_topic_as_asked_differs_in_nothing() -> None:
 def test_partitions_replicas_and_settings_that_differ_are_named() -> None:
     found = FoundTopic(8, 1, {"cleanup.policy": "compact", "retention.ms": "604800000"})
     assert [one.said for one in differences(SPEC, found)] == [
-        "svc.events has 8 partitions, asked are 4",
-        "svc.events has 1 replicas, asked are 3",
-        "svc.events has cleanup.policy=compact, asked is delete",
+        "svc.events has 8 partitions, expected are 4",
+        "svc.events has 1 replicas, expected are 3",
+        "svc.events has cleanup.policy=compact, expected is delete",
     ]
 
 
@@ -70,7 +70,7 @@ def test_a_setting_is_harmless_where_it_keeps_what_is_promised(
     (found,) = differences(spec, FoundTopic(spec.partitions, 3, {**spec.configs, setting: have}))
     assert found == TopicDifference(
         topic=topic,
-        said=f"{topic} has {setting}={have}, asked is {spec.configs[setting]}",
+        said=f"{topic} has {setting}={have}, expected is {spec.configs[setting]}",
         setting=f"{setting}={spec.configs[setting]}",
         harmless=harmless,
     )
@@ -82,8 +82,10 @@ def test_up_to_date_is_said_only_of_what_was_compared() -> None:
 
     assert said() == "nothing to do: topics and schema are up to date"
     assert "not every topic could be compared" in said(unknown=["the settings of svc.events"])
-    wrong = TopicDifference("svc.events", "svc.events has 8 partitions, asked are 4")
-    harmless = TopicDifference("svc.events", "svc.events has segment.ms=1, asked is 2", "segment.ms=2", True)
+    wrong = TopicDifference("svc.events", "svc.events has 8 partitions, expected are 4")
+    harmless = TopicDifference(
+        "svc.events", "svc.events has segment.ms=1, expected is 2", "segment.ms=2", True
+    )
     assert "the differences above" in said([harmless, wrong])
     assert said([harmless]) == "nothing to do: topics and schema are up to date"
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from edge.memory import give_back, resident_bytes, trim_forever
+from edge.memory import release_memory, resident_bytes, trim_forever
 from tests.eventually import eventually
 
 MB = 1 << 20
@@ -11,7 +11,7 @@ MB = 1 << 20
 async def test_memory_is_given_back_when_much_was_taken_and_not_again_while_it_is_needed() -> None:
     now, given = [50 * MB], []
 
-    def give(resting: bool) -> None:
+    def give(idle: bool) -> None:
         given.append(now[0])
         now[0] -= 10 * MB
 
@@ -46,9 +46,9 @@ async def test_what_was_needed_under_load_is_given_back_once_there_is_little_to_
     collected: list[bool] = []
     load = [1.0]
 
-    def give(resting: bool) -> None:
+    def give(idle: bool) -> None:
         given.append(now[0])
-        collected.append(resting)
+        collected.append(idle)
 
     def resident() -> int:
         looks[0] += 1
@@ -77,5 +77,5 @@ async def test_what_was_needed_under_load_is_given_back_once_there_is_little_to_
 
 
 def test_giving_back_is_possible_here() -> None:
-    give_back(resting=True)
+    release_memory(idle=True)
     assert resident_bytes() > MB

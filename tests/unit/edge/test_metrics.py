@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.supervisor import folder_of_figures, sweep
+from edge.supervisor import create_metrics_folder, remove_stale_metrics
 
 NOBODY = "4194305"
 """More than the highest number that Linux gives a process."""
@@ -20,20 +20,20 @@ def memory(tmp_path: Path) -> Path:
 
 def test_figures_are_kept_in_memory_and_entered(tmp_path: Path, memory: Path) -> None:
     known = tmp_path / "metrics"
-    directory = folder_of_figures(known, memory)
+    directory = create_metrics_folder(known, memory)
     assert directory.parent == memory
     assert (known / str(os.getpid())).resolve() == directory
     (directory / "counter_1.db").touch()
-    sweep(known)
+    remove_stale_metrics(known)
     assert (list(memory.iterdir()), list(known.iterdir())) == ([], [])
 
 
 def test_figures_are_kept_with_the_data_where_there_is_no_memory(tmp_path: Path) -> None:
     known = tmp_path / "metrics"
-    directory = folder_of_figures(known, tmp_path / "nowhere")
+    directory = create_metrics_folder(known, tmp_path / "nowhere")
     assert directory == known / str(os.getpid())
     assert directory.is_dir()
-    sweep(known)
+    remove_stale_metrics(known)
     assert list(known.iterdir()) == []
 
 
@@ -41,25 +41,25 @@ def test_figures_of_a_killed_supervisor_are_removed_also_of_one_with_the_same_nu
     tmp_path: Path, memory: Path
 ) -> None:
     known = tmp_path / "metrics"
-    left = folder_of_figures(known, memory)
+    left = create_metrics_folder(known, memory)
     (known / str(os.getpid())).rename(known / NOBODY)
-    also_left = folder_of_figures(known, memory)
-    directory = folder_of_figures(known, memory)
+    also_left = create_metrics_folder(known, memory)
+    directory = create_metrics_folder(known, memory)
     assert not left.exists()
     assert not also_left.exists()
     assert list(memory.iterdir()) == [directory]
-    sweep(known)
+    remove_stale_metrics(known)
 
 
 def test_folder_that_can_not_be_written_keeps_nobody_from_counting(tmp_path: Path, memory: Path) -> None:
     known = tmp_path / "metrics"
     known.write_bytes(b"in the way")
-    assert folder_of_figures(known, memory).is_dir()
+    assert create_metrics_folder(known, memory).is_dir()
 
 
 def test_figures_of_a_living_supervisor_stay(tmp_path: Path, memory: Path) -> None:
     known = tmp_path / "metrics"
-    other = folder_of_figures(known, memory)
+    other = create_metrics_folder(known, memory)
     (known / str(os.getpid())).rename(known / str(os.getppid()))
-    sweep(known)
+    remove_stale_metrics(known)
     assert other.is_dir()

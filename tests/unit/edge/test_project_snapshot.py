@@ -31,7 +31,7 @@ async def test_snapshot_that_the_disk_refused_is_written_when_there_is_room(tmp_
     snapshot = tmp_path / "p.json"
     begun = snapshot.with_suffix(f".{os.getpid()}")
     begun.symlink_to("/dev/full")
-    keeping = asyncio.create_task(with_project(snapshot).keep())
+    keeping = asyncio.create_task(with_project(snapshot).save_changes())
     await eventually(lambda: keeping.done() or shown(snapshot), 60)
     assert not keeping.done()
     assert not begun.is_symlink()
@@ -45,7 +45,7 @@ async def test_refusals_are_said_once_and_leave_nothing_behind(
     folder = tmp_path / "edge"
     folder.write_bytes(b"in the way")
     caplog.set_level(logging.WARNING)
-    keeping = asyncio.create_task(with_project(folder / "p.json").keep())
+    keeping = asyncio.create_task(with_project(folder / "p.json").save_changes())
     await eventually(lambda: keeping.done() or len(caplog.records) > 0, 60)
     folder.unlink()
     await eventually(lambda: keeping.done() or shown(folder / "p.json"), 60)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.http.auth import authenticate, bearer_token
 from edge.http.errors import RequestError
+from edge.http.request import authenticate, bearer_token
 from edge.project_snapshot import ProjectSnapshot
 from schemas.errors import WireError
 from schemas.ids import new_token

@@ -81,7 +81,7 @@ def test_the_command_creates_database_and_topics_and_then_has_nothing_to_do(
         assert again.output.strip() == "nothing to do: topics and schema are up to date"
         more = env | {"SVC_TOPIC_PARTITIONS": "9"}
         differing = runner.invoke(svc, ["--data-dir", str(tmp_path), "migrate"], env=more)
-        assert f"left as it is: {topic_prefix}events has 4 partitions, asked are 9" in differing.output
+        assert f"left as it is: {topic_prefix}events has 4 partitions, expected are 9" in differing.output
     finally:
         run_sql(clickhouse_url, f"DROP DATABASE IF EXISTS {urlsplit(missing_database_url).path[1:]} SYNC")
 

@@ -68,9 +68,9 @@ def test_wrong_topic_settings_are_reported_with_their_commands() -> None:
     finding = settings_finding(SPECS, view(), found, "broker:9092")
     assert not finding.ok
     assert finding.said == (
-        "svc.events has message.timestamp.type=CreateTime, asked is LogAppendTime; "
-        "svc.issues has cleanup.policy=delete, asked is compact; "
-        "svc.issues has max.message.bytes=1000000, asked is 4194304"
+        "svc.events has message.timestamp.type=CreateTime, expected is LogAppendTime; "
+        "svc.issues has cleanup.policy=delete, expected is compact; "
+        "svc.issues has max.message.bytes=1000000, expected is 4194304"
     )
     command = "kafka-configs.sh --bootstrap-server broker:9092 --alter --entity-type topics --entity-name"
     assert finding.mend == (
@@ -84,7 +84,8 @@ def test_harmless_settings_are_reported_as_ok() -> None:
     finding = settings_finding(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
     assert finding.ok
     assert (
-        finding.said == "not as specified, but harmless: svc.events has retention.ms=-1, asked is 604800000"
+        finding.said
+        == "not as specified, but harmless: svc.events has retention.ms=-1, expected is 604800000"
     )
 
 

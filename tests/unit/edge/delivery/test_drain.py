@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge.delivery import segments
-from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import drain_forever, open_segment
+from edge.delivery.publisher import EventTuple
 from edge.delivery.quarantine import QuarantineReason
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk, encode_chunk
@@ -41,7 +41,7 @@ async def draining(directory: Path) -> AsyncIterator[tuple[Spool, MemorySink]]:
     spool, sink = Spool(directory, 1 << 30, 1e12), MemorySink(1)
     task = asyncio.create_task(drain_forever(spool, sink))
     try:
-        await eventually(lambda: task.done() or not spool.filled.is_set(), 60)
+        await eventually(lambda: task.done() or not spool.has_segments.is_set(), 60)
         assert not task.done(), task.exception()
         yield spool, sink
     finally:
@@ -109,12 +109,12 @@ async def test_tail_that_was_cut_off_behind_the_writer_s_back_is_damage(
     spool, sink = Spool(tmp_path, 1 << 30, 1e12), MemorySink(1)
     for each in (one, two):
         await spool.append(encode_chunk([each]))
-    segment = await spool.oldest()
+    segment = await spool.seal_oldest()
     assert segment is not None
     left = segments.size_of(encode_chunk([one])) if isinstance(cut, str) else spool.size - cut
     os.truncate(segment, left)
     task = asyncio.create_task(drain_forever(spool, sink))
-    await eventually(lambda: not spool.filled.is_set())
+    await eventually(lambda: not spool.has_segments.is_set())
     assert ids(sink) == [one[1]]
     assert spool.quarantined == {QuarantineReason.DAMAGED: 1}
     task.cancel()
@@ -162,7 +162,7 @@ async def test_segment_that_somebody_removed_is_passed_over(tmp_path: Path) -> N
     spool, sink = Spool(tmp_path, 1 << 30, 1e12), MemorySink(1)
     gone.unlink()
     task = asyncio.create_task(drain_forever(spool, sink))
-    await eventually(lambda: task.done() or not spool.filled.is_set(), 60)
+    await eventually(lambda: task.done() or not spool.has_segments.is_set(), 60)
     assert not task.done()
     assert ids(sink) == [two[1]]
     assert spool.size == 0

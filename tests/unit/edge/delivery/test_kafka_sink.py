@@ -14,13 +14,12 @@ from broker.diagnosis import Unreachable
 from broker.errors import SinkUnavailable
 from broker.producer import RecordProducer
 from broker.send_errors import SendErrorKind, kind_of
-from edge.delivery.accept import ChunkDelivery, send_spread
-from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import drain_forever
-from edge.delivery.kafka_sink import Failure, KafkaSink, pause_after
-from edge.delivery.quarantine import QuarantineReason, found_in
-from edge.delivery.readiness import delivery_part, outcomes_part
+from edge.delivery.kafka_sink import Failure, KafkaSink, backoff_seconds
+from edge.delivery.publisher import ChunkDelivery, EventTuple, send_partitioned
+from edge.delivery.quarantine import QuarantineReason, quarantined_in
 from edge.delivery.spool import Spool, SpoolFull
+from edge.delivery.status import delivery_part, outcomes_part
 from schemas.chunks import decode_chunk
 from schemas.health import Part
 from schemas.ids import uuid7
@@ -106,7 +105,7 @@ async def sink_on(broker: Broker, deadline: float = 60.0, **options: Any) -> Asy
     given = {"new_producer": lambda _: FakeProducer(broker), "explain": lambda _: None} | options
     sink = KafkaSink(KafkaSettings(), deadline, **given)
     await sink.start()
-    await eventually(lambda: sink.tried)
+    await eventually(lambda: sink.attempted)
     yield sink
     await sink.stop()
 
@@ -214,7 +213,7 @@ async def test_wrong_password_is_told_from_a_broker_that_is_away() -> None:
 
 
 def test_producers_that_are_denied_everything_follow_each_other_ever_more_slowly() -> None:
-    pauses = [pause_after(fruitless) for fruitless in range(100)]
+    pauses = [backoff_seconds(fruitless) for fruitless in range(100)]
     assert pauses[:2] == [0.0, 0.0]
     assert pauses == sorted(pauses)
     assert max(pauses) == 5.0
@@ -228,7 +227,7 @@ async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_n
 
         async def sent() -> bool:
             try:
-                return await send_spread(sink, given) == []
+                return await send_partitioned(sink, given) == []
             except SinkUnavailable:
                 # A refused record costs the producer.
                 await eventually(lambda: sink.up)
@@ -238,7 +237,7 @@ async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_n
         assert set(broker.ids()) == {each[1] for each in given}
         refusals, made = broker.refusals, broker.made
         assert refusals > 0
-        assert await send_spread(sink, given) == []
+        assert await send_partitioned(sink, given) == []
         assert (broker.refusals, broker.made) == (refusals, made)
         now += 301
         broker.largest = None
@@ -254,12 +253,12 @@ async def test_event_too_large_for_the_topic_is_set_aside_and_those_around_it_fl
         delivery = ChunkDelivery(sink, spool)
         await delivery.deliver(0, 4, given)
         draining = asyncio.create_task(drain_forever(spool, sink))
-        await eventually(lambda: not spool.filled.is_set())
+        await eventually(lambda: not spool.has_segments.is_set())
         draining.cancel()
         assert set(broker.ids()) == {given[0][1], given[2][1]}
         assert spool.quarantined[QuarantineReason.TOO_LARGE] == spool.too_large_events == 1
         assert spool.quarantined_bytes > 2000
-        (kept,) = found_in(tmp_path)
+        (kept,) = quarantined_in(tmp_path)
         assert kept.name.endswith(".spool.too-large")
     await spool.stop()
 
@@ -267,7 +266,7 @@ async def test_event_too_large_for_the_topic_is_set_aside_and_those_around_it_fl
 def part(
     failure: str | None = None, kind: SendErrorKind = SendErrorKind.UNAVAILABLE, **state: Any
 ) -> tuple[bool, str]:
-    given = {"tried": True, "has_delivered": True, "spool_full": False, "spool_bytes": 77} | state
+    given = {"attempted": True, "has_delivered": True, "spool_full": False, "spool_bytes": 77} | state
     found = delivery_part(Failure(failure, failure, kind, 0.0) if failure else None, **given)
     return found.ok, found.detail
 
@@ -280,7 +279,7 @@ def test_readiness_says_why_nothing_is_delivered_and_since_when() -> None:
 
 
 def test_edge_is_ready_while_it_spools_unless_it_was_denied_access_from_the_beginning() -> None:
-    assert part(tried=False)[0] is False
+    assert part(attempted=False)[0] is False
     assert part("x", has_delivered=False)[0] is True
     assert part("x", SendErrorKind.DENIED)[0] is True
     assert part("x", SendErrorKind.DENIED, has_delivered=False)[0] is False

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.delivery.outcomes import OutcomeReporter
-from edge.metrics import Distinct, EdgeMetrics
+from edge.metrics import BoundedLabel, EdgeMetrics
 from schemas.issues import Outcome, decode_outcome
 from schemas.topics import Topic
 from tests.memory.sink import MemorySink
@@ -17,7 +17,7 @@ def sent(sink: MemorySink) -> list[Outcome]:
 
 
 def test_label_keeps_the_first_values_and_calls_the_rest_other() -> None:
-    sdk = Distinct(2)
+    sdk = BoundedLabel(2)
     assert [sdk(name) for name in ("a", "b", "c", "a", "d")] == ["a", "b", "other", "a", "other"]
 
 

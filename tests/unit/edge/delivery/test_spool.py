@@ -27,7 +27,7 @@ def segments(folder: Path) -> list[Path]:
 async def everything(spool: Spool) -> list[bytes]:
     """Drain the spool as its reader does."""
     found: list[bytes] = []
-    while (segment := await spool.oldest()) is not None:
+    while (segment := await spool.seal_oldest()) is not None:
         found += records(segment)
         await spool.remove(segment)
     return found
@@ -38,7 +38,7 @@ async def test_records_come_back_in_order(tmp_path: Path) -> None:
     await asyncio.gather(*(spool.append(b"%d" % n) for n in range(500)))
     assert await everything(spool) == [b"%d" % n for n in range(500)]
     assert spool.size == 0
-    assert not spool.filled.is_set()
+    assert not spool.has_segments.is_set()
     await spool.stop()
 
 
@@ -48,7 +48,7 @@ async def test_records_survive_the_process(tmp_path: Path) -> None:
     await first.append(b"b")
     # Not stopped: as after a kill, nothing is closed in good order.
     second = Spool(tmp_path, MB, 3600)
-    assert second.filled.is_set()
+    assert second.has_segments.is_set()
     await second.append(b"c")
     assert await everything(second) == [b"a", b"b", b"c"]
     await second.stop()
@@ -125,7 +125,7 @@ async def test_file_that_is_no_segment_is_let_be(tmp_path: Path) -> None:
     (tmp_path / "000000000001-0000000000001.spool.damaged").write_bytes(b"?")
     spool = Spool(tmp_path, MB, 3600)
     assert spool.size == 0
-    assert await spool.oldest() is None
+    assert await spool.seal_oldest() is None
     await spool.stop()
 
 
@@ -158,7 +158,7 @@ async def test_disk_that_refuses_is_said_and_what_was_promised_stays(tmp_path: P
     (tmp_path / "spool").mkdir()
     await spool.append(b"kept")
     (segment,) = segments(tmp_path / "spool")
-    assert await spool.oldest() == segment
+    assert await spool.seal_oldest() == segment
     (tmp_path / "spool").rename(tmp_path / "away")
     with pytest.raises(SpoolFull):
         await spool.append(b"lost")
@@ -190,7 +190,7 @@ async def test_records_come_in_while_others_are_drained(tmp_path: Path) -> None:
 
     async def drain() -> None:
         while len(found) < 200:
-            await spool.filled.wait()
+            await spool.has_segments.wait()
             found.extend(await everything(spool))
 
     await asyncio.gather(fill(), drain())

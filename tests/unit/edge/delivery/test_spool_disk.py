@@ -17,7 +17,7 @@ GB = 1 << 30
 
 async def stored(spool: Spool) -> list[bytes]:
     found: list[bytes] = []
-    while (segment := await spool.oldest()) is not None:
+    while (segment := await spool.seal_oldest()) is not None:
         contents = segments.read(segment)
         assert contents.damaged == 0
         found += contents.records
@@ -76,7 +76,7 @@ def be_refused_often(directory: str) -> tuple[int, float]:
                 with pytest.raises(SpoolFull):
                     await spool.append(bytes(200))
         size, age = spool.size, spool.age_seconds
-        assert await spool.oldest() is None
+        assert await spool.seal_oldest() is None
         await spool.stop()
         return size, age
 
@@ -148,13 +148,13 @@ def test_nothing_is_written_behind_a_refusal(tmp_path: Path) -> None:
 async def test_segment_that_can_not_be_removed_is_forgotten_until_the_next_start(tmp_path: Path) -> None:
     spool = Spool(tmp_path, GB, 3600)
     await spool.append(b"first")
-    segment = await spool.oldest()
+    segment = await spool.seal_oldest()
     assert segment is not None
     segment.unlink()
     segment.mkdir()
     await spool.remove(segment)
     assert spool.size == 0
-    assert await spool.oldest() is None
+    assert await spool.seal_oldest() is None
     await spool.append(b"second")
     segment.rmdir()
     assert await stored(spool) == [b"second"]

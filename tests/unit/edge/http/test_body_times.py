@@ -2,9 +2,9 @@
 
 import pytest
 
-from edge.http.body import BodyTimes
+from edge.http.request import BodyTimes
 
-TIMES = BodyTimes(seconds=30.0, grace_seconds=5.0, least_rate=1000)
+TIMES = BodyTimes(seconds=30.0, grace_seconds=5.0, min_rate=1000)
 
 
 @pytest.mark.parametrize(("size", "seconds"), [(0, 5.0), (1000, 6.0), (10_000, 15.0), (1_000_000, 30.0)])

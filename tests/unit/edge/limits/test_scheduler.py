@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from edge.limits.fair_queue import FairQueue, Usage, Usages
-from edge.limits.scheduler import A_ROUND, LARGE, MOST_OPEN, SMALL, FairScheduler
+from edge.limits.scheduler import LARGE, MAX_OPEN, ROUND_WEIGHT, SMALL, FairScheduler
 
-AT_ONCE = A_ROUND // LARGE
+AT_ONCE = ROUND_WEIGHT // LARGE
 
 
 async def rounds(counter: list[int]) -> None:
@@ -38,7 +38,7 @@ async def test_whoever_is_alone_does_not_wait(weight: int) -> None:
         waiting.send(None)
 
 
-@pytest.mark.parametrize(("weight", "most"), [(LARGE, AT_ONCE), (SMALL, A_ROUND)])
+@pytest.mark.parametrize(("weight", "most"), [(LARGE, AT_ONCE), (SMALL, ROUND_WEIGHT)])
 async def test_stretches_of_equals_come_in_the_order_of_asking_and_never_too_many_in_one_round(
     weight: int, most: int
 ) -> None:
@@ -70,10 +70,10 @@ async def test_token_that_has_used_less_goes_before_those_who_wait_longer() -> N
     scheduler._usages.of("greedy", now).add(10.0, now)
     await asyncio.gather(
         use_up_a_round(scheduler),
-        *(one("greedy") for _ in range(MOST_OPEN)),
+        *(one("greedy") for _ in range(MAX_OPEN)),
         *(one(f"{n}") for n in range(5)),
     )
-    assert seen == ["0", "1", "2", "3", "4", *["greedy"] * MOST_OPEN]
+    assert seen == ["0", "1", "2", "3", "4", *["greedy"] * MAX_OPEN]
 
 
 async def test_many_requests_of_one_token_keep_another_waiting_for_two_rounds_at_most() -> None:
@@ -91,7 +91,7 @@ async def test_many_requests_of_one_token_keep_another_waiting_for_two_rounds_at
     many = [asyncio.create_task(one("many")) for _ in range(200)]
     await asyncio.sleep(0)
     await one("few")
-    assert seen.index("few") <= 2 * A_ROUND
+    assert seen.index("few") <= 2 * ROUND_WEIGHT
     await asyncio.gather(*many)
 
 
@@ -100,9 +100,9 @@ async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_other
     now = time.perf_counter()
     usage = scheduler._usages.of("greedy", now)
     usage.add(10.0, now)
-    assert not scheduler.greedy(usage, now)
+    assert not scheduler.is_heavy(usage, now)
     scheduler._usages.of("other", now)
-    assert scheduler.greedy(usage, now)
+    assert scheduler.is_heavy(usage, now)
     counter = [0]
     seen: list[tuple[str, int]] = []
 
@@ -126,7 +126,7 @@ async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in
 
     async def one(token: str) -> None:
         with scheduler.time_slice(token) as time_slice:
-            await time_slice.elsewhere(time.sleep, 0.002)
+            await time_slice.run_in_thread(time.sleep, 0.002)
             seen.append(token)
 
     await one("greedy")
@@ -165,14 +165,14 @@ async def test_token_has_only_a_few_large_bodies_open() -> None:
             opened.append(token)
             await finish.wait()
 
-    tasks = [asyncio.create_task(large("many")) for _ in range(3 * MOST_OPEN)]
+    tasks = [asyncio.create_task(large("many")) for _ in range(3 * MAX_OPEN)]
     tasks.append(asyncio.create_task(large("one")))
     for _ in range(50):
         await asyncio.sleep(0)
-    assert Counter(opened) == {"many": MOST_OPEN, "one": 1}
+    assert Counter(opened) == {"many": MAX_OPEN, "one": 1}
     finish.set()
     await asyncio.gather(*tasks)
-    assert Counter(opened) == {"many": 3 * MOST_OPEN, "one": 1}
+    assert Counter(opened) == {"many": 3 * MAX_OPEN, "one": 1}
 
 
 async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> None:
@@ -189,7 +189,7 @@ async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> 
     async def one(token: str) -> None:
         with scheduler.time_slice(token) as time_slice:
             await time_slice.begin(SMALL)
-            assert await time_slice.elsewhere(work, token) == token
+            assert await time_slice.run_in_thread(work, token) == token
 
     await asyncio.gather(*(one("many") for _ in range(20)), one("few"))
     scheduler.close()
@@ -203,7 +203,7 @@ async def test_work_that_fails_or_is_given_up_leaves_the_thread_to_the_next() ->
     async def one(work: object) -> None:
         with scheduler.time_slice("a") as time_slice:
             await time_slice.begin(SMALL)
-            await time_slice.elsewhere(work)  # type: ignore[arg-type]
+            await time_slice.run_in_thread(work)  # type: ignore[arg-type]
 
     def fail() -> None:
         raise ValueError
@@ -256,8 +256,8 @@ async def test_queue_passes_over_whoever_went_away() -> None:
     queue, usage = FairQueue(), Usage(1)
     gone, staying = queue.join(usage), queue.join(usage, 7)
     gone.cancel()
-    place = queue.next()
-    assert place is not None
-    assert (place.time_slice, place.weight) == (staying, 7)
+    waiter = queue.next()
+    assert waiter is not None
+    assert (waiter.admitted, waiter.weight) == (staying, 7)
     assert queue.next() is None
     assert not queue

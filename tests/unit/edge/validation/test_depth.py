@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from edge.validation.fast_path import valid_ids
-from edge.validation.flat_event import BoundedEvent
+from edge.validation.fast_path import BoundedEvent, valid_ids
 from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, validate
 from schemas.limits import MAX_DEPTH
 from tests.edge_events import encoded, event

@@ -10,13 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edge.limits.scheduler import FairScheduler, TimeSlice
-from edge.validation.fast_path import are_lower_uuid7s, cut, valid_ids
-from edge.validation.scheduling import validate_batch, validate_each
-from edge.validation.validate import STRICT, InvalidEvents, open_batch
+from edge.validation.fast_path import are_lower_uuid7s, slice_events, valid_ids
+from edge.validation.validate import STRICT, InvalidEvents, open_batch, validate_batch, validate_each
 from schemas.event import UUID7_PATTERN
 from schemas.ids import uuid7
 from tests.edge_events import encoded, event
-from tests.unit.edge.delivery.kept import kept_bytes
+from tests.unit.edge.delivery.retained import kept_bytes
 from tests.unit.edge.validation.test_validate import EVENTS, mutations
 
 Verdict = tuple[list[tuple[str, bytes]], Any]
@@ -55,14 +54,14 @@ def verdict(body: bytes) -> Verdict:
 
 def goes_short(body: bytes) -> bool:
     """Whether the short way takes it."""
-    pieces = cut(body)
+    pieces = slice_events(body)
     return pieces is not None and valid_ids(pieces) is not None
 
 
 def test_samples_in_batches_go_the_short_way_and_are_cut_where_a_parser_cuts() -> None:
     for first in range(0, len(EVENTS), 50):
         body = wrapped(*EVENTS[first : first + 50])
-        pieces = cut(body)
+        pieces = slice_events(body)
         assert pieces is not None
         assert [bytes(piece) for piece in pieces] == [bytes(raw) for raw in open_batch(body)]
         assert valid_ids(pieces) == [json.loads(line)["id"] for line in EVENTS[first : first + 50]]
@@ -72,7 +71,7 @@ def test_samples_in_batches_go_the_short_way_and_are_cut_where_a_parser_cuts() -
 def test_batch_of_one_and_of_the_most_events_go_the_short_way() -> None:
     assert goes_short(wrapped(encoded()))
     assert goes_short(wrapped(*[encoded() for _ in range(100)]))
-    assert cut(wrapped(*[encoded() for _ in range(101)])) is None
+    assert slice_events(wrapped(*[encoded() for _ in range(101)])) is None
 
 
 INNER = json.loads(encoded())

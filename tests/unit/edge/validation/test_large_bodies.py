@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 
 from edge.limits.scheduler import FairScheduler, TimeSlice
 from edge.validation import validate as admission
+from edge.validation.fast_path import MALFORMED
 from edge.validation.outline import outline
-from edge.validation.scheduling import validate_batch, validate_single
-from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, validate
+from edge.validation.validate import (
+    LENIENT,
+    STRICT,
+    InvalidEvents,
+    ValidationRules,
+    validate,
+    validate_batch,
+    validate_single,
+)
 from tests.edge_events import encoded, event
 from tests.unit.edge.validation.test_validate import EVENTS, RULES, mutations
 
@@ -114,7 +122,7 @@ def test_crowded_event_is_mended_and_otherwise_forwarded_as_it_came() -> None:
     "body", [b"{]", b'{"a":1}x', b'{"a":NaN}', b'{"a":"', b"", b"[1,]", b'{"a":' + b"[" * 400]
 )
 def test_outline_of_what_is_no_json_is_refused(body: bytes) -> None:
-    with pytest.raises(admission.MALFORMED):
+    with pytest.raises(MALFORMED):
         outline(body)
 
 

@@ -1,4 +1,4 @@
-"""What is too deep in a batch is set aside, wherever it stands; everything else stays byte for byte."""
+"""Events of a batch that are nested too deeply are replaced, at any position; all other bytes stay the same."""
 
 import json
 import sys
@@ -100,14 +100,14 @@ def test_any_values_around_a_deep_one_stay(
     items = [json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for value in values]
     place = data.draw(st.integers(0, len(items)))
     body = b'{"events":[' + b",".join([*items[:place], nested(DEEP), *items[place:]]) + b"]}"
-    mended, aside = depth.cut_deep(body)
-    assert list(aside.values()) == [nested(DEEP)]
-    assert mended == body.replace(nested(DEEP), next(iter(aside)))
+    repaired, replaced = depth.replace_deep_events(body)
+    assert list(replaced.values()) == [nested(DEEP)]
+    assert repaired == body.replace(nested(DEEP), next(iter(replaced)))
 
 
 @given(st.binary(max_size=200) | st.text('[]{}",:\\ab1', max_size=200).map(str.encode))
 def test_any_bytes_can_be_looked_through(body: bytes) -> None:
-    assert depth.cut_deep(body) == (body, {})
+    assert depth.replace_deep_events(body) == (body, {})
 
 
 MEGABYTE = 1_048_576
@@ -141,7 +141,7 @@ def test_work_is_bounded_however_a_body_is_made(unit: bytes) -> None:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        depth.cut_deep(body)
+        depth.replace_deep_events(body)
     finally:
         sys.setprofile(before)
     assert calls < 200_000

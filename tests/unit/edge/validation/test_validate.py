@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edge.validation import validate as admission
+from edge.validation.fast_path import too_deep
 from edge.validation.validate import (
     LENIENT,
     STRICT,
@@ -120,7 +121,7 @@ def test_both_paths_give_one_verdict(body: bytes, rules: ValidationRules) -> Non
     slow = rules.violations(json.loads(body))
     try:
         decoded = rules.decode(body)
-        fast = admission._is_well_formed(decoded, rules) and not admission.too_deep(decoded.error.cause)
+        fast = admission._is_well_formed(decoded, rules) and not too_deep(decoded.error.cause)
     except (msgspec.DecodeError, RecursionError):
         fast = False
     if fast:

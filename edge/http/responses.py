@@ -1,4 +1,4 @@
-"""Every answer of the ingest interface, with the headers that let a page of any origin read it (contract, 2.12)."""
+"""Every response of the ingest API, with the CORS headers that let a page of any origin read it (contract, 2.12)."""
 
 from typing import Final
 
@@ -21,44 +21,43 @@ _PREFLIGHT: Final = _CORS | {
     "Access-Control-Max-Age": "86400",
 }
 _encode: Final = msgspec.json.Encoder().encode
-_ACCEPTED_BODY: Final = b"{}"
 
 
 def accepted() -> web.Response:
     """202 to a single event."""
-    return web.Response(status=202, body=_ACCEPTED_BODY, headers=_JSON_HEADERS)
+    return web.Response(status=202, body=b"{}", headers=_JSON_HEADERS)
 
 
 def batch(accepted: int, rejected: list[RejectedEvent]) -> web.Response:
-    """202 to a batch whose wrapper is valid, whatever became of its events (contract, section 2, point 2)."""
+    """202 to a batch whose wrapper is valid, even if every event is rejected (contract, section 2, point 2)."""
     body = _encode(BatchResponse(accepted, len(rejected), rejected))
     return web.Response(status=202, body=body, headers=_JSON_HEADERS)
 
 
-def fault(found: RequestError) -> web.Response:
-    """The declared answer to a fault."""
-    body = ErrorBody(found.error.code, found.details, None)
-    headers = dict(_JSON_HEADERS)
-    if found.retry_after_ms is not None:
-        # Rounded up to whole seconds (protocol, section 7); the body says it to the millisecond, and only for 429.
-        headers["Retry-After"] = str(-(-found.retry_after_ms // 1000))
-        if found.error is WireError.RATE_LIMITED:
-            body = ErrorBody(found.error.code, found.details, found.retry_after_ms)
-    return web.Response(status=found.error.status, body=_encode(body), headers=headers)
+def error(cause: RequestError) -> web.Response:
+    """The declared error response."""
+    headers, retry_after_ms = dict(_JSON_HEADERS), cause.retry_after_ms
+    if retry_after_ms is not None:
+        # Rounded up to whole seconds (protocol, section 7); only the body of a 429 has milliseconds.
+        headers["Retry-After"] = str(-(-retry_after_ms // 1000))
+        if cause.error is not WireError.RATE_LIMITED:
+            retry_after_ms = None
+    body = ErrorBody(cause.error.code, cause.details, retry_after_ms)
+    return web.Response(status=cause.error.status, body=_encode(body), headers=headers)
 
 
 def wrong_method(allowed: str) -> web.Response:
-    """405 with the methods that the path takes."""
-    response = fault(RequestError(WireError.METHOD_NOT_ALLOWED, "method"))
+    """405 with the methods that the path supports."""
+    response = error(RequestError(WireError.METHOD_NOT_ALLOWED, "method"))
     response.headers["Allow"] = allowed
     return response
 
 
 def preflight() -> web.Response:
-    """What a browser asks before it sends an event from another origin."""
+    """204 to a browser's CORS preflight request."""
     return web.Response(status=204, headers=_PREFLIGHT)
 
 
 def document(body: bytes, content_type: str = JSON, status: int = 200) -> web.Response:
-    """A page for people or machines: health, metrics, OpenAPI."""
+    """A response that is no part of ingestion: health, metrics, OpenAPI."""
     return web.Response(status=status, body=body, headers=_CORS | {"Content-Type": content_type})

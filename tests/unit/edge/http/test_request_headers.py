@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.http.headers import named_sdk, read_headers
-from tests.unit.edge.delivery.kept import kept_bytes
+from edge.http.request import named_sdk, read_headers
+from tests.unit.edge.delivery.retained import kept_bytes
 
 LONG = "application/json; charset=" + "x" * 30_000
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from broker.errors import SinkUnavailable
-from edge.delivery.accept import ChunkDelivery
-from edge.delivery.chunker import EventTuple
-from edge.delivery.drain import drain_forever, packs
+from edge.delivery.drain import batches, drain_forever
+from edge.delivery.publisher import ChunkDelivery, EventTuple
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
@@ -124,8 +123,8 @@ async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: 
 def test_spooled_records_are_packed_in_order_up_to_a_bound() -> None:
     given = events(1050)
     spooled = [given[place : place + 7] for place in range(0, 1050, 7)]
-    packed = list(packs(spooled))
+    packed = list(batches(spooled))
     assert [event for pack in packed for event in pack] == given
-    assert [len(pack) for pack in packed] == [406, 406, 238]
+    assert [len(batch) for batch in packed] == [406, 406, 238]
     large: list[list[EventTuple]] = [[(1, b"0" * 16, 0, "a/1", bytes(700_000))] for _ in range(5)]
-    assert [len(pack) for pack in packs(large)] == [2, 2, 1]
+    assert [len(batch) for batch in batches(large)] == [2, 2, 1]
