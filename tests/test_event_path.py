@@ -1,0 +1,123 @@
+"""The way of one event, as `docs/architecture.md` lists it, is the way through the code: followed by what the files define and import."""
+
+import ast
+import re
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+ROOT = Path(__file__).parent.parent
+PRODUCT = {"broker", "cli", "control", "dashboard", "edge", "grouping", "local", "processors", "query"} | {
+    "schemas",
+    "storage",
+}
+MOST_FILES = 20
+
+
+class Step(Struct, frozen=True):
+    """A row of the list."""
+
+    stage: str
+    file: str
+    begin: str
+
+
+def section() -> str:
+    """The section that lists the way."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return page.partition("\n## One event, file by file\n")[2].partition("\n## ")[0]
+
+
+STEPS = [
+    Step(*row)
+    for row in re.findall(r"^\| ([a-z A-Z]+) \| `([^`]+)` \| `([^`]+)` \|", section(), re.MULTILINE)
+]
+BESIDE = re.findall(r"`([a-z_/]+(?:\.py)?)`", section().rpartition("\nThese files call")[2])
+
+
+@cache
+def tree(file: str) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
+
+
+def file_of(module: str) -> str:
+    """The file of a module, or the folder of a package."""
+    path = module.replace(".", "/")
+    return f"{path}.py" if (ROOT / f"{path}.py").exists() else path
+
+
+def imported(file: str) -> set[str]:
+    """The files of the product that a file imports from, wherever in it; a package for what it takes from its `__init__`."""
+    files = set()
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in PRODUCT:
+            modules = {file_of(f"{node.module}.{name.name}") for name in node.names}
+            there = {path for path in modules if path.endswith(".py")}
+            files |= there or {file_of(node.module)}
+    return files
+
+
+def defines(file: str, name: str) -> bool:
+    """Whether a file defines a function, or a class with a method."""
+    body: list[ast.stmt] = tree(file).body
+    for part in name.split("."):
+        found = [
+            node
+            for node in body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == part
+        ]
+        if not found:
+            return False
+        body = found[0].body
+    return True
+
+
+def called(file: str) -> set[str]:
+    """The names of the methods that a file calls; so it reaches what it knows by a protocol alone."""
+    calls = (node.func for node in ast.walk(tree(file)) if isinstance(node, ast.Call))
+    return {call.attr for call in calls if isinstance(call, ast.Attribute)}
+
+
+def is_beside(file: str) -> bool:
+    """Whether the page says that a file, or its package, is beside the way."""
+    return any(file == path or file.startswith(f"{path}/") for path in BESIDE)
+
+
+def test_the_way_is_at_most_twenty_files() -> None:
+    files = [step.file for step in STEPS]
+    assert 10 < len(files) <= MOST_FILES
+    assert len(files) == len(set(files))
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.file)
+def test_a_step_begins_at_what_its_file_defines(step: Step) -> None:
+    assert defines(step.file, step.begin)
+
+
+@pytest.mark.parametrize(
+    "stage", [[*steps] for _, steps in groupby(STEPS, key=lambda step: step.stage)], ids=lambda s: s[0].stage
+)
+def test_each_file_of_a_stage_is_called_by_one_before_it(stage: list[Step]) -> None:
+    for number, step in enumerate(stage[1:], 1):
+        before = [earlier.file for earlier in stage[:number]]
+        assert any(
+            step.file in imported(file) or step.begin.rpartition(".")[2] in called(file) for file in before
+        )
+
+
+def test_a_file_that_the_way_leads_through_is_on_the_list_or_beside_it() -> None:
+    files = {step.file for step in STEPS}
+    missing = {path for file in files for path in imported(file) if path not in files and not is_beside(path)}
+    assert missing == set()
+
+
+def test_what_is_beside_the_way_is_called_from_it() -> None:
+    called = {path for step in STEPS for path in imported(step.file)}
+    idle = [
+        path for path in BESIDE if not any(file == path or file.startswith(f"{path}/") for file in called)
+    ]
+    assert idle == []
