@@ -29,12 +29,12 @@ _CREDENTIALS: Final = "check SVC_KAFKA_USERNAME and SVC_KAFKA_PASSWORD"
 class Unreachable(Struct, frozen=True):
     """Why a broker can't be used, and how to fix it, for people. `denied`: it responds, but refuses the credentials."""
 
-    said: str
-    mend: str
+    message: str
+    fix: str
     denied: bool = False
 
     def __str__(self) -> str:
-        return f"{self.said}: {self.mend}"
+        return f"{self.message}: {self.fix}"
 
 
 def security_options(settings: KafkaSettings) -> dict[str, Any]:

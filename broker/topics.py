@@ -42,7 +42,7 @@ class TopicDifference(Struct, frozen=True):
     """
 
     topic: str
-    said: str
+    message: str
     setting: str = ""
     harmless: bool = False
 
@@ -130,8 +130,8 @@ class FoundTopic(Struct, frozen=True):
 def differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDifference]:
     """How a topic differs from its specification, as far as the broker describes it."""
     if topic.partitions not in {None, spec.partitions}:
-        said = f"{spec.name} has {topic.partitions} partitions, expected are {spec.partitions}"
-        yield TopicDifference(spec.name, said)
+        message = f"{spec.name} has {topic.partitions} partitions, expected are {spec.partitions}"
+        yield TopicDifference(spec.name, message)
     if topic.replicas is not None and topic.replicas < spec.replication:
         yield TopicDifference(
             spec.name, f"{spec.name} has {topic.replicas} replicas, expected are {spec.replication}"
@@ -144,9 +144,9 @@ def setting_differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDif
     for name, wanted in spec.configs.items():
         have = (topic.configs or {}).get(name, wanted)
         if have != wanted:
-            said = f"{spec.name} has {name}={have}, expected is {wanted}"
+            message = f"{spec.name} has {name}={have}, expected is {wanted}"
             yield TopicDifference(
-                spec.name, said, f"{name}={wanted}", _harmless(name, have, wanted, topic.replicas)
+                spec.name, message, f"{name}={wanted}", _harmless(name, have, wanted, topic.replicas)
             )
 
 

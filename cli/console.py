@@ -68,7 +68,7 @@ def clickhouse_failure(url: str, error: Exception, variable: str = "SVC_CLICKHOU
 
     # The server's own errors are more precise than ours, except those for a wrong user or password.
     finding = why_refused(url, variable) if getattr(error, "code", None) in _ACCESS_ERRORS else None
-    reason = f"{finding.said}: {finding.mend}" if finding else " ".join(str(error).split())
+    reason = f"{finding.message}: {finding.fix}" if finding else " ".join(str(error).split())
     return f"ClickHouse: {reason}"
 
 

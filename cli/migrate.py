@@ -64,7 +64,7 @@ def apply(settings: MigrateSettings) -> None:
         out.print(f"created topic {name}")
     for difference in report.differences:
         label = "left as it is, harmless" if difference.harmless else "left as it is"
-        out.print(f"{label}: {difference.said}", style="default" if difference.harmless else "yellow")
+        out.print(f"{label}: {difference.message}", style="default" if difference.harmless else "yellow")
     for topic in report.unknown:
         out.print(f"not compared: {topic}", style="yellow")
     done = schema.migrate(settings.clickhouse_url)

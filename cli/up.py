@@ -48,7 +48,7 @@ def warn_of_damage(url: str, console: Console) -> None:
     """Print rows lost to a full or failing disk, and the repair."""
     for finding in check_damage(url):
         if not finding.ok:
-            print_error(console, f"\n{finding.said}: {finding.mend}")
+            print_error(console, f"\n{finding.message}: {finding.fix}")
 
 
 async def run(

@@ -26,7 +26,7 @@ class _State:
     notices = Notices()
     lock = threading.RLock()
     registered = False
-    told_multiprocessing = False
+    hooked_multiprocessing = False
 
 
 def never_raises(default: D) -> Callable[[Callable[P, R]], Callable[P, R | D]]:
@@ -229,10 +229,10 @@ def _after_fork() -> None:
 @never_raises(None)
 def _before_fork() -> None:
     """Register `_at_exit` in children of `multiprocessing`: they skip `atexit`, and clear the finalisers when they start."""
-    if "multiprocessing.util" in sys.modules and not _State.told_multiprocessing:
+    if "multiprocessing.util" in sys.modules and not _State.hooked_multiprocessing:
         from multiprocessing import util
 
-        _State.told_multiprocessing = True
+        _State.hooked_multiprocessing = True
         util.register_after_fork(_State, _finalise_at_end)
 
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from local.kafka.java import find_java
 from schemas.errors import BadSetting, CannotRun
@@ -16,12 +16,12 @@ MIN_FREE_GB = 2.0
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """The result of a check; `mend` is the fix if it isn't ok."""
+    """The result of a check; `fix` says what to do if it isn't ok. `svc doctor --json` writes them as `said` and `mend`."""
 
     name: str
     ok: bool
-    said: str
-    mend: str = ""
+    message: str = field(name="said")
+    fix: str = field(name="mend", default="")
 
 
 def check_settings(environ: Mapping[str, str]) -> Finding:

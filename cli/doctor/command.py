@@ -46,9 +46,9 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
 def line(finding: Finding) -> Text:
     """`ok    kafka  127.0.0.1:9092 answers`, or the problem and, in a second line, its fix."""
     text = Text("ok     ", "green") if finding.ok else Text("WRONG  ", "bold red")
-    text.append(f"{finding.name:<20} ", "default").append(finding.said, "default")
+    text.append(f"{finding.name:<20} ", "default").append(finding.message, "default")
     if not finding.ok:
-        text.append(f"\n       {'':<20} {finding.mend}", "yellow")
+        text.append(f"\n       {'':<20} {finding.fix}", "yellow")
     return text
 
 

@@ -33,7 +33,7 @@ def check_kafka(
         reason = why_refused(settings, address)
         if reason is None:
             return [*failures, *_check_cluster(settings, address, needed)]
-        failures.append(Finding(NAME, False, reason.said, reason.mend))
+        failures.append(Finding(NAME, False, reason.message, reason.fix))
     return failures
 
 
@@ -96,7 +96,7 @@ def settings_finding(
         for difference in setting_differences(spec, _found_topic(spec.name, view, configs))
     ]
     wrong = [difference for difference in differences if not difference.harmless]
-    details = [difference.said for difference in wrong or differences]
+    details = [difference.message for difference in wrong or differences]
     if hidden := [spec.name for spec in seen if spec.name not in configs]:
         details.append(f"not compared, DescribeConfigs is not allowed: {', '.join(hidden)}")
     if wrong:

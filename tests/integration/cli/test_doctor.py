@@ -21,8 +21,8 @@ def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, t
     reached, topics, *_rest = check_kafka(settings)
     assert reached.ok
     assert not topics.ok
-    assert f"{topic_prefix}events" in topics.said
-    assert topics.mend == "run `svc migrate`"
+    assert f"{topic_prefix}events" in topics.message
+    assert topics.fix == "run `svc migrate`"
     asyncio.run(ensure_topics(settings))
     every = needs("svc-processors", "svc-writer", grouped_events=True)
     assert [finding for finding in check_kafka(settings, every) if not finding.ok] == []
@@ -48,22 +48,22 @@ def test_a_topic_with_a_smaller_limit_is_reported_with_its_command(
     asyncio.run(make())
     (finding,) = [finding for finding in check_kafka(settings) if not finding.ok]
     assert finding.name == "topic settings"
-    assert f"{grouped} has max.message.bytes=1000000, expected is 4194304" in finding.said
-    assert f"--entity-name {grouped} --add-config max.message.bytes=4194304" in finding.mend
+    assert f"{grouped} has max.message.bytes=1000000, expected is 4194304" in finding.message
+    assert f"--entity-name {grouped} --add-config max.message.bytes=4194304" in finding.fix
 
 
 def test_more_replicas_than_brokers_are_reported(kafka_bootstrap: str, topic_prefix: str) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix, topic_replication=3)
     finding = next(finding for finding in check_kafka(settings) if finding.name == "replication")
-    assert "3 replicas are required, but the cluster has 1 brokers" in finding.said
+    assert "3 replicas are required, but the cluster has 1 brokers" in finding.message
 
 
 def test_broker_without_tls_is_reported(kafka_bootstrap: str) -> None:
     (finding,) = check_kafka(
         KafkaSettings(kafka_bootstrap=kafka_bootstrap, kafka_security_protocol="SASL_SSL")
     )
-    assert "does not speak TLS" in finding.said
-    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
+    assert "does not speak TLS" in finding.message
+    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.fix
 
 
 def test_broker_without_credentials_is_reported(kafka_bootstrap: str) -> None:
@@ -74,8 +74,8 @@ def test_broker_without_credentials_is_reported(kafka_bootstrap: str) -> None:
         kafka_password="p",
     )
     (finding,) = check_kafka(settings)
-    assert "expects no credentials" in finding.said
-    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.mend
+    assert "expects no credentials" in finding.message
+    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.fix
 
 
 def test_schema_is_missing_until_it_is_migrated(clickhouse_database_url: str) -> None:
@@ -83,7 +83,7 @@ def test_schema_is_missing_until_it_is_migrated(clickhouse_database_url: str) ->
     assert version.ok
     assert rights.ok
     assert not schema.ok
-    assert schema.mend == "run `svc migrate`"
+    assert schema.fix == "run `svc migrate`"
     migrate(clickhouse_database_url)
     assert all(finding.ok for finding in check_clickhouse(clickhouse_database_url))
 
@@ -92,9 +92,9 @@ def test_wrong_password_and_missing_database_are_distinguished(clickhouse_url: s
     parts = urlsplit(clickhouse_url)
     wrong = parts._replace(netloc=f"svc:wrong@{parts.hostname}:{parts.port}").geturl()
     (finding,) = check_clickhouse(wrong)
-    assert "user or password is refused" in finding.said
+    assert "user or password is refused" in finding.message
     (finding,) = check_clickhouse(parts._replace(path="/test_nowhere").geturl())
-    assert "database does not exist" in finding.said
+    assert "database does not exist" in finding.message
 
 
 def test_rate_limit_store_is_checked() -> None:
@@ -105,5 +105,5 @@ def test_rate_limit_store_is_checked() -> None:
         assert finding.ok
     (finding,) = check_rate_limit_store(EdgeSettings(rate_limit_store="valkey://:secret@127.0.0.1:1/0"))
     assert not finding.ok
-    assert finding.said.startswith("127.0.0.1:1 can't be used")
-    assert "secret" not in finding.said
+    assert finding.message.startswith("127.0.0.1:1 can't be used")
+    assert "secret" not in finding.message

@@ -52,24 +52,24 @@ def test_users_of_the_local_server_lack_nothing(migrated: GrantedClickHouse) -> 
 
 def test_each_missing_right_is_named_with_its_grant(migrated: GrantedClickHouse) -> None:
     (finding,) = wrong(check_clickhouse(migrated.address("lacks")))
-    assert finding.said == "missing: OPTIMIZE ON svc.*, SELECT ON system.mutations"
-    assert finding.mend == "GRANT OPTIMIZE ON svc.* TO lacks; GRANT SELECT ON system.mutations TO lacks;"
+    assert finding.message == "missing: OPTIMIZE ON svc.*, SELECT ON system.mutations"
+    assert finding.fix == "GRANT OPTIMIZE ON svc.* TO lacks; GRANT SELECT ON system.mutations TO lacks;"
 
 
 def test_a_read_only_user_can_not_be_the_writers(migrated: GrantedClickHouse) -> None:
     (finding,) = wrong(check_clickhouse(migrated.address("writes_readonly")))
-    assert "writes_readonly is read-only" in finding.said
-    assert "SVC_CLICKHOUSE_READER_URL" in finding.mend
+    assert "writes_readonly is read-only" in finding.message
+    assert "SVC_CLICKHOUSE_READER_URL" in finding.fix
 
 
 def test_trouble_with_the_readers_url_names_its_variable(migrated: GrantedClickHouse) -> None:
     writer, reader = migrated.address("granted"), migrated.address("granted_reader")
     (finding,) = wrong(check_reader(reader.replace(":granted@", ":bad@"), writer))
-    assert finding.mend == "correct the user and password in SVC_CLICKHOUSE_READER_URL"
+    assert finding.fix == "correct the user and password in SVC_CLICKHOUSE_READER_URL"
     (finding,) = wrong(check_reader("clickhouse://somewhere", writer))
-    assert finding.said.startswith("SVC_CLICKHOUSE_READER_URL must be")
+    assert finding.message.startswith("SVC_CLICKHOUSE_READER_URL must be")
     found = wrong(check_reader(reader.replace("/svc", "/system"), writer))
-    assert "names the database system" in found[0].said
+    assert "names the database system" in found[0].message
 
 
 def test_a_dictionary_that_stored_payloads_name_has_to_be_here(migrated: GrantedClickHouse) -> None:
@@ -84,4 +84,4 @@ def test_a_dictionary_that_stored_payloads_name_has_to_be_here(migrated: Granted
     run_sql(address, insert)
     finding = check_dictionaries("", address)
     assert not finding.ok
-    assert "payload dictionary 1000 is missing" in finding.said
+    assert "payload dictionary 1000 is missing" in finding.message

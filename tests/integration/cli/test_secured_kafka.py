@@ -80,11 +80,11 @@ def test_documented_rights_of_each_process_are_enough(kafka: SecuredKafka, proce
 def test_each_missing_right_is_named(kafka: SecuredKafka) -> None:
     finding = rights(kafka, "lacks", "writer")
     assert not finding.ok
-    assert finding.said == "missing: Write on topic svc.dead-letters, Read on group svc-writer"
+    assert finding.message == "missing: Write on topic svc.dead-letters, Read on group svc-writer"
 
 
 def test_a_topic_that_may_only_be_read_is_not_one_to_write_to(kafka: SecuredKafka) -> None:
-    assert rights(kafka, "writer", "edge").said == "missing: Write on topic svc.events"
+    assert rights(kafka, "writer", "edge").message == "missing: Write on topic svc.events"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_connection_failures_are_distinguished(
 ) -> None:
     reason = why_unreachable(kafka.settings("edge", **changed))
     assert reason is not None
-    assert said in reason.said
-    assert mend in reason.mend
+    assert said in reason.message
+    assert mend in reason.fix
 
 
 def environ(kafka: SecuredKafka, user: str, **more: str) -> dict[str, str]:

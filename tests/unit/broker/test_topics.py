@@ -19,7 +19,7 @@ def test_a_topic_as_asked_differs_in_nothing() -> None:
 
 def test_partitions_replicas_and_settings_that_differ_are_named() -> None:
     found = FoundTopic(8, 1, {"cleanup.policy": "compact", "retention.ms": "604800000"})
-    assert [one.said for one in differences(SPEC, found)] == [
+    assert [one.message for one in differences(SPEC, found)] == [
         "svc.events has 8 partitions, expected are 4",
         "svc.events has 1 replicas, expected are 3",
         "svc.events has cleanup.policy=compact, expected is delete",
@@ -70,7 +70,7 @@ def test_a_setting_is_harmless_where_it_keeps_what_is_promised(
     (found,) = differences(spec, FoundTopic(spec.partitions, 3, {**spec.configs, setting: have}))
     assert found == TopicDifference(
         topic=topic,
-        said=f"{topic} has {setting}={have}, expected is {spec.configs[setting]}",
+        message=f"{topic} has {setting}={have}, expected is {spec.configs[setting]}",
         setting=f"{setting}={spec.configs[setting]}",
         harmless=harmless,
     )

@@ -24,7 +24,7 @@ def block(size: int = ROWS) -> pa.Table:
     """A block over several time partitions and retention classes, with an id that two projects share."""
     columns = EventColumns()
     for number in range(size - 1):
-        event = chunk_event(number, spread_days=25)
+        event = chunk_event(number, spread_days=15)
         columns.add(event, Grouping(number % 7, "v1", "frames", ()), (30, 90)[number % 2], 30)
     other = {7: 8, 8: 7}[event.project]
     twin = type(event)(other, event.id, event.received_ms, event.sdk, event.payload)

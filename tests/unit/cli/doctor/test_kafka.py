@@ -41,7 +41,7 @@ def test_a_cluster_as_specified_is_fine() -> None:
 
 
 def test_missing_topics_are_named() -> None:
-    assert topics_finding(SPECS, view(seen=None)).said == "missing: svc.seen"
+    assert topics_finding(SPECS, view(seen=None)).message == "missing: svc.seen"
 
 
 def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
@@ -49,7 +49,7 @@ def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
     hidden = ClusterView(3, {n: t for n, t in seen.topics.items() if n == "svc.events"}, frozenset(), {})
     finding = topics_finding(SPECS, hidden)
     assert finding.ok
-    assert "hidden: svc.grouped" in finding.said
+    assert "hidden: svc.grouped" in finding.message
 
 
 def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -67,24 +67,24 @@ def test_wrong_topic_settings_are_reported_with_their_commands() -> None:
     )
     finding = settings_finding(SPECS, view(), found, "broker:9092")
     assert not finding.ok
-    assert finding.said == (
+    assert finding.message == (
         "svc.events has message.timestamp.type=CreateTime, expected is LogAppendTime; "
         "svc.issues has cleanup.policy=delete, expected is compact; "
         "svc.issues has max.message.bytes=1000000, expected is 4194304"
     )
     command = "kafka-configs.sh --bootstrap-server broker:9092 --alter --entity-type topics --entity-name"
-    assert finding.mend == (
+    assert finding.fix == (
         f"{command} svc.events --add-config message.timestamp.type=LogAppendTime; "
         f"{command} svc.issues --add-config cleanup.policy=compact,max.message.bytes=4194304"
     )
 
 
 def test_harmless_settings_are_reported_as_ok() -> None:
-    assert settings_finding(SPECS, view(), configs(), "").said == "as specified"
+    assert settings_finding(SPECS, view(), configs(), "").message == "as specified"
     finding = settings_finding(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
     assert finding.ok
     assert (
-        finding.said
+        finding.message
         == "not as specified, but harmless: svc.events has retention.ms=-1, expected is 604800000"
     )
 
@@ -94,22 +94,25 @@ def test_unreadable_settings_are_reported_but_not_those_of_missing_topics() -> N
     del found["svc.grouped"], found["svc.seen"]
     finding = settings_finding(SPECS, view(seen=None), found, "")
     assert finding.ok
-    assert finding.said == "not compared, DescribeConfigs is not allowed: svc.grouped"
+    assert finding.message == "not compared, DescribeConfigs is not allowed: svc.grouped"
 
 
 def test_unequal_partitions_are_named_where_they_belong_together() -> None:
     finding = partitions_finding(SETTINGS, view(grouped=topic(8)))
     assert not finding.ok
-    assert "svc.events has 4, svc.grouped has 8" in finding.said
+    assert "svc.events has 4, svc.grouped has 8" in finding.message
     assert partitions_finding(SETTINGS, view(dead_letters=topic(1), outcomes=topic(9))).ok
 
 
 def test_replication_above_the_brokers_or_below_the_setting_is_wrong() -> None:
     assert (
-        "4 replicas are required, but the cluster has 3 brokers" in replication_finding(SPECS, view(), 4).said
+        "4 replicas are required, but the cluster has 3 brokers"
+        in replication_finding(SPECS, view(), 4).message
     )
-    assert "svc.events has 1" in replication_finding(SPECS, view(events=topic(replicas=1, in_sync=1)), 3).said
-    assert "out of sync: svc.events" in replication_finding(SPECS, view(events=topic(in_sync=2)), 3).said
+    assert (
+        "svc.events has 1" in replication_finding(SPECS, view(events=topic(replicas=1, in_sync=1)), 3).message
+    )
+    assert "out of sync: svc.events" in replication_finding(SPECS, view(events=topic(in_sync=2)), 3).message
 
 
 def test_operations_are_read_from_the_bit_field() -> None:
