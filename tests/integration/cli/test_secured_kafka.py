@@ -98,7 +98,7 @@ def test_a_topic_that_may_only_be_read_is_not_one_to_write_to(kafka: SecuredKafk
             "SVC_KAFKA_SASL_MECHANISM",
         ),
         ({"kafka_security_protocol": "SASL_SSL"}, "does not speak TLS", "SVC_KAFKA_SECURITY_PROTOCOL"),
-        ({"kafka_security_protocol": "PLAINTEXT"}, "wants credentials", "to a SASL_ protocol"),
+        ({"kafka_security_protocol": "PLAINTEXT"}, "expects credentials", "to a SASL_ protocol"),
     ],
 )
 def test_connection_failures_are_distinguished(
