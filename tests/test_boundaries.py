@@ -40,7 +40,7 @@ PURE = (
     "processors.positions",
     *(
         f"processors.grouper.{name}"
-        for name in ("batch", "compaction", "dedupe", "dedup_log", "fingerprinter", "replay")
+        for name in ("batch", "compaction", "counts", "dedupe", "dedup_log", "fingerprinter", "replay")
     ),
     *(f"processors.aggregator.{name}" for name in ("changes", "fold", "lifecycle", "merges", "totals")),
     *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "record_rows")),

@@ -4,10 +4,7 @@ The same records and decisions give the same outputs, on any worker and at any t
 """
 
 import struct
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from operator import attrgetter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -15,15 +12,12 @@ import msgspec
 
 from broker.message import Message
 from broker.stage import DeadEvent
+from processors.grouper.counts import Increments, RecordOutcomes, rules_skipped
 from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming
 from processors.grouper.fingerprinter import (
-    MAX_NAME,
-    MINUTE_MS,
     EventGrouping,
-    EventOutline,
     Fingerprinter,
-    SkippedRule,
 )
 from processors.grouper.replay import ReplayBoundary
 from processors.positions import LogRecreated, SourceRecord
@@ -40,11 +34,9 @@ from schemas.chunks import (
     encode_grouped,
 )
 from schemas.errors import BadPayload
-from schemas.ids import issue_id, user_hash
-from schemas.increments import Increment, Row, SourceIncrements, encode_source, join
-from schemas.issues import RULE_SKIPPED, Outcome
+from schemas.increments import SourceIncrements
+from schemas.issues import Outcome
 from schemas.payload import MissingDictionary
-from schemas.times import event_time, iso, to_ms
 
 ID_BYTES: Final = 16
 MAX_PROJECT: Final = 1 << 32
@@ -53,20 +45,6 @@ DISCARDED: Final = "discarded"
 """Reason of an event that a project's rule dropped: its outcome is `deadLettered`, though no dead letter is written, so that
 accepted = stored + duplicate + deadLettered holds (contract, section 2, point 14)."""
 UNREADABLE: Final = "unreadable"
-MAX_SKIPS: Final = 1000
-"""Skipped rules in one record of `outcomes`; each takes a kilobyte at most."""
-HOUR_MS: Final = 3_600_000
-CACHED_ISSUES: Final = 65_536
-MAX_BYTES: Final = 1 << 20
-"""Size of a record of `issue-deltas`."""
-MAX_TOGETHER: Final = 200
-"""Increments that are encoded together: bounds a piece to well below `MAX_BYTES`."""
-
-_ORIGIN: Final = attrgetter("project", "received_ms", "sdk")
-_ROW_ORDER: Final = attrgetter("release", "environment", "platform", "hour")
-
-issue_of = lru_cache(maxsize=CACHED_ISSUES)(issue_id)
-"""`schemas.ids.issue_id`, cached: one hash costs more than a look-up."""
 
 
 class BadRecord(Exception):
@@ -331,14 +309,14 @@ class _ChunkWork:
             DeadEvent(self.source.offset, self.source.key, value, headers, reason, chunk_event.project)
         )
 
-    def _count_duplicates(self, outcomes: "RecordOutcomes", first: Collection[int]) -> None:
+    def _count_duplicates(self, outcomes: RecordOutcomes, first: Collection[int]) -> None:
         """Count the events at other positions than those that carry an id for the first time."""
         for position, chunk_event in enumerate(self.chunk):
             if position not in first:
                 outcomes.duplicate(chunk_event)
                 self.output.duplicates += 1
 
-    def _finish(self, outcomes: "RecordOutcomes") -> None:
+    def _finish(self, outcomes: RecordOutcomes) -> None:
         output, offset = self.output, self.source.offset
         if self.kept:
             grouped = GroupedChunk(
@@ -377,175 +355,3 @@ def _completed(
     kept = [(index, position) for index, position in enumerate(record.positions) if position not in excluded]
     keys = b"".join(record.keys[index * KEY_BYTES : (index + 1) * KEY_BYTES] for index, _ in kept)
     return DedupRecord(record.offset, record.total, [position for _, position in kept], keys, packed, dead)
-
-
-class Increments:
-    """The increments of one source record: what it adds to each fingerprint."""
-
-    def __init__(self) -> None:
-        self._sums: dict[tuple[int, int], Increment] = {}
-        self._users: set[tuple[int, int, int]] = set()
-        self._rows: dict[tuple[int, int, str, str, str, int], Row] = {}
-
-    def add(
-        self, chunk_event: ChunkEvent, event: EventOutline, result: EventGrouping, fingerprint: int
-    ) -> None:
-        """Count an event under `fingerprint`: the computed one, or one that was recorded or published earlier."""
-        ms = event_time(to_ms(event.timestamp), chunk_event.received_ms)
-        project, release = chunk_event.project, event.release[:MAX_NAME]
-        total = self._sums.get((project, fingerprint))
-        if total is None:
-            total = self._sums[project, fingerprint] = Increment(
-                issue=issue_of(project, fingerprint),
-                project=project,
-                fingerprint=fingerprint,
-                events=1,
-                first_ms=ms,
-                last_ms=ms,
-                received_ms=chunk_event.received_ms,
-                last_event=chunk_event.id,
-                first_release=release,
-                last_release=release,
-                rows=[],
-                users=[],
-                description=result.description,
-            )
-        else:
-            _add(total, ms, release, chunk_event, result)
-        self._count(total, release, event, ms // HOUR_MS)
-        user = event.user
-        if user is not None and user.id:
-            key = (project, fingerprint, user_hash(project, user.id))
-            if key not in self._users:
-                self._users.add(key)
-                total.users.append(key[2])
-
-    def finish(self) -> list[Increment]:
-        """The increments, in the order in which their fingerprints were first met."""
-        for total in self._sums.values():
-            if total.events > 1:
-                total.rows.sort(key=_ROW_ORDER)
-                total.users.sort()
-        return list(self._sums.values())
-
-    def _count(self, total: Increment, release: str, event: EventOutline, hour: int) -> None:
-        environment, platform = event.environment[:MAX_NAME], event.platform or ""
-        key = (total.project, total.fingerprint, release, environment, platform, hour)
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = Row(release, environment, platform, hour, 0)
-            total.rows.append(row)
-        row.events += 1
-
-
-def _add(total: Increment, ms: int, release: str, chunk_event: ChunkEvent, result: EventGrouping) -> None:
-    total.events += 1
-    if ms < total.first_ms or (ms == total.first_ms and release < total.first_release):
-        total.first_ms, total.first_release = ms, release
-    if ms > total.last_ms or (ms == total.last_ms and chunk_event.id > total.last_event):
-        total.last_ms, total.last_event, total.received_ms = ms, chunk_event.id, chunk_event.received_ms
-        total.last_release, total.description = release, result.description
-
-
-class RecordOutcomes:
-    """The outcomes of one source record by project, minute of receipt and SDK: counted once however often it is published."""
-
-    def __init__(self, partition: int, offset: int) -> None:
-        self._source = f"grouper/{partition}"
-        self._sequence = offset
-        self._counts: dict[tuple[int, int, str, str, str], int] = {}
-
-    def accepted(self, events: Iterable[ChunkEvent]) -> None:
-        """Count all events of the record."""
-        # Events of one request share all three fields: counting in C leaves little to do here.
-        for (project, received_ms, sdk), count in Counter(map(_ORIGIN, events)).items():
-            key = (project, received_ms // MINUTE_MS, sdk, "accepted", "")
-            self._counts[key] = self._counts.get(key, 0) + count
-
-    def duplicate(self, event: ChunkEvent) -> None:
-        """Count an event whose id was seen before."""
-        self._count(event, "duplicate", "")
-
-    def dead(self, event: ChunkEvent, reason: str) -> None:
-        """Count an event that is not published."""
-        self._count(event, "deadLettered", reason)
-
-    def _count(self, event: ChunkEvent, outcome: str, reason: str) -> None:
-        key = (event.project, event.received_ms // MINUTE_MS, event.sdk, outcome, reason)
-        self._counts[key] = self._counts.get(key, 0) + 1
-
-    def finish(self) -> dict[int, list[Outcome]]:
-        """The outcomes by project. Source and sequence are the record's position, by which repeats are dropped."""
-        by_project: dict[int, list[Outcome]] = {}
-        for (project, minute, sdk, outcome, reason), count in self._counts.items():
-            by_project.setdefault(project, []).append(
-                Outcome(
-                    project_id=str(project),
-                    minute=iso(minute * MINUTE_MS),
-                    sdk=sdk,
-                    outcome=outcome,  # type: ignore[arg-type]
-                    reason=reason,
-                    count=count,
-                    source=self._source,
-                    sequence=self._sequence,
-                )
-            )
-        return by_project
-
-
-def rules_skipped(
-    partition: int, offset: int, skipped: Mapping[SkippedRule, int]
-) -> list[tuple[int, list[Outcome]]]:
-    """Rules that were skipped on events of one record, by project. They are not outcomes of events and in no sum of these.
-
-    However many rules a project has, each list fits into a record.
-    """
-    by_project: dict[int, list[Outcome]] = {}
-    for (project, minute, kind, name), count in skipped.items():
-        by_project.setdefault(project, []).append(
-            Outcome(
-                project_id=str(project),
-                minute=iso(minute * MINUTE_MS),
-                sdk="",
-                outcome=RULE_SKIPPED,
-                reason=f"{kind}/{name}",
-                count=count,
-                source=f"grouper/{partition}",
-                sequence=offset,
-            )
-        )
-    return [
-        (project, outcomes[start : start + MAX_SKIPS])
-        for project, outcomes in by_project.items()
-        for start in range(0, len(outcomes), MAX_SKIPS)
-    ]
-
-
-def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, list[bytes]]:
-    """Values of `issue-deltas` by target partition, in the order of their sources: one record a batch and target, if it fits.
-
-    In a value each increment names its own source record.
-    """
-    pieces: dict[int, list[bytes]] = {}
-    for source in sources:
-        by_target: dict[int, list[Increment]] = {}
-        for increment in source.increments:
-            by_target.setdefault(increment.issue % partitions, []).append(increment)
-        for target, increments in by_target.items():
-            target_pieces = pieces.setdefault(target, [])
-            for start in range(0, len(increments), MAX_TOGETHER):
-                piece = increments[start : start + MAX_TOGETHER]
-                target_pieces.append(encode_source(SourceIncrements(source.partition, source.offset, piece)))
-    return {target: list(_joined(target_pieces)) for target, target_pieces in pieces.items()}
-
-
-def _joined(pieces: list[bytes]) -> Iterable[bytes]:
-    """The pieces as few values of bounded size."""
-    start = size = 0
-    for end, piece in enumerate(pieces):
-        if size and size + len(piece) > MAX_BYTES:
-            yield join(pieces[start:end])
-            start, size = end, 0
-        size += len(piece)
-    if size:
-        yield join(pieces[start:])

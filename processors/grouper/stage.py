@@ -40,11 +40,11 @@ from processors.grouper.batch import (
     BatchOutput,
     GroupedEvent,
     PartitionState,
-    bundles,
     decide,
     source_position,
 )
 from processors.grouper.compaction import LogCompaction
+from processors.grouper.counts import bundles
 from processors.grouper.dedup_log import (
     DedupEntry,
     decode_entry,

@@ -3,7 +3,7 @@
 import pytest
 
 from processors.aggregator.stage import IssuesLost
-from processors.grouper.batch import issue_of
+from processors.grouper.counts import issue_of
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key
 from tests.unit.processors.aggregator.world import NAMES, PROJECT, World, increment
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.grouper.batch import BatchOutput, PartitionState, decide, rules_skipped
+from processors.grouper.batch import BatchOutput, PartitionState, decide
+from processors.grouper.counts import rules_skipped
 from processors.grouper.dedup_log import DedupEntry, decode_entry, encode
 from processors.grouper.dedupe import Dedupe
 from processors.grouper.fingerprinter import Fingerprinter

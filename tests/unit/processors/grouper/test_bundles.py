@@ -1,7 +1,7 @@
 from msgspec import Raw
 from msgspec.structs import replace
 
-from processors.grouper.batch import MAX_BYTES, MAX_TOGETHER, bundles
+from processors.grouper.counts import MAX_BYTES, MAX_TOGETHER, bundles
 from schemas.ids import issue_id
 from schemas.increments import Description, SourceIncrements, decode_bundle, encode_description, is_bundle
 from schemas.issues import DeltaRecord, encode_json

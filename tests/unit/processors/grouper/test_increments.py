@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.batch import Increments
+from processors.grouper.counts import Increments
 from processors.grouper.fingerprinter import MAX_TEXT, Fingerprinter, decode_event, grouping_event
 from schemas.chunks import ChunkEvent
 from schemas.ids import user_hash
