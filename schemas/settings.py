@@ -54,6 +54,14 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     kafka_username: Annotated[str, Meta(description="with SASL_*")] = ""
     kafka_password: Annotated[str, Meta(description="with SASL_*", extra={"secret": True})] = ""
     kafka_ca_file: Annotated[str, Meta(description="PEM file of the CA; unset: the system's CAs")] = ""
+    kafka_session_seconds: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=30,
+            description="silence after which a worker's or writer's partitions go to another one; brokers allow 6 or more by default",
+        ),
+    ] = 10.0
     topic_prefix: Annotated[str, Meta(description="prefix of all topic names")] = "svc."
     topic_partitions: Annotated[
         int,

@@ -24,9 +24,8 @@ from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
 from schemas.topics import MAX_RECORD_BYTES
 
-SESSION_SECONDS: Final = 10.0
-"""Time without heartbeats after which the group reassigns a worker's partitions."""
-LEASE_SECONDS: Final = 8.0
+LEASE_SHARE: Final = 0.8
+"""Of the session: a worker whose last heartbeat is older than this writes no more."""
 DELTAS_BATCH: Final = 400
 MAX_IDLE_SECONDS: Final = 1.0
 """Longest idle time of the aggregator under load: a frequent issue is written once where it would be written ten times."""
@@ -68,7 +67,7 @@ class Processors:
         self.names = names
         self.metrics = metrics
         self.fence = RebalanceFence()
-        self.lease = Lease(LEASE_SECONDS)
+        self.lease = Lease(LEASE_SHARE * settings.kafka_session_seconds)
         self.producer = BatchProducer(settings, self.lease.check)
         self.app = _app(settings, names)
         self.app.fence, self.app.lease = self.fence, self.lease
@@ -143,7 +142,7 @@ class Processors:
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         try:
-            await self.recovery.revoke(LEASE_SECONDS)
+            await self.recovery.revoke(self.lease.seconds)
         except TimeoutError as error:
             await self.app.crash(error)
 
@@ -176,8 +175,8 @@ def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
         stream_recovery_delay=0.0,
         recovery_buffer_size=50,
         table_standby_replicas=settings.processors_standbys,
-        broker_session_timeout=SESSION_SECONDS,
-        broker_heartbeat_interval=2.0,
+        broker_session_timeout=settings.kafka_session_seconds,
+        broker_heartbeat_interval=settings.kafka_session_seconds / 5,
         broker_commit_interval=1.0,
         broker_request_timeout=90.0,
         broker_max_poll_records=200,

@@ -44,7 +44,7 @@ class Lease:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._renewed: float | None = None
 
     def renew(self) -> None:
@@ -54,7 +54,7 @@ class Lease:
     def check(self) -> None:
         """Raise PartitionsLost if the last answer is too long ago."""
         silent = 0.0 if self._renewed is None else time.monotonic() - self._renewed
-        if silent > self._seconds:
+        if silent > self.seconds:
             raise PartitionsLost(
                 f"no heartbeat for {silent:.1f} s: the partitions may belong to another worker"
             )

@@ -47,7 +47,6 @@ log = logging.getLogger(__name__)
 _READ_RECORDS: Final = 5000
 _READ_SECONDS: Final = 0.2
 _RESTART_SECONDS: Final = 0.5
-_SESSION_MS: Final = 10_000
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 _DELETE: Final = """
     INSERT INTO issues SELECT * REPLACE (version + 1 AS version, 1 AS deleted)
@@ -137,8 +136,6 @@ class RecordsStage:
             self._settings,
             group_id=group,
             group_instance_id=f"{group}-{self._settings.writer_worker}",
-            session_timeout_ms=_SESSION_MS,
-            heartbeat_interval_ms=2000,
             max_poll_interval_ms=_POLL_INTERVAL_MS,
             fetch_max_wait_ms=200,
         )

@@ -15,7 +15,6 @@ from schemas.topics import Topic
 from storage.writer.blocks import BlockManifest, NoBlock, decode_manifest, encode_manifest
 
 Records = Mapping[int, list[Record]]
-_SESSION_MS: Final = 10_000
 # A writer that waits for ClickHouse keeps its partitions.
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 _FETCH_BYTES: Final = 16 * 1024 * 1024
@@ -64,9 +63,7 @@ class GroupedSource:
             self._settings,
             group_id=self._group,
             group_instance_id=f"{self._group}-{self._settings.writer_worker}",
-            session_timeout_ms=_SESSION_MS,
-            heartbeat_interval_ms=2000,
-            rebalance_timeout_ms=_SESSION_MS,
+            rebalance_timeout_ms=int(self._settings.kafka_session_seconds * 1000),
             max_poll_interval_ms=_POLL_INTERVAL_MS,
             fetch_max_bytes=_FETCH_BYTES,
             fetch_max_wait_ms=100,

@@ -34,6 +34,7 @@ class WorkerProcess:
             "SVC_PROCESSORS_WORKER": name,
             "SVC_PROCESSORS_HEALTH_PORT": str(self.port),
             "SVC_DATA_DIR": str(folder),
+            "SVC_KAFKA_SESSION_SECONDS": "3",
             **extra,
         }
         self._module = module

@@ -110,6 +110,7 @@ class Stage:
             "SVC_TOPIC_PREFIX": prefix,
             "SVC_WRITER_GROUP": f"{prefix}writer",
             "SVC_TOPIC_PARTITIONS": "3",
+            "SVC_KAFKA_SESSION_SECONDS": "3",
         }
         self.settings = load(WriterSettings, self.environ)
         self.topic = f"{prefix}grouped"
