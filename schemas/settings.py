@@ -28,13 +28,16 @@ class LogSettings(Struct, frozen=True, kw_only=True):
         str, Meta(description="folder of this machine's data: spool, local servers, caches")
     ] = ".svc"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="minimum level that is logged")
+        Literal["debug", "info", "warning", "error"], Meta(description="minimum log level")
     ] = "info"
     instance: Annotated[
         str, Meta(description="text that readyz returns, by which `svc up` recognizes its own processes")
     ] = ""
     payload_dictionaries: Annotated[
-        str, Meta(description="folder of this deployment's own payload dictionaries; unset: only the shipped")
+        str,
+        Meta(
+            description="folder of this deployment's own payload dictionaries; unset: only the built-in ones"
+        ),
     ] = ""
 
 
@@ -59,7 +62,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=30,
-            description="silence after which a worker's or writer's partitions go to another one; brokers allow 6 or more by default",
+            description="group session timeout: a worker or writer that is silent for longer loses its partitions; brokers require at least 6 by default",
         ),
     ] = 10.0
     topic_prefix: Annotated[str, Meta(description="prefix of all topic names")] = "svc."
@@ -68,22 +71,22 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=256,
-            description="partitions that `svc migrate` creates; changing it later moves ids between partitions",
+            description="partitions of each topic that `svc migrate` creates; a later change moves ids between partitions",
         ),
     ] = 4
     topic_replication: Annotated[
         int, Meta(ge=1, le=9, description="replicas of each topic that `svc migrate` creates")
     ] = 1
-    topic_events: Annotated[str, Meta(description="whole name of this topic; unset: prefix + events")] = ""
-    topic_grouped: Annotated[str, Meta(description="whole name of this topic")] = ""
-    topic_grouped_events: Annotated[str, Meta(description="whole name of this topic")] = ""
-    topic_issue_deltas: Annotated[str, Meta(description="whole name of this topic")] = ""
-    topic_issues: Annotated[str, Meta(description="whole name of this topic")] = ""
-    topic_issue_activity: Annotated[str, Meta(description="whole name of this topic")] = ""
-    topic_projects: Annotated[str, Meta(description="whole name of this topic")] = ""
-    topic_outcomes: Annotated[str, Meta(description="whole name of this topic")] = ""
-    topic_dead_letters: Annotated[str, Meta(description="whole name of this topic")] = ""
-    topic_seen: Annotated[str, Meta(description="whole name of this topic")] = ""
+    topic_events: Annotated[str, Meta(description="full topic name; unset: prefix + events")] = ""
+    topic_grouped: Annotated[str, Meta(description="full topic name")] = ""
+    topic_grouped_events: Annotated[str, Meta(description="full topic name")] = ""
+    topic_issue_deltas: Annotated[str, Meta(description="full topic name")] = ""
+    topic_issues: Annotated[str, Meta(description="full topic name")] = ""
+    topic_issue_activity: Annotated[str, Meta(description="full topic name")] = ""
+    topic_projects: Annotated[str, Meta(description="full topic name")] = ""
+    topic_outcomes: Annotated[str, Meta(description="full topic name")] = ""
+    topic_dead_letters: Annotated[str, Meta(description="full topic name")] = ""
+    topic_seen: Annotated[str, Meta(description="full topic name")] = ""
 
     @property
     def topic_overrides(self) -> dict[str, str]:
@@ -109,7 +112,7 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
     clickhouse_reader_url: Annotated[
         str,
         Meta(
-            description="the same for reading, with its own limits; unset: SVC_CLICKHOUSE_URL",
+            description="ClickHouse user for reading, with its own limits; unset: SVC_CLICKHOUSE_URL",
             extra={"secret": True},
         ),
     ] = ""
@@ -123,44 +126,42 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     edge_workers: Annotated[
         Positive, Meta(description="processes that share the port; `--workers` overrides it")
     ] = 1
-    edge_linger_ms: Annotated[float, Meta(ge=0, description="longest wait for a chunk to fill")] = 5.0
+    edge_linger_ms: Annotated[float, Meta(ge=0, description="maximum wait for a chunk to fill")] = 5.0
     edge_chunk_events: Annotated[Positive, Meta(description="events after which a chunk is sent")] = 300
     edge_chunk_bytes: Annotated[Positive, Meta(description="bytes after which a chunk is sent")] = 262_144
     edge_send_deadline_seconds: Annotated[
-        Seconds, Meta(description="wait for Kafka's acknowledgement before an event goes to the spool")
+        Seconds,
+        Meta(description="maximum wait for Kafka's acknowledgement before an event goes to the spool"),
     ] = 2.0
-    edge_body_timeout_seconds: Annotated[
-        Seconds, Meta(description="longest time in which a body may arrive")
-    ] = 30.0
+    edge_body_timeout_seconds: Annotated[Seconds, Meta(description="maximum time to receive a body")] = 30.0
     edge_body_grace_seconds: Annotated[
-        Seconds, Meta(description="time in which a body may come as slowly as it likes")
+        Seconds, Meta(description="time before the minimum rate of a body applies")
     ] = 5.0
     edge_body_least_rate: Annotated[
         Positive,
         Meta(
-            description="bytes a second at which a body must come on average after that, or its connection is closed"
+            description="minimum average rate of a body after that, in bytes a second; a slower connection is closed"
         ),
     ] = 1024
     edge_body_bytes: Annotated[
         Positive,
-        Meta(
-            description="bytes of bodies that a worker holds until they are answered; beyond it requests get 503"
-        ),
+        Meta(description="bytes of request bodies that a worker holds at once; beyond it requests get 503"),
     ] = 268_435_456
     edge_token_body_bytes: Annotated[
-        Positive, Meta(description="the part of them that one token may hold; beyond it its requests get 429")
+        Positive, Meta(description="bytes of them that one token may hold; beyond it its requests get 429")
     ] = 33_554_432
     edge_drain_seconds: Annotated[
         Seconds, Meta(description="time between failing readyz and closing the port at SIGTERM")
     ] = 0.2
     edge_stop_seconds: Annotated[
-        Seconds, Meta(description="longest wait for requests in flight at SIGTERM")
+        Seconds, Meta(description="maximum wait for requests in flight at SIGTERM")
     ] = 20.0
     spool_max_bytes: Annotated[
-        Positive, Meta(description="disk that the spool may take; beyond it requests get 503")
+        Positive, Meta(description="maximum disk space of the spool; beyond it requests get 503")
     ] = 1_073_741_824
     spool_max_age_hours: Annotated[
-        Seconds, Meta(description="age at which a spool that can't drain refuses more")
+        Seconds,
+        Meta(description="age of the oldest event at which a spool that can't drain refuses new ones"),
     ] = 72.0
     rate_limit_store: Annotated[
         str,
@@ -170,7 +171,7 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
         ),
     ] = ""
     rate_limit_store_seconds: Annotated[
-        Seconds, Meta(description="longest wait for the store; then this machine decides alone for 5 s")
+        Seconds, Meta(description="maximum wait for the store; then this machine decides alone for 5 s")
     ] = 0.25
 
 
@@ -187,19 +188,17 @@ class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
         "127.0.0.1"
     )
     processors_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8082
-    processors_take_chunks: Annotated[Positive, Meta(description="most chunks that are handled together")] = (
-        48
-    )
-    processors_take_seconds: Annotated[Seconds, Meta(description="longest wait for a take to fill")] = 0.02
+    processors_take_chunks: Annotated[Positive, Meta(description="maximum chunks in a batch")] = 48
+    processors_take_seconds: Annotated[Seconds, Meta(description="maximum wait for a batch to fill")] = 0.02
     processors_fold_seconds: Annotated[
-        Seconds, Meta(description="longest wait before increments are folded into issues")
+        Seconds, Meta(description="maximum wait before increments are folded into issues")
     ] = 0.1
     processors_bad_limit: Annotated[
         int,
         Meta(
             ge=0,
             le=200,
-            description="bad ones of the last 200 records at which a worker stops instead of setting them aside; 0: never",
+            description="stop when this many of the last 200 records can't be decoded, instead of dead-lettering them; 0: never",
         ),
     ] = 100
     processors_standbys: Annotated[
@@ -207,12 +206,16 @@ class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=8,
-            description="other workers that keep each partition's tables in memory too, to take over without reading them",
+            description="standby replicas: other workers that hold each partition's tables too and take over without reading them",
         ),
     ] = 0
     dedupe_days: Annotated[
         int,
-        Meta(ge=7, le=90, description="days for which an id is remembered; more cost memory and recovery"),
+        Meta(
+            ge=7,
+            le=90,
+            description="days for which an id is remembered; more days cost memory and recovery time",
+        ),
     ] = 7
     grouped_events: Annotated[
         bool,
@@ -231,10 +234,10 @@ class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
     writer_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8083
     writer_block_rows: Annotated[Positive, Meta(description="rows after which a block is inserted")] = 20_000
     writer_wait_seconds: Annotated[
-        Seconds, Meta(description="longest wait for a block to fill under load")
+        Seconds, Meta(description="maximum wait for a block to fill under load")
     ] = 1.0
     writer_quiet_seconds: Annotated[
-        Seconds, Meta(description="wait after the first row when little arrives")
+        Seconds, Meta(description="wait after the first row when few events arrive")
     ] = 0.2
 
 
@@ -252,14 +255,14 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
             description="key of the session cookies; unset: derived from the password", extra={"secret": True}
         ),
     ] = ""
-    session_hours: Annotated[Positive, Meta(description="how long a sign-in lasts")] = 168
+    session_hours: Annotated[Positive, Meta(description="hours that a sign-in lasts")] = 168
     secure_cookies: Annotated[
-        bool, Meta(description="cookies only over https, whatever a proxy says of the request")
+        bool, Meta(description="send cookies only over https, whatever a proxy reports")
     ] = False
     dashboard_trusted_proxies: Annotated[
         str,
         Meta(
-            description="addresses and networks of proxies, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are believed"
+            description="addresses and networks of proxies, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are trusted"
         ),
     ] = ""
     dashboard_share_seconds: Annotated[
@@ -267,11 +270,12 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=10,
-            description="how long equal calls of the read API share one answer; a change ends it; 0: never",
+            description="seconds for which equal calls of the read API share a response; a change ends it; 0: off",
         ),
     ] = 1.0
     ingest_url: Annotated[
-        str, Meta(description="address of the ingest endpoints, shown to those who send their first event")
+        str,
+        Meta(description="address of the ingest endpoints, shown to newcomers who send their first event"),
     ] = ""
 
 
@@ -285,7 +289,7 @@ class AnalystSettings(LogSettings, frozen=True, kw_only=True):
     analyst_password: Annotated[
         str,
         Meta(
-            description="password of ClickHouse's user `analyst`; unset: made, and kept in the data directory",
+            description="password of ClickHouse's user `analyst`; unset: generated and stored in the data directory",
             extra={"secret": True},
         ),
     ] = ""
