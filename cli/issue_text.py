@@ -65,7 +65,7 @@ def _until(condition: dict[str, object]) -> str:
             return f"for {plural(count, 'more event')}"
         case {"users": int(count)}:
             return f"for {plural(count, 'user')}"
-    return "for ever"
+    return "forever"
 
 
 def _seen(time: str, release: str) -> str:

@@ -65,7 +65,7 @@ def test_what_an_event_says_moves_no_cursor_and_starts_no_line() -> None:
         ({}, "open"),
         ({"regressed": True}, "open, regressed"),
         ({"status": "resolved", "resolved_in": "shop@2.0.0+1"}, "resolved in shop@2.0.0+1"),
-        ({"status": "ignored"}, "ignored for ever"),
+        ({"status": "ignored"}, "ignored forever"),
         ({"status": "ignored", "ignore_until": {"events": 5}}, "ignored for 5 more events"),
         (
             {"status": "ignored", "ignore_until": {"time": "2026-02-01T00:00:00.000Z"}},
