@@ -63,7 +63,7 @@ async def test_events_are_counted_once_when_the_worker_is_killed_with_a_backlog(
     kafka_bootstrap: str, prefix: str, start: Start
 ) -> None:
     feed, luck = Feed(PARTITIONS, seed=1), random.Random(1)
-    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 1600))
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 900, 10))
     worker = start(**SMALL_TAKES)
     for _ in range(6):
         some = luck.randrange(1, 120)
@@ -82,7 +82,7 @@ async def test_events_are_counted_once_while_workers_come_and_go(
     feed = Feed(PARTITIONS, seed=2)
     first = start("a", **SMALL_TAKES)
     await eventually(first.ready, timeout=60)
-    sending = asyncio.create_task(produce_slowly(kafka_bootstrap, prefix + "events", backlog(feed, 800, 20)))
+    sending = asyncio.create_task(produce_slowly(kafka_bootstrap, prefix + "events", backlog(feed, 400, 20)))
     others = [start("b", **SMALL_TAKES), start("c", **SMALL_TAKES)]
     for worker in others:
         await eventually(worker.ready, timeout=60)

@@ -28,7 +28,7 @@ async def test_a_worker_that_hung_while_another_took_over_does_no_harm(
     kafka_bootstrap: str, prefix: str, start: Start
 ) -> None:
     feed = Feed(PARTITIONS, seed=11)
-    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 1200))
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 500, 10))
     hung = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
     await eventually(lambda: processed(hung, 60), timeout=60)
     hung.freeze()
@@ -70,7 +70,7 @@ async def test_a_broker_that_restarts_costs_nothing(
 ) -> None:
     feed = Feed(PARTITIONS, seed=12)
     await create_topics(broker.bootstrap, topic_prefix, PARTITIONS)
-    await produce(broker.bootstrap, topic_prefix + "events", backlog(feed, 1200))
+    await produce(broker.bootstrap, topic_prefix + "events", backlog(feed, 500, 10))
     worker = WorkerProcess(broker.bootstrap, topic_prefix, tmp_path, SVC_PROCESSORS_TAKE_CHUNKS="2").start()
     try:
         await eventually(lambda: processed(worker, 60), timeout=60)

@@ -24,7 +24,7 @@ async def test_a_standby_takes_over_without_reading_the_tables_again(
     feed = Feed(PARTITIONS, seed=31)
     first, second = start("a", **SMALL_TAKES, **STANDBY), start("b", **SMALL_TAKES, **STANDBY)
     await eventually(lambda: first.ready() and second.ready(), timeout=60)
-    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 400, 20))
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 200, 20))
     await until_counted(kafka_bootstrap, prefix, feed, first, second)
     # The last that both have written is read by the other within moments.
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 8, 20))
@@ -44,7 +44,7 @@ async def test_counts_stay_exact_while_workers_with_standbys_die_and_come_back(
 ) -> None:
     feed, luck = Feed(PARTITIONS, seed=32), random.Random(32)
     workers = [start(name, **SMALL_TAKES, **STANDBY) for name in ("a", "b")]
-    for _ in range(5):
+    for _ in range(4):
         await produce(kafka_bootstrap, prefix + "events", backlog(feed, 160, 20))
         counted = sum(worker.metric("svc_processors_events_total") for worker in workers)
         await eventually(

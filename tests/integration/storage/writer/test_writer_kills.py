@@ -22,10 +22,10 @@ async def stored(stage: Stage) -> int:
 
 
 async def test_kill_9_in_the_middle_of_a_backlog_leaves_each_event_once(stage: Stage) -> None:
-    await stage.produce(200, events=100)
-    writer = stage.writer(SVC_WRITER_BLOCK_ROWS="700")
+    await stage.produce(120, events=50)
+    writer = stage.writer(SVC_WRITER_BLOCK_ROWS="300")
     with ended(writer):
-        for _ in range(8):
+        for _ in range(5):
             before = await stored(stage)
 
             async def goes_on(before: int = before) -> bool:
@@ -91,8 +91,8 @@ async def test_writers_and_clickhouse_killed_in_a_backlog_leave_each_event_once(
     try:
         stage = await Stage(kafka_bootstrap, server.url(), topic_prefix, tmp_path).prepare()
         shorten(stage, window)
-        await stage.produce(200, events=100)
-        done = await kill_often(stage, server, kills=5, server_kills=1, rows=1000)
+        await stage.produce(120, events=50)
+        done = await kill_often(stage, server, kills=4, server_kills=1, rows=300)
         assert done.found == done.wanted, done
     finally:
         server.stop()
