@@ -5,6 +5,8 @@ RUN := .venv/bin/python
 # With the library beside the service, so that pip takes it from here and asks no index for it.
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
+# Hundreds of processes start in the tests: compiled files are kept.
+unexport PYTHONDONTWRITEBYTECODE
 # Test workers; each has a broker and a database of its own.
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 .DEFAULT_GOAL := help

@@ -26,6 +26,7 @@ TITLES = {
 }
 
 
+@cache
 def environment() -> jinja2.Environment:
     """Templates with autoescape; an undefined variable is an error."""
     templates = jinja2.Environment(
