@@ -35,6 +35,7 @@ from schemas.topics import Topic
 PORTS = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
 SLICE = 5_000
 STALLED_SECONDS = 180
+SETTLED_SECONDS = 5
 
 
 @click.command()
@@ -118,10 +119,11 @@ async def run(
         ]
         samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
         loads = [Load(samples, seed + n, repeats) for n in range(len(tokens))]
+        groups = _groups(stack)
         faults = FaultInjector(
             supervisor,
             fleets,
-            _groups(stack),
+            groups,
             seed,
             kills,
             broker_restarts,
@@ -147,7 +149,8 @@ async def run(
         if refused:
             console.print(f"[red]refused:[/] {refused}")
         ids = {i for one in loads for i in one.ids}
-        proven = await _verify(console, settings.clickhouse_url, ids, accepted, faults.claims())
+        store = await drained(console, settings.clickhouse_url, len(ids), groups)
+        proven = store is not None and await _verify(console, store, ids, accepted, faults.claims())
         console.print(f"restarts {faults.restarts}")
         return Result(proven and not refused, faults.summary)
 
@@ -191,27 +194,42 @@ async def _send(url: str, token: str, load: Load, events: int, injection: asynci
     return sender.report
 
 
-async def _verify(console: Console, url: str, ids: set[Any], accepted: int, more: list[proof.Claim]) -> bool:
-    began, last, moved = time.monotonic(), -1, time.monotonic()
+async def drained(console: Console, url: str, events: int, groups: Groups) -> proof.Store | None:
+    """The tables once the writer has committed the last block and nothing moves any more, or once nothing has moved for long.
+
+    Rows in `events` don't say that a block is complete: the writer may still compare its rollups.
+    """
+    began = moved = time.monotonic()
+    progress, last = -1, (-1, -1)
     store: proof.Store | None = None
-    while time.monotonic() - moved < STALLED_SECONDS:
-        try:
-            # ClickHouse may have been killed last: retry connecting like every query.
-            if store is None:
-                store = await asyncio.to_thread(proof.Store, url)
-            progress = await asyncio.to_thread(proof.progress, store)
-        except Exception as error:  # noqa: BLE001 - ClickHouse may still be starting
-            console.print(f"  waiting: {error}"[:120])
-            progress = last
-        if progress != last:
-            last, moved = progress, time.monotonic()
-        if progress >= 2 * len(ids) and time.monotonic() - moved > 5:
-            break
-        await asyncio.sleep(0.5)
+    polling = asyncio.create_task(groups.run())
+    try:
+        while time.monotonic() - moved < STALLED_SECONDS:
+            try:
+                # ClickHouse may have been killed last: retry connecting like every query.
+                if store is None:
+                    store = await asyncio.to_thread(proof.Store, url)
+                progress = await asyncio.to_thread(proof.progress, store)
+            except Exception as error:  # noqa: BLE001 - ClickHouse may still be starting
+                console.print(f"  waiting: {error}"[:120])
+            now = progress, groups.behind.get("writer", -1)
+            if now != last:
+                last, moved = now, time.monotonic()
+            if progress >= 2 * events and now[1] == 0 and time.monotonic() - moved > SETTLED_SECONDS:
+                break
+            await asyncio.sleep(0.5)
+    finally:
+        polling.cancel()
+        await asyncio.wait([polling])
     console.print(f"drained {time.monotonic() - began:.0f} s after the last answer")
     if store is None:
         console.print("[red]ClickHouse did not restart[/]")
-        return False
+    return store
+
+
+async def _verify(
+    console: Console, store: proof.Store, ids: set[Any], accepted: int, more: list[proof.Claim]
+) -> bool:
     claims = [*await asyncio.to_thread(proof.claims, store, ids, accepted), *more]
     store.close()
     for claim in claims:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bench.chaos import groups, kills
+from bench.chaos import __main__ as chaos
+from bench.chaos import groups, kills, proof
 from bench.chaos.faults import FaultInjector
 from bench.chaos.groups import Group, Groups, shares
 from bench.chaos.kills import VICTIMS, ProcessKiller
@@ -106,6 +107,25 @@ async def test_looking_at_groups_ends_even_as_an_answer_comes(monkeypatch: pytes
     await asyncio.wait([looking], timeout=5)
     assert looking.cancelled()
     assert asked == 1
+
+
+async def test_a_run_is_not_judged_while_the_writer_has_a_block_in_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Polled(Groups):
+        async def run(self) -> None:
+            self.behind = {"writer": 3}
+            await asyncio.Event().wait()
+
+    seen = Polled(load(KafkaSettings, {}), {})
+    monkeypatch.setattr(proof, "Store", lambda _url: object())
+    monkeypatch.setattr(proof, "progress", lambda _store: 20)
+    monkeypatch.setattr(chaos, "SETTLED_SECONDS", 0)
+    judging = asyncio.create_task(chaos.drained(Console(quiet=True), "", 10, seen))
+    await asyncio.wait([judging], timeout=1.5)
+    assert not judging.done()
+    seen.behind = {"writer": 0}
+    assert await judging is not None
 
 
 def member(worker: str, *partitions: int, topic: str = "svc.events") -> tuple[str, str, str, bytes, bytes]:
