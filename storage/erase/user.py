@@ -195,8 +195,10 @@ def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) 
     # Recounted right after the deletion: in between, readers see too low counts.
     for share in _shares(client, erasure, scope, week):
         purge(client, {rollup.table: share.keys(rollup) for rollup in ROLLUPS}, erasure.id, once=True)
-        for rollup in ROLLUPS:
-            _restore(client, rollup, share, days[0], days[-1])
+        # Events inserted since the deletion are counted already.
+        queries = {rollup: _remaining(rollup, share, days[0], days[-1]) for rollup in ROLLUPS}
+        # A unique name, because rows that an earlier run inserted may have been deleted since.
+        repair_where(client, queries, f"erase/{uuid.uuid4()}", _QUIET_SECONDS)
 
 
 def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[Scope]:
@@ -205,14 +207,12 @@ def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[
     return [bucket(scope, number, of) for number in range(of)]
 
 
-def _restore(client: Client, rollup: Rollup, share: Scope, first: date, last: date) -> None:
-    """Recount the keys of these days from the remaining events; events inserted since the deletion are counted already."""
+def _remaining(rollup: Rollup, share: Scope, first: date, last: date) -> str:
+    """A query for the counts of the remaining events of these days that the rollup lacks."""
     events, tags = share.counted(rollup, first, last)
     day = f"toDate({rollup.time})"
     there = f"{share.keys(rollup)} AND {day} >= '{first}' AND {day} <= '{last}'"
-    sql = difference(rollup, events, there, where_tags=tags)
-    # A unique name, because rows that an earlier run inserted may have been deleted since.
-    repair_where(client, rollup, sql, f"erase/{uuid.uuid4()}", _QUIET_SECONDS)
+    return difference(rollup, events, there, where_tags=tags)
 
 
 def _drop_lists(client: Client, erasure: str) -> None:

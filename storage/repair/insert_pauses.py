@@ -5,6 +5,7 @@ writers honouring a pause. A pause expires by the server's clock if its holder i
 pauses that were active when it wanted to insert, so that a series of pauses doesn't starve it.
 """
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,9 +30,17 @@ class Pause:
         self._client = client
         self._id = uuid.uuid4()
         self._version = 0
+        self._until = 0.0
 
     def extend(self, seconds: float) -> None:
-        """Let it last this long from now, for writers that check from now on. Raises ClickHouseError."""
+        """Let it last half this long from now at least, for writers that check from now on. Raises ClickHouseError."""
+        now = time.monotonic()
+        if self._until - now > seconds / 2 > 0:
+            return
+        self._set(seconds)
+        self._until = now + seconds
+
+    def _set(self, seconds: float) -> None:
         self._version += 1
         values = {"id": self._id, "version": self._version, "milliseconds": int(seconds * 1000)}
         self._client.command(_SET, parameters=values)
@@ -39,7 +48,7 @@ class Pause:
     def end(self) -> None:
         """End the pause; if the server doesn't answer, it expires."""
         with suppress(ClickHouseError):
-            self.extend(0)
+            self._set(0)
 
 
 @contextmanager

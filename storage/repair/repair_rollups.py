@@ -1,12 +1,13 @@
 """Repairs rollups by inserting their difference to `events`, without stopping the service."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Final
 
 from storage.client import INSERT_SETTINGS, Client, scalar
 from storage.repair.consistent_read import read_consistently
-from storage.repair.insert_pauses import paused
+from storage.repair.insert_pauses import Pause, paused
 from storage.repair.rollups import ROLLUPS, Rollup, difference
 
 Days = Iterable[tuple[int, date]]
@@ -22,23 +23,36 @@ def repair_rollups(client: Client, days: Days, name: str) -> dict[str, int]:
     weeks: dict[tuple[int, int], list[tuple[int, date]]] = {}
     for project, day in sorted(set(days)):
         weeks.setdefault(day.isocalendar()[:2], []).append((project, day))
+    repaired = Counter({rollup.table: 0 for rollup in ROLLUPS})
     # A week at a time keeps the comparison and the pause of the writers short.
-    return {
-        rollup.table: sum(_repair_days(client, rollup, pairs, name) for pairs in weeks.values())
-        for rollup in ROLLUPS
-    }
+    for pairs in weeks.values():
+        repaired.update(
+            repair_where(client, {rollup: _difference(rollup, pairs) for rollup in ROLLUPS}, name)
+        )
+    return dict(repaired)
 
 
-def _repair_days(client: Client, rollup: Rollup, pairs: list[tuple[int, date]], name: str) -> int:
+def _difference(rollup: Rollup, pairs: list[tuple[int, date]]) -> str:
     events, there = _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True)
-    return repair_where(client, rollup, difference(rollup, events, there), name)
+    return difference(rollup, events, there)
 
 
-def repair_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: float = 60.0) -> int:
-    """Repair one rollup by a query from `storage.repair.rollups.difference`; returns the number of differing keys.
+def repair_where(
+    client: Client, queries: Mapping[Rollup, str], name: str, seconds: float = 60.0
+) -> dict[str, int]:
+    """Repair rollups by their queries from `storage.repair.rollups.difference`; returns the number of differing keys of each.
 
-    The writers are asked to pause. Raises NoConsistentRead after `seconds`; otherwise as `repair_rollups`.
+    The writers are asked to pause. Raises NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
     """
+    # The pause lasts until the differences are inserted, so that no partly inserted block is retried in between.
+    with paused(client) as pause:
+        return {
+            rollup.table: _repair(client, rollup, sql, name, seconds, pause)
+            for rollup, sql in queries.items()
+        }
+
+
+def _repair(client: Client, rollup: Rollup, sql: str, name: str, seconds: float, pause: Pause) -> int:
     # Equal user states may differ in bytes, so keys and sums identify a difference.
     digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
 
@@ -48,18 +62,16 @@ def repair_where(client: Client, rollup: Rollup, sql: str, name: str, seconds: f
 
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
     repaired, seen = 0, list[int]()
-    # The pause lasts until the difference is inserted, so that no partly inserted block is retried in between.
-    with paused(client) as pause:
-        # Re-read after each insert: the last of two concurrent repairs sees and reverts a doubled difference.
-        while len(seen) < _TRIES:
-            rows, sameness = read_consistently(client, ("events", rollup.table), read, seconds, pause)
-            if not rows:
-                break
-            token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"
-            settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
-            done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
-            repaired = repaired or int(done.written_rows)
-            seen.append(sameness)
+    # Re-read after each insert: the last of two concurrent repairs sees and reverts a doubled difference.
+    while len(seen) < _TRIES:
+        rows, sameness = read_consistently(client, ("events", rollup.table), read, seconds, pause)
+        if not rows:
+            break
+        token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"
+        settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
+        done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
+        repaired = repaired or int(done.written_rows)
+        seen.append(sameness)
     return repaired
 
 

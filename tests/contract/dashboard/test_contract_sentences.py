@@ -56,7 +56,7 @@ ROWS = [
     Row("all", "`start` and `end` are ISO times (default: the last 14 days)", ANSWERS, "test_a_range_is_the_last_14_days_of_the_events_time_by_default"),
     Row("all", "`start` and `end` (which of them is in the range)", ANSWERS, "test_an_end_is_not_in_its_range_and_a_start_is"),
     Row("all", "of the event's time (section 2, point 10)", "unit/query/test_event_view.py", "test_a_time_that_no_clock_can_mean_gives_way_to_that_of_receipt"),
-    Row("all", "The OpenAPI document is at `/api/v1/openapi.json`", OPENAPI, "test_answers_conform_to_the_document"),
+    Row("all", "The OpenAPI document is at `/api/v1/openapi.json`", OPENAPI, "test_answers_about_what_exists_conform_to_the_document"),
     Row("projects", "`GET /projects`: id, name, createdAt, tokens, rateLimitPerMinute, retentionDays", PROJECTS, "test_projects_are_listed_with_what_the_contract_names"),
     Row("projects", "`POST /projects`: the project; 201 with `token`", PROJECTS, "test_created_project_answers_its_token"),
     Row("projects", "`PATCH /projects/{project}`: the project", PROJECTS, "test_update_keeps_what_is_left_out"),
