@@ -3,6 +3,7 @@ import secrets
 import threading
 import uuid
 from datetime import date
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from storage.erase.erased import ERASED
 from storage.erase.issues import IssueDescription
 from storage.erase.user import TABLES, erase_user, preview
 from storage.errors import UnknownUser
+from storage.repair import repair_rollups as repairing
 from storage.repair.missing_rows import complete
 from storage.repair.repair_rollups import repair_rollups
 from storage.repair.rollups import ROLLUPS
@@ -125,22 +127,23 @@ def test_the_users_id_stands_nowhere_afterwards_not_even_in_the_servers_logs(cli
 
 
 @pytest.mark.parametrize(
-    ("name", "call"),
+    ("module", "name", "call"),
     [
-        ("measure", 1),
-        ("purge", 0),
-        ("purge", 1),
-        ("repair_where", 0),
-        ("repair_where", 1),
-        ("redescribe", 0),
-        ("_drop_lists", 0),
+        (erasing, "measure", 1),
+        (erasing, "purge", 0),
+        (erasing, "purge", 1),
+        (erasing, "repair_where", 0),
+        (repairing, "read_consistently", 2),
+        (erasing, "redescribe", 0),
+        (erasing, "_drop_lists", 0),
     ],
+    ids=lambda value: value.__name__ if isinstance(value, ModuleType) else str(value),
 )
 def test_what_was_killed_at_any_step_is_finished_by_the_next_run(
-    client: Client, name: str, call: int, monkeypatch: pytest.MonkeyPatch
+    client: Client, module: ModuleType, name: str, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert(client, block(), "t")
-    size, real = of_user(client)["events"], getattr(erasing, name)
+    size, real = of_user(client)["events"], getattr(module, name)
     calls = 0
 
     def killed(*given: Any, **named: Any) -> Any:
@@ -151,7 +154,7 @@ def test_what_was_killed_at_any_step_is_finished_by_the_next_run(
         return real(*given, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(erasing, name, killed)
+        patch.setattr(module, name, killed)
         with pytest.raises(KeyboardInterrupt):
             erase(client)
     report = erase(client)
