@@ -40,6 +40,9 @@ SETTLED_SECONDS = 5
 
 @click.command()
 @click.option("--events", default=200_000, show_default=True, help="Events sent, repeats included.")
+@click.option(
+    "--rate", default=0, help="Events a second once EVENTS are sent, until the last fault; 0: no limit."
+)
 @click.option("--repeats", default=0.2, show_default=True, help="Share of repeated ids.")
 @click.option("--kills", default=30, show_default=True, help="Processes killed with -9.")
 @click.option("--broker-restarts", default=2, show_default=True)
@@ -92,6 +95,7 @@ async def run(
     data_dir: Path,
     *,
     events: int,
+    rate: int,
     repeats: float,
     kills: int,
     broker_restarts: int,
@@ -134,7 +138,7 @@ async def run(
         began = time.monotonic()
         reports = await asyncio.gather(
             *(
-                _send(stack.ingest_url, t, one, events // len(tokens), injection)
+                _send(stack.ingest_url, t, one, events // len(tokens), rate / len(tokens), injection)
                 for t, one in zip(tokens, loads, strict=True)
             )
         )
@@ -186,11 +190,17 @@ def _groups(stack: Stack) -> Groups:
     return Groups(processors, groups)
 
 
-async def _send(url: str, token: str, load: Load, events: int, injection: asyncio.Task[None]) -> SendReport:
-    """Send at least `events`, and continue until the end of the faults: each kill should meet a backlog."""
+async def _send(
+    url: str, token: str, load: Load, events: int, rate: float, injection: asyncio.Task[None]
+) -> SendReport:
+    """Send at least `events`, and continue until the end of the faults, at `rate` if there is one: each kill should meet a backlog."""
     sender = Sender(url, token, sdk="chaos/1", retry_for=600)
-    while sender.report.events < events or not injection.done():
-        await sender.send(batches(load.events(min(SLICE, max(500, events)))))
+    size = min(SLICE, max(500, events))
+    while (early := sender.report.events < events) or not injection.done():
+        began = time.monotonic()
+        await sender.send(batches(load.events(size)))
+        if rate and not early:
+            await asyncio.wait([injection], timeout=max(0.0, began + size / rate - time.monotonic()))
     return sender.report
 
 

@@ -19,6 +19,7 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
         seed,
         tmp_path,
         events=10_000,
+        rate=1_500,
         repeats=0.2,
         kills=4,
         broker_restarts=1,
