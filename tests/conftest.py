@@ -1,5 +1,6 @@
 """What every test has: a clean environment, a marker by its folder, and the real servers of `tests.servers`."""
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -43,3 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         first = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
         item.add_marker(first if first in FOLDERS else "unit")
     items.sort(key=lambda item: next(n for n, name in enumerate(FOLDERS) if item.get_closest_marker(name)))
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made stays to the end: no later garbage collection looks at it."""
+    gc.freeze()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, Final
 
 from aiohttp import web
@@ -51,6 +52,7 @@ _SECURITY: Final = {
 }
 
 
+@cache
 def serve_document(
     operations: tuple[Operation, ...],
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -1,6 +1,7 @@
 """The OpenAPI 3.1 document of the ingest API, generated from the structs that decode its bodies."""
 
 import json
+from functools import cache
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -48,6 +49,7 @@ class EventBatch(Struct, frozen=True):
     ]
 
 
+@cache
 def document() -> bytes:
     """The document as JSON."""
     content = openapi.document(

@@ -9,8 +9,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from query.event_view import IssueView
-from schemas.ids import uuid7
+from schemas.ids import issue_id, uuid7
 from schemas.times import iso, parse_iso
 from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
 from tests.memory import MemoryReader
@@ -27,8 +29,8 @@ NASTY = "</script><script>alert(1)</script>\u202egnp.exe\u202c \"'><img src=x on
 
 def fill(reader: MemoryReader, project: int, now_ms: int) -> None:
     """Put everything in; the newest event is a minute old."""
-    for event in _stored(project, now_ms):
-        reader.add_stored(event)
+    for event in _stored(now_ms):
+        reader.add_stored(replace(event, project=project, opened=issue_id(project, event.fingerprint)))
     reader.states[f"{SHOWCASE:016x}"] = IssueView(status="open", regressed=True)
     reader.states[f"{3:016x}"] = IssueView(status="resolved")
     reader.changes[f"{SHOWCASE:016x}"] = changes(now_ms)
@@ -36,8 +38,8 @@ def fill(reader: MemoryReader, project: int, now_ms: int) -> None:
 
 
 @cache
-def _stored(project: int, now_ms: int) -> list[StoredEvent]:
-    """The events, oldest first. They are the same for all tests of a process."""
+def _stored(now_ms: int) -> list[StoredEvent]:
+    """The events of project 0, oldest first. They are the same for all tests of a process."""
     sample: list[StoredEvent] = []
     events = [json.loads(line) for line in gzip.decompress(SAMPLES.read_bytes()).splitlines()]
     chance = random.Random(7)
@@ -51,18 +53,17 @@ def _stored(project: int, now_ms: int) -> list[StoredEvent]:
         age_hours = chance.expovariate(1 / (20 + 40 * (number % 9)))
         at = now_ms - 60_000 - int(min(age_hours, 24 * 13) * HOUR_MS)
         parts = [event["error"]["type"], f"{key[1] or '<anonymous>'} in {key[2]}"]
-        _add(sample, project, moved(event, at), number, chance.choice(SDKS), at, parts)
+        _add(sample, moved(event, at), number, chance.choice(SDKS), at, parts)
     for number in range(90):
         at = now_ms - int((0.2 + number**1.28) * HOUR_MS)
         parts = ["CheckoutError", "pay in src/checkout.ts"]
-        _add(sample, project, showcase(at, number), SHOWCASE, SDKS[0], at, parts)
-    _add(sample, project, hostile(now_ms - HOUR_MS), HOSTILE, SDKS[2], now_ms - HOUR_MS, [NASTY])
+        _add(sample, showcase(at, number), SHOWCASE, SDKS[0], at, parts)
+    _add(sample, hostile(now_ms - HOUR_MS), HOSTILE, SDKS[2], now_ms - HOUR_MS, [NASTY])
     return sorted(sample, key=attrgetter("order"))
 
 
 def _add(
     sample: list[StoredEvent],
-    project: int,
     event: dict[str, Any],
     issue: int,
     sdk: str,
@@ -71,9 +72,7 @@ def _add(
 ) -> None:
     payload = json.dumps(event).encode()
     why = GroupingOf("1", "stack", parts)
-    sample.append(
-        store(project, issue, payload, fingerprint=issue, sdk=sdk, received_ms=at + 800, grouping=why)
-    )
+    sample.append(store(0, issue, payload, fingerprint=issue, sdk=sdk, received_ms=at + 800, grouping=why))
 
 
 def moved(event: dict[str, Any], at: int) -> dict[str, Any]:

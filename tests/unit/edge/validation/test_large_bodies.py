@@ -132,7 +132,7 @@ def test_what_is_looked_at_gives_the_verdict_of_the_whole(body: bytes, rules: Va
     assert rules.violations(outline(body)) == rules.violations(json.loads(body))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutations() | st.sampled_from(EVENTS), st.sampled_from(RULES))
 def test_crowded_and_other_events_are_admitted_alike(body: bytes, rules: ValidationRules) -> None:
     extra = b',"extra":[' + b"[]," * 25_000 + b"[]]}"
