@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.syntax import nodes
+
 ROOT = Path(__file__).parent.parent
 MAY_IMPORT: dict[str, set[str]] = {
     "schemas": set(),
@@ -90,7 +92,7 @@ def modules() -> dict[str, Path]:
 def imports(name: str) -> dict[str, int]:
     """The modules that a module names in its import statements, wherever these stand, with their lines."""
     found: dict[str, int] = {}
-    for node in ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8"))):
+    for node in nodes(modules()[name]):
         if isinstance(node, ast.Import):
             found |= {alias.name: node.lineno for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -185,7 +187,7 @@ def exceptions() -> dict[str, str]:
         node.name: (name, {base.id for base in node.bases if isinstance(base, ast.Name)})
         for name in modules()
         if top(name) != "bench"
-        for node in ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8")))
+        for node in nodes(modules()[name])
         if isinstance(node, ast.ClassDef)
     }
     raised = {"Exception", "RuntimeError", "ValueError", "KafkaError", "ClickHouseError"}
@@ -198,7 +200,7 @@ def test_an_exception_that_crosses_a_border_is_declared_in_one_of_three_modules(
     wrong = [
         f"{name} catches {alias.name} of {node.module}"
         for name in modules()
-        for node in ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8")))
+        for node in nodes(modules()[name])
         if isinstance(node, ast.ImportFrom) and node.module is not None
         for alias in node.names
         if exceptions().get(alias.name) == node.module

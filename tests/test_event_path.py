@@ -2,12 +2,13 @@
 
 import ast
 import re
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
+
+from tests.syntax import nodes
 
 ROOT = Path(__file__).parent.parent
 PRODUCT = {"broker", "cli", "control", "dashboard", "edge", "grouping", "local", "processors", "query"} | {
@@ -38,12 +39,6 @@ STEPS = [
 BESIDE = re.findall(r"`([a-z_/]+(?:\.py)?)`", section().rpartition("\nThese files call")[2])
 
 
-@cache
-def tree(file: str) -> ast.Module:
-    """The syntax tree of a file."""
-    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
-
-
 def file_of(module: str) -> str:
     """The file of a module, or the folder of a package."""
     path = module.replace(".", "/")
@@ -53,7 +48,7 @@ def file_of(module: str) -> str:
 def imported(file: str) -> set[str]:
     """The files of the product that a file imports from, wherever in it; a package for what it takes from its `__init__`."""
     files = set()
-    for node in ast.walk(tree(file)):
+    for node in nodes(ROOT / file):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in PRODUCT:
             modules = {file_of(f"{node.module}.{name.name}") for name in node.names}
             there = {path for path in modules if path.endswith(".py")}
@@ -63,7 +58,9 @@ def imported(file: str) -> set[str]:
 
 def defines(file: str, name: str) -> bool:
     """Whether a file defines a function, or a class with a method."""
-    body: list[ast.stmt] = tree(file).body
+    module = nodes(ROOT / file)[0]
+    assert isinstance(module, ast.Module)
+    body = module.body
     for part in name.split("."):
         found = [
             node
@@ -78,7 +75,7 @@ def defines(file: str, name: str) -> bool:
 
 def called(file: str) -> set[str]:
     """The names of the methods that a file calls; so it reaches what it knows by a protocol alone."""
-    calls = (node.func for node in ast.walk(tree(file)) if isinstance(node, ast.Call))
+    calls = (node.func for node in nodes(ROOT / file) if isinstance(node, ast.Call))
     return {call.attr for call in calls if isinstance(call, ast.Attribute)}
 
 

@@ -3,8 +3,10 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from tests.syntax import nodes
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
@@ -35,16 +37,16 @@ PRIVATE = {
 stored, repaired, flush policy, offset or partition, consistent, valid, known, failure, scheduler."""
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    """The product's files with their syntax trees."""
+def modules() -> Iterator[tuple[str, Sequence[ast.AST]]]:
+    """The product's files with their syntax nodes."""
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+            yield str(path.relative_to(ROOT)), nodes(path)
 
 
-def names(module: ast.Module) -> Iterator[tuple[str, int]]:
+def names(module: Sequence[ast.AST]) -> Iterator[tuple[str, int]]:
     """What a file names, with its line: classes, functions, parameters, variables, attributes."""
-    for node in ast.walk(module):
+    for node in module:
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield node.name, node.lineno
@@ -64,7 +66,7 @@ def words(name: str) -> set[str]:
 def test_class_names_are_unique() -> None:
     places = defaultdict[str, list[str]](list)
     for file, module in modules():
-        for node in ast.walk(module):
+        for node in module:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{file}:{node.lineno}")
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
