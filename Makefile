@@ -7,8 +7,8 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
 # Hundreds of processes start in the tests: compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
-# Test workers; each has a broker and a database of its own.
-WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+# Test workers, each with a broker and a database of its own: one more than cores, for many tests wait.
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 .DEFAULT_GOAL := help
 .PHONY: help install lint format test test-unit test-pythons demo up bench bench-grouping chaos siege docs clean
 

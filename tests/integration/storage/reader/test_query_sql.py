@@ -25,7 +25,7 @@ from storage.reader.query_sql import (
 )
 from tests.unit.query.trees import NOW_MS, WORDS, issues, queries, views
 
-EXAMPLES = 125
+EXAMPLES = 50
 QUERIES = 16
 
 worlds = st.tuples(
