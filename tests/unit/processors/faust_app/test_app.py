@@ -1,0 +1,53 @@
+"""What the app asks of Faust: nothing that loses records, and times that follow from the session's setting."""
+
+from typing import Any
+
+import pytest
+from faust.types.enums import ProcessingGuarantee
+from mode import CrashingSupervisor
+from prometheus_client import CollectorRegistry
+
+from processors.faust_app.app import Processors
+from processors.faust_app.patches import OrderedTableManager
+from processors.metrics import ProcessorsMetrics
+from processors.topic_names import names
+from schemas.projects import ProjectRegistry
+from schemas.settings import ProcessorsSettings, load
+
+
+def built(**environ: str) -> Processors:
+    settings = load(ProcessorsSettings, environ)
+    return Processors(settings, names(settings, 4), ProjectRegistry(), ProcessorsMetrics(CollectorRegistry()))
+
+
+async def test_the_app_uses_nothing_of_faust_that_loses_or_repeats_records() -> None:
+    conf: Any = built().app.conf
+    assert str(conf.store) == "memory:"
+    assert conf.processing_guarantee is ProcessingGuarantee.AT_LEAST_ONCE
+    assert not conf.producer_threaded
+    assert conf.agent_supervisor is CrashingSupervisor
+    assert conf.TableManager is OrderedTableManager
+    assert not conf.stream_wait_empty
+    assert (conf.topic_allow_declare, conf.topic_disable_leader, conf.web_enabled) == (False, True, False)
+    assert conf.consumer_auto_offset_reset == "earliest"
+
+
+@pytest.mark.parametrize("session", ["1", "3", "10", "30"])
+async def test_heartbeats_and_the_lease_are_shares_of_the_session(session: str) -> None:
+    processors = built(SVC_KAFKA_SESSION_SECONDS=session)
+    conf, seconds = processors.app.conf, float(session)
+    assert conf.broker_session_timeout == seconds
+    assert conf.broker_heartbeat_interval * 5 == pytest.approx(seconds)
+    # Some heartbeats may get lost before a worker stops writing, and it stops before the group gives its partitions away.
+    assert conf.broker_heartbeat_interval * 2 < processors.lease.seconds < seconds
+
+
+async def test_each_worker_is_a_static_member_of_its_own() -> None:
+    conf = built(SVC_PROCESSORS_APP="errors", SVC_PROCESSORS_WORKER="b").app.conf
+    assert conf.consumer_group_instance_id == "errors-b"
+
+
+async def test_both_tables_and_both_agents_are_there() -> None:
+    processors = built()
+    assert {*processors.app.tables} == {"seen", "issues"}
+    assert {agent.rpartition(".")[2] for agent in processors.app.agents} == {"grouper", "aggregator"}

@@ -1,0 +1,109 @@
+"""After a recovery of the tables each new partition is restored once, and reading continues where its stages say."""
+
+from typing import Any, cast
+
+import pytest
+from faust.types import TP
+from prometheus_client import CollectorRegistry
+
+from processors.aggregator.stage import AggregatorStage
+from processors.faust_app.fence import RebalanceFence
+from processors.faust_app.recovery import LogTooShort, Recovery
+from processors.grouper.stage import GrouperStage
+from processors.metrics import ProcessorsMetrics
+from processors.topic_names import names
+from schemas.settings import ProcessorsSettings, load
+
+NAMES = names(load(ProcessorsSettings, {}), 4)
+ENDS = 100
+
+
+class Stage:
+    """A stage that restores a partition to the offset `at`, and remembers what it was asked."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.partitions: set[int] = set()
+        self.restored: list[tuple[int, ...]] = []
+        self.dropped: list[int] = []
+
+    async def restore(self, partition: int, *bounds: int) -> int:
+        self.partitions.add(partition)
+        self.restored.append((partition, *bounds))
+        return 7
+
+    def drop(self, partition: int) -> None:
+        self.partitions.discard(partition)
+        self.dropped.append(partition)
+
+    def next_offset(self, partition: int) -> int | None:
+        return self.at if partition in self.partitions else None
+
+
+class SyncStage(Stage):
+    """As the aggregator, whose restoring waits for nobody."""
+
+    def restore(self, partition: int, *bounds: int) -> Any:
+        self.partitions.add(partition)
+        self.restored.append((partition, *bounds))
+        return True
+
+
+class Consumer:
+    """Every partition begins at 5 and ends at 100."""
+
+    async def earliest_offsets(self, *tps: TP) -> dict[TP, int | None]:
+        return dict.fromkeys(tps, 5)
+
+    async def highwaters(self, *tps: TP) -> dict[TP, int | None]:
+        return dict.fromkeys(tps, ENDS)
+
+
+def made(grouper: Stage, aggregator: Stage) -> tuple[Recovery, CollectorRegistry]:
+    registry = CollectorRegistry()
+    recovery = Recovery(
+        NAMES,
+        cast(GrouperStage, grouper),
+        cast(AggregatorStage, aggregator),
+        RebalanceFence(),
+        ProcessorsMetrics(registry),
+        lambda: 12,
+    )
+    return recovery, registry
+
+
+async def test_each_new_partition_is_restored_once_and_read_on_from_its_next_offset() -> None:
+    grouper, aggregator = Stage(40), SyncStage(60)
+    recovery, registry = made(grouper, aggregator)
+    await recovery.restore(Consumer(), {0, 1})
+    await recovery.restore(Consumer(), {0, 1, 2})
+    assert grouper.restored == [(0, 5, ENDS), (1, 5, ENDS), (2, 5, ENDS)]
+    assert aggregator.restored == [(0, 5), (1, 5), (2, 5)]
+    assigned = {TP(NAMES.events, 0), TP(NAMES.deltas, 0), TP(NAMES.events, 3), TP("other", 0)}
+    assert recovery.next_offsets(assigned) == {TP(NAMES.events, 0): 40, TP(NAMES.deltas, 0): 60}
+    assert registry.get_sample_value("svc_processors_recovering") == 0
+
+
+@pytest.mark.parametrize(
+    ("grouper", "aggregator", "topic"), [(ENDS + 1, 0, NAMES.events), (0, ENDS + 1, NAMES.deltas)]
+)
+async def test_a_topic_that_ends_before_the_next_offset_stops_the_worker(
+    grouper: int, aggregator: int, topic: str
+) -> None:
+    recovery, _ = made(Stage(grouper), SyncStage(aggregator))
+    with pytest.raises(LogTooShort, match=f"{topic}/0 ends at {ENDS}, but {ENDS + 1} is the next offset"):
+        await recovery.restore(Consumer(), {0})
+
+
+async def test_a_topic_that_ends_at_the_next_offset_has_been_read_whole() -> None:
+    recovery, _ = made(Stage(ENDS), SyncStage(ENDS))
+    await recovery.restore(Consumer(), {0})
+
+
+async def test_revoked_partitions_are_dropped_before_tables_are_read_and_standbys_are_no_stage() -> None:
+    grouper, aggregator = Stage(1), SyncStage(1)
+    recovery, registry = made(grouper, aggregator)
+    await recovery.restore(Consumer(), {0, 1})
+    await recovery.begin({TP(NAMES.events, 1), TP(NAMES.deltas, 1), TP(NAMES.seen, 0)})
+    assert (grouper.dropped, aggregator.dropped) == ([0], [0])
+    assert registry.get_sample_value("svc_processors_recovering") == 1
