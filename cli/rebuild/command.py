@@ -23,7 +23,8 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.client import ClickHouseError
 
-EMPTY_GROUP_SECONDS: Final = 15.0
+SESSIONS: Final = 1.5
+"""Sessions after which an ended worker is no longer a member of its group."""
 LOGS: Final = {"issues": Topic.ISSUE_DELTAS, "seen": Topic.EVENTS}
 
 
@@ -33,9 +34,9 @@ async def _members(admin: Admin, group: str) -> int:
     return sum(len(description["members"]) for description in response.to_object()["groups"])
 
 
-async def _wait_until_empty(admin: Admin, group: str) -> None:
+async def _wait_until_empty(admin: Admin, group: str, seconds: float) -> None:
     """Wait until the sessions of ended workers have expired."""
-    end = time.monotonic() + EMPTY_GROUP_SECONDS
+    end = time.monotonic() + seconds
     while members := await _members(admin, group):
         if time.monotonic() > end:
             raise click.ClickException(
@@ -47,7 +48,7 @@ async def _wait_until_empty(admin: Admin, group: str) -> None:
 async def none_working(settings: ProcessorsSettings) -> None:
     """Raises ClickException while workers run: they would write their state back."""
     async with administering(settings) as admin:
-        await _wait_until_empty(admin, settings.processors_app)
+        await _wait_until_empty(admin, settings.processors_app, SESSIONS * settings.kafka_session_seconds)
 
 
 async def empty(settings: ProcessorsSettings, topic: Topic) -> int:

@@ -20,6 +20,7 @@ async def run(bootstrap: str, prefix: str, folder: Path, table: str) -> Result:
         "SVC_KAFKA_BOOTSTRAP": bootstrap,
         "SVC_TOPIC_PREFIX": prefix,
         "SVC_PROCESSORS_APP": f"{prefix}processors",
+        "SVC_KAFKA_SESSION_SECONDS": "3",
     }
     workspace = Workspace(folder, environ)
     return await asyncio.to_thread(CliRunner().invoke, rebuild, [table, "--yes"], obj=workspace)

@@ -117,6 +117,7 @@ async def pipeline(
         "SVC_TOPIC_PREFIX": prefix,
         "SVC_PROCESSORS_APP": f"{prefix}processors",
         "SVC_WRITER_GROUP": f"{prefix}writer",
+        "SVC_KAFKA_SESSION_SECONDS": "3",
     }
     await asyncio.to_thread(migrate, clickhouse_database_url)
     made = Pipeline(environ, prefix, tmp_path)
