@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -118,8 +119,8 @@ def run_sql(url: str, sql: str) -> str:
     return text.decode()
 
 
-@pytest.fixture
-def clickhouse_database_url(clickhouse_url: str) -> Iterator[str]:
+@contextmanager
+def new_database(clickhouse_url: str) -> Iterator[str]:
     """The address of a new, empty database with a random name, dropped afterwards."""
     name = f"test_{secrets.token_hex(6)}"
     run_sql(clickhouse_url, f"CREATE DATABASE {name} ENGINE = Atomic")
@@ -128,6 +129,18 @@ def clickhouse_database_url(clickhouse_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
+def clickhouse_database_url(clickhouse_url: str) -> Iterator[str]:
+    """The address of a new, empty database of the test's own."""
+    with new_database(clickhouse_url) as url:
+        yield url
+
+
+@pytest.fixture
 def topic_prefix() -> str:
     """A random SVC_TOPIC_PREFIX, so that tests sharing one broker don't meet."""
+    return new_prefix()
+
+
+def new_prefix() -> str:
+    """Another at each call."""
     return f"t{secrets.token_hex(5)}."

@@ -17,6 +17,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from bench.chaos.__main__ import prepare
 from cli.demo.checks import ReadApi
@@ -28,28 +29,36 @@ from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.settings import MigrateSettings, load
 from tests.eventually import eventually
-from tests.servers import CACHE
+from tests.servers import CACHE, new_database, new_prefix
 
 SDK = "e2e/1"
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
+# One loop for all: a supervisor belongs to the loop that started it.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(
-    tmp_path: Path, kafka_bootstrap: str, clickhouse_database_url: str, topic_prefix: str
+    tmp_path_factory: pytest.TempPathFactory, kafka_bootstrap: str, clickhouse_url: str
 ) -> AsyncIterator[tuple[Stack, Supervisor]]:
-    """All our processes on the session's servers, under a topic prefix and a database of their own."""
-    stack = prepare(
-        tmp_path,
-        CACHE,
-        SVC_KAFKA_BOOTSTRAP=kafka_bootstrap,
-        SVC_CLICKHOUSE_URL=clickhouse_database_url,
-        SVC_TOPIC_PREFIX=topic_prefix,
-        SVC_PROCESSORS_APP=f"{topic_prefix}processors",
-        SVC_WRITER_GROUP=f"{topic_prefix}writer",
-    )
-    supervisor = Supervisor(stack.children())
+    """All our processes on the session's servers, under a topic prefix and a database of their own.
+
+    The tests share them, and each has a project of its own. What a test kills is started again before it goes on.
+    """
+    topic_prefix = new_prefix()
     async with AsyncExitStack() as cleanup:
+        stack = prepare(
+            tmp_path_factory.mktemp("stack"),
+            CACHE,
+            SVC_KAFKA_BOOTSTRAP=kafka_bootstrap,
+            SVC_CLICKHOUSE_URL=cleanup.enter_context(new_database(clickhouse_url)),
+            SVC_TOPIC_PREFIX=topic_prefix,
+            SVC_PROCESSORS_APP=f"{topic_prefix}processors",
+            SVC_WRITER_GROUP=f"{topic_prefix}writer",
+        )
+        supervisor = Supervisor(stack.children())
         cleanup.push_async_callback(supervisor.stop)
         await supervisor.start()
         yield stack, supervisor
