@@ -23,6 +23,10 @@ from mode import CrashingSupervisor
 from processors.faust_app.patches import OrderedTableManager
 
 PARTITIONS = 2
+TAKE = 40
+RECORD_BYTES = 5_000
+FETCH_BYTES = 200 * RECORD_BYTES
+"""So few records that a start goes through several fetches."""
 BUSY_SECONDS = 0.03
 LATE_SECONDS = 3.0
 STDOUT = 1
@@ -70,7 +74,7 @@ def build(bootstrap: str, prefix: str, folder: str, manager: type[TableManager])
         broker_commit_interval=1.0,
         broker_max_poll_records=200,
         stream_buffer_maxsize=256,
-        consumer_max_fetch_size=4 << 20,
+        consumer_max_fetch_size=FETCH_BYTES,
     )
     app.transport.Consumer = LateConsumer  # type: ignore[misc]  # this instance's own
     source = app.topic(f"{prefix}source", key_type=bytes, value_type=bytes)
@@ -81,7 +85,7 @@ def build(bootstrap: str, prefix: str, folder: str, manager: type[TableManager])
 
     @app.agent(source)
     async def group(stream: Any) -> None:
-        async for events in stream.noack_take(40, within=0.1):
+        async for events in stream.noack_take(TAKE, within=0.1):
             # Faust's worker takes `print` over.
             line = json.dumps([[e.message.partition, e.message.offset] for e in events])
             os.write(STDOUT, line.encode() + b"\n")

@@ -11,13 +11,15 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from tests.integration.processors.skip_worker import PARTITIONS
+from tests.integration.processors.skip_worker import PARTITIONS, RECORD_BYTES, TAKE
 
 TAKES = 40
 """So many that records fetched twice have come through to the agent."""
 CURED_STARTS = 4
-BARE_STARTS = 6
+BARE_STARTS = 4
 """The first start has nothing to seek to; each later one goes wrong."""
+RECORDS = 2 * CURED_STARTS * TAKES * TAKE
+"""More than all starts take: a worker that has read everything would never print its last take."""
 
 
 @pytest.fixture
@@ -35,8 +37,8 @@ async def backlog(kafka_bootstrap: str, topic_prefix: str) -> str:
     producer = AIOKafkaProducer(bootstrap_servers=kafka_bootstrap, linger_ms=5, max_batch_size=1 << 20)
     await producer.start()
     sent = [
-        await producer.send(f"{topic_prefix}source", b"v" * 20_000, partition=i % PARTITIONS)
-        for i in range(16_000)
+        await producer.send(f"{topic_prefix}source", b"v" * RECORD_BYTES, partition=i % PARTITIONS)
+        for i in range(RECORDS)
     ]
     await asyncio.gather(*sent)
     await producer.stop()
