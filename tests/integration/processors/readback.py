@@ -1,6 +1,9 @@
 """What the processors wrote, read as a consumer that compares positions reads it."""
 
 from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
@@ -8,9 +11,18 @@ from schemas.chunks import GroupedChunk, decode_chunk, decode_grouped
 from schemas.ids import hex64, issue_id
 from schemas.issues import Activity, IssueRecord, Outcome, decode_activity, decode_issue, decode_outcomes
 
+Record: TypeAlias = ConsumerRecord[bytes, bytes]
 
-async def read(bootstrap: str, topic: str) -> list["ConsumerRecord[bytes, bytes]"]:
+
+async def read(bootstrap: str, topic: str) -> list[Record]:
     """All records of a topic, by partition."""
+    async with reading(bootstrap, topic) as more:
+        return await more()
+
+
+@asynccontextmanager
+async def reading(bootstrap: str, topic: str) -> AsyncIterator[Callable[[], Awaitable[list[Record]]]]:
+    """Gives a function that returns the records since its last call, at first all of them."""
     consumer: AIOKafkaConsumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
@@ -24,12 +36,16 @@ async def read(bootstrap: str, topic: str) -> list["ConsumerRecord[bytes, bytes]
         await consumer._client.force_metadata_update()
         places = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
         consumer.assign(places)
-        ends = await consumer.end_offsets(places)
-        found: list[ConsumerRecord[bytes, bytes]] = []
-        while any([await consumer.position(place) < end for place, end in ends.items()]):
-            for records in (await consumer.getmany(timeout_ms=500)).values():
-                found += records
-        return found
+
+        async def more() -> list[Record]:
+            ends = await consumer.end_offsets(places)
+            found: list[Record] = []
+            while any([await consumer.position(place) < end for place, end in ends.items()]):
+                for records in (await consumer.getmany(timeout_ms=500)).values():
+                    found += records
+            return found
+
+        yield more
     finally:
         await consumer.stop()
 
@@ -68,7 +84,12 @@ def issues_of(chunks: list[GroupedChunk]) -> Counter[str]:
 
 async def issues(bootstrap: str, topic: str) -> dict[str, IssueRecord]:
     """The last state of each issue."""
-    return {r.key.decode(): decode_issue(r.value) for r in await read(bootstrap, topic) if r.value}
+    return states(await read(bootstrap, topic))
+
+
+def states(records: Iterable[Record]) -> dict[str, IssueRecord]:
+    """The last state of each issue among some records."""
+    return {r.key.decode(): decode_issue(r.value) for r in records if r.value}
 
 
 async def activities(bootstrap: str, topic: str) -> list[Activity]:

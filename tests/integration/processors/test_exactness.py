@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
+from schemas.issues import IssueRecord
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
@@ -29,10 +30,6 @@ def processed(worker: WorkerProcess, records: int) -> bool:
     return worker.metric(RECORDS) >= records
 
 
-async def counted(bootstrap: str, prefix: str) -> int:
-    return sum(i.events for i in (await readback.issues(bootstrap, prefix + "issues")).values())
-
-
 async def assert_exact(bootstrap: str, prefix: str, feed: Feed) -> None:
     """Each id is forwarded once in effect, issues count what was forwarded, outcomes add up."""
     chunks = await readback.grouped_once(bootstrap, prefix + "grouped")
@@ -50,13 +47,17 @@ async def assert_exact(bootstrap: str, prefix: str, feed: Feed) -> None:
 
 
 async def until_counted(bootstrap: str, prefix: str, feed: Feed, *workers: WorkerProcess) -> None:
-    async def done() -> bool:
-        for worker in workers:
-            if not worker.running:
-                worker.start()
-        return await counted(bootstrap, prefix) >= len(feed.ids)
+    issues: dict[str, IssueRecord] = {}
+    async with readback.reading(bootstrap, prefix + "issues") as more:
 
-    await eventually(done, timeout=120)
+        async def done() -> bool:
+            for worker in workers:
+                if not worker.running:
+                    worker.start()
+            issues.update(readback.states(await more()))
+            return sum(issue.events for issue in issues.values()) >= len(feed.ids)
+
+        await eventually(done, timeout=120)
 
 
 async def test_events_are_counted_once_when_the_worker_is_killed_with_a_backlog(
