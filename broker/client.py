@@ -45,7 +45,6 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
 
 def new_consumer(settings: KafkaSettings, *topics: str, **options: Any) -> Consumer:
     """A consumer without auto-commit, not started; `options` are aiokafka's."""
-    session_ms = int(settings.kafka_session_seconds * 1000)
     consumer = Consumer(
         *topics,
         **client_options(settings),
@@ -53,8 +52,8 @@ def new_consumer(settings: KafkaSettings, *topics: str, **options: Any) -> Consu
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
             "max_partition_fetch_bytes": MAX_RECORD_BYTES,
-            "session_timeout_ms": session_ms,
-            "heartbeat_interval_ms": session_ms // 5,
+            "session_timeout_ms": int(settings.kafka_session_seconds * 1000),
+            "heartbeat_interval_ms": int(settings.kafka_heartbeat_seconds * 1000),
             **options,
         },
     )

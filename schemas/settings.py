@@ -89,6 +89,11 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     topic_seen: Annotated[str, Meta(description="full topic name")] = ""
 
     @property
+    def kafka_heartbeat_seconds(self) -> float:
+        """The interval of heartbeats: some may get lost within a session."""
+        return self.kafka_session_seconds / 5
+
+    @property
     def topic_overrides(self) -> dict[str, str]:
         """Topic names set by settings, by topic title."""
         return {

@@ -176,7 +176,7 @@ def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
         recovery_buffer_size=50,
         table_standby_replicas=settings.processors_standbys,
         broker_session_timeout=settings.kafka_session_seconds,
-        broker_heartbeat_interval=settings.kafka_session_seconds / 5,
+        broker_heartbeat_interval=settings.kafka_heartbeat_seconds,
         broker_commit_interval=1.0,
         broker_request_timeout=90.0,
         broker_max_poll_records=200,

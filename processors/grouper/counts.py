@@ -16,9 +16,7 @@ from processors.grouper.fingerprinter import (
     EventOutline,
     SkippedRule,
 )
-from schemas.chunks import (
-    ChunkEvent,
-)
+from schemas.chunks import ChunkEvent
 from schemas.ids import issue_id, user_hash
 from schemas.increments import Increment, Row, SourceIncrements, encode_source, join
 from schemas.issues import RULE_SKIPPED, Outcome

@@ -1,7 +1,6 @@
 """Tables are compared and mended under load: writers wait for who compares, and nothing waits for a silent database."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -94,7 +93,7 @@ class Blocks:
         for number in count():
             waiting = in_force(client)
             while waiting and not stop.is_set():
-                time.sleep(0.01)
+                stop.wait(0.01)
                 waiting &= in_force(client)
             if stop.is_set():
                 break
