@@ -1,7 +1,7 @@
 """SQL and the evaluator say the same of the same events."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +16,7 @@ from schemas.ids import user_hash
 from schemas.times import from_ms
 from storage.client import Client
 from storage.reader.query_sql import (
+    PAIRS,
     Parameters,
     SqlScope,
     about_issue,
@@ -27,6 +28,7 @@ from tests.unit.query.trees import NOW_MS, WORDS, issues, queries, views
 
 EXAMPLES = 50
 QUERIES = 16
+EVENTS = "toUInt64(id) FROM events WHERE project_id = {}"
 
 worlds = st.tuples(
     st.lists(issues, min_size=1, max_size=4),
@@ -83,17 +85,44 @@ def placed(world: World) -> tuple[list[IssueView], list[EventView]]:
 
 
 def answers(
-    database: Client, statements: list[tuple[str, str]], parameters: Parameters
-) -> Iterator[set[int]]:
-    """The numbers that each `(columns and table, condition)` selects, all in one question."""
-    selects = [f"SELECT {n} AS q, {what} AND {condition}" for n, (what, condition) in enumerate(statements)]
+    database: Client,
+    tables: list[tuple[str, list[str]]],
+    parameters: Parameters,
+    alone: Callable[[int, str], bool] = lambda *_: False,
+) -> list[list[set[int]]]:
+    """The numbers that each condition selects, for each `(number, table and project)`, all in one question.
+
+    The conditions are columns of one reading of the table, a twentieth of the cost of a reading for each.
+    Those that `alone` holds for also limit a reading, so that indexes are used, and must select the same.
+    """
+    selects = []
+    limited: dict[tuple[int, int], set[int]] = {}
+    for place, (source, conditions) in enumerate(tables):
+        number, rest = source.split(" ", 1)
+        holds = ", ".join(f"toBool({condition})" for condition in conditions)
+        selects.append(f"SELECT {place} AS t, -1 AS q, {number} AS found, [{holds}] AS holds {rest}")
+        for q, condition in enumerate(conditions):
+            if alone(q, condition):
+                limited[place, q] = set()
+                selects.append(f"SELECT {place}, {q}, {number}, [] {rest} AND {condition}")
     rows = database.query(
         " UNION ALL ".join(selects), parameters=parameters.values, settings={"max_threads": 1}
     ).result_rows
-    found: list[set[int]] = [set() for _ in statements]
-    for number, row in rows:
-        found[number].add(row)
-    yield from found
+    selected = [[set[int]() for _ in conditions] for _, conditions in tables]
+    for place, q, number, holds in rows:
+        if q >= 0:
+            limited[place, q].add(number)
+        for numbers, held in zip(selected[place], holds, strict=q < 0):
+            if held:
+                numbers.add(number)
+    for (place, q), numbers in limited.items():
+        assert numbers == selected[place][q], tables[place][1][q]
+    return selected
+
+
+def uses_index(_: int, condition: str) -> bool:
+    """Whether an index of `events` is on what the condition names."""
+    return PAIRS in condition or "user_hash" in condition
 
 
 @settings(
@@ -111,22 +140,24 @@ def test_sql_and_evaluator_agree(database: Client, world: World) -> None:
     known, events = placed(world)
     insert(database, project, known, events)
     scope = SqlScope(project, NOW_MS, Parameters())
-    of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
-    found = answers(
-        database, [(of_project, event_condition(query, scope)) for query in world[2]], scope.parameters
-    )
-    for query, numbers in zip(world[2], found, strict=True):
-        assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
     about = [query for query in world[2] if about_issue(query)]
-    if about:
-        scope = SqlScope(project, NOW_MS, Parameters())
-        of_issues = f"issue_id FROM {current_issues(scope)}"
-        found = answers(
-            database, [(of_issues, issue_condition(query, scope)) for query in about], scope.parameters
-        )
-        for query, numbers in zip(about, found, strict=True):
-            holding = {n for n, issue in enumerate(known) if matches(query, EventView(issue=issue), NOW_MS)}
-            assert numbers == holding, query
+    of_events, of_issues = answers(
+        database,
+        [
+            (EVENTS.format(project), [event_condition(query, scope) for query in world[2]]),
+            (
+                f"issue_id FROM {current_issues(scope)}",
+                [issue_condition(query, scope) for query in about] or ["1"],
+            ),
+        ],
+        scope.parameters,
+        alone=lambda place, _: place % 4 == 0,
+    )
+    for query, numbers in zip(world[2], of_events, strict=True):
+        assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
+    for query, numbers in zip(about, of_issues, strict=bool(about)):
+        holding = {n for n, issue in enumerate(known) if matches(query, EventView(issue=issue), NOW_MS)}
+        assert numbers == holding, query
 
 
 def corner(word: str) -> EventView:
@@ -162,12 +193,12 @@ def test_sql_and_evaluator_agree_on_every_special_word(database: Client, first: 
     project = secrets.randbelow(1 << 31)
     events = [*map(corner, WORDS), corner("b=="), EventView(timestamp=NOW_MS)]
     insert(database, project, [], events)
-    of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
     for word in WORDS[first : first + 14]:
         scope = SqlScope(project, NOW_MS, Parameters())
         asked = list(dict.fromkeys(corner_queries(word)))
-        found = answers(
-            database, [(of_project, event_condition(query, scope)) for query in asked], scope.parameters
+        conditions = [event_condition(query, scope) for query in asked]
+        [found] = answers(
+            database, [(EVENTS.format(project), conditions)], scope.parameters, alone=uses_index
         )
         for query, numbers in zip(asked, found, strict=True):
             assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
@@ -190,9 +221,9 @@ def test_sql_and_evaluator_agree_on_many_words_and_tags_at_once(database: Client
         Or((Filter("a", True, values[:1]), Filter(WORDS[first], True, (Pattern(("x",)),)))),
     ]
     scope = SqlScope(project, NOW_MS, Parameters())
-    of_project = f"toUInt64(id) FROM events WHERE project_id = {project}"
-    found = answers(
-        database, [(of_project, event_condition(query, scope)) for query in asked], scope.parameters
+    conditions = [event_condition(query, scope) for query in asked]
+    [found] = answers(
+        database, [(EVENTS.format(project), conditions)], scope.parameters, alone=lambda *_: True
     )
     for query, numbers in zip(asked, found, strict=True):
         assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
