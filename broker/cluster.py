@@ -148,7 +148,9 @@ def operations(bits: int) -> frozenset[str]:
     return frozenset(name for code, name in OPERATIONS.items() if bits >> code & 1)
 
 
-async def look(settings: KafkaSettings, topics: Iterable[str], groups: Iterable[str]) -> ClusterView:
+async def describe_cluster(
+    settings: KafkaSettings, topics: Iterable[str], groups: Iterable[str]
+) -> ClusterView:
     """Describe the cluster. Raises KafkaError."""
     async with administering(settings) as admin:
         response = await admin._send_request(_TopicsAndRights(topics))

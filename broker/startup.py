@@ -9,7 +9,7 @@ from typing import Final
 
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVersionError
 
-from broker.cluster import look
+from broker.cluster import describe_cluster
 from broker.diagnosis import why_unreachable
 from broker.rights import RequiredRights, lacking
 from schemas.errors import CannotRun
@@ -56,5 +56,5 @@ async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
 async def _missing(settings: KafkaSettings, need: RequiredRights) -> list[str]:
     topics = dict.fromkeys([*need.reads, *need.writes])
     names = [topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in topics]
-    view = await look(settings, names, need.groups)
+    view = await describe_cluster(settings, names, need.groups)
     return lacking(need, settings, view.allowed(names), view.groups)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from broker.cluster import ClusterView, look
+from broker.cluster import ClusterView, describe_cluster
 from broker.diagnosis import addresses, why_refused
 from broker.errors import KafkaError
 from broker.rights import Process, RequiredRights, lacking
@@ -67,7 +67,7 @@ async def _look(
     settings: KafkaSettings, specs: Sequence[TopicSpec], groups: Sequence[str]
 ) -> tuple[ClusterView, dict[str, dict[str, str]]]:
     async with asyncio.timeout(SECONDS):
-        view = await look(settings, [spec.name for spec in specs], groups)
+        view = await describe_cluster(settings, [spec.name for spec in specs], groups)
         return view, await topic_settings(settings, _seen(specs, view))
 
 
