@@ -84,21 +84,23 @@ async def test_an_issue_that_was_given_and_sinks_does_not_come_again(
         cursor = page.next_cursor
         if cursor is None:
             break
-        for issue in page.issues:
-            sink(database, world, int(issue.id, 16))
+        sink(database, world, [int(issue.id, 16) for issue in page.issues])
     assert sorted(ids) == sorted(expected)
 
 
-def sink(database: Client, world: World, issue: int) -> None:
-    """Late events, of the older half of the trend: the issue began earlier. An unmerge took its newest ones away."""
-    happened = world.by_issue(world.events)[issue][0]
-    late = replace(happened, view=replace(happened.view, timestamp=NOW_MS - 13 * DAY_MS))
-    insert_events(database, world.project, [late] * 100)
+def sink(database: Client, world: World, issues: list[int]) -> None:
+    """Late events, of the older half of the trend: the issues began earlier. An unmerge took their newest ones away."""
+    lives = world.by_issue(world.events)
+    late = [
+        replace(lives[issue][0], view=replace(lives[issue][0].view, timestamp=NOW_MS - 13 * DAY_MS))
+        for issue in issues
+    ]
+    insert_events(database, world.project, late * 100)
     database.command(
         "INSERT INTO issues SELECT * REPLACE (first_seen - INTERVAL 30 DAY AS first_seen,"
         " greatest(last_seen - INTERVAL 30 DAY, fromUnixTimestamp64Milli({least:Int64}, 'UTC')) AS last_seen, version + 1 AS version)"
-        " FROM issues FINAL WHERE issue_id = {issue:UInt64}",
-        parameters={"issue": issue, "least": NOW_MS - 13 * DAY_MS},
+        " FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)}",
+        parameters={"issues": issues, "least": NOW_MS - 13 * DAY_MS},
     )
 
 

@@ -62,7 +62,9 @@ async def test_issues_have_the_figures_of_their_events(
             events = found[int(issue.id, 16)]
             assert (issue.events, issue.users) == (len(events), distinct_users(events))
             assert issue.trend == _trend(mended, query, issue.id, start)
-            assert issue == await reader.read(GetIssue(issue.id, query, start=start))
+        if sort == "events":
+            for issue in page.issues:
+                assert issue == await reader.read(GetIssue(issue.id, query, start=start))
         if sort == "trend":
             scores = [_surprise(issue.trend) for issue in page.issues]
             assert scores == sorted(scores, reverse=True)
