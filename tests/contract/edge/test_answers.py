@@ -53,7 +53,7 @@ class BrokenIntake(EventPublisher):
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/events:batch"])
-async def test_fault_of_our_own_is_500_without_a_word_of_its_cause(
+async def test_error_of_our_own_is_500_without_a_word_of_its_cause(
     edge: LiveEdge, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     edge.break_intake(BrokenIntake(edge.chunker, edge.sink))

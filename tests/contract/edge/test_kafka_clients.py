@@ -59,7 +59,7 @@ async def test_follower_without_its_ca_file_is_tried_again(
         await running
 
 
-async def test_fault_that_ends_the_probe_is_heard_of_and_stopping_does_not_meet_it_again() -> None:
+async def test_error_that_ends_the_probe_is_heard_of_and_stopping_does_not_meet_it_again() -> None:
     heard: list[BaseException] = []
     sink = KafkaSink(BROKEN, 2.0, heard.append)
     await sink.start()
@@ -68,7 +68,7 @@ async def test_fault_that_ends_the_probe_is_heard_of_and_stopping_does_not_meet_
     await sink.stop()
 
 
-async def test_fault_of_the_probe_is_logged_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+async def test_error_of_the_probe_is_logged_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
     sink = KafkaSink(BROKEN, 2.0)
     await sink.start()
     await eventually(lambda: any(record.levelno == logging.CRITICAL for record in caplog.records), 60)
@@ -76,7 +76,7 @@ async def test_fault_of_the_probe_is_logged_where_nobody_listens(caplog: pytest.
 
 
 @pytest.mark.parametrize("read", [False, True])
-async def test_fault_of_the_follower_ends_what_keeps_the_projects(
+async def test_error_of_the_follower_ends_what_keeps_the_projects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: bool
 ) -> None:
     """Before the topic has been read, and after: the registry must not grow old unnoticed."""

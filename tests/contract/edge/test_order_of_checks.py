@@ -100,7 +100,7 @@ async def test_size_is_checked_before_json(edge: LiveEdge) -> None:
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
-async def test_client_that_expects_100_continue_is_told_only_after_the_checks(edge: LiveEdge) -> None:
+async def test_client_that_expects_100_continue_hears_of_it_only_after_the_checks(edge: LiveEdge) -> None:
     refused = await raw_answer(edge, head(edge, Authorization="", Expect="100-continue"))
     assert refused.startswith(b"HTTP/1.1 401 ")
     body = encoded()
@@ -124,7 +124,7 @@ async def test_unknown_token_is_503_until_the_registry_is_loaded(tmp_path: Path)
         assert (await edge.post(encoded())).status == 202
 
 
-async def test_kafka_away_is_202_from_the_spool_and_503_when_that_is_full(tmp_path: Path) -> None:
+async def test_kafka_unreachable_is_202_from_the_spool_and_503_when_that_is_full(tmp_path: Path) -> None:
     async with live_edge(tmp_path, spool_bytes=20_000) as edge:
         edge.sink.up = False
         assert (await edge.post(encoded())).status == 202

@@ -69,7 +69,7 @@ async def test_record_keeps_its_key(sink_and_read: tuple[Sink, Read]) -> None:
     assert [(key, value) for _, key, value in await read(Topic.OUTCOMES)] == [(b"key", b"value")]
 
 
-async def test_sink_that_is_away_refuses_at_once() -> None:
+async def test_sink_that_is_unreachable_refuses_at_once() -> None:
     memory = MemorySink()
     memory.up = False
     kafka = KafkaSink(KafkaSettings(kafka_bootstrap="127.0.0.1:1"), 60.0)

@@ -62,7 +62,7 @@ def test_a_read_only_user_can_not_be_the_writers(migrated: GrantedClickHouse) ->
     assert "SVC_CLICKHOUSE_READER_URL" in finding.fix
 
 
-def test_trouble_with_the_readers_url_names_its_variable(migrated: GrantedClickHouse) -> None:
+def test_error_with_the_readers_url_names_its_variable(migrated: GrantedClickHouse) -> None:
     writer, reader = migrated.address("granted"), migrated.address("granted_reader")
     (finding,) = wrong(check_reader(reader.replace(":granted@", ":bad@"), writer))
     assert finding.fix == "correct the user and password in SVC_CLICKHOUSE_READER_URL"

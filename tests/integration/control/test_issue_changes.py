@@ -237,7 +237,7 @@ async def test_merging_and_taking_apart_are_made_once_under_their_keys(living: L
     )
 
 
-async def test_a_change_while_processors_are_away_is_made_once_they_are_back(living: Living) -> None:
+async def test_a_change_while_processors_are_down_is_made_once_they_are_back(living: Living) -> None:
     await living.send(1, "shop@1.0.0+1")
     await living.counted(1, 1)
     living.worker.kill()

@@ -68,7 +68,7 @@ async def test_edit_of_an_unknown_project_is_none(settings: KafkaSettings) -> No
         assert await store.edit(1, lambda old: old) is None
 
 
-async def test_a_broker_that_is_away_is_said_in_time() -> None:
+async def test_a_broker_that_is_unreachable_is_reported_in_time() -> None:
     away = KafkaSettings(kafka_bootstrap=f"127.0.0.1:{free_port()}")
     with pytest.raises(ProjectsUnavailable):
         async with ProjectStore(away, deadline_seconds=0.5):

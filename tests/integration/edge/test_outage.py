@@ -150,7 +150,7 @@ async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outa
     assert set(load.statuses) <= {202, 503}
 
 
-async def test_edge_without_a_snapshot_started_while_kafka_is_away_answers_503_until_it_is_back(
+async def test_edge_without_a_snapshot_started_while_kafka_is_unreachable_answers_503_until_it_is_back(
     outage: Place, broker: LocalKafka, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(broker.stop)

@@ -47,7 +47,7 @@ async def test_refused_requests_do_not_count_in_the_store(valkey: ValkeyServer, 
     await window.close()
 
 
-async def test_machine_decides_alone_while_the_store_is_away(tmp_path: Path) -> None:
+async def test_machine_decides_alone_while_the_store_is_unreachable(tmp_path: Path) -> None:
     with ValkeyServer() as server:
         window = RemoteWindow(url(server), LocalWindow(tmp_path), PATIENT)
         assert await window.acquire("token", 2) == 0
@@ -78,7 +78,7 @@ async def test_two_edges_with_one_store_share_the_limit(
         assert statuses.count(429) == 20
 
 
-async def test_edge_serves_while_its_store_is_away(place: Place, tmp_path: Path) -> None:
+async def test_edge_serves_while_its_store_is_unreachable(place: Place, tmp_path: Path) -> None:
     edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, 1, rate_limit_store="redis://127.0.0.1:1/0")
     async with running(edge), aiohttp.ClientSession() as session:
 

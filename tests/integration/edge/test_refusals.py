@@ -86,7 +86,7 @@ class Client:
         return bool(self.accepted <= {each.id.hex() for _, each in found})
 
 
-async def test_right_that_is_taken_away_costs_no_event_is_told_and_ends_when_it_is_given_back(
+async def test_right_that_is_taken_away_costs_no_event_is_reported_and_ends_when_it_is_given_back(
     guarded: Place, tmp_path: Path
 ) -> None:
     edge = EdgeProcess(guarded.bootstrap, guarded.prefix, tmp_path / "edge")
@@ -142,7 +142,7 @@ async def limit(place: Place, max_message_bytes: int) -> None:
         await admin.close()
 
 
-async def test_event_larger_than_the_topic_takes_is_kept_aside_and_the_others_arrive(
+async def test_event_larger_than_the_topic_takes_is_quarantined_and_the_others_arrive(
     place: Place, tmp_path: Path
 ) -> None:
     await limit(place, 20_000)

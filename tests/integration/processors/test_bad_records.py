@@ -16,7 +16,7 @@ from tests.integration.processors.test_exactness import assert_exact, backlog, u
 DEAD = Topic.DEAD_LETTERS.title
 
 
-async def test_a_poisoned_record_is_set_aside_and_the_stream_goes_on(
+async def test_a_poisoned_record_is_dead_lettered_and_the_stream_goes_on(
     kafka_bootstrap: str, prefix: str, start: Start
 ) -> None:
     feed = Feed(PARTITIONS, seed=1)
@@ -37,7 +37,7 @@ async def test_a_poisoned_record_is_set_aside_and_the_stream_goes_on(
     await assert_exact(kafka_bootstrap, prefix, feed)
 
 
-async def test_a_bad_event_is_set_aside_alone(kafka_bootstrap: str, prefix: str, start: Start) -> None:
+async def test_a_bad_event_is_dead_lettered_alone(kafka_bootstrap: str, prefix: str, start: Start) -> None:
     feed = Feed(1, seed=1)
     feed.chunk(0, 3, repeats=0.0)
     whole = [ChunkEvent(7, bytes([n]) * 16, NOW_MS, "test/1", b"") for n in (1, 2)]
@@ -49,7 +49,7 @@ async def test_a_bad_event_is_set_aside_alone(kafka_bootstrap: str, prefix: str,
     assert await readback.outcomes(kafka_bootstrap, prefix + "outcomes") == {"accepted": 2, "deadLettered": 2}
 
 
-async def test_a_delta_that_cannot_be_applied_is_set_aside(
+async def test_a_delta_that_cannot_be_applied_is_dead_lettered(
     kafka_bootstrap: str, prefix: str, start: Start
 ) -> None:
     command = {"command": {"id": "1", "issue": "0", "projectId": "1", "kind": "dance", "by": "x", "at": "y"}}

@@ -76,14 +76,14 @@ class Starts:
         return found
 
 
-async def test_with_the_cure_each_start_reads_every_record_once(
+async def test_with_the_patches_each_start_reads_every_record_once(
     kafka_bootstrap: str, backlog: str, tmp_path: Path
 ) -> None:
     starts = Starts(kafka_bootstrap, backlog, tmp_path, "cured")
     assert [await asyncio.to_thread(starts.faults) for _ in range(CURED_STARTS)] == [0] * CURED_STARTS
 
 
-async def test_without_the_cure_a_start_goes_wrong(
+async def test_without_the_patches_a_start_goes_wrong(
     kafka_bootstrap: str, backlog: str, tmp_path: Path
 ) -> None:
     """Should this fail, Faust may have been mended: the cure can go."""

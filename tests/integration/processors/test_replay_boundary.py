@@ -33,13 +33,13 @@ async def write(bootstrap: str, topic: str, values: list[bytes]) -> None:
         await producer.stop()
 
 
-async def test_nothing_is_told_by_an_empty_topic(kafka_bootstrap: str, prefix: str) -> None:
+async def test_nothing_is_reported_by_an_empty_topic(kafka_bootstrap: str, prefix: str) -> None:
     found = tail(kafka_bootstrap, prefix)
     assert await found.read(2) is None
     assert await found.read(2, (5, 9)) == ReplayBoundary(10, 9)
 
 
-async def test_the_last_records_are_told_as_they_were_first(kafka_bootstrap: str, prefix: str) -> None:
+async def test_the_last_records_are_reported_as_they_were_first(kafka_bootstrap: str, prefix: str) -> None:
     topic = f"{prefix}grouped"
     first = [record(2 * n, 7) for n in range(1000)]
     again = [record(2 * n, 8) for n in range(700, 1000)]

@@ -115,7 +115,7 @@ def test_metadata_is_asked_for_after_a_reset(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("unmended")
-def test_fault_that_is_mended_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_that_is_patched_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
     asking, _ = uvloop.run(ask_while_reset(monkeypatch))
     assert asking.done(), "aiokafka or uvloop has changed: broker/event_loop.py can go"
     assert type(asking.exception()) is RuntimeError

@@ -12,12 +12,12 @@ from cli.console import clickhouse_failure, kafka_errors
 from schemas.settings import KafkaSettings
 
 
-def test_a_closed_pipe_is_no_trouble_of_kafka() -> None:
+def test_a_closed_pipe_is_no_error_of_kafka() -> None:
     with pytest.raises(BrokenPipeError), kafka_errors(KafkaSettings(kafka_bootstrap="127.0.0.1:1")):
         raise BrokenPipeError
 
 
-def test_trouble_of_kafka_says_what_keeps_us_out() -> None:
+def test_error_of_kafka_says_what_keeps_us_out() -> None:
     with (
         pytest.raises(click.ClickException, match=r"nothing listens on 127\.0\.0\.1:1"),
         kafka_errors(KafkaSettings(kafka_bootstrap="127.0.0.1:1")),

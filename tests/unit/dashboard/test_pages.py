@@ -145,7 +145,7 @@ async def test_every_answer_forbids_foreign_content(signed: Site) -> None:
     assert "immutable" in kept.headers["Cache-Control"]
 
 
-async def test_projects_that_are_not_loaded_are_said(site: Site) -> None:
+async def test_projects_that_are_not_loaded_are_reported(site: Site) -> None:
     await site.sign_in()
     site.projects.loaded = False
     page = await get(site, "/", 503)

@@ -86,7 +86,7 @@ async def test_unknown_project_is_not_found(site: Site, project: str) -> None:
     assert await site.api("GET", f"/projects/{project}") == (404, {"error": "notFound"})
 
 
-async def test_projects_that_are_not_loaded_are_a_fault_of_ours(site: Site) -> None:
+async def test_projects_that_are_not_loaded_are_an_error_of_ours(site: Site) -> None:
     site.projects.loaded = False
     status, body = await site.api("GET", "/projects")
     assert (status, body) == (503, {"error": "internal"})

@@ -11,7 +11,7 @@ from tests.unit.dashboard.site import NOW, Site
 
 
 @pytest.mark.parametrize("page", ["/projects/{project}/issues", "/issues/{issue}/events"])
-async def test_a_misspelt_key_is_told_with_the_list_that_was_meant(site: Site, page: str) -> None:
+async def test_a_misspelt_key_is_reported_with_the_list_that_was_meant(site: Site, page: str) -> None:
     fill(site.reader, site.project.number, NOW)
     _, listed = await site.api("GET", f"/projects/{site.project.id}/issues")
     address = page.format(project=site.project.id, issue=listed["issues"][0]["id"])

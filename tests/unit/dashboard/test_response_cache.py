@@ -55,7 +55,7 @@ async def test_other_questions_get_other_answers() -> None:
     assert (await cache.get_or_load("a", load)).etag != (await cache.get_or_load("b", load)).etag
 
 
-async def test_after_a_change_everything_is_asked_anew() -> None:
+async def test_after_a_change_everything_is_asked_again() -> None:
     cache, load = ResponseCache(60), Counting()
     await cache.get_or_load("list", load)
     cache.clear()
@@ -125,7 +125,7 @@ async def test_what_is_stale_is_let_go() -> None:
     assert cache.size == 10
 
 
-async def test_anew_asks_again_and_keeps_what_it_got() -> None:
+async def test_a_refresh_asks_again_and_keeps_what_it_got() -> None:
     cache, load = ResponseCache(60), Counting()
     await cache.get_or_load("list", load)
     assert (await cache.get_or_load("list", load, refresh=True)).etag == 'W/"2"'

@@ -58,7 +58,7 @@ def test_program_that_is_missing_ends_the_child_with_a_reason_in_the_log(tmp_pat
         await_ready("ghost", process, lambda: False, log, 30)
 
 
-def test_end_of_a_child_that_has_ended_is_no_trouble(tmp_path: Path) -> None:
+def test_end_of_a_child_that_has_ended_is_no_error(tmp_path: Path) -> None:
     process = spawn([sys.executable, "-c", ""], log=tmp_path / "log")
     process.wait()
     assert end(process, 1)

@@ -16,13 +16,13 @@ from storage.repair.consistent_read import NoConsistentRead
         (9999, "error"),
     ],
 )
-def test_trouble_of_the_server_is_waited_for_with_a_reason(code: int, reason: str) -> None:
+def test_error_of_the_server_is_waited_for_with_a_reason(code: int, reason: str) -> None:
     found = diagnose(DatabaseError("Code: x", code=code))
     assert (found.kind, found.reason) == (FailureKind.WAIT, reason)
     assert found.sentence
 
 
-def test_a_server_that_is_away_is_waited_for() -> None:
+def test_a_server_that_is_unreachable_is_waited_for() -> None:
     assert diagnose(OperationalError("connection refused")).reason == "away"
     assert diagnose(NoConsistentRead("inserts overlapped")).reason == "neverQuiet"
 

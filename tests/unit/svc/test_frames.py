@@ -138,7 +138,7 @@ def test_source_inside_an_archive_is_found(tmp_path: Path, monkeypatch: pytest.M
     assert (frame["file"], frame["preContext"]) == ("packed_module.py", ["first = 1", "def fail():"])
 
 
-def test_missing_source_is_no_trouble() -> None:
+def test_missing_source_is_no_error() -> None:
     (frame,) = frames_of(lambda: exec(compile("\n\nraise ValueError", "<generated>", "exec"), {}))
     assert (frame["file"], frame["line"], frame["function"]) == ("<generated>", 3, "<module>")
     assert "preContext" not in frame

@@ -232,7 +232,7 @@ def test_close_counts_what_it_had_to_leave() -> None:
     assert bench.counts["dropped.closed"] == 7
 
 
-def test_fault_of_the_library_costs_a_batch_not_the_program() -> None:
+def test_error_of_the_library_costs_a_batch_not_the_program() -> None:
     class Broken(ScriptedPoster):
         def post(self, events: Any, timeout: float | None = None) -> Answer:
             super().post(events, timeout)

@@ -76,7 +76,7 @@ def test_nobody_signs_in_as_the_one_that_the_views_read_as(server: LocalClickHou
         assert refused.value.code in {"194", "516"}
 
 
-def test_views_that_were_made_anew_are_handed_over_again(database: Client, analyst: Session) -> None:
+def test_views_that_were_recreated_are_handed_over_again(database: Client, analyst: Session) -> None:
     definers = (
         "SELECT DISTINCT definer FROM system.tables WHERE database = 'svc' AND startsWith(name, 'analyst_')"
     )

@@ -265,7 +265,7 @@ async def test_a_question_beyond_its_limits_says_what_to_narrow(database_url: st
         await reader.close()
 
 
-async def test_a_server_that_is_away_is_unavailable() -> None:
+async def test_a_server_that_is_unreachable_is_unavailable() -> None:
     reader = Reader.open("http://svc:secret@127.0.0.1:9/svc")
     try:
         with pytest.raises(StorageUnavailable):

@@ -21,7 +21,7 @@ def empty(folders: list[str]) -> None:
             file.write_bytes(b"")
 
 
-async def test_parts_with_empty_files_are_told_and_their_rows_repaired(
+async def test_parts_with_empty_files_are_reported_and_their_rows_repaired(
     kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     server = await asyncio.to_thread(LocalClickHouse(tmp_path / "clickhouse").start)

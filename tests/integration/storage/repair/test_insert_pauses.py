@@ -186,7 +186,7 @@ async def test_a_writer_inserts_nothing_in_a_pause_and_goes_on_after_it(stage: S
         client.close()
 
 
-async def test_a_rollup_that_is_mended_between_two_tries_of_a_block_is_not_counted_twice(
+async def test_a_rollup_that_is_repaired_between_two_tries_of_a_block_is_not_counted_twice(
     stage: Stage,
 ) -> None:
     """A try that stored the events and failed in a rollup, a repair that finds them missing there, and the next try."""

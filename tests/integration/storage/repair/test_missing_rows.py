@@ -120,7 +120,7 @@ def test_a_payload_that_came_before_its_row_was_refused_is_taken_back(client: Cl
     assert counts(client) == exactly(ROWS - 1)
 
 
-def test_a_rollup_with_too_many_or_too_few_is_mended(client: Client) -> None:
+def test_a_rollup_with_too_many_or_too_few_is_repaired(client: Client) -> None:
     rows = block()
     insert(client, rows, "a")
     client.command("INSERT INTO issue_hour SELECT * FROM issue_hour LIMIT 5")
@@ -198,7 +198,7 @@ def test_a_life_is_the_same_until_the_server_starts_again(tmp_path: Path) -> Non
     assert lives[0] != lives[1]
 
 
-def test_rows_under_another_retention_are_told(client: Client) -> None:
+def test_rows_under_another_retention_are_reported(client: Client) -> None:
     rows = block()
     insert(client, rows, "t")
     changed = rows.set_column(

@@ -83,7 +83,7 @@ def test_what_was_dropped_before_a_retention_was_raised_is_not_missing(raised: C
     assert differences(raised) == []
 
 
-def test_what_is_missing_of_what_came_since_is_told(raised: Client) -> None:
+def test_what_is_missing_of_what_came_since_is_reported(raised: Client) -> None:
     lost = TODAY - timedelta(days=20)
     for table in ("events", "payloads"):
         raised.command(

@@ -53,7 +53,7 @@ def test_each_row_goes_with_its_retention_class_and_payloads_may_go_sooner(clien
     assert drop_expired(client, TODAY) == []
 
 
-async def test_payloads_go_sooner_their_disk_is_free_and_the_event_is_still_told(
+async def test_payloads_go_sooner_their_disk_is_free_and_the_event_is_still_shown(
     client: Client, clickhouse_database_url: str
 ) -> None:
     now = time.time_ns() // 1_000_000

@@ -76,7 +76,7 @@ async def test_activity_and_outcomes_that_come_twice_count_once(
     client.close()
 
 
-async def test_a_record_that_is_none_is_set_aside(stage: Stage, producer: AIOKafkaProducer) -> None:
+async def test_a_record_that_is_none_is_dead_lettered(stage: Stage, producer: AIOKafkaProducer) -> None:
     prefix = stage.settings.topic_prefix
     client = stage.client()
     writer = stage.writer()

@@ -94,7 +94,7 @@ async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_re
     client.close()
 
 
-async def test_what_is_no_chunk_is_set_aside_and_the_stream_goes_on(stage: Stage) -> None:
+async def test_what_is_no_chunk_is_dead_lettered_and_the_stream_goes_on(stage: Stage) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap)
     await producer.start()
     await stage.send(producer, 0, b"\xc1 no chunk")

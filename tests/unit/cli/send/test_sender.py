@@ -89,7 +89,7 @@ async def test_batch_that_is_refused_is_not_tried_again(endpoint: tuple[Endpoint
     assert len(server_double.batches) == 1
 
 
-async def test_batch_is_tried_again_after_our_own_trouble(endpoint: tuple[Endpoint, str]) -> None:
+async def test_batch_is_tried_again_after_an_error_of_ours(endpoint: tuple[Endpoint, str]) -> None:
     server_double, url = endpoint
     server_double.plan = lambda got, asked: (
         (503, {"error": "internal"})

@@ -231,7 +231,7 @@ class Broken:
         (RuntimeError("secret detail"), 500, "internal"),
     ],
 )
-async def test_trouble_below_is_said_in_the_same_shape(
+async def test_error_below_is_said_in_the_same_shape(
     operation: Operation, error: Exception, status: int, code: str
 ) -> None:
     async with running_site(Broken(error)) as site:

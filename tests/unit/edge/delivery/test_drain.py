@@ -131,7 +131,7 @@ async def test_tail_that_a_dead_process_left_was_perhaps_never_finished_and_is_k
         assert (tmp_path / (FIRST + ".unfinished")).read_bytes() == content
 
 
-async def test_what_is_set_aside_takes_room_until_it_is_removed(tmp_path: Path) -> None:
+async def test_what_is_quarantined_takes_room_until_it_is_removed(tmp_path: Path) -> None:
     written(tmp_path, FIRST, encode_chunk([event()]), tail=bytes(1000))
     async with draining(tmp_path) as (spool, _):
         size = await eventually(lambda: spool.quarantined_bytes)
@@ -146,7 +146,7 @@ async def test_what_is_set_aside_takes_room_until_it_is_removed(tmp_path: Path) 
         await small.stop()
 
 
-async def test_segment_that_can_not_be_read_at_all_is_set_aside(tmp_path: Path) -> None:
+async def test_segment_that_can_not_be_read_at_all_is_quarantined(tmp_path: Path) -> None:
     (tmp_path / FIRST).mkdir()
     two = event()
     written(tmp_path, SECOND, encode_chunk([two]))

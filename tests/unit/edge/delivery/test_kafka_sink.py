@@ -157,7 +157,7 @@ async def test_full_spool_is_all_that_an_event_is_refused_for(tmp_path: Path, er
     await spool.stop()
 
 
-async def test_sends_in_flight_end_with_the_producer_and_the_first_error_is_told() -> None:
+async def test_sends_in_flight_end_with_the_producer_and_the_first_error_is_reported() -> None:
     broker = Broker()
     async with sink_on(broker) as sink:
         broker.silent = True
@@ -188,7 +188,7 @@ async def test_topic_of_outcomes_without_the_right_to_write_holds_up_no_event() 
     assert outcomes_part(None) == Part(True)
 
 
-async def test_failure_to_connect_is_told_until_a_producer_has_started() -> None:
+async def test_failure_to_connect_is_reported_until_a_producer_has_started() -> None:
     broker = Broker()
     broker.start_error = errors.KafkaConnectionError("no broker")
     async with sink_on(broker) as sink:
@@ -199,7 +199,7 @@ async def test_failure_to_connect_is_told_until_a_producer_has_started() -> None
         assert sink.failures == {}
 
 
-async def test_wrong_password_is_told_from_a_broker_that_is_away() -> None:
+async def test_wrong_password_is_distinguished_from_a_broker_that_is_unreachable() -> None:
     """aiokafka raises the same for both."""
     broker = Broker()
     broker.start_error = errors.KafkaConnectionError("Unable to bootstrap")
@@ -244,7 +244,7 @@ async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_n
         await sink.send(Topic.EVENTS, bytes(5000), 0)
 
 
-async def test_event_too_large_for_the_topic_is_set_aside_and_those_around_it_flow_on(tmp_path: Path) -> None:
+async def test_event_too_large_for_the_topic_is_quarantined_and_those_around_it_flow_on(tmp_path: Path) -> None:
     broker = Broker()
     broker.largest = 1000
     spool = Spool(tmp_path, 1 << 20, 3600)

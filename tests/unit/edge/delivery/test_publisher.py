@@ -42,7 +42,7 @@ async def test_chunk_goes_to_its_partition(spool: Spool) -> None:
     assert spool.size == 0
 
 
-async def test_chunk_goes_to_the_spool_while_kafka_is_away(spool: Spool) -> None:
+async def test_chunk_goes_to_the_spool_while_kafka_is_unreachable(spool: Spool) -> None:
     sink = MemorySink(4)
     sink.up = False
     delivery = ChunkDelivery(sink, spool)
@@ -61,7 +61,7 @@ async def test_chunk_that_kafka_does_not_acknowledge_goes_to_the_spool(spool: Sp
     assert spool.size > 0
 
 
-async def test_full_spool_is_said(tmp_path: Path) -> None:
+async def test_full_spool_is_reported(tmp_path: Path) -> None:
     sink = MemorySink()
     sink.up = False
     spool = Spool(tmp_path, 10, 3600)

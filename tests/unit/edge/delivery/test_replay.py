@@ -111,7 +111,7 @@ async def test_kafka_that_does_not_answer_ends_the_replay_after_a_while(tmp_path
         await replayed(tmp_path, broker, patience=0.01)
 
 
-async def test_what_cannot_be_read_at_all_is_told_and_holds_up_no_other(tmp_path: Path) -> None:
+async def test_what_cannot_be_read_at_all_is_reported_and_holds_up_no_other(tmp_path: Path) -> None:
     (tmp_path / "0").mkdir()
     (tmp_path / "0" / (segments.name(1, 1.0) + ".damaged")).mkdir()
     put(tmp_path, ".unfinished", [event()], number=2)

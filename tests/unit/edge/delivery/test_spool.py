@@ -153,7 +153,7 @@ async def test_spool_that_is_too_old_refuses(tmp_path: Path) -> None:
     await spool.stop()
 
 
-async def test_disk_that_refuses_is_said_and_what_was_promised_stays(tmp_path: Path) -> None:
+async def test_disk_that_refuses_is_reported_and_what_was_promised_stays(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool", MB, 3600)
     (tmp_path / "spool").mkdir()
     await spool.append(b"kept")
@@ -224,7 +224,7 @@ async def test_orphans_are_adopted_behind_one_s_own_and_living_neighbours_left_a
         slot.release()
 
 
-def test_what_a_dead_worker_set_aside_is_told_by_its_heir(tmp_path: Path) -> None:
+def test_what_a_dead_worker_quarantined_is_reported_by_its_heir(tmp_path: Path) -> None:
     names = [
         "000000000001-0000000000001.spool.damaged",
         "000000000002-0000000000001.spool.too-large.replayed",

@@ -193,7 +193,7 @@ def test_both_ways_give_one_verdict_on_damaged_bodies(place: int, lost: int, put
 
 
 @given(st.lists(st.from_regex(UUID7_PATTERN, fullmatch=True), min_size=1, max_size=5))
-def test_ids_are_told_as_the_pattern_tells_them(ids: list[str]) -> None:
+def test_ids_are_recognised_as_the_pattern_does(ids: list[str]) -> None:
     assert are_lower_uuid7s(ids) == all(each == each.lower() for each in ids)
     assert are_lower_uuid7s([each.lower() for each in ids])
 

@@ -110,7 +110,7 @@ def test_crowded_event_has_every_violation_named() -> None:
     ]
 
 
-def test_crowded_event_is_mended_and_otherwise_forwarded_as_it_came() -> None:
+def test_crowded_event_is_repaired_and_otherwise_forwarded_as_it_came() -> None:
     body = filled(
         GOOD.replace(b'"line": 10', b'"line": 10.0')[:-1] + b',"x":"\\ud83d","y":[1.50, ', b"[],", b"]}"
     )

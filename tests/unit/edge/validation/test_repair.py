@@ -175,5 +175,5 @@ def integer_fields(kind: inspect.Type) -> set[str]:
     return names
 
 
-def test_integers_are_asked_for_under_the_names_that_are_mended() -> None:
+def test_integers_are_asked_for_under_the_names_that_are_repaired() -> None:
     assert integer_fields(inspect.type_info(LenientEvent)) == set(INTEGER_FIELDS)

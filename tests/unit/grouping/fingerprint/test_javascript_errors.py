@@ -141,14 +141,14 @@ def test_engines_agree(key: str, message: str) -> None:
         "boom",
     ],
 )
-def test_what_an_application_says_is_no_fault_of_an_engine(message: str) -> None:
+def test_what_an_application_says_is_no_error_of_an_engine(message: str) -> None:
     assert engine_error(message) is None
 
 
 @pytest.mark.parametrize(
     ("key", "weak"), [("null.price", False), ("null.[]", True), ("call.", True), ("bad JSON", True)]
 )
-def test_a_fault_without_a_name_is_weak(key: str, weak: bool) -> None:
+def test_an_error_without_a_name_is_weak(key: str, weak: bool) -> None:
     assert is_weak(key) is weak
 
 
@@ -158,7 +158,7 @@ def test_engines_that_show_no_stack_agree_all_the_same(key: str) -> None:
     assert found == {("type Error", f"fault {key}")}
 
 
-def test_without_a_stack_a_weak_fault_tells_less_than_the_words_that_name_something() -> None:
+def test_without_a_stack_a_weak_error_tells_less_than_the_words_that_name_something() -> None:
     found = grouped(event("TypeError", "total is not a function"))
     assert found.parts == ("type TypeError", "message total is not a function")
 

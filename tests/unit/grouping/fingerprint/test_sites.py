@@ -84,7 +84,7 @@ def test_the_errors_own_constructor_is_skipped() -> None:
     assert sites(stack, "CartError", "javascript") == ["frame add in cart.js"]
 
 
-def test_an_anonymous_function_is_told_by_the_next_name_below() -> None:
+def test_an_anonymous_function_is_identified_by_the_next_name_below() -> None:
     stack = [
         frame(None, "src/cart.js"),
         frame("Array.map", "<anonymous>", in_app=False),
@@ -129,13 +129,13 @@ def test_the_innermost_cause_that_shows_the_app_decides() -> None:
     )
 
 
-def test_in_a_build_the_file_and_the_fault_decide() -> None:
+def test_in_a_build_the_file_and_the_error_decide() -> None:
     stack = [frame("t", "https://a.example/main.5f3a2b1c.js", 1, 4000)]
     found = grouped(event("TypeError", "Cannot read properties of null (reading 'id')", stack))
     assert found.parts == ("type TypeError", "fault null.id", "file main.js")
 
 
-def test_in_a_build_a_fault_without_a_name_takes_the_nearest_name_that_survived() -> None:
+def test_in_a_build_an_error_without_a_name_takes_the_nearest_name_that_survived() -> None:
     stack = [frame("t", "main.js", 1, 4000), frame("checkout", "main.js", 1, 5000)]
     assert grouped(event("TypeError", "undefined is not a function", stack)).parts[-1] == "near checkout"
 
@@ -163,7 +163,7 @@ def test_the_culprit_is_the_site_for_people(stack: list[dict[str, Any]], site: s
     assert culprit(decode(msg(event("E", "m", stack, "android")))) == site
 
 
-def test_without_a_stack_an_engines_fault_counts_where_it_names_something() -> None:
+def test_without_a_stack_an_engines_error_counts_where_it_names_something() -> None:
     named = [
         "Cannot read properties of undefined (reading 'id')",
         "undefined is not an object (evaluating 'a.id')",

@@ -58,7 +58,7 @@ def test_entry_that_takes_a_token_back_stays_without_a_part() -> None:
     assert valid_lines([line], []) == [line]
 
 
-def test_directory_without_tables_is_no_trouble(tmp_path: Path) -> None:
+def test_directory_without_tables_is_no_error(tmp_path: Path) -> None:
     assert prune_tokens(tmp_path) == 0
 
 

@@ -139,7 +139,7 @@ def test_thousands_of_users_are_estimated_within_six_per_cent() -> None:
     assert abs(Users(users.text()).count - 20_000) < 1200
 
 
-def test_the_creation_of_an_issue_has_one_id_however_often_it_is_told() -> None:
+def test_the_creation_of_an_issue_has_one_id_however_often_it_is_reported() -> None:
     assert created_activity(increment()).id == created_activity(increment(ms=START + 5)).id
 
 

@@ -140,7 +140,7 @@ async def test_what_changes_nothing_is_no_activity() -> None:
     assert world.issue(1).assignee is None
 
 
-async def test_a_comment_is_told_and_changes_no_state() -> None:
+async def test_a_comment_is_reported_and_changes_no_state() -> None:
     world = World()
     await seen(world, OLD)
     world.ask(id_of(1), "comment", {"text": "look at the cart"})
@@ -163,7 +163,7 @@ async def test_a_comment_is_told_and_changes_no_state() -> None:
         ("unmerge", {"fingerprints": ["0" * 16]}, "none of these fingerprints"),
     ],
 )
-async def test_a_command_that_cannot_be_applied_is_set_aside_with_its_reason(
+async def test_a_command_that_cannot_be_applied_is_dead_lettered_with_its_reason(
     kind: str, data: dict[str, object], reason: str
 ) -> None:
     world = World()
@@ -186,7 +186,7 @@ async def test_hundreds_of_commands_to_issues_that_are_not_there_do_not_stop_the
 
 
 @pytest.mark.parametrize(("field", "value"), [("id", ""), ("id", "x" * 201), ("at", "yesterday")])
-async def test_a_command_with_a_bad_id_or_time_is_set_aside(field: str, value: str) -> None:
+async def test_a_command_with_a_bad_id_or_time_is_dead_lettered(field: str, value: str) -> None:
     world = World()
     await seen(world, OLD)
     command = Command("c", id_of(1), "1", "comment", "ann", iso(START), {"text": "x"})
@@ -196,7 +196,7 @@ async def test_a_command_with_a_bad_id_or_time_is_set_aside(field: str, value: s
     assert kinds(world) == ["created"]
 
 
-async def test_a_signal_between_what_are_no_issues_is_set_aside() -> None:
+async def test_a_signal_between_what_are_no_issues_is_dead_lettered() -> None:
     world = World()
     world.put(0, DeltaRecord(signal=Signal("join", "zz", "../..", "1", "j")))
     await world.settle()

@@ -81,7 +81,7 @@ async def test_merge_and_unmerge_leave_the_issue_as_it_was() -> None:
         assert not now.life.pending
 
 
-async def test_each_merge_and_unmerge_is_told_once_in_both_issues() -> None:
+async def test_each_merge_and_unmerge_is_reported_once_in_both_issues() -> None:
     world = await with_issues(1, 2)
     await merged(world, 1, 2)
     await merged(world, 1, 2)

@@ -112,7 +112,7 @@ def test_outcomes_of_a_record_add_up() -> None:
     assert output.new == 2
 
 
-def test_an_event_that_was_set_aside_can_be_put_back() -> None:
+def test_an_event_that_was_dead_lettered_can_be_put_back() -> None:
     """Its id does not count as seen: the mended event is new."""
     broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
     state = fresh()
@@ -130,7 +130,7 @@ def test_an_event_that_was_set_aside_can_be_put_back() -> None:
         (b"\x91\x95\x01\xc4\x01x\x01\xa1s\xc4\x00", [("format", b"events-1")], "bad id"),
     ],
 )
-def test_a_record_that_is_no_chunk_is_set_aside_and_the_next_goes_on(
+def test_a_record_that_is_no_chunk_is_dead_lettered_and_the_next_goes_on(
     value: bytes, headers: list[tuple[str, bytes]], reason: str
 ) -> None:
     output = run(fresh(), [SourceRecord(0, START, b"k", value, headers), source(1, [carried(1)])])
@@ -303,7 +303,7 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
     assert [one for e in repeated for _, found in e.rules_skipped for one in found] == forwarded
 
 
-def test_however_many_rules_are_skipped_what_is_told_fits_into_records() -> None:
+def test_however_many_rules_are_skipped_what_is_reported_fits_into_records() -> None:
     skipped = {
         (1, minute, "tooDear", f"{rule:04}" + "\U0001f980" * 196): 1
         for minute in range(9)

@@ -68,7 +68,7 @@ async def test_an_event_that_is_stored_is_not_discarded_by_a_rule_that_was_added
     assert seen(world) == before
 
 
-async def test_what_a_rule_discarded_is_told_as_discarded_again() -> None:
+async def test_what_a_rule_discarded_is_reported_as_discarded_again() -> None:
     world = await worked([carried(0)])
     [fingerprint] = world.forwarded_as()
     world.projects = registry(discarded=[f"{fingerprint:016x}"])
@@ -93,7 +93,7 @@ async def test_a_repeat_whose_first_has_expired_is_no_new_event() -> None:
     assert seen(world) == before
 
 
-async def test_an_event_that_was_set_aside_can_still_be_put_back() -> None:
+async def test_an_event_that_was_dead_lettered_can_still_be_put_back() -> None:
     broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
     world = await worked([broken], *[[carried(n)] for n in range(20, 40)])
     dead_letter_messages = world.dead_letter_messages()

@@ -11,7 +11,7 @@ from tests.unit.processors.made import START, carried
 BAD = b"\xc1"
 
 
-async def test_bad_records_are_not_set_aside_a_few_more_at_each_start() -> None:
+async def test_bad_records_are_not_dead_lettered_a_few_more_at_each_start() -> None:
     world = GrouperWorld()
     world.send(*[BAD] * 1000)
     for _ in range(20):
@@ -37,7 +37,7 @@ async def test_a_batch_that_was_not_published_is_replayed_before_the_limit_stops
     assert sum(world.stored().values()) == sum(world.counted().values()) == 8
 
 
-async def test_once_the_cause_is_mended_the_worker_goes_on_where_it_stopped() -> None:
+async def test_once_the_cause_is_repaired_the_worker_goes_on_where_it_stopped() -> None:
     world = GrouperWorld()
     world.send(*[[carried(n)] for n in range(300)])
     good = list(world.log)
@@ -88,7 +88,7 @@ async def test_an_event_of_a_record_of_its_own_has_the_same_source_position_when
     assert [record.key for record in records[:3]] == [record.key for record in records[3:]]
 
 
-async def test_a_record_that_was_no_chunk_to_an_older_version_stays_set_aside() -> None:
+async def test_a_record_that_was_no_chunk_to_an_older_version_stays_dead_lettered() -> None:
     world = GrouperWorld()
     world.send([carried(1)], BAD, [carried(2)])
     await world.start()
