@@ -19,7 +19,7 @@ from storage.reader.payload_samples import samples
 from storage.writer.event_rows import EventColumns
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, chunk_event, ended, event_json, exactly, whole
-from tests.integration.storage.writer.test_writer_trouble import letters, part
+from tests.integration.storage.writer.test_writer_failures import letters, part
 
 ISSUES = 100
 

@@ -10,7 +10,7 @@ from schemas.projects import Project, encode_project
 from storage.client import scalar
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, ended
-from tests.integration.storage.writer.test_writer_trouble import letters
+from tests.integration.storage.writer.test_writer_failures import letters
 
 ISSUE = IssueRecord(
     id=hex64(255), project_id="7", fingerprints=(hex64(100),), error_type="TypeError", message="m", culprit="c",

@@ -244,7 +244,9 @@ async def test_chunk_too_large_for_the_topic_is_sent_in_pieces_and_its_size_is_n
         await sink.send(Topic.EVENTS, bytes(5000), 0)
 
 
-async def test_event_too_large_for_the_topic_is_quarantined_and_those_around_it_flow_on(tmp_path: Path) -> None:
+async def test_event_too_large_for_the_topic_is_quarantined_and_those_around_it_flow_on(
+    tmp_path: Path,
+) -> None:
     broker = Broker()
     broker.largest = 1000
     spool = Spool(tmp_path, 1 << 20, 3600)
