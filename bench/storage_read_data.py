@@ -465,7 +465,7 @@ def build(client: Client, events: int, now_ms: int) -> Built:
     began = time.perf_counter()
     for first in range(have, events, _STEP):
         client.command(_EVENTS, parameters=_batch(first, events, since), settings=_SETTINGS)
-        _tell(first + _STEP, events, time.perf_counter() - began)
+        _print_progress(first + _STEP, events, time.perf_counter() - began)
     add_issues(client)
     return Built(events - have, time.perf_counter() - began)
 
@@ -509,6 +509,6 @@ def _batch(first: int, events: int, since: int) -> dict[str, object]:
     }
 
 
-def _tell(done: int, events: int, seconds: float) -> None:
+def _print_progress(done: int, events: int, seconds: float) -> None:
     if done % 5_000_000 == 0 and done < events:
         print(f"{done:,} events in {seconds:.0f} s")

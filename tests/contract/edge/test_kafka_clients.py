@@ -59,7 +59,7 @@ async def test_follower_without_its_ca_file_is_tried_again(
         await running
 
 
-async def test_error_that_ends_the_probe_is_heard_of_and_stopping_does_not_meet_it_again() -> None:
+async def test_error_that_ends_the_probe_is_reported_and_not_raised_again_at_the_stop() -> None:
     heard: list[BaseException] = []
     sink = KafkaSink(BROKEN, 2.0, heard.append)
     await sink.start()

@@ -19,7 +19,6 @@ from storage.reader.payload_samples import samples
 from storage.writer.event_rows import EventColumns
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, chunk_event, ended, event_json, exactly, whole
-from tests.integration.storage.writer.test_writer_failures import letters, part
 
 ISSUES = 100
 
@@ -105,12 +104,12 @@ async def test_a_writer_waits_for_a_dictionary_and_quarantines_no_event(stage: S
     writer = stage.writer(SVC_PAYLOAD_DICTIONARIES=str(folder))
     with ended(writer):
         await eventually(
-            lambda: "dictionary 1000 is missing" in str(part(writer, "grouped").get("detail")), 60
+            lambda: "dictionary 1000 is missing" in str(writer.health("grouped").get("detail")), 60
         )
         assert writer.process.poll() is None
         add_dictionary(folder, 1000, content)
         assert await whole(stage) == exactly(stage.total)
-    assert await letters(stage) == []
+    assert await stage.dead_letters() == []
     client = stage.client()
     try:
         assert scalar(client, "SELECT uniqExact(substring(payload, 6, 2)) FROM payloads") == 1

@@ -1,5 +1,6 @@
 """Records of the topic `grouped` as processors would write them, and a writer as a process of its own."""
 
+import json
 import os
 import random
 import signal
@@ -46,6 +47,7 @@ from storage.writer.blocks import (
     encode_manifest,
 )
 from tests.eventually import eventually
+from tests.integration.processors import readback
 
 PROJECTS = (7, 8)
 RELEASES = ("shop@1.0.0+1", "shop@1.1.0+2")
@@ -161,6 +163,10 @@ class Stage:
         """A client of the database."""
         return open_client(self.url)
 
+    async def dead_letters(self) -> list[readback.Record]:
+        """All dead letters."""
+        return await readback.read(self.settings.kafka_bootstrap, f"{self.settings.topic_prefix}dead-letters")
+
     def writer(self, name: str = "0", **environ: str) -> "Writer":
         """A writer, started."""
         return Writer(
@@ -248,6 +254,12 @@ class Writer:
                 return error.code, error.read().decode()
         except OSError:
             return 0, ""
+
+    def health(self, part: str) -> dict[str, object]:
+        """One part of `readyz`; empty while it doesn't listen."""
+        body = self.get("readyz")[1]
+        parts: dict[str, dict[str, object]] = json.loads(body)["parts"] if body else {}
+        return parts.get(part, {})
 
 
 @contextmanager

@@ -1,8 +1,6 @@
 """Lists, issues and events against the same answer computed from a list of events."""
 
 import math
-from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -18,7 +16,7 @@ from storage.reader.execute import Limits
 from storage.reader.issue_calls import FindProject, GetIssue, ListActivity
 from storage.reader.issue_list import ListIssues
 from storage.reader.question import question
-from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range, trend_unit, trend_window
+from storage.reader.ranges import resolve_range
 from storage.reader.reader import Reader
 from tests.integration.storage.reader.questions import QUERIES, RANGES, asked
 from tests.integration.storage.reader.world import (
@@ -42,24 +40,8 @@ async def test_issue_lists_have_the_issues_and_figures_of_their_events(
         for issue in page.issues:
             events = found[int(issue.id, 16)]
             assert (issue.events, issue.users) == (len(events), distinct_users(events))
-        trends = wanted_trends(world, query, first, last)
-        assert [issue.trend for issue in page.issues] == [trends(issue) for issue in page.issues]
-
-
-def wanted_trends(world: World, query: str, start: int, end: int | None) -> Callable[[Issue], list[int]]:
-    """The trend that each issue should have."""
-    span = resolve_range(start, end, NOW_MS)
-    window = trend_window(span, NOW_MS)
-    size = HOUR_MS if trend_unit(span, NOW_MS) == "hour" else DAY_MS
-    assert window.end is not None
-    times = range(window.start, window.end, size)
-    found = world.by_issue(world.found(query, window.start, window.end))
-
-    def trend(issue: Issue) -> list[int]:
-        counts = Counter(event.view.timestamp // size * size for event in found.get(int(issue.id, 16), []))
-        return [counts[at] for at in times]
-
-    return trend
+        trends = world.trends(query, first, last)
+        assert [issue.trend for issue in page.issues] == [trends[issue.id] for issue in page.issues]
 
 
 async def test_trend_puts_what_grows_before_what_shrinks(reader: Reader, world: World) -> None:
@@ -81,13 +63,13 @@ async def test_an_issue_is_counted_in_what_the_query_asks_of_it_and_of_its_event
     place = QUERIES.index(query)
     for turn, (start, end) in enumerate(RANGES[:2], place):
         found = world.by_issue(world.found(query, *asked(start, end)))
-        trends = wanted_trends(world, query, *asked(start, end))
+        trends = world.trends(query, *asked(start, end))
         # Each query asks for a quarter of the issues, the next query for the next quarter.
         for number in {issue_id(world.project, MERGED[0]), *sorted(world.issues)[turn % 4 :: 4]}:
             issue = await reader.read(GetIssue(hex64(number), query, start=start, end=end))
             events = found.get(number, [])
             assert (issue.events, issue.users) == (len(events), distinct_users(events))
-            assert issue.trend == trends(issue)
+            assert issue.trend == trends[issue.id]
 
 
 async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: World) -> None:
@@ -118,7 +100,7 @@ async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: W
         resolved_in=None,
         ignore_until={"events": 5} if life.status == "ignored" else None,
         fingerprints=[hex64(0)],
-        trend=wanted_trends(world, "environment:prod", start, end)(issue),
+        trend=world.trends("environment:prod", start, end)[hex64(number)],
     )
 
 

@@ -17,7 +17,7 @@ from schemas.payload import compress
 from schemas.times import from_ms
 from storage.client import Client
 from storage.reader.answers import Sort
-from storage.reader.ranges import DAY_MS, HOUR_MS
+from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range, trend_unit, trend_window
 
 NOW_MS = 1_790_003_723_456
 FINGERPRINTS = 24
@@ -74,6 +74,20 @@ class World(Struct):
         for event in events:
             found[self.issue_of(event.fingerprint)].append(event)
         return found
+
+    def trends(self, query: str, start: int | None, end: int | None) -> dict[str, list[int]]:
+        """The trend of each issue by its id."""
+        span = resolve_range(start, end, NOW_MS)
+        window = trend_window(span, NOW_MS)
+        size = HOUR_MS if trend_unit(span, NOW_MS) == "hour" else DAY_MS
+        assert window.end is not None
+        times = range(window.start, window.end, size)
+        found = self.by_issue(self.found(query, window.start, window.end))
+        counts = {
+            issue: Counter(event.view.timestamp // size * size for event in found.get(issue, []))
+            for issue in self.issues
+        }
+        return {hex64(issue): [counts[issue][at] for at in times] for issue in self.issues}
 
     def order(self, query: str, start: int, end: int | None, sort: Sort) -> list[str]:
         """Ids of the issues of a list."""

@@ -1,11 +1,10 @@
 import asyncio
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
 from local.clickhouse.server import LocalClickHouse
@@ -28,35 +27,6 @@ from tests.integration.storage.grouped import (
 )
 
 
-async def letters(stage: Stage) -> list[ConsumerRecord[bytes, bytes]]:
-    """All dead letters."""
-    topic = f"{stage.settings.topic_prefix}dead-letters"
-    consumer = AIOKafkaConsumer(
-        topic,
-        bootstrap_servers=stage.settings.kafka_bootstrap,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-    )
-    await consumer.start()
-    try:
-        (place,) = consumer.assignment()
-        end = (await consumer.end_offsets([place]))[place]
-        found: list[ConsumerRecord[bytes, bytes]] = []
-        while len(found) < end:
-            for records in (await consumer.getmany(timeout_ms=500)).values():
-                found += records
-        return found
-    finally:
-        await consumer.stop()
-
-
-def part(writer: Writer, name: str) -> Mapping[str, object]:
-    """One part of `readyz`."""
-    body = writer.get("readyz")[1]
-    found: Mapping[str, object] = json.loads(body)["parts"].get(name, {}) if body else {}
-    return found
-
-
 async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_rest_is_written(
     stage: Stage,
 ) -> None:
@@ -66,11 +36,11 @@ async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_re
     writer = stage.writer()
     with ended(writer):
         assert await whole(stage) == exactly(stage.total - 1)
-        (letter,) = await letters(stage)
-        about, headers = from_headers(letter.headers)
+        (dead_letter,) = await stage.dead_letters()
+        about, headers = from_headers(dead_letter.headers)
         assert (about.topic, about.stage) == (stage.topic, "writer")
         assert "refused" in about.reason
-        (event,) = decode_chunk(decode_grouped(letter.value or b"").chunk)
+        (event,) = decode_chunk(decode_grouped(dead_letter.value or b"").chunk)
         assert b"number 77" in decompress(event.payload)
         await eventually(
             lambda: scalar(client, "SELECT sum(count) FROM outcomes WHERE outcome = 'deadLettered'") == 1
@@ -78,13 +48,15 @@ async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_re
         client.command("ALTER TABLE events DROP CONSTRAINT tame")
         producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap)
         await producer.start()
-        # Putting back is at least once, and a letter may be there twice.
+        # Putting back is at least once, and a dead letter may be there twice.
         for _ in range(2):
             await producer.send_and_wait(
-                stage.topic, letter.value, partition=about.partition, headers=headers
+                stage.topic, dead_letter.value, partition=about.partition, headers=headers
             )
         assert await whole(stage) == exactly(stage.total)
-        await producer.send_and_wait(stage.topic, letter.value, partition=about.partition, headers=headers)
+        await producer.send_and_wait(
+            stage.topic, dead_letter.value, partition=about.partition, headers=headers
+        )
         await producer.stop()
         await stage.produce(4, events=40)
         assert await whole(stage) == exactly(stage.total)
@@ -108,7 +80,9 @@ async def test_what_is_no_chunk_is_dead_lettered_and_the_stream_goes_on(stage: S
     writer = stage.writer()
     with ended(writer):
         assert await whole(stage) == exactly(stage.total)
-        assert sorted(from_headers(one.headers)[0].reason.split(":")[0] for one in await letters(stage)) == [
+        assert sorted(
+            from_headers(one.headers)[0].reason.split(":")[0] for one in await stage.dead_letters()
+        ) == [
             "undecodable",
             "unreadable",
         ]
@@ -238,7 +212,7 @@ async def test_the_writer_says_why_it_waits_and_loses_nothing(
     try:
         with ended(writer):
             await stage.produce(5)
-            await eventually(lambda: "doesn't answer" in str(part(writer, "events").get("detail")))
+            await eventually(lambda: "doesn't answer" in str(writer.health("events").get("detail")))
             assert writer.get("readyz")[0] == 503
             assert writer.get("healthz")[0] == 200
             assert 'reason="away"' in writer.get("metrics")[1]
@@ -248,7 +222,7 @@ async def test_the_writer_says_why_it_waits_and_loses_nothing(
             await eventually(lambda: writer.get("readyz")[0] == 200)
             client.command("RENAME TABLE events TO events_away")
             await stage.produce(2)
-            await eventually(lambda: "svc migrate" in str(part(writer, "events").get("detail")))
+            await eventually(lambda: "svc migrate" in str(writer.health("events").get("detail")))
             client.command("RENAME TABLE events_away TO events")
             assert await whole(stage) == exactly(stage.total)
             assert counts(client) == exactly(stage.total)

@@ -10,7 +10,6 @@ from schemas.projects import Project, encode_project
 from storage.client import scalar
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, ended
-from tests.integration.storage.writer.test_writer_failures import letters
 
 ISSUE = IssueRecord(
     id=hex64(255), project_id="7", fingerprints=(hex64(100),), error_type="TypeError", message="m", culprit="c",
@@ -88,10 +87,10 @@ async def test_a_record_that_is_none_is_dead_lettered(stage: Stage, producer: AI
         await eventually(lambda: scalar(client, "SELECT sum(count) FROM outcomes FINAL") == 4)
 
         async def both() -> bool:
-            return len(await letters(stage)) == 2
+            return len(await stage.dead_letters()) == 2
 
         await eventually(both)
-        assert [one.value for one in await letters(stage)] == [b"{nothing", encode_json([huge, fine])]
+        assert [one.value for one in await stage.dead_letters()] == [b"{nothing", encode_json([huge, fine])]
     client.close()
 
 

@@ -43,7 +43,7 @@ def test_moments_with_milliseconds_are_seen_at_one_look(texts: list[str]) -> Non
 
 
 @given(st.lists(near_times() | MOMENTS | st.text(max_size=30), max_size=4))
-def test_many_are_reported_as_each_alone(texts: list[str]) -> None:
+def test_many_are_checked_as_each_alone(texts: list[str]) -> None:
     assert are_utc(texts) == all(map(is_utc, texts))
     if _are_canonical(texts):
         assert all(map(is_utc, texts))
