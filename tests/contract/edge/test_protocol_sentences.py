@@ -92,7 +92,7 @@ ROWS = [
     Row("7", "401 `error` = `unauthorized`", HEADERS, "test_unknown_token_is_401"),
     Row("7", "413 single event or batch larger than 1 MB, `error` = `payloadTooLarge`", SIZES, "test_event_may_have_1048576_bytes_and_not_one_more"),
     Row("7", "429: header `Retry-After` (seconds, rounded up) is set; `retryAfterMs` int", WORKERS, "test_refusal_says_in_the_header_and_the_body_when_to_come_back"),
-    Row("7", "500 server fault `error` = `internal`", ANSWERS, "test_fault_of_our_own_is_500_without_a_word_of_its_cause"),
+    Row("7", "500 server fault `error` = `internal`", ANSWERS, "test_error_of_our_own_is_500_without_a_word_of_its_cause"),
     Row("8", "single event payload (decoded) 1 MB", SIZES, "test_event_may_have_1048576_bytes_and_not_one_more"),
     Row("8", "batch payload (decoded, after gzip decode) 1 MB", SIZES, "test_batch_may_have_1048576_bytes_and_not_one_more"),
     Row("8", "events per batch 100", BATCH, "test_more_than_100_events_names_the_limit"),
