@@ -128,11 +128,7 @@ def _repair(
             days |= changed
     if result.differs("stored", "payloads", "issue_day"):
         done |= asyncio.run(replay_grouped(settings, client))
-    done |= {
-        table: rows
-        for table, rows in repair_rollups(client, days, f"repair/{time.time_ns()}").items()
-        if rows
-    }
+    done |= {table: rows for table, rows in repair_rollups(client, days).items() if rows}
     for name in ("outcomes", "issue_activity"):
         if name in broken or (name == "outcomes" and result.differs("stored")):
             done[name] = asyncio.run(replay_records(settings, client, name))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
+from uuid import UUID
 
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
@@ -35,6 +36,9 @@ INSERT_SETTINGS: Final[Mapping[str, int]] = {
 TEXT_INDEXES_SINCE: Final = (26, 2)
 _CONNECT_SECONDS: Final = 5
 _ANSWER_SECONDS: Final = 120
+_LIFE_SECONDS: Final = 4
+# An in-memory database, which each start of the server recreates.
+_LIFE: Final = "SELECT max(uuid) FROM system.databases WHERE name = 'INFORMATION_SCHEMA'"
 
 
 class Address(Struct, frozen=True):
@@ -109,3 +113,10 @@ def scalar(client: Client, sql: str, parameters: Mapping[str, Any] | None = None
 def started_at(client: Client) -> float:
     """When the server was started (Unix time by the local clock, accurate to two seconds)."""
     return time.time() - float(scalar(client, "SELECT uptime()"))
+
+
+def life(client: Client) -> str:
+    """An id of the server's current run: equal for all callers, and new after each start."""
+    created = UUID(str(scalar(client, _LIFE)))
+    # Without a uuid of that database, the start time is used; two callers may round it differently.
+    return created.hex if created.int else str(int(started_at(client) // _LIFE_SECONDS))

@@ -5,7 +5,6 @@ rollup rows that counted them. After a crash, the next run resumes with the list
 """
 
 import json
-import uuid
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any, Final
@@ -191,14 +190,14 @@ def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) 
     scope = listed_scope(erasure.project, erasure.id, week)
     purge(client, {table: scope.rows(table) for table in EVENT_TABLES}, erasure.id)
     # Nothing is deleted from the rollups unless a consistent read, which the recount needs, is possible now.
-    read_in_pause(client, TABLES, lambda: None, _QUIET_SECONDS)
+    read_in_pause(client, TABLES, lambda _: None, _QUIET_SECONDS)
     # Recounted right after the deletion: in between, readers see too low counts.
     for share in _shares(client, erasure, scope, week):
         purge(client, {rollup.table: share.keys(rollup) for rollup in ROLLUPS}, erasure.id, once=True)
         # Events inserted since the deletion are counted already.
         queries = {rollup: _remaining(rollup, share, days[0], days[-1]) for rollup in ROLLUPS}
         # A unique name, because rows that an earlier run inserted may have been deleted since.
-        repair_where(client, queries, f"erase/{uuid.uuid4()}", _QUIET_SECONDS)
+        repair_where(client, queries, _QUIET_SECONDS)
 
 
 def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[Scope]:

@@ -42,11 +42,11 @@ class NoConsistentRead(RetryLater):
 def read_consistently(
     client: Client,
     tables: Iterable[str],
-    read: Callable[[], T],
+    read: Callable[[int], T],
     seconds: float = 60.0,
     pause: Pause | None = None,
 ) -> T:
-    """The result of a `read` that no insert into `tables` or `ingest` overlapped.
+    """The result of a `read` that no insert into `tables` or `ingest` overlapped; it gets a number of the blocks that it sees.
 
     With a `pause`, writers hold back their inserts during and after the read. Raises NoConsistentRead after `seconds` and some reads.
     """
@@ -58,7 +58,7 @@ def read_consistently(
         before = _insert_state(client, names)
         if before is not None:
             began = time.monotonic()
-            result = read()
+            result = read(before)
             if _insert_state(client, names) == before:
                 return result
             reads += 1
@@ -68,7 +68,9 @@ def read_consistently(
         time.sleep(_PAUSE_SECONDS)
 
 
-def read_in_pause(client: Client, tables: Iterable[str], read: Callable[[], T], seconds: float = 60.0) -> T:
+def read_in_pause(
+    client: Client, tables: Iterable[str], read: Callable[[int], T], seconds: float = 60.0
+) -> T:
     """As `read_consistently`, with a new pause."""
     with paused(client) as pause:
         return read_consistently(client, tables, read, seconds, pause)

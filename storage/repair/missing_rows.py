@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import Any, Final
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client, scalar, started_at
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, life
 from storage.diagnosis import FailureKind, RetryLater, diagnose
 from storage.erase.erased import ERASED_AMONG
 from storage.repair.consistent_read import read_in_pause
@@ -32,9 +31,6 @@ _STORED_PAYLOADS: Final = """
     SELECT project_id, id, payload_days FROM payloads
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
 _MANY: Final = 100
-_LIFE_SECONDS: Final = 4
-# An in-memory database, which each start of the server recreates.
-_LIFE: Final = "SELECT max(uuid) FROM system.databases WHERE name = 'INFORMATION_SCHEMA'"
 
 Key = tuple[int, bytes]
 
@@ -58,22 +54,9 @@ class Completion(Struct):
         return {table: count for table, count in (self.added | self.repaired).items() if count}
 
 
-class Presence(Struct, frozen=True):
-    """How many rows of a block are in `events`, and whether some have another retention there than in the block."""
-
-    rows: int
-    moved: bool
-
-
-def presence(client: Client, block: pa.Table) -> Presence:
-    """The rows of a block that are in `events`. Raises ClickHouseError."""
-    stored = _stored(client, block, _STORED_EVENTS)
-    retentions = [
-        (stored[key], days)
-        for key, days in zip(_keys(block), block["retention_days"].to_pylist(), strict=True)
-        if key in stored
-    ]
-    return Presence(rows=len(retentions), moved=any(actual != days for actual, days in retentions))
+def any_known(client: Client, block: pa.Table) -> bool:
+    """Whether any event of a block is in `events`, or was and is erased. Raises ClickHouseError."""
+    return bool(_stored(client, block, _STORED_EVENTS) or _stored(client, block, ERASED_AMONG))
 
 
 def complete(client: Client, block: pa.Table, name: str) -> Completion:
@@ -88,7 +71,7 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     events, payloads = read_in_pause(
         client,
         ("events", "payloads"),
-        lambda: (_stored(client, block, _STORED_EVENTS), _stored(client, block, _STORED_PAYLOADS)),
+        lambda _: (_stored(client, block, _STORED_EVENTS), _stored(client, block, _STORED_PAYLOADS)),
     )
     # Erased events are not missing, but recur whenever a topic is re-read.
     erased = _stored(client, block, ERASED_AMONG)
@@ -103,14 +86,7 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
     _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
     added = {"events": len(missing) - len(out), "payloads": len(lacking)}
-    return Completion(added=added, repaired=repair_rollups(client, set(_days(block)), name), refused=refused)
-
-
-def life(client: Client) -> str:
-    """An id of the server's current run: equal for all callers, and new after each start."""
-    created = UUID(str(scalar(client, _LIFE)))
-    # Without a uuid of that database, the start time is used; two callers may round it differently.
-    return created.hex if created.int else str(int(started_at(client) // _LIFE_SECONDS))
+    return Completion(added=added, repaired=repair_rollups(client, set(_days(block))), refused=refused)
 
 
 def _keys(block: pa.Table) -> list[Key]:

@@ -165,7 +165,7 @@ class _Reading:
     def _together(self, tables: Sequence[str], *queries: str) -> list[Sequence[Sequence[Any]]]:
         """The results of queries on `tables`, from one consistent read."""
 
-        def read() -> list[Sequence[Sequence[Any]]]:
+        def read(_blocks: int = 0) -> list[Sequence[Sequence[Any]]]:
             return [self._rows(sql) for sql in queries]
 
         try:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Final
 
-from storage.client import INSERT_SETTINGS, Client, scalar
+from storage.client import INSERT_SETTINGS, Client, life, scalar
 from storage.repair.consistent_read import read_consistently
 from storage.repair.insert_pauses import Pause, paused
 from storage.repair.rollups import ROLLUPS, Rollup, difference
@@ -15,10 +15,10 @@ Days = Iterable[tuple[int, date]]
 _TRIES: Final = 6
 
 
-def repair_rollups(client: Client, days: Days, name: str) -> dict[str, int]:
+def repair_rollups(client: Client, days: Days) -> dict[str, int]:
     """Repair every rollup on these days; returns the number of differing keys of each. Raises ClickHouseError and NoConsistentRead.
 
-    Idempotent. Concurrent repairs of the same differences insert them once if they use the same `name`; use another for each repair.
+    Idempotent, also concurrently: see `_repair`.
     """
     weeks: dict[tuple[int, int], list[tuple[int, date]]] = {}
     for project, day in sorted(set(days)):
@@ -26,9 +26,7 @@ def repair_rollups(client: Client, days: Days, name: str) -> dict[str, int]:
     repaired = Counter({rollup.table: 0 for rollup in ROLLUPS})
     # A week at a time keeps the comparison and the pause of the writers short.
     for pairs in weeks.values():
-        repaired.update(
-            repair_where(client, {rollup: _difference(rollup, pairs) for rollup in ROLLUPS}, name)
-        )
+        repaired.update(repair_where(client, {rollup: _difference(rollup, pairs) for rollup in ROLLUPS}))
     return dict(repaired)
 
 
@@ -37,41 +35,39 @@ def _difference(rollup: Rollup, pairs: list[tuple[int, date]]) -> str:
     return difference(rollup, events, there)
 
 
-def repair_where(
-    client: Client, queries: Mapping[Rollup, str], name: str, seconds: float = 60.0
-) -> dict[str, int]:
+def repair_where(client: Client, queries: Mapping[Rollup, str], seconds: float = 60.0) -> dict[str, int]:
     """Repair rollups by their queries from `storage.repair.rollups.difference`; returns the number of differing keys of each.
 
     The writers are asked to pause. Raises NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
     """
     # The pause lasts until the differences are inserted, so that no partly inserted block is retried in between.
     with paused(client) as pause:
-        return {
-            rollup.table: _repair(client, rollup, sql, name, seconds, pause)
-            for rollup, sql in queries.items()
-        }
+        return {rollup.table: _repair(client, rollup, sql, seconds, pause) for rollup, sql in queries.items()}
 
 
-def _repair(client: Client, rollup: Rollup, sql: str, name: str, seconds: float, pause: Pause) -> int:
+def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pause) -> int:
+    """Insert the difference until there is none.
+
+    Two repairs that see the same blocks find the same difference, and insert it under the same token: the second insert changes
+    nothing. The token has the server's life too, because a killed server may remember a token of rows that it lost.
+    """
     # Equal user states may differ in bytes, so keys and sums identify a difference.
     digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
 
-    def read() -> tuple[bytes, int]:
+    def read(blocks: int) -> tuple[bytes, str]:
         rows = client.raw_query(sql, fmt="Native")
-        return rows, int(scalar(client, digest)) if rows else 0
+        return rows, f"{blocks}/{scalar(client, digest)}" if rows else ""
 
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
-    repaired, seen = 0, list[int]()
-    # Re-read after each insert: the last of two concurrent repairs sees and reverts a doubled difference.
-    while len(seen) < _TRIES:
-        rows, sameness = read_consistently(client, ("events", rollup.table), read, seconds, pause)
+    repaired = 0
+    for _ in range(_TRIES):
+        rows, difference_seen = read_consistently(client, ("events", rollup.table), read, seconds, pause)
         if not rows:
             break
-        token = f"{name}/{rollup.table}/{sameness}/{seen.count(sameness)}"
+        token = f"repair/{life(client)}/{rollup.table}/{difference_seen}"
         settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
         done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
         repaired = repaired or int(done.written_rows)
-        seen.append(sameness)
     return repaired
 
 

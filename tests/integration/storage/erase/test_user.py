@@ -229,7 +229,7 @@ def test_mending_afterwards_finds_nothing_to_do(client: Client) -> None:
         (project, moment.date())
         for project, moment in zip(rows["project_id"].to_pylist(), rows["ts"].to_pylist(), strict=True)
     }
-    assert not any(repair_rollups(client, days, "m").values())
+    assert not any(repair_rollups(client, days).values())
 
 
 def test_an_event_that_comes_after_the_erasure_is_a_new_one(client: Client) -> None:

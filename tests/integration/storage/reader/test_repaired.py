@@ -41,7 +41,7 @@ def mended(database: Client) -> Iterator[World]:
     days = database.query(
         f"SELECT DISTINCT project_id, toDate(ts) FROM events WHERE project_id = {world.project}"
     ).result_rows
-    assert all(repair_rollups(database, [(int(project), day) for project, day in days], "m").values())
+    assert all(repair_rollups(database, [(int(project), day) for project, day in days]).values())
     yield world
     for rollup in ROLLUPS:
         database.command(f"SYSTEM START MERGES {rollup.table}")

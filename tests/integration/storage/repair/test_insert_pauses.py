@@ -139,13 +139,13 @@ def test_inserts_into_other_tables_overlap_no_reading(
     client: Client, clickhouse_database_url: str, sql: str
 ) -> None:
     with going_on(endless(clickhouse_database_url, sql), endless(clickhouse_database_url, sql)):
-        assert read_consistently(client, ("events",), lambda: scalar(client, "SELECT 1 FROM system.one"), 0)
+        assert read_consistently(client, ("events",), lambda _: scalar(client, "SELECT 1 FROM system.one"), 0)
 
 
 def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> None:
     readings = count()
 
-    def overlapped() -> int:
+    def overlapped(_blocks: int) -> int:
         insert(client, block(3), f"t{next(readings)}")
         return scalar(client, "SELECT count() FROM events")  # type: ignore[no-any-return]
 
@@ -200,9 +200,7 @@ async def test_a_rollup_that_is_repaired_between_two_tries_of_a_block_is_not_cou
         client.command(view)
         assert counts(client) == exactly(stage.total) | {"issue_hour": 0}
         days = client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
-        assert (
-            repair_rollups(client, [(int(project), day) for project, day in days], "repair")["issue_hour"] > 0
-        )
+        assert repair_rollups(client, [(int(project), day) for project, day in days])["issue_hour"] > 0
         assert counts(client) == exactly(stage.total)
         with ended(stage.writer()):
             assert await whole(stage) == exactly(stage.total)

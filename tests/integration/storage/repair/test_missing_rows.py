@@ -1,16 +1,21 @@
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from local.clickhouse.server import LocalClickHouse
 from schemas.chunks import Grouping
-from storage.client import INSERT_SETTINGS, Client, open_client, scalar
-from storage.repair.missing_rows import Presence, complete, life, presence
+from storage.client import INSERT_SETTINGS, Client, life, open_client, scalar
+from storage.repair import repair_rollups as repairing
+from storage.repair.consistent_read import read_consistently
+from storage.repair.missing_rows import any_known, complete
 from storage.repair.repair_rollups import repair_rollups
 from storage.writer.event_rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
 from tests.eventually import eventually
@@ -90,10 +95,10 @@ def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Clie
 
 def test_a_block_of_which_nothing_is_there_is_completed(client: Client) -> None:
     rows = block()
-    assert presence(client, rows) == Presence(0, moved=False)
+    assert not any_known(client, rows)
     complete(client, rows, "t")
     assert counts(client) == exactly(ROWS)
-    assert presence(client, rows) == Presence(ROWS, moved=False)
+    assert any_known(client, rows)
 
 
 def test_other_blocks_are_left_as_they_are(client: Client) -> None:
@@ -130,12 +135,44 @@ def test_a_rollup_with_too_many_or_too_few_is_repaired(client: Client) -> None:
     days = [
         (int(p), d) for p, d in client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
     ]
-    mended = repair_rollups(client, days, "m")
+    mended = repair_rollups(client, days)
     assert mended["issue_hour"] > 0
     assert mended["tag_day"] > 0
     assert counts(client) == exactly(ROWS)
     assert scalar(client, users) == before
-    assert sum(repair_rollups(client, days, "m").values()) == 0
+    assert sum(repair_rollups(client, days).values()) == 0
+
+
+def test_two_repairs_that_see_the_same_blocks_insert_their_difference_once(
+    client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = block()
+    insert(client, rows, "a")
+    client.command("TRUNCATE TABLE issue_hour")
+    days = {
+        (project, moment.date())
+        for project, moment in zip(*rows.select(["project_id", "ts"]).to_pydict().values(), strict=True)
+    }
+    both = Barrier(2, timeout=60)
+
+    def in_step(work: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any, **options: Any) -> Any:
+            done = work(*arguments, **options)
+            both.wait()
+            return done
+
+        return step
+
+    monkeypatch.setattr(repairing, "read_consistently", in_step(read_consistently))
+    monkeypatch.setattr(type(client), "raw_insert", in_step(type(client).raw_insert))
+    other = open_client(clickhouse_database_url)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            for repair in [threads.submit(repair_rollups, one, days) for one in (client, other)]:
+                repair.result()
+    finally:
+        other.close()
+    assert counts(client) == exactly(ROWS)
 
 
 def test_two_that_complete_a_block_at_once_count_it_once(
@@ -151,7 +188,7 @@ def test_two_that_complete_a_block_at_once_count_it_once(
             with ThreadPoolExecutor(2) as threads:
                 done = [threads.submit(complete, one, rows, f"t{turn}") for one in (client, other)]
             assert all(one.result().refused == [] for one in done)
-            assert presence(client, rows) == Presence(ROWS, moved=False)
+            assert any_known(client, rows)
             found = counts(client)
             assert found["events"] == found["distinct"] == found["issue_hour"], (turn, found, done)
             for table in TARGETS:
@@ -165,7 +202,7 @@ def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
 ) -> None:
     # The start by their clocks, which once was in the name that both give their inserts.
     starts = count(0, 4)
-    monkeypatch.setattr("storage.repair.missing_rows.started_at", lambda _: float(next(starts)))
+    monkeypatch.setattr("storage.client.started_at", lambda _: float(next(starts)))
     test_two_that_complete_a_block_at_once_count_it_once(client, clickhouse_database_url)
 
 
@@ -196,14 +233,3 @@ def test_a_life_is_the_same_until_the_server_starts_again(tmp_path: Path) -> Non
     finally:
         server.stop()
     assert lives[0] != lives[1]
-
-
-def test_rows_under_another_retention_are_reported(client: Client) -> None:
-    rows = block()
-    insert(client, rows, "t")
-    changed = rows.set_column(
-        rows.column_names.index("retention_days"), "retention_days", pa.array([31] * ROWS, pa.uint16())
-    )
-    assert presence(client, changed) == Presence(ROWS, moved=True)
-    assert complete(client, changed, "t").rows == {}
-    assert counts(client) == exactly(ROWS)
