@@ -10,6 +10,8 @@ from msgspec import Struct, field
 DEFAULT_RATE_LIMIT = 5000
 """Requests per minute and token (protocol, section 8)."""
 DEFAULT_RETENTION_DAYS = 90
+_MAX_DAYS = 65_535
+"""Of a column of 16 bits."""
 
 
 class Token(Struct, frozen=True, rename="camel"):
@@ -80,6 +82,13 @@ class Project(Struct, frozen=True, rename="camel"):
         """Whether the lenient rules apply to events of this SDK (contract, section 2, point 7)."""
         return any(fnmatchcase(sdk, pattern) for pattern in self.lenient_sdks)
 
+    @property
+    def stored_days(self) -> tuple[int, int]:
+        """Days for which events and their payloads are stored: payloads never longer than events."""
+        return self.retention_days, min(
+            self.payload_retention_days or self.retention_days, self.retention_days
+        )
+
 
 encode_project = msgspec.json.Encoder().encode
 decode_project = msgspec.json.Decoder(Project).decode
@@ -125,6 +134,26 @@ class ProjectRegistry:
 
     def __len__(self) -> int:
         return len(self._projects)
+
+
+class RegistryRetention:
+    """Retention by the registry; events of an unknown project are stored for the default."""
+
+    def __init__(self, registry: ProjectRegistry) -> None:
+        self._registry = registry
+        self._version = -1
+        self._days: dict[int, tuple[int, int]] = {}
+
+    def days(self, project: int) -> tuple[int, int]:
+        """Days of the events and of their payloads."""
+        if self._version != self._registry.version:
+            self._version, self._days = self._registry.version, {}
+        known = self._days.get(project)
+        if known is None:
+            registered = self._registry.get(project)
+            days, payloads = registered.stored_days if registered else (DEFAULT_RETENTION_DAYS,) * 2
+            known = self._days[project] = min(days, _MAX_DAYS), min(payloads, _MAX_DAYS)
+        return known
 
 
 def _digest(token: str) -> bytes:

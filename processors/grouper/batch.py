@@ -319,8 +319,18 @@ class _ChunkWork:
     def _finish(self, outcomes: RecordOutcomes) -> None:
         output, offset = self.output, self.source.offset
         if self.kept:
+            days = self.fingerprinter.retention.days
             grouped = GroupedChunk(
-                output.partition, offset, self.kept, self.grouping_of, self.groupings, self.source.value
+                output.partition,
+                offset,
+                self.kept,
+                self.grouping_of,
+                self.groupings,
+                self.source.value,
+                {
+                    project: days(project)
+                    for project in {self.chunk[position].project for position in self.kept}
+                },
             )
             headers = [
                 (FORMAT_HEADER, GROUPED_FORMAT),

@@ -34,7 +34,7 @@ from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Description, encode_description
 from schemas.payload import decompress
-from schemas.projects import GroupingRule, ProjectRegistry
+from schemas.projects import GroupingRule, ProjectRegistry, RegistryRetention
 
 log = logging.getLogger(__name__)
 
@@ -189,9 +189,10 @@ class LazyView:
 
 
 class Fingerprinter:
-    """Decodes and fingerprints events of all projects."""
+    """Decodes and fingerprints events of all projects. `retention` is theirs: like a fingerprint, it is decided once for an event."""
 
     def __init__(self, projects: ProjectRegistry) -> None:
+        self.retention = RegistryRetention(projects)
         self._projects = projects
         self._version = -1
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}

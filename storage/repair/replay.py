@@ -15,13 +15,13 @@ import pyarrow as pa
 from broker.client import administering, committed_offsets, follow_projects, reading, records_before
 from broker.types import Consumer, TopicPartition
 from schemas.issues import decode_issue
-from schemas.projects import ProjectRegistry
+from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.erase.erased import projects
 from storage.repair.missing_rows import complete
-from storage.writer.blocks import Block, RegistryRetention
+from storage.writer.blocks import Block
 from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
 from storage.writer.records_stage import KINDS
 

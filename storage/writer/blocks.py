@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from schemas.chunks import ChunkEvent, GroupedChunk, Grouping, decode_chunk, decode_grouped
 from schemas.errors import BadPayload, Unreadable
-from schemas.projects import DEFAULT_RETENTION_DAYS, ProjectRegistry
+from schemas.projects import RegistryRetention
 from storage.writer.event_rows import EventColumns
-from storage.writer.record_rows import payload_days
 
 MAX_RANGES: Final = 64
 """Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""
@@ -113,29 +112,7 @@ Its value is the position at which its one event was dead-lettered and counted, 
 """
 WHOLE: Final = b"whole"
 """An undecodable record, none of whose events was counted as a dead letter."""
-MAX_RETENTION_DAYS: Final = 65_535
 Headers = tuple[tuple[str, bytes], ...]
-
-
-class RegistryRetention:
-    """Retention by the registry; events of an unknown project are stored for the default."""
-
-    def __init__(self, registry: ProjectRegistry) -> None:
-        self._registry = registry
-        self._version = -1
-        self._days: dict[int, tuple[int, int]] = {}
-
-    def days(self, project: int) -> tuple[int, int]:
-        """Days of the events and of their payloads."""
-        if self._version != self._registry.version:
-            self._version, self._days = self._registry.version, {}
-        known = self._days.get(project)
-        if known is None:
-            registered = self._registry.get(project)
-            days = registered.retention_days if registered else DEFAULT_RETENTION_DAYS
-            payloads = payload_days(registered) if registered else days
-            known = self._days[project] = (min(days, MAX_RETENTION_DAYS), min(payloads, MAX_RETENTION_DAYS))
-        return known
 
 
 class Record(Protocol):
@@ -239,13 +216,14 @@ class Block:
         self, record: Record, chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
     ) -> None:
         self._records.append((len(self), record))
-        add, days, groupings = self.columns.add, self._retention.days, chunk.groupings
+        add, groupings, retention = self.columns.add, chunk.groupings, chunk.retention
         for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
             event = events[position]
             if origin is not None and not self._is_first(event, origin):
                 continue
             try:
-                add(event, groupings[group], *days(event.project))
+                days = retention.get(event.project) or self._retention.days(event.project)
+                add(event, groupings[group], *days)
             except (BadPayload, Unreadable) as error:
                 self.rejected.append(_alone(record, chunk, event, groupings[group], "unreadable", str(error)))
             else:
@@ -303,5 +281,6 @@ def single(chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping) -> bytes:
             grouping_of=[0],
             groupings=[grouping],
             chunk=msgspec.msgpack.encode([event]),
+            retention={event.project: days} if (days := chunk.retention.get(event.project)) else {},
         )
     )

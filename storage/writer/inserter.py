@@ -26,7 +26,7 @@ from schemas.health import Health
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client, started_at
 from storage.diagnosis import ClickHouseFailure, FailureKind, diagnose
 from storage.repair.insert_pauses import any_since, in_force
-from storage.repair.missing_rows import complete, presence
+from storage.repair.missing_rows import any_known, complete
 from storage.repair.rollups import ROLLUPS
 from storage.writer.blocks import Block, BlockManifest
 from storage.writer.dead_letters import DeadLetterWriter
@@ -312,10 +312,13 @@ class BlockInserter:
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
 
     async def replay(self, block: Block, renew: Renewer) -> None:
-        """Insert a block that another process, or this one before a restart, may have inserted wholly or in part."""
+        """Insert a block that another process, or this one before a restart, may have inserted wholly or in part.
+
+        Where some of it is stored, it is completed: the plan that was found may be older than the note that it was completed before.
+        """
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            if renew.plan.direct or block.by_id or await self._has_moved(rows, renew):
+            if renew.plan.direct or block.by_id or await self._has_any(rows):
                 await self._complete(block, rows, renew)
             else:
                 await self._insert(block, rows, renew, repeats=True)
@@ -325,9 +328,14 @@ class BlockInserter:
         """Whether any event is stored."""
         return await self._inserter.run(lambda client: bool(client.query(_ANY).result_rows))
 
-    async def _has_moved(self, rows: pa.Table, renew: Renewer) -> bool:
-        """Whether rows are stored under another retention, and so in another partition: a token holds within a partition only."""
-        return (await self._inserter.run(lambda client: presence(client, rows), renew)).moved
+    async def has_any(self, block: Block) -> bool:
+        """Whether any event of a block is stored, or was and is erased; also True where it has none that could tell."""
+        return not len(block) or await self._has_any(
+            await self._inserter.run(lambda _client: block.columns.table())
+        )
+
+    async def _has_any(self, rows: pa.Table) -> bool:
+        return await self._inserter.run(lambda client: any_known(client, rows))
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool = False) -> None:
         guard = _Guard(self._inserter, renew, repeats=repeats)

@@ -11,9 +11,8 @@ from broker.rights import needs
 from broker.startup import check_rights
 from broker.waiting import until
 from schemas.health import Health
-from schemas.projects import ProjectRegistry
+from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings
-from storage.writer.blocks import RegistryRetention
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.housekeeping import run_housekeeping, write_projects
 from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter

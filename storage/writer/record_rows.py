@@ -111,17 +111,11 @@ def project_row(project: Project, version: int) -> Row:
         project.number,
         project.name,
         parse_iso(project.created_at),
-        project.retention_days,
-        payload_days(project),
+        *project.stored_days,
         project.rate_limit_per_minute,
         version,
         0,
     )
-
-
-def payload_days(project: Project) -> int:
-    """Days for which the events' payloads are stored: never longer than the events."""
-    return min(project.payload_retention_days or project.retention_days, project.retention_days)
 
 
 def newest(rows: Iterable[Row], key: int, version: int) -> list[Row]:

@@ -30,7 +30,8 @@ from typing import Final
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from schemas.health import Health
 from schemas.payload import MissingDictionary
-from storage.writer.blocks import MAX_RANGES, Block, BlockManifest, NoBlock, RegistryRetention
+from schemas.projects import RegistryRetention
+from storage.writer.blocks import MAX_RANGES, Block, BlockManifest, NoBlock
 from storage.writer.inserter import BlockInserter, FlushPolicy, LastFlush, Renewer
 from storage.writer.metrics import WriterMetrics
 from storage.writer.source import Committed, GroupedSource, Listener
@@ -143,7 +144,9 @@ class EventsStage:
             ends = plan.ends(block.source_offsets)
             await self._source.commit({p: ends[p] for p in ours})
         committed = await self._source.committed(partitions)
-        for partition, (begin, end) in (await self._source.bounds(partitions)).items():
+        bounds = await self._source.bounds(partitions)
+        rewound = await self._rewound(committed, bounds)
+        for partition, (begin, end) in bounds.items():
             at = committed.get(partition, Committed(begin, NoBlock()))
             state = at.state
             if isinstance(state, BlockManifest):
@@ -153,14 +156,30 @@ class EventsStage:
                     "%s/%d ends before the next offset: it was recreated", self._source.topic, partition
                 )
                 at, state = Committed(begin, NoBlock()), NoBlock()
-            if state == NoBlock() and await self._inserter.has_rows():
-                # The group's offsets were reset or have expired: records of the topic may be stored already.
-                state = NoBlock(by_id_until=end)
+            if partition in rewound or (state == NoBlock() and await self._inserter.has_rows()):
+                # The group's offsets were reset, have expired, or are old: records of the topic may be stored already.
+                state = NoBlock(state.source_offset, by_id_until=end)
                 log.info("%s/%d is completed by ids up to %d", self._source.topic, partition, end)
             self._source_offsets[partition] = state.source_offset
             self._by_id_until[partition] = state.by_id_until
             self._next_offsets[partition] = max(at.offset, begin)
             self._source.seek(partition, self._next_offsets[partition])
+
+    async def _rewound(
+        self, committed: Mapping[int, Committed], bounds: Mapping[int, tuple[int, int]]
+    ) -> set[int]:
+        """Partitions whose first unread records are stored already: a commit that the network held up has replaced a later one."""
+        rewound = set[int]()
+        for partition, at in committed.items():
+            begin, end = bounds[partition]
+            first, last = max(at.offset, begin), min(at.offset + _READ_RECORDS, end) - 1
+            if first <= last and isinstance(at.state, NoBlock):
+                block, source_offset = Block(self._retention), at.state.source_offset
+                async for record in self._source.range(partition, first, last):
+                    source_offset = block.feed(record, source_offset)
+                if await self._inserter.has_any(block):
+                    rewound.add(partition)
+        return rewound
 
     async def _read_plan(self, plan: BlockManifest) -> Block:
         block = Block(self._retention)

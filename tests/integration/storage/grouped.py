@@ -33,7 +33,7 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
-from schemas.projects import ProjectRegistry
+from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings, load
 from schemas.times import iso
 from storage.client import Client, open_client, scalar
@@ -42,7 +42,6 @@ from storage.writer.blocks import (
     Block,
     BlockManifest,
     NoBlock,
-    RegistryRetention,
     decode_manifest,
     encode_manifest,
 )
@@ -85,8 +84,8 @@ def chunk_event(
     return ChunkEvent(PROJECTS[number % len(PROJECTS)], uuid7(now).bytes, now, "js/1.0", payload)
 
 
-def grouped(partition: int, offset: int, events: Sequence[ChunkEvent]) -> bytes:
-    """The value of a record with all of these events, in five issues."""
+def grouped(partition: int, offset: int, events: Sequence[ChunkEvent], *, named: bool = True) -> bytes:
+    """The value of a record with all of these events, in five issues; unless `named`, without their retention."""
     groupings = [Grouping(fingerprint, "v1", "frames", ("TypeError",)) for fingerprint in range(100, 105)]
     return encode_grouped(
         GroupedChunk(
@@ -96,6 +95,7 @@ def grouped(partition: int, offset: int, events: Sequence[ChunkEvent]) -> bytes:
             grouping_of=[number % len(groupings) for number in range(len(events))],
             groupings=groupings,
             chunk=encode_chunk(list(events)),
+            retention={event.project: (90, 90) for event in events if named},
         )
     )
 
@@ -126,7 +126,9 @@ class Stage:
         migrate(self.url)
         return self
 
-    async def produce(self, chunks: int, events: int = 50, repeat: float = 0.2, **changes: Any) -> None:
+    async def produce(
+        self, chunks: int, events: int = 50, repeat: float = 0.2, *, named: bool = True, **changes: Any
+    ) -> None:
         """Send chunks to random partitions; some come again later, as after a processor's crash."""
         producer = AIOKafkaProducer(bootstrap_servers=self.settings.kafka_bootstrap, acks="all")
         await producer.start()
@@ -136,7 +138,7 @@ class Stage:
                 offset = self._offsets[partition]
                 self._offsets[partition] += 1
                 batch = [self._event(**changes) for _ in range(events)]
-                value = grouped(partition, offset, batch)
+                value = grouped(partition, offset, batch, named=named)
                 await self.send(producer, partition, value)
                 if random.random() < repeat:
                     await self.send(producer, partition, value)

@@ -13,7 +13,7 @@ from schemas.dead_letters import from_headers
 from schemas.payload import decompress
 from schemas.projects import Project, encode_project
 from storage.client import scalar
-from storage.writer.blocks import BlockManifest, RecordRange, encode_manifest
+from storage.writer.blocks import BlockManifest, NoBlock, RecordRange, encode_manifest
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
     Stage,
@@ -139,6 +139,19 @@ async def test_a_group_that_is_reset_to_the_beginning_stores_nothing_twice(stage
         second.kill()
     third = stage.writer("1")
     with ended(third):
+        assert await whole(stage) == exactly(stage.total)
+
+
+async def test_a_commit_that_an_older_one_replaced_stores_nothing_twice(stage: Stage) -> None:
+    await stage.produce(30, repeat=3)
+    first = stage.writer()
+    with ended(first):
+        await whole(stage)
+        first.stop()
+    await commit_again(stage, lambda _ends: encode_manifest(NoBlock(source_offset=0)))
+    await stage.produce(10)
+    second = stage.writer("1", SVC_WRITER_BLOCK_ROWS="20")
+    with ended(second):
         assert await whole(stage) == exactly(stage.total)
 
 

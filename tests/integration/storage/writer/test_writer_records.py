@@ -94,12 +94,12 @@ async def test_a_record_that_is_none_is_dead_lettered(stage: Stage, producer: AI
     client.close()
 
 
-async def test_projects_are_rows_and_decide_the_retention_of_events(
+async def test_projects_are_rows_and_decide_the_retention_that_a_record_does_not_name(
     stage: Stage, producer: AIOKafkaProducer
 ) -> None:
     project = Project("7", "shop", "2026-01-02T03:04:05Z", retention_days=30, payload_retention_days=7)
     await producer.send_and_wait(f"{stage.settings.topic_prefix}projects", encode_project(project), key=b"7")
-    await stage.produce(3, spread_days=0)
+    await stage.produce(3, named=False, spread_days=0)
     client = stage.client()
     writer = stage.writer()
     with ended(writer):

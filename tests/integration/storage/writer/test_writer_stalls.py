@@ -7,8 +7,7 @@ from aiokafka.errors import GroupAuthorizationFailedError
 from prometheus_client import CollectorRegistry
 
 from schemas.health import Health
-from schemas.projects import ProjectRegistry
-from storage.writer.blocks import RegistryRetention
+from schemas.projects import ProjectRegistry, RegistryRetention
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
 from storage.writer.metrics import WriterMetrics

@@ -312,3 +312,9 @@ def test_however_many_rules_are_skipped_what_is_reported_fits_into_records() -> 
     forwarded = rules_skipped(PARTITION, 0, skipped)
     assert sum(len(found) for _, found in forwarded) == len(skipped)
     assert max(len(encode_json(found)) for _, found in forwarded) < MAX_RECORD_BYTES // 2
+
+
+def test_the_retention_is_decided_with_the_fingerprint() -> None:
+    projects = registry()
+    [message] = run(fresh(), [source(0, [carried(1)])], Fingerprinter(projects)).grouped
+    assert decode_grouped(message.value or b"").retention == {1: (90, 90)}

@@ -1,6 +1,8 @@
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +17,8 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
-from schemas.projects import ProjectRegistry
-from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers, RecordRange, RegistryRetention
+from schemas.projects import Project, ProjectRegistry, RegistryRetention, encode_project
+from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers, RecordRange
 from storage.writer.dead_letters import put_back_outcomes
 from tests.unit.query.test_event_fields import EVENT
 
@@ -31,7 +33,9 @@ class Record:
     headers: Headers = field(default=())
 
 
-def chunk(source: int, payloads: list[bytes]) -> bytes:
+def chunk(
+    source: int, payloads: list[bytes], retention: Mapping[int, tuple[int, int]] | None = None
+) -> bytes:
     events = [ChunkEvent(7, uuid7().bytes, 1_760_000_000_000, "js/1", payload) for payload in payloads]
     return encode_grouped(
         GroupedChunk(
@@ -41,6 +45,7 @@ def chunk(source: int, payloads: list[bytes]) -> bytes:
             [0] * len(events),
             [Grouping(1, "v1", "r", ())],
             encode_chunk(events),
+            dict(retention or {}),
         )
     )
 
@@ -58,6 +63,20 @@ def test_a_record_sent_again_is_dropped_and_counted() -> None:
     assert (len(block), block.records, block.repeats) == (2, 2, 1)
     assert block.plan(1).ranges == (RecordRange(0, 0, 1, -1),)
     assert block.source_offsets == {0: 5}
+
+
+@pytest.mark.parametrize(
+    ("decided", "stored"), [({7: (365, 14)}, (365, 14)), ({}, (30, 30))], ids=["decided", "earlier version"]
+)
+def test_a_row_is_stored_for_as_long_as_its_record_says(
+    decided: dict[int, tuple[int, int]], stored: tuple[int, int]
+) -> None:
+    projects = ProjectRegistry()
+    projects.apply(b"7", encode_project(Project("7", "shop", "2026-01-02T03:04:05Z", retention_days=30)))
+    block = Block(RegistryRetention(projects))
+    feed(block, [Record(0, chunk(0, [FRAME], decided))])
+    [row] = block.columns.table().select(["retention_days", "payload_days"]).to_pylist()
+    assert tuple(row.values()) == stored
 
 
 def test_an_event_put_back_from_the_dead_letters_is_taken_and_moves_no_position() -> None:

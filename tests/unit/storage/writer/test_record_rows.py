@@ -1,5 +1,6 @@
 import uuid
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -11,7 +12,6 @@ from storage.writer.record_rows import (
     issue_row,
     newest,
     outcome_row,
-    payload_days,
     project_row,
     table,
 )
@@ -71,13 +71,9 @@ def test_a_bad_identifier_or_time_is_a_value_error() -> None:
 
 def test_payloads_are_kept_no_longer_than_events() -> None:
     project = Project("7", "shop", "2026-01-02T03:04:05Z", retention_days=30)
-    assert payload_days(project) == 30
-    assert (
-        payload_days(
-            Project("7", "shop", "2026-01-02T03:04:05Z", retention_days=30, payload_retention_days=7)
-        )
-        == 7
-    )
+    assert project.stored_days == (30, 30)
+    assert msgspec.structs.replace(project, payload_retention_days=7).stored_days == (30, 7)
+    assert msgspec.structs.replace(project, payload_retention_days=70).stored_days == (30, 30)
     assert only(record_rows.PROJECTS, project_row(project, 5))["payload_days"] == 30
 
 
