@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Test workers, each with a broker and a database of its own: one more than cores, for many tests wait.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 .DEFAULT_GOAL := help
-.PHONY: help install lint format test test-unit test-pythons demo up bench bench-grouping chaos siege docs clean
+.PHONY: help install lint format test test-unit test-pythons demo up bench bench-grouping chaos simulate siege docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -58,6 +58,9 @@ bench-grouping: .venv/installed-test  ## how well events are grouped
 
 chaos: .venv/installed-test  ## kills in the middle of everything
 	@$(RUN) -m bench.chaos $(ARGS)
+
+simulate: .venv/installed-test  ## seeded schedules of faults and commands, on models of the servers; ARGS='--seed N' repeats one
+	@$(RUN) -m tests.simulation $(ARGS)
 
 siege: .venv/installed-test  ## a hostile token beside an honest project
 	@$(RUN) -m bench.siege $(ARGS)

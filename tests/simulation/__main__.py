@@ -1,0 +1,124 @@
+"""`python -m tests.simulation`: many schedules, on every core; exit status 1 if a promise is broken in one of them.
+
+Sets have no order of their own from one Python to the next, so the interpreter is started with a fixed hash seed.
+"""
+
+import logging
+import os
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+import click
+
+from tests.simulation.plan import plan
+from tests.simulation.planted import FAULTS, find
+from tests.simulation.schedule import run
+
+# What the product logs, and what its dead processes leave, is no news here.
+logging.disable(logging.CRITICAL)
+warnings.simplefilter("ignore")
+sys.unraisablehook = lambda _: None
+
+_AT_ONCE = 50
+_MOST_FAILURES = 5
+
+
+def failures(seeds: Iterable[int]) -> list[tuple[int, str]]:
+    """The seeds whose schedule breaks a promise, and how."""
+    found = []
+    for seed in seeds:
+        try:
+            run(seed)
+        except Exception as error:  # noqa: BLE001 - whatever a schedule raises is its result
+            found.append((seed, f"{type(error).__name__}: {error}"))
+    return found
+
+
+def shrunk(seed: int) -> frozenset[int]:
+    """The entries of a failing plan that can be left out while it still fails."""
+    without: frozenset[int] = frozenset()
+    for number in reversed(range(len(plan(seed)[1]))):
+        if _fails(seed, without | {number}):
+            without |= {number}
+    return without
+
+
+def _fails(seed: int, without: frozenset[int]) -> bool:
+    try:
+        run(seed, without)
+    except Exception:  # noqa: BLE001 - as above
+        return True
+    return False
+
+
+def find_planted(schedules: int) -> bool:
+    """Find each planted fault in at most so many schedules. Returns whether all were found."""
+    seeds = {fault: find(fault, schedules) for fault in FAULTS}
+    for fault, seed in seeds.items():
+        click.echo(f"{fault}: {'not found' if seed is None else f'seed {seed}'}")
+    return None not in seeds.values()
+
+
+def show(seed: int) -> bool:
+    """Print a schedule: its plan, what happened, and its end; of a failing plan what it needs. Returns whether it holds."""
+    without = shrunk(seed) if _fails(seed, frozenset()) else frozenset()
+    shape, entries = plan(seed)
+    click.echo(f"seed {seed}: {shape}")
+    for number, entry in enumerate(entries):
+        if number not in without:
+            click.echo(f"{entry.at:9.3f}  planned: {entry.what}")
+    story: list[str] = []
+    try:
+        run(seed, without, story)
+    except Exception:  # noqa: BLE001 - as above
+        click.echo("\n".join(story))
+        traceback.print_exc()
+        return False
+    click.echo("\n".join(story))
+    click.echo("every promise holds")
+    return True
+
+
+@click.command()
+@click.option("--schedules", default=20_000, show_default=True, help="How many schedules.")
+@click.option("--first", default=1, show_default=True, help="The first seed.")
+@click.option("--seed", type=int, help="One schedule alone, with its story; a failing one is shrunk first.")
+@click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
+@click.option("--planted", is_flag=True, help="Find the faults of tests/simulation/planted.py instead.")
+def main(schedules: int, first: int, seed: int | None, jobs: int, planted: bool) -> None:
+    """Run schedules of faults and commands against the product, on models of its servers."""
+    if seed is not None:
+        sys.exit(not show(seed))
+    if planted:
+        sys.exit(not find_planted(schedules))
+    began = time.monotonic()
+    broken: list[tuple[int, str]] = []
+    done = 0
+    with ProcessPoolExecutor(jobs) as pool:
+        seeds = range(first, first + schedules)
+        work = [pool.submit(failures, seeds[at : at + _AT_ONCE]) for at in range(0, schedules, _AT_ONCE)]
+        for batch in as_completed(work):
+            done += _AT_ONCE
+            for number, reason in batch.result():
+                broken.append((number, reason))
+                click.echo(f"seed {number}: {reason}\n  again: make simulate ARGS='--seed {number}'")
+            if len(broken) >= _MOST_FAILURES:
+                pool.shutdown(cancel_futures=True)
+                break
+    seconds = time.monotonic() - began
+    click.echo(f"{min(done, schedules):,} schedules in {seconds:.0f} s, {len(broken)} broken")
+    sys.exit(bool(broken))
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", __package__, *sys.argv[1:]],
+            os.environ | {"PYTHONHASHSEED": "0"},
+        )
+    main()

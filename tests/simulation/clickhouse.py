@@ -1,0 +1,427 @@
+"""A model of ClickHouse as the product uses it: blocks that arrive table by table, tokens and their window, and the statements about them.
+
+A statement takes time and is done in steps, between which the server may be killed: what it had not done is missing then, and a token
+may be remembered although its part is lost. Rollups are kept by project, day and fingerprint alone.
+"""
+
+import pickle
+import re
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from itertools import chain, product
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from clickhouse_connect.driver.exceptions import ClickHouseError, Error, OperationalError
+
+from storage import client
+from storage.erase import erased, purge
+from storage.repair import consistent_read, duplicates, insert_pauses, missing_rows
+from storage.repair.rollups import ROLLUPS
+from storage.writer import inserter, record_rows
+from tests.simulation.world import World
+
+Work = Generator[float, None, Any]
+"""A statement's work: it yields the seconds that each step takes, and returns the answer."""
+WINDOW: Final = 10_000
+"""Tokens that a table remembers, as in the migrations."""
+_ROLLUPS: Final = tuple(rollup.table for rollup in ROLLUPS)
+FED: Final = ("events", "payloads", *_ROLLUPS)
+"""The tables that `ingest` feeds."""
+_PAIRS: Final = re.compile(r"\((\d+), '(\d{4}-\d\d-\d\d)'\)")
+Key = tuple[int, bytes]
+CountKey = tuple[int, date, int, int]
+"""Project, day, fingerprint, days of retention."""
+_REFUSED: Final = 117
+_DELETED: Final = re.compile(r"_part = '(\w+)' AND _part_offset IN \(([0-9, ]+)\)")
+
+
+class Event(NamedTuple):
+    """A row of `events` or `payloads`."""
+
+    project: int
+    id: bytes
+    day: date
+    fingerprint: int
+    ts: datetime
+    retention: int
+
+
+def count_key(event: Event) -> CountKey:
+    """What rollups group by."""
+    return event.project, event.day, event.fingerprint, event.retention
+
+
+def _partition(event: Event) -> Hashable:
+    return event.day.isocalendar()[:2], event.retention
+
+
+class Answer:
+    """What a client gets."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]] = (), written: int = 0) -> None:
+        self.result_rows = list(rows)
+        self.written_rows = written
+
+
+class Table:
+    """A table of events or counts: its parts or sums, the times of its blocks, and the tokens that it remembers."""
+
+    def __init__(self, world: World, window: int) -> None:
+        self._world = world
+        self.window = window
+        self.parts: dict[str, list[Event]] = {}
+        self.counts: Counter[CountKey] = Counter()
+        self.blocks: list[float] = []
+        self.tokens: dict[tuple[Hashable, str], None] = {}
+
+    @property
+    def rows(self) -> Iterator[Event]:
+        """The rows of `events` or `payloads`."""
+        return chain.from_iterable(self.parts.values())
+
+    def knows(self, partition: Hashable, token: str) -> bool:
+        """Whether a token is remembered; it holds within a partition."""
+        return bool(token) and (partition, token) in self.tokens
+
+    def remember(self, partition: Hashable, token: str) -> None:
+        """Remember a token, and forget the oldest."""
+        if token:
+            self.tokens[partition, token] = None
+            while len(self.tokens) > self.window:
+                del self.tokens[next(iter(self.tokens))]
+
+    def add(self, events: Sequence[Event], *, counted: bool) -> None:
+        """Add a part."""
+        self.blocks.append(self._world.now)
+        if counted:
+            self.counts.update(map(count_key, events))
+        else:
+            self.parts[f"all_{len(self.blocks)}"] = list(events)
+
+
+class Server:
+    """The server."""
+
+    def __init__(self, world: World, window: int = WINDOW) -> None:
+        self.world = world
+        self.tables = {name: Table(world, window) for name in FED}
+        self.latest: dict[str, dict[Any, tuple[int, Any]]] = {
+            "issues": {},
+            "issue_activity": {},
+            "outcomes": {},
+            "projects": {},
+        }
+        """Rows of tables that collapse equal keys, with the version."""
+        self.pauses: dict[str, float] = {}
+        self.running: dict[int, str] = {}
+        """The target of each insert in progress."""
+        self.is_up = True
+        self.life = 0
+        self.started = world.now - 1000.0
+        self.frozen_until = 0.0
+        self.erased: set[Key] = set()
+        self.refused: set[bytes] = set()
+        """Ids whose rows it doesn't take."""
+        self._number = 0
+        self._statements: dict[str, Callable[..., Work]] = {
+            insert_pauses._IN_FORCE: self._pauses_in_force,
+            insert_pauses._SINCE: self._pauses_since,
+            insert_pauses._SET: self._set_pause,
+            inserter._BLOCKS: self._blocks_since,
+            inserter._ANY: self._any,
+            "SELECT uptime()": self._uptime,
+            consistent_read._RUNNING: self._running,
+            consistent_read._BLOCKS: self._last_blocks,
+            missing_rows._STORED_EVENTS: self._stored("events"),
+            missing_rows._STORED_PAYLOADS: self._stored("payloads"),
+            client._LIFE: self._life,
+            erased.ERASED_AMONG: self._erased_among,
+            erased._PROJECTS: self._none,
+            purge._UNDONE: self._no_mutations,
+        }
+        for name in duplicates.TABLES:
+            surplus = duplicates._SURPLUS.format(table=name, ids=duplicates._IDS_AT_ONCE)
+            self._statements[surplus] = self._surplus(name)
+
+    def crash(self, seconds: float) -> None:
+        """`kill -9`, and a start some seconds later. What runs stops between two steps."""
+        self.is_up = False
+        self.life += 1
+        self.running.clear()
+        self.world.note(f"ClickHouse is down for {seconds:.1f} s")
+        self.world.after(seconds, self._start)
+
+    def _start(self) -> None:
+        self.is_up = True
+        self.started = self.world.now
+        self.world.note("ClickHouse is up")
+
+    def freeze(self, seconds: float) -> None:
+        """Answer nothing for some seconds."""
+        self.frozen_until = self.world.now + seconds
+        self.world.note(f"ClickHouse is frozen for {seconds:.1f} s")
+
+    def execute(self, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
+        """Do a statement's work in its time, then call `done` with the answer or the error."""
+        life = self.life
+
+        def step() -> None:
+            if life != self.life or not self.is_up:
+                work.close()
+                done(None, OperationalError("the server is gone"))
+                return
+            if self.world.now < self.frozen_until:
+                self.world.after(self.frozen_until - self.world.now, step)
+                return
+            try:
+                seconds = next(work)
+            except StopIteration as end:
+                done(end.value, None)
+            except ClickHouseError as error:
+                done(None, error)
+            else:
+                self.world.after(seconds, step)
+
+        step()
+
+    # Statements. Each is a generator, so that it can take time.
+
+    def query(self, sql: str, parameters: Mapping[str, Any], external: Any) -> Work:
+        """A statement that reads."""
+        if sql in self._statements:
+            work = self._statements[sql](parameters, external)
+        elif "r_n" in sql and "FULL OUTER JOIN" in sql:
+            work = self._difference(sql)
+        elif sql.lstrip().startswith("ALTER TABLE"):
+            work = self._delete(sql)
+        else:
+            raise NotImplementedError(f"the model does not know this statement: {sql}")
+        return work
+
+    def _pauses_in_force(self, *_: Any) -> Work:
+        yield 0.0
+        return [[name] for name, until in self.pauses.items() if until > self.world.now]
+
+    def _pauses_since(self, parameters: Mapping[str, Any], _: Any) -> Work:
+        yield 0.0
+        return [[sum(until >= self.world.now - parameters["seconds"] for until in self.pauses.values())]]
+
+    def _set_pause(self, parameters: Mapping[str, Any], _: Any) -> Work:
+        yield 0.0
+        self.pauses[str(parameters["id"])] = self.world.now + parameters["milliseconds"] / 1000
+        return []
+
+    def _blocks_since(self, parameters: Mapping[str, Any], _: Any) -> Work:
+        yield 0.0
+        since = self.world.now - parameters["seconds"]
+        return [
+            [
+                name,
+                f"MergeTree SETTINGS non_replicated_deduplication_window = {table.window}",
+                sum(at >= since for at in table.blocks),
+            ]
+            for name, table in self.tables.items()
+        ]
+
+    def _any(self, *_: Any) -> Work:
+        yield 0.0
+        return [[1]] if self.tables["events"].parts else []
+
+    def _uptime(self, *_: Any) -> Work:
+        yield 0.0
+        return [[int(self.world.now - self.started)]]
+
+    def _running(self, parameters: Mapping[str, Any], _: Any) -> Work:
+        yield 0.0
+        return [[sum(target in parameters["targets"] for target in self.running.values())]]
+
+    def _last_blocks(self, parameters: Mapping[str, Any], _: Any) -> Work:
+        yield 0.0
+        return [[hash(tuple(len(self.tables[name].blocks) for name in parameters["tables"]))]]
+
+    def _life(self, *_: Any) -> Work:
+        yield 0.0
+        return [[f"00000000-0000-0000-0000-{self.life + 1:012d}"]]
+
+    def _stored(self, table: str) -> Callable[..., Work]:
+        def stored(_: Any, external: Any) -> Work:
+            yield 0.001
+            wanted = _wanted(external)
+            return [
+                [row.project, int.from_bytes(row.id, "little"), row.retention]
+                for row in self.tables[table].rows
+                if (row.project, row.id) in wanted
+            ]
+
+        return stored
+
+    def _erased_among(self, _: Any, external: Any) -> Work:
+        yield 0.0
+        return [
+            [project, int.from_bytes(number, "little"), 0]
+            for project, number in _wanted(external) & self.erased
+        ]
+
+    def _none(self, *_: Any) -> Work:
+        yield 0.0
+        return []
+
+    def _no_mutations(self, *_: Any) -> Work:
+        yield 0.0
+        return [[0, ""]]
+
+    def _surplus(self, name: str) -> Callable[..., Work]:
+        def surplus(*_: Any) -> Work:
+            yield 0.002
+            known: set[Key] = set()
+            rows = []
+            for part, events in self.tables[name].parts.items():
+                for offset, event in enumerate(events):
+                    key = event.project, event.id
+                    if key in known:
+                        rows.append(["all", part, offset, event.project, event.day])
+                    known.add(key)
+            return rows
+
+        return surplus
+
+    def _delete(self, sql: str) -> Work:
+        yield 0.002
+        table = self.tables[sql.split()[2]]
+        [(part, numbers)] = _DELETED.findall(sql)
+        offsets = set(map(int, numbers.split(",")))
+        events = table.parts.pop(part, None)
+        if events is not None:
+            # The part gets another name.
+            table.parts[f"{part}_1"] = [event for n, event in enumerate(events) if n not in offsets]
+        return []
+
+    # Comparisons of rollups.
+
+    def _difference(self, sql: str) -> Work:
+        yield 0.002
+        table = next(name for name in sorted(_ROLLUPS, key=len, reverse=True) if f"FROM {name} " in sql)
+        pairs = {(int(project), date.fromisoformat(day)) for project, day in _PAIRS.findall(sql)}
+        events = Counter(map(count_key, self.tables["events"].rows))
+        counts = self.tables[table].counts
+        rows = [
+            (*key, events[key] - counts[key])
+            for key in sorted(events.keys() | counts.keys())
+            if (key[0], key[1]) in pairs and events[key] != counts[key]
+        ]
+        if sql.lstrip().startswith("SELECT sum(cityHash64("):
+            return [[hash(tuple(rows)) & ((1 << 63) - 1)]]
+        return rows
+
+    # Inserts.
+
+    def insert_events(self, rows: pa.Table, token: str) -> Work:
+        """A block into `ingest`: table by table, in no fixed order."""
+        events = _events(rows, "retention_days")
+        names = list(FED)
+        self.world.random.shuffle(names)
+        yield from self._insert("ingest", names, events, token)
+        return len(events)
+
+    def insert_into(self, table: str, rows: pa.Table, token: str) -> Work:
+        """Rows into `events` or `payloads` alone."""
+        column = "retention_days" if table == "events" else "payload_days"
+        events = _events(rows, column)
+        yield from self._insert(table, [table], events, token)
+        return len(events)
+
+    def _insert(self, target: str, names: Sequence[str], events: Sequence[Event], token: str) -> Work:
+        self._number += 1
+        number = self._number
+        self.running[number] = target
+        random = self.world.random
+        try:
+            yield 0.002
+            if self.refused and any(event.id in self.refused for event in events):
+                raise Error("some value is not accepted", code=_REFUSED)
+            parts: dict[Hashable, list[Event]] = {}
+            for event in events:
+                parts.setdefault(_partition(event), []).append(event)
+            for name, partition in product(names, parts):
+                table = self.tables[name]
+                try:
+                    yield 0.0005 if random.random() < 0.9 else random.uniform(0.0, 2.0)
+                except GeneratorExit:
+                    # The token is written before the part is in its place: a killed server may know it without the rows.
+                    if random.random() < 0.5:
+                        table.remember(partition, token)
+                    raise
+                if not table.knows(partition, token):
+                    table.remember(partition, token)
+                    table.add(parts[partition], counted=name in _ROLLUPS)
+        finally:
+            self.running.pop(number, None)
+
+    def insert_counts(self, table: str, data: bytes, token: str) -> Work:
+        """Differences into a rollup."""
+        self._number += 1
+        number = self._number
+        self.running[number] = table
+        try:
+            yield 0.0015
+            rollup = self.tables[table]
+            if rollup.knows("", token):
+                return 0
+            rollup.remember("", token)
+            rows = pickle.loads(data)
+            for *key, n in rows:
+                rollup.counts[tuple(key)] += n
+            rollup.blocks.append(self.world.now)
+            return len(rows)
+        finally:
+            self.running.pop(number, None)
+
+    def insert_latest(self, table: str, rows: pa.Table) -> Work:
+        """Rows into a table that collapses equal keys."""
+        yield 0.002
+        latest = self.latest[table]
+        for row in rows.to_pylist():
+            key, version = _LATEST[table](row)
+            if key not in latest or latest[key][0] <= version:
+                latest[key] = version, row
+        return rows.num_rows
+
+
+_LATEST: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[Any, int]]]] = {
+    "issues": lambda row: (row["issue_id"], row["version"]),
+    "issue_activity": lambda row: ((row["issue_id"], row["id"]), 0),
+    "outcomes": lambda row: (
+        tuple(row[name] for name in record_rows.OUTCOMES.names if name != "count"),
+        0,
+    ),
+    "projects": lambda row: (row["project_id"], row["version"]),
+}
+
+
+def _wanted(external: Any) -> set[Key]:
+    [file] = external.files
+    wanted = np.frombuffer(file.data, missing_rows._WANTED)
+    return {
+        (int(project), bytes(number))
+        for project, number in zip(wanted["project_id"], wanted["id"], strict=True)
+    }
+
+
+def _events(rows: pa.Table, retention: str) -> list[Event]:
+    names = rows.column_names
+    fingerprints = rows["fingerprint"].to_pylist() if "fingerprint" in names else [0] * rows.num_rows
+    moments = rows["ts"].to_pylist()
+    return [
+        Event(project, number, ts.date(), fingerprint, ts, days)
+        for project, number, ts, fingerprint, days in zip(
+            rows["project_id"].to_pylist(),
+            rows["id"].to_pylist(),
+            moments,
+            fingerprints,
+            rows[retention].to_pylist(),
+            strict=True,
+        )
+    ]

@@ -1,0 +1,92 @@
+"""clickhouse-connect's client on the model of a server. It blocks its fiber."""
+
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from clickhouse_connect.driver.exceptions import OperationalError
+
+from tests.simulation.clickhouse import FED, Answer, Server, Work
+
+
+class Client:
+    """A client of clickhouse-connect, which blocks its fiber."""
+
+    server_version = "26.3.1.1"
+
+    def __init__(self, server: Server, latency: Callable[[], float], timeout: float) -> None:
+        self._server = server
+        self._latency = latency
+        self._timeout = timeout
+
+    def query(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        external_data: Any = None,
+        settings: Any = None,
+    ) -> Answer:
+        """Rows of a statement."""
+        return Answer(self._call(self._server.query(sql, parameters or {}, external_data)))
+
+    def raw_query(self, sql: str, fmt: str) -> bytes:
+        """Rows in a format of the server's."""
+        rows = self._call(self._server.query(sql, {}, None))
+        return pickle.dumps(rows) if rows else b""
+
+    def command(self, sql: str, parameters: Mapping[str, Any] | None = None, settings: Any = None) -> Any:
+        """A statement that changes something."""
+        return self._call(self._server.query(sql, parameters or {}, None))
+
+    def insert_arrow(self, table: str, rows: pa.Table, settings: Mapping[str, Any] | None = None) -> None:
+        """Insert rows."""
+        token = str((settings or {}).get("insert_deduplication_token", ""))
+        if table == "ingest":
+            work = self._server.insert_events(rows, token)
+        elif table in FED:
+            work = self._server.insert_into(table, rows, token)
+        else:
+            work = self._server.insert_latest(table, rows)
+        self._call(work)
+
+    def raw_insert(
+        self, table: str, columns: Any, rows: bytes, settings: Mapping[str, Any], fmt: str
+    ) -> Answer:
+        """Insert rows that `raw_query` returned."""
+        token = str(settings.get("insert_deduplication_token", ""))
+        return Answer(written=self._call(self._server.insert_counts(table, rows, token)))
+
+    def close(self) -> None:
+        """Close."""
+
+    def _call(self, work: Work) -> Any:
+        server, world = self._server, self._server.world
+        fiber = world._current()
+        fiber.process.step()
+        answers: list[tuple[Any, BaseException | None]] = []
+
+        def answer(result: Any, error: BaseException | None) -> None:
+            if not answers:
+                answers.append((result, error))
+                fiber.resume()
+
+        def done(result: Any, error: BaseException | None) -> None:
+            if world.random.random() < 0.02 * (error is None) * server.life:
+                error = OperationalError("the connection is lost")
+            world.after(self._latency(), lambda: answer(result, error))
+
+        def arrive() -> None:
+            if server.is_up:
+                server.execute(work, done)
+            else:
+                answer(None, OperationalError("connection refused"))
+
+        world.after(self._latency(), arrive)
+        world.after(self._timeout, lambda: answer(None, OperationalError("timed out")))
+        fiber.pause()
+        fiber.process.step()
+        result, error = answers[0]
+        if error is not None:
+            raise error
+        return result

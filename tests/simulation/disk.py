@@ -1,0 +1,111 @@
+"""A disk that fails: full, with writes that a machine's crash tears, and bits that flip. The files are real ones in a folder of their own."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from io import FileIO
+from pathlib import Path
+from typing import Final
+from unittest.mock import patch
+
+from edge.delivery import segments
+from schemas.chunks import decode_chunk
+from tests.simulation.world import World
+
+_SYNC_SECONDS: Final = 0.002
+_FRAME: Final = segments.size_of(b"")
+_write_all = segments.write_all
+
+
+class Disk:
+    """The disk under the spool's folder."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self.world = world
+        self.folder = folder
+        self.is_full = False
+        self.flipped: set[bytes] = set()
+        """Ids in records that a flipped bit damaged: they may be missing until somebody repairs the segment."""
+        self._synced: dict[int, int] = {}
+
+    def fill(self, seconds: float) -> None:
+        """Leave no room for some seconds."""
+        self.is_full = True
+        self.world.note(f"the disk is full for {seconds:.1f} s")
+        self.world.after(seconds, self.free)
+
+    def free(self) -> None:
+        """Make room again."""
+        self.is_full = False
+
+    def lose_power(self) -> None:
+        """Forget, of each file, some of what was not synced. The process must be dead."""
+        for path in self._files():
+            size, synced = path.stat().st_size, self._synced.get(path.stat().st_ino, 0)
+            if size > synced:
+                kept = self.world.random.randint(synced, size)
+                self.world.note(f"{path.name} loses {size - kept} of {size} bytes")
+                os.truncate(path, kept)
+
+    def flip_bit(self) -> None:
+        """Flip a bit in some segment."""
+        random = self.world.random
+        files = [path for path in self._files() if path.stat().st_size]
+        if not files:
+            return
+        path = random.choice(files)
+        data = bytearray(path.read_bytes())
+        at = random.randrange(len(data))
+        begin = 0
+        for record in segments.read(path).records:
+            end = begin + segments.size_of(record)
+            if begin <= at < end:
+                self.flipped.update(event.id for event in decode_chunk(record))
+            begin = end
+        data[at] ^= 1 << random.randrange(8)
+        self.world.note(f"a bit of {path.name} flips at {at} of {len(data)}")
+        with path.open("r+b") as file:
+            file.write(data)
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self.folder.iterdir() if segments.is_name(path.name))
+
+    # What the product calls.
+
+    def write_all(self, file: FileIO, data: bytes) -> None:
+        """Write, or as much as there is room for."""
+        self._take_time()
+        if self.is_full:
+            _write_all(file, data[: self.world.random.randrange(len(data))])
+            raise OSError(errno.ENOSPC, "no space left")
+        _write_all(file, data)
+
+    def fsync(self, descriptor: int) -> None:
+        """Let what was written survive."""
+        self._take_time()
+        status = os.fstat(descriptor)
+        self._synced[status.st_ino] = status.st_size
+
+    def sync_directory(self, directory: Path) -> None:
+        """A file's name survives: a folder has no size to lose."""
+        self._take_time()
+
+    def _take_time(self) -> None:
+        if self.world.fiber is not None:
+            self.world.fiber.process.step()
+            self.world.sleep(_SYNC_SECONDS * self.world.random.random())
+            self.world.fiber.process.step()
+
+    @contextmanager
+    def mounted(self) -> Iterator[None]:
+        """Put it under the product."""
+        names: dict[str, Callable[..., None]] = {
+            "edge.delivery.segments.write_all": self.write_all,
+            "edge.delivery.segments.sync_directory": self.sync_directory,
+            "os.fsync": self.fsync,
+        }
+        with ExitStack() as stack:
+            for name, function in names.items():
+                stack.enter_context(patch(name, function))
+            yield

@@ -1,0 +1,85 @@
+"""What fails: processes, their connections, the machine, and the servers."""
+
+import uuid
+from random import Random
+from typing import TYPE_CHECKING
+
+from schemas.topics import Topic, topic_name
+from tests.simulation.pipeline import running
+from tests.simulation.world import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule import Schedule
+
+_TABLES = (Topic.SEEN, Topic.ISSUES, Topic.PROJECTS)
+
+
+def cause(schedule: "Schedule", fault: str, random: Random) -> None:
+    """Let a fault happen."""
+    if fault in {"kill", "step", "freeze", "cut"}:
+        _hit(schedule.processes[random.choice(sorted(schedule.processes))], fault, random)
+    elif fault in {"clock", "full", "power", "bit"}:
+        _hit_machine(schedule, fault, random)
+    else:
+        _hit_servers(schedule, fault, random)
+
+
+def _hit(process: Process, fault: str, random: Random) -> None:
+    match fault:
+        case "kill":
+            process.kill()
+        case "step":
+            process.fatal_in = random.randint(1, 60)
+        case "freeze":
+            process.freeze_in = random.randint(1, 60), random.choice((0.5, 5.0, 20.0, 40.0))
+        case "cut":
+            seconds = random.choice((0.5, 5.0, 20.0, 40.0))
+            process.world.note(f"{process.name} is cut off for {seconds:.1f} s")
+            process.silent(seconds)
+
+
+def _hit_machine(schedule: "Schedule", fault: str, random: Random) -> None:
+    match fault:
+        case "clock":
+            schedule.world.machine_skew += random.choice((1.0, 60.0, 86_400.0))
+            schedule.world.note(f"the machine's clock is {schedule.world.machine_skew:+.0f} s off")
+        case "full":
+            schedule.disk.fill(random.choice((0.5, 3.0)))
+        case "power":
+            schedule.processes["edge"].kill()
+            schedule.disk.lose_power()
+        case "bit":
+            schedule.disk.flip_bit()
+
+
+def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
+    match fault:
+        case "broker" if schedule.broker.is_up:
+            schedule.broker.crash(random.choice((0.5, 3.0, 15.0)))
+        case "clickhouse" if schedule.server.is_up:
+            schedule.server.crash(random.choice((0.5, 3.0, 15.0)))
+        case "slow":
+            schedule.server.freeze(random.choice((1.0, 10.0, 130.0)))
+        case "twin":
+            _add_twin(schedule, random)
+        case "compaction":
+            _compact(schedule, random)
+        case "refusal":
+            numbers = [number for events in schedule.sent[-1:] for number, _ in events[:1]]
+            schedule.server.refused.update(uuid.UUID(number).bytes[::-1] for number in numbers)
+
+
+def _add_twin(schedule: "Schedule", random: Random) -> None:
+    """A second process under the name of another, for a while."""
+    name = random.choice(sorted(name for name in schedule.processes if name.startswith("writer")))
+    main = schedule.writer(int(name.removeprefix("writer-"))).run
+    schedule.world.note(f"a twin of {name} starts")
+    twin = Process(schedule.world, f"{name}-twin", running(schedule.world, main))
+    schedule.world.after(random.choice((2.0, 15.0)), twin.kill)
+
+
+def _compact(schedule: "Schedule", random: Random) -> None:
+    for topic in _TABLES:
+        for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
+            log.compact(random.randint(log.start, log.end))
+    schedule.world.note("tables are compacted")

@@ -1,0 +1,146 @@
+"""What operators and users do while everything runs: the product's own commands, each a process that may be killed like any other."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from cli import dead_letters, reconcile
+from control.issue_commands import Commands
+from schemas.changes import CommandKind
+from schemas.errors import ChangesUnavailable
+from schemas.issues import Command, IssueRecord, decode_issue
+from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.settings import WriterSettings
+from schemas.topics import Topic, topic_name
+from storage.client import open_client
+from storage.repair.reconcile import TWICE, FigureDifference, Reconciliation
+from storage.repair.rollups import ROLLUPS
+from tests.simulation.kafka import Broker, NewRecord
+from tests.simulation.world import World
+
+WRITER: Final = WriterSettings(kafka_bootstrap="k:1", clickhouse_url="http://u:p@c:1/d")
+AT: Final = "2026-09-21T13:00:00.000Z"
+_CHANGE_SECONDS: Final = 5.0
+_TRIES: Final = 10
+
+
+class Projects:
+    """The topic `projects` with one project, and the registries of the processes, which follow it some time behind."""
+
+    def __init__(self, world: World, broker: Broker, project: Project) -> None:
+        self._world = world
+        self._log = broker.topics[topic_name(Topic.PROJECTS, "svc.", {})][0]
+        self._registries: list[ProjectRegistry] = []
+        self.project = project
+        self._write()
+
+    def _write(self) -> None:
+        self._log.append([NewRecord(0, self.project.id.encode(), encode_project(self.project), ())])
+
+    def registry(self) -> ProjectRegistry:
+        """The registry of a process that starts."""
+        registry = ProjectRegistry()
+        self._apply(registry)
+        self._registries.append(registry)
+        return registry
+
+    def change(self, random: Random) -> None:
+        """Change the retention or the rules of grouping."""
+        if random.random() < 0.5:
+            self.project = replace(self.project, retention_days=random.choice((30, 90, 365)))
+        else:
+            rule = GroupingRule(
+                "together", random.choice(("message:first", "message:*")), fingerprint=("one",)
+            )
+            rules = (rule,) if random.random() < 0.7 else ()
+            self.project = replace(self.project, grouping_rules=rules)
+        self._world.note(
+            f"the project changes: {self.project.retention_days} days, {self.project.grouping_rules}"
+        )
+        self._write()
+        for registry in self._registries:
+            self._world.after(self._world.random.uniform(0.0, 2.0), partial(self._apply, registry))
+
+    def _apply(self, registry: ProjectRegistry) -> None:
+        registry.apply(self.project.id.encode(), encode_project(self.project))
+
+
+class Changes:
+    """Changes of issues by users; a confirmed one must be applied, and all at most once."""
+
+    def __init__(self, world: World, broker: Broker) -> None:
+        self._world = world
+        self._logs = broker.topics[topic_name(Topic.ISSUES, "svc.", {})]
+        self.sent: dict[str, Command] = {}
+        self.confirmed: set[str] = set()
+
+    def issues(self) -> dict[str, IssueRecord]:
+        """The newest record of each issue in the topic."""
+        found: dict[str, IssueRecord] = {}
+        for log in self._logs:
+            for record in log.records:
+                if record.value is not None:
+                    issue = decode_issue(record.value)
+                    found[issue.id] = issue
+        return found
+
+    def one(self, random: Random) -> Callable[[], Any] | None:
+        """A user's change of some issue; None while there is none."""
+        issues = self.issues()
+        if not issues:
+            return None
+        issue = issues[random.choice(sorted(issues))]
+        number = f"01a0c450-0000-7000-8000-{len(self.sent):012x}"
+        kind, data = self._change(random, issue, sorted(issues), number)
+        command = Command(number, issue.id, issue.project_id, kind, "user", AT, data)
+        self.sent[number] = command
+
+        async def apply() -> None:
+            self._world.note(f"{kind} {issue.id}: {data}")
+            # One that is refused by now, as a merge into an issue that was merged itself, is never confirmed.
+            for _ in range(_TRIES):
+                with suppress(ChangesUnavailable):
+                    await Commands(WRITER, _CHANGE_SECONDS).apply([command])
+                    self.confirmed.add(number)
+                    return
+                await asyncio.sleep(0.5)
+
+        return apply
+
+    def _change(
+        self, random: Random, issue: IssueRecord, others: list[str], number: str
+    ) -> tuple[CommandKind, dict[str, Any]]:
+        members = [member.fingerprint for member in issue.life.members.values()]
+        match random.choice(("comment", "assign", "status", "merge", "unmerge")):
+            case "assign":
+                return "update", {"assignee": number}
+            case "status":
+                return "update", {"status": random.choice(("open", "resolved", "ignored"))}
+            case "merge" if len(others) > 1:
+                return "merge", {"issues": [other for other in others if other != issue.id][:2]}
+            case "unmerge" if members:
+                return "unmerge", {"fingerprints": members[:1]}
+        return "comment", {"text": number}
+
+
+def repair(project: int, days: Iterable[str]) -> Callable[[], None]:
+    """`svc reconcile --repair` where everything seems to differ."""
+    names = (*TWICE.values(), "stored", "payloads", "issues", *(rollup.table for rollup in ROLLUPS))
+    differences = [FigureDifference(str(project), name, 1, 0, day) for day in days for name in names]
+    everything = Reconciliation([], differences, quiet=True)
+
+    def run() -> None:
+        client = open_client(WRITER.clickhouse_url)
+        reconcile._repair(WRITER, client, everything, {"outcomes", "issue_activity", "issues"})
+
+    return run
+
+
+async def replay_dead_letters() -> None:
+    """`svc dead-letters replay`."""
+    await dead_letters.put_back(WRITER, None)

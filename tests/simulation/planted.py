@@ -1,0 +1,133 @@
+"""Faults planted in the product: the simulation is worth what it finds of them."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from unittest.mock import patch
+
+from edge.delivery import drain, segments
+from edge.delivery.drain import OpenedSegment
+from processors.grouper.stage import GrouperStage
+from storage.writer.source import GroupedSource
+from tests.simulation.clickhouse import Table
+from tests.simulation.kafka_clients import Client
+from tests.simulation.schedule import run
+
+_WINDOW: Final = 2
+_ALL: Final = 1 << 40
+_range = GroupedSource.range
+_restore = GrouperStage.restore
+_remember = Table.remember
+
+
+async def _acknowledge_at_once(*_: Any) -> None:
+    """The edge answers before Kafka or the disk has the events."""
+
+
+async def _close_nothing(*_: Any) -> None:
+    """Batches in progress go on while the group gives their partitions away."""
+
+
+def _read_past(self: GroupedSource, partition: int, first: int, last: int) -> AsyncIterator[Any]:
+    """A replay reads whatever follows the planned records too."""
+    end = Client.network.broker.topics[self.topic][partition].end
+    return _range(self, partition, first, max(last, end - 1))
+
+
+def _forget(self: Table, partition: Any, token: str) -> None:
+    """The server remembers two tokens."""
+    self.window = _WINDOW
+    _remember(self, partition, token)
+
+
+async def _restore_and_skip(self: GrouperStage, partition: int, start: int, end: int) -> int:
+    """After a recovery, the grouper goes on behind the next record."""
+    restored = await _restore(self, partition, start, end)
+    state = self._states[partition]
+    if 0 < state.next_offset < end:
+        state.next_offset += 1
+    return restored
+
+
+def _open_until_damage(segment: Path, acknowledged: int = 0) -> OpenedSegment:
+    """A segment ends, for the drain, at the first record that can't be read."""
+    data = segment.read_bytes()
+    chunks, offset = [], 0
+    while (record := segments._record_at(data, offset)) is not None:
+        chunks.append(drain._events(record))
+        offset += segments.size_of(record)
+    return OpenedSegment(chunks, 0)
+
+
+class Fault(NamedTuple):
+    """What replaces parts of the product, by their names, and a seed that finds it."""
+
+    replacements: dict[str, Any]
+    seed: int
+
+
+FAULTS: Final = {
+    "an acknowledgement before the write": Fault(
+        {"edge.delivery.publisher.EventPublisher.wait_stored": _acknowledge_at_once}, seed=24
+    ),
+    "a replay past the plan": Fault(
+        {
+            "storage.writer.source.GroupedSource.range": _read_past,
+            # What else would catch it: a look at what is stored.
+            "storage.writer.inserter.any_known": lambda client, rows: False,
+        },
+        seed=287,
+    ),
+    "a token window of 2": Fault(
+        {
+            "tests.simulation.clickhouse.Table.remember": _forget,
+            "storage.writer.inserter._window": lambda engine: _ALL,
+        },
+        seed=206,
+    ),
+    "a dropped fence": Fault(
+        {
+            "processors.faust_app.fence.Lease.check": lambda self: None,
+            "processors.faust_app.fence.RebalanceFence.close": _close_nothing,
+        },
+        seed=399,
+    ),
+    "a repair that reads to the end of the log": Fault(
+        {"storage.repair.replay.stored_before": lambda committed, end: end},
+        seed=73,
+    ),
+    "an offset skipped after a recovery": Fault(
+        {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=31
+    ),
+    "a segment removed although a record is torn": Fault(
+        {"edge.delivery.drain.open_segment": _open_until_damage}, seed=248
+    ),
+}
+
+
+@contextmanager
+def planted(fault: str) -> Iterator[None]:
+    """Put a fault into the product."""
+    with ExitStack() as stack:
+        for name, replacement in FAULTS[fault].replacements.items():
+            stack.enter_context(patch(name, replacement))
+        yield
+
+
+def finds(fault: str, seed: int) -> bool:
+    """Whether a schedule breaks with the fault, and holds without it."""
+    with planted(fault):
+        try:
+            run(seed)
+        except Exception:  # noqa: BLE001 - any failure is a find
+            pass
+        else:
+            return False
+    run(seed)
+    return True
+
+
+def find(fault: str, schedules: int) -> int | None:
+    """A seed that finds a fault: the known one, or else the first of so many."""
+    return next((seed for seed in (FAULTS[fault].seed, *range(1, schedules + 1)) if finds(fault, seed)), None)

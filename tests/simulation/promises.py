@@ -1,0 +1,111 @@
+"""What must hold at the end of a schedule, whatever happened in it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from schemas.idempotency import is_repeat
+from schemas.ids import hex64
+from schemas.topics import Topic, topic_name
+from storage.repair.rollups import ROLLUPS
+from tests.simulation.clickhouse import Server, count_key
+from tests.simulation.kafka import Broker
+from tests.simulation.operations import Changes
+
+
+class Broken(Exception):
+    """A promise does not hold."""
+
+
+def check_stored(server: Server, project: int, acknowledged: Iterable[str], excused: set[bytes]) -> int:
+    """Each acknowledged id is once in `events` and `payloads`; returns the number of stored events.
+
+    Raises Broken. `excused` are ids whose bytes are damaged and in quarantine.
+    """
+    wanted = {UUID(number).bytes for number in acknowledged}
+    stored = set[bytes]()
+    for name in ("events", "payloads"):
+        found = Counter((row.project, row.id[::-1]) for row in server.tables[name].rows)
+        twice = [key for key, n in found.items() if n > 1]
+        if twice:
+            raise Broken(f"{len(twice)} ids are twice in {name}")
+        stored = {number for of, number in found if of == project}
+        missing = wanted - stored - excused
+        if missing:
+            raise Broken(f"{len(missing)} acknowledged ids are not in {name}")
+    if len(list(server.tables["events"].rows)) != len(stored):
+        raise Broken("payloads and events differ")
+    return len(stored)
+
+
+def check_rollups(server: Server) -> None:
+    """Every rollup counts what `events` has. Raises Broken."""
+    events = Counter(map(count_key, server.tables["events"].rows))
+    for rollup in ROLLUPS:
+        counts = server.tables[rollup.table].counts
+        if {key: n for key, n in counts.items() if n} != events:
+            raise Broken(f"{rollup.table} counts {dict(counts)}, events has {dict(events)}")
+
+
+def check_issues(server: Server, changes: Changes) -> None:
+    """Each stored event belongs to one issue, which counts it once and was created once. Raises Broken."""
+    for issue in changes.issues().values():
+        _, row = server.latest["issues"].get(int(issue.id, 16), (0, {"version": 0}))
+        if row["version"] != issue.version:
+            raise Broken(
+                f"{issue.id} has version {issue.version} in the topic and {row['version']} in the table"
+            )
+    events = Counter(row.fingerprint for row in server.tables["events"].rows)
+    rows: list[Mapping[str, Any]] = [row for _, row in server.latest["issues"].values()]
+    grouped = set[int]()
+    for row in rows:
+        if row["deleted"] or row["merged_into"]:
+            continue
+        stored = sum(events[fingerprint] for fingerprint in row["fingerprints"])
+        if row["events"] != stored:
+            raise Broken(f"{hex64(row['issue_id'])} counts {row['events']} events, {stored} are stored")
+        grouped.update(row["fingerprints"])
+    if events.keys() - grouped:
+        raise Broken(f"{len(events.keys() - grouped)} fingerprints belong to no issue")
+    created = Counter(
+        row["issue_id"] for _, row in server.latest["issue_activity"].values() if row["kind"] == "created"
+    )
+    if any(created[row["issue_id"]] != 1 for row in rows):
+        raise Broken(f"issues were not created once: {dict(created)}")
+
+
+def check_outcomes(server: Server, stored: int) -> None:
+    """Accepted events are stored, duplicates, or dead letters. Raises Broken."""
+    outcomes: Counter[str] = Counter()
+    for _, row in server.latest["outcomes"].values():
+        outcomes[row["outcome"]] += row["count"]
+    expected = outcomes["accepted"] - outcomes["duplicate"] - outcomes["deadLettered"]
+    if expected != stored:
+        raise Broken(f"outcomes say {expected}, {stored} are stored: {dict(outcomes)}")
+
+
+def check_changes(server: Server, broker: Broker, changes: Changes) -> None:
+    """A confirmed change is applied, and none is told twice. Raises Broken."""
+    issues = changes.issues()
+    refused = {
+        number
+        for record in broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})][0].records
+        for number in changes.sent
+        if number.encode() in (record.value or b"")
+    }
+    told: Counter[str] = Counter()
+    for _, row in server.latest["issue_activity"].values():
+        for number in changes.sent:
+            # An activity's id contains that of its command; a comment and an assignment have one each.
+            if number in row["data"] and number in row["id"]:
+                told[number] += 1
+    for number, command in changes.sent.items():
+        once = command.kind == "comment" or "assignee" in command.data
+        if told[number] > 1:
+            raise Broken(f"the {command.kind} {number} is told {told[number]} times")
+        if number in changes.confirmed and number not in refused:
+            if not is_repeat(number, issues[command.issue].life.commands):
+                raise Broken(f"the confirmed {command.kind} {number} is not applied")
+            if once and told[number] != 1:
+                raise Broken(f"the confirmed {command.kind} {number} is not told")

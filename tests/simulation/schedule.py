@@ -1,0 +1,360 @@
+"""One schedule: the product on its models, while what a plan says happens, until everything is settled and checked."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+from unittest.mock import patch
+
+import msgspec
+from aiokafka.structs import TopicPartition
+from msgspec.structs import replace
+
+from edge.delivery import segments
+from schemas.dead_letters import from_headers, replayed_before
+from schemas.projects import Project
+from schemas.settings import EdgeSettings, ProcessorsSettings
+from schemas.topics import Topic, topic_name
+from tests.simulation import clickhouse, faults, kafka_clients, operations
+from tests.simulation.clickhouse_client import Client
+from tests.simulation.disk import Disk
+from tests.simulation.kafka import Broker
+from tests.simulation.kafka_consumer import Consumer
+from tests.simulation.kafka_producer import Producer
+from tests.simulation.operations import Changes, Projects
+from tests.simulation.pipeline import Edge, Worker, Writer, running
+from tests.simulation.plan import COMMANDS, Entry, Shape, plan
+from tests.simulation.promises import (
+    Broken,
+    check_changes,
+    check_issues,
+    check_outcomes,
+    check_rollups,
+    check_stored,
+)
+from tests.simulation.virtual_time import clocks_of
+from tests.simulation.world import EPOCH, Process, World
+
+PROJECT: Final = 7
+_DAYS: Final = ("2026-08-24", "2026-09-21")
+_MESSAGES: Final = ("first", "second", "third")
+_MAX_LOOKS: Final = 150
+_RESTART_LOOKS: Final = 70
+"""Later than anything that a fault holds up."""
+_MEMORY: Final = Path("/dev/shm")
+
+
+class Executor:
+    """A thread pool whose threads the loop simulates."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> None:
+        """Do it now: only closing is submitted."""
+        work(*arguments)
+
+    def shutdown(self, *_: Any, **__: Any) -> None:
+        """Nothing to stop."""
+
+
+class Schedule:
+    """A world with the product in it."""
+
+    def __init__(self, seed: int, shape: Shape, entries: Sequence[Entry], folder: Path) -> None:
+        self.world = World(seed)
+        self.shape = shape
+        self.entries = entries
+        topics = {
+            topic_name(topic, "svc.", {}): 1
+            if topic in {Topic.DEAD_LETTERS, Topic.PROJECTS}
+            else shape.partitions
+            for topic in Topic
+        }
+        self.broker = Broker(self.world, topics)
+        self.network = kafka_clients.Network(self.world, self.broker, shape.clumsy, shape.late)
+        self.server = clickhouse.Server(self.world, shape.window)
+        self.disk = Disk(self.world, folder)
+        self.folder = folder
+        project = Project(id=str(PROJECT), name="p", created_at="2026-01-01T00:00:00.000Z")
+        self.projects = Projects(self.world, self.broker, project)
+        self.changes = Changes(self.world, self.broker)
+        self.acknowledged: set[str] = set()
+        self.processes: dict[str, Process] = {}
+        self.waiting: set[str] = set()
+        """Requests and commands that are not done."""
+        self.healed = False
+        self._restarted = False
+        self.settled = False
+        self._edge: Edge | None = None
+        self.sent: list[list[tuple[str, bytes]]] = []
+        self._count = 0
+
+    # Processes.
+
+    def start(self) -> None:
+        """Start everything, and let the plan happen."""
+        self._start_edge()
+        for number in range(self.shape.workers):
+            self._start_worker(number)
+        for number in range(self.shape.writers):
+            self._start_writer(number)
+        for entry in self.entries:
+            self.world.after(entry.at, partial(self._happen, entry))
+        self.world.after(self.shape.seconds + 3.0, self._heal)
+
+    def _start(self, name: str, main: Callable[[], Any], again: Callable[[], None]) -> None:
+        def ended(process: Process) -> None:
+            self.world.after(self.world.random.uniform(0.2, 2.0), again)
+
+        self.processes[name] = Process(self.world, name, running(self.world, main), ended)
+
+    def _start_edge(self) -> None:
+        settings = EdgeSettings(kafka_bootstrap="k:1")
+        edge = self._edge = Edge(self.world, settings, self.folder, self.projects.project)
+        self._start("edge", edge.run, self._start_edge)
+
+    def worker(self, number: int) -> Worker:
+        """A new worker of the processors."""
+        settings = ProcessorsSettings(kafka_bootstrap="k:1", processors_worker=str(number))
+        return Worker(self.world, settings, self.shape.partitions, self.projects.registry())
+
+    def _start_worker(self, number: int) -> None:
+        self._start(f"processors-{number}", self.worker(number).run, lambda: self._start_worker(number))
+
+    def writer(self, number: int) -> Writer:
+        """A new writer."""
+        return Writer(replace(operations.WRITER, writer_worker=str(number)), self.projects.registry())
+
+    def _start_writer(self, number: int) -> None:
+        self._start(f"writer-{number}", self.writer(number).run, lambda: self._start_writer(number))
+
+    def _command(self, name: str, main: Callable[[], Any], *, is_async: bool) -> None:
+        """Run a command until it succeeds: one that fails or is killed is given again, as its message asks for."""
+        self._count += 1
+        name = f"{name}-{self._count}"
+        self.waiting.add(name)
+
+        def again() -> None:
+            run = running(self.world, main) if is_async else main
+            process = Process(self.world, name, run, ended)
+            if not self.healed:
+                self.processes[name] = process
+
+        def ended(process: Process) -> None:
+            self.processes.pop(name, None)
+            if process.alive or process.error is not None or process.was_killed:
+                self.world.after(0.5, again)
+            else:
+                self.waiting.discard(name)
+
+        again()
+
+    # What happens.
+
+    def _happen(self, entry: Entry) -> None:
+        random = Random(entry.seed)
+        if entry.what == "post":
+            self._post_new(random)
+        elif entry.what in COMMANDS:
+            self._give(entry.what, random)
+        else:
+            faults.cause(self, entry.what, random)
+
+    def _give(self, command: str, random: Random) -> None:
+        match command:
+            case "change":
+                change = self.changes.one(random)
+                if change is not None:
+                    self._command("change", change, is_async=True)
+            case "project":
+                self.projects.change(random)
+            case "repair":
+                self._command("repair", operations.repair(PROJECT, _DAYS), is_async=False)
+            case "replay":
+                self.server.refused.clear()
+                self._command("replay", operations.replay_dead_letters, is_async=True)
+
+    # Clients.
+
+    def _post_new(self, random: Random) -> None:
+        events = []
+        for _ in range(random.choice((1, 1, 2, 5))):
+            number = _uuid7(random, EPOCH + self.world.now - 10_000.0)
+            events.append((number, _event(number, random)))
+        self.sent.append(events)
+        self._post(events)
+        if random.random() < 0.2:
+            # A client that repeats what was accepted.
+            self.world.after(random.uniform(0.0, 5.0), lambda: self._post(events))
+
+    def _post(self, events: list[tuple[str, bytes]]) -> None:
+        self._count += 1
+        name = f"post-{self._count}"
+        self.waiting.add(name)
+
+        def try_once() -> None:
+            answers: list[bool] = []
+
+            def answered(accepted: bool) -> None:
+                if answers:
+                    return
+                answers.append(accepted)
+                if accepted:
+                    self.acknowledged.update(number for number, _ in events)
+                    self.waiting.discard(name)
+                else:
+                    self.world.after(1.0, try_once)
+
+            self.world.after(10.0, lambda: answered(False))
+            assert self._edge is not None
+            self._edge.post(events, answered)
+
+        try_once()
+
+    # The end.
+
+    def _heal(self) -> None:
+        self.healed = True
+        self.network.clumsy = 0.0
+        self.disk.free()
+        for process in self.world.processes:
+            process.fatal_in = process.freeze_in = None
+        self.server.refused.clear()
+        self._look(0)
+
+    def _look(self, looks: int) -> None:
+        unsettled = self._unsettled()
+        if self.shape.late and not self._restarted and (not unsettled or looks > _RESTART_LOOKS):
+            # A late write or commit of an older state shows only to the next owner.
+            self._restarted = True
+            for name, process in self.processes.items():
+                if name.startswith(("processors", "writer")):
+                    self.world.after(self.shape.late, process.kill)
+            self.world.after(self.shape.late + 2.5, lambda: self._look(looks + 1))
+            return
+        self.settled = not unsettled
+        if unsettled:
+            if looks > _MAX_LOOKS:
+                raise Broken(f"it does not settle: {unsettled}")
+            self.world.after(1.0 if looks < 30 else 5.0, lambda: self._look(looks + 1))
+
+    def _unsettled(self) -> str:
+        """What is not done yet."""
+        if self.waiting:
+            return f"{', '.join(sorted(self.waiting))} are not done"
+        if not self.broker.is_up or not self.server.is_up:
+            return "a server is down"
+        if self._has_dead_events():
+            self._give("replay", Random(0))
+            return "dead letters are not replayed"
+        if any(segments.is_name(path.name) for path in self.folder.iterdir()):
+            return "the spool is not empty"
+        groups = {
+            "svc-processors": (Topic.EVENTS, Topic.ISSUE_DELTAS),
+            "svc-writer": (Topic.GROUPED,),
+            "svc-writer-records": (Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
+        }
+        for group, topics in groups.items():
+            offsets = self.broker.group(group).offsets
+            for topic in topics:
+                for log in self.broker.topics[topic_name(topic, "svc.", {})]:
+                    commit = offsets.get(TopicPartition(log.topic, log.partition))
+                    if log.end > (commit.offset if commit else 0):
+                        return f"{group} is behind on {log.topic}/{log.partition}: {commit} of {log.end}"
+        return ""
+
+    def _has_dead_events(self) -> bool:
+        """Whether events are among the dead letters that were not replayed; refused changes stay there."""
+        [log] = self.broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
+        replayed = max((replayed_before(record.headers) or 0 for record in log.records), default=0)
+        return any(
+            from_headers(record.headers)[0].stage == "writer"
+            for record in log.records[replayed:]
+            if replayed_before(record.headers) is None
+        )
+
+    def check(self) -> None:
+        """Raise Broken where a promise does not hold."""
+        stored = check_stored(self.server, PROJECT, self.acknowledged, self.disk.flipped)
+        check_rollups(self.server)
+        check_issues(self.server, self.changes)
+        if not self.disk.flipped:
+            check_outcomes(self.server, stored)
+        check_changes(self.server, self.broker, self.changes)
+
+
+def _uuid7(random: Random, at: float) -> str:
+    number = int(at * 1000) << 80 | 7 << 76 | random.getrandbits(12) << 64 | 2 << 62 | random.getrandbits(62)
+    return str(uuid.UUID(int=number))
+
+
+def _event(number: str, random: Random) -> bytes:
+    text = random.choice(_MESSAGES)
+    return msgspec.json.encode(
+        {
+            "id": number,
+            "timestamp": f"{random.choice(_DAYS)}T12:00:00.000Z",
+            "error": {
+                "type": "E",
+                "message": text,
+                "stack": [{"file": f"{text}.py", "function": text, "line": 1}],
+            },
+        }
+    )
+
+
+@contextmanager
+def models(schedule: Schedule) -> Iterator[None]:
+    """Put the models where the product connects to servers."""
+    kafka_clients.Client.network = schedule.network
+    random = schedule.world.random
+
+    def get_client(**options: Any) -> Client:
+        return Client(
+            schedule.server, lambda: 0.0005 + 0.001 * random.random(), options["send_receive_timeout"]
+        )
+
+    replacements: dict[str, Any] = {
+        "broker.client.Consumer": Consumer,
+        "broker.client.Producer": Producer,
+        "broker.client.Admin": kafka_clients.Admin,
+        "clickhouse_connect.get_client": get_client,
+        "storage.writer.inserter.ThreadPoolExecutor": Executor,
+        "edge.delivery.spool.ThreadPoolExecutor": Executor,
+        "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
+        # What one schedule leaves must not stay.
+        "gc.freeze": lambda: None,
+    }
+    with clocks_of(schedule.world), schedule.disk.mounted(), ExitStack() as stack:
+        for name, replacement in replacements.items():
+            stack.enter_context(patch(name, replacement))
+        yield
+
+
+def run(seed: int, without: frozenset[int] = frozenset(), story: list[str] | None = None) -> Schedule:
+    """Run a schedule, without some entries of its plan. Raises Broken, Livelock, and what a process must not raise."""
+    shape, entries = plan(seed)
+    entries = [entry for number, entry in enumerate(entries) if number not in without]
+    memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory))
+    schedule = Schedule(seed, shape, entries, folder)
+    try:
+        with models(schedule):
+            schedule.start()
+            schedule.world.run(lambda: schedule.settled)
+            schedule.check()
+    finally:
+        if story is not None:
+            story += schedule.world.log
+        schedule.world.close()
+        asyncio.set_event_loop(None)
+        shutil.rmtree(folder, ignore_errors=True)
+    return schedule

@@ -1,0 +1,202 @@
+"""asyncio's loop and Python's clocks in the time of a world."""
+
+import asyncio
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from greenlet import GreenletExit
+
+from tests.simulation.world import EPOCH, START, World
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """asyncio's own loop with the world's clock. It belongs to the process that creates it."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        fiber = world._current()
+        self._world = world
+        self._process = fiber.process
+        self._fiber = fiber
+        self._asleep = False
+        self._timer = 0
+        self._lanes: dict[Any, deque[Callable[[], None]]] = {}
+        self._clock_resolution = 1e-9
+
+    def time(self) -> float:
+        """The world's clock."""
+        return self._world.now
+
+    def run_forever(self) -> None:
+        """Run until stopped."""
+        if self._process.is_closed:
+            raise GreenletExit
+        asyncio._set_running_loop(self)
+        try:
+            while True:
+                self._run_once()
+                if self._stopping:  # type: ignore[has-type]
+                    break
+        finally:
+            self._stopping = False
+            asyncio._set_running_loop(None)
+
+    def _run_once(self) -> None:
+        """As asyncio's, with the world in the place of a selector."""
+        timers, ready = self._scheduled, self._ready  # type: ignore[attr-defined]
+        while timers and timers[0]._cancelled:
+            heapq.heappop(timers)._scheduled = False
+        self._process.step()
+        if not ready and not self._stopping:
+            self._sleep(timers[0]._when if timers else None)
+        now = self._world.now
+        while timers and timers[0]._when <= now:
+            timer = heapq.heappop(timers)
+            timer._scheduled = False
+            if not timer._cancelled:
+                ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
+        """As asyncio's, without its checks."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+        """As asyncio's, without its checks."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
+        timer._scheduled = True  # type: ignore[attr-defined]
+        return timer
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """As asyncio's."""
+        return asyncio.Future(loop=self)
+
+    def get_debug(self) -> bool:
+        """Never."""
+        return False
+
+    def _timer_handle_cancelled(self, handle: Any) -> None:
+        """It is dropped when its time comes."""
+
+    def _sleep(self, until: float | None) -> None:
+        """Let the world go on until a time, or until something comes in."""
+        self._timer += 1
+        timer = self._timer
+        self._asleep = True
+        if until is not None:
+            self._world.after(max(0.0, until - self._world.now), lambda: self._wake(timer))
+        self._fiber.pause()
+        self._asleep = False
+
+    def _wake(self, timer: int) -> None:
+        if self._asleep and timer == self._timer:
+            self._fiber.resume()
+
+    def deliver(self, callback: Callable[..., object], *args: Any) -> None:
+        """Call something in the loop: what came in from the network or a thread. Nothing comes in to a dead process."""
+        if not self._process.alive or self.is_closed():
+            return
+        if self._process.is_frozen:
+            self._process.pending.append(lambda: self.deliver(callback, *args))
+            return
+        self.call_soon(callback, *args)
+        if self._asleep:
+            if self._world.fiber is None:
+                self._fiber.resume()
+            else:
+                timer = self._timer
+                self._world.after(0.0, lambda: self._wake(timer))
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        """As `call_soon`, and wake the loop."""
+        handle = self.call_soon(callback, *args, context=context)
+        if self._asleep:
+            timer = self._timer
+            self._world.after(0.0, lambda: self._wake(timer))
+        return handle
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
+        """Run a function in a fiber of its own; those of one executor run one after the other."""
+        future = self.create_future()
+        lane = self._lanes.setdefault(executor, deque()) if executor is not None else deque()
+
+        def settle(result: Any, error: BaseException | None) -> None:
+            if future.cancelled():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        def work() -> None:
+            try:
+                result = func(*args)
+            except GreenletExit:
+                raise
+            except BaseException as error:  # noqa: BLE001 - passed to the loop
+                self.deliver(settle, None, error)
+            else:
+                self.deliver(settle, result, None)
+            lane.popleft()
+            if lane:
+                self._process.thread(lane[0])
+
+        lane.append(work)
+        if len(lane) == 1:
+            self._process.thread(work)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """There is none."""
+
+    def _process_events(self, event_list: Any) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """Nothing sleeps in the kernel."""
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Only a living process complains."""
+        if self._process.alive:
+            self._world.note(f"{self._process.name}: {context.get('message')}: {context.get('exception')!r}")
+
+
+class _Policy(asyncio.DefaultEventLoopPolicy):
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        return VirtualLoop(self._world)
+
+
+@contextmanager
+def clocks_of(world: World) -> Iterator[None]:
+    """Let Python's clocks, and new event loops, be those of a world."""
+    real = {name: getattr(time, name) for name in ("time", "monotonic", "perf_counter", "time_ns", "sleep")}
+    before = asyncio.get_event_loop_policy()
+
+    def wall() -> float:
+        return EPOCH + world.now - START + world.machine_skew
+
+    time.time = wall
+    time.time_ns = lambda: int(wall() * 1e9)
+    time.monotonic = time.perf_counter = lambda: world.now
+    setattr(time, "sleep", world.sleep)  # noqa: B010 - not of its type
+    asyncio.set_event_loop_policy(_Policy(world))
+    try:
+        yield
+    finally:
+        for name, function in real.items():
+            setattr(time, name, function)
+        asyncio.set_event_loop_policy(before)
