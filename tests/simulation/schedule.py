@@ -232,8 +232,8 @@ class Schedule:
 
     def _look(self, looks: int) -> None:
         unsettled = self._unsettled()
-        if self.shape.late and not self._restarted and (not unsettled or looks > _RESTART_LOOKS):
-            # A late write or commit of an older state shows only to the next owner.
+        if not self._restarted and (self.shape.late if not unsettled else looks > _RESTART_LOOKS):
+            # A late write, or a commit of an older state, shows only to the next owner.
             self._restarted = True
             for name, process in self.processes.items():
                 if name.startswith(("processors", "writer")):
