@@ -61,11 +61,6 @@ class Log:
         begin = bisect_left(self.records, offset, key=lambda record: record.offset)
         return self.records[begin : begin + limit]
 
-    def expire(self, before: int) -> None:
-        """Retention, or an operator, deletes records."""
-        self.start = max(self.start, min(before, self.end))
-        del self.records[: bisect_left(self.records, self.start, key=lambda record: record.offset)]
-
     def compact(self, until: int) -> None:
         """Of equal keys before an offset, keep the last; tombstones stay."""
         last = {record.key: record.offset for record in self.records if record.offset < until}
@@ -146,11 +141,6 @@ class Group:
         if self.broker.world.now < self.loading_until:
             return {}
         return {tp: self.offsets.get(tp, OffsetAndMetadata(-1, "")) for tp in partitions}
-
-    def reset(self, partitions: Iterable[TopicPartition]) -> None:
-        """The offsets expire."""
-        for tp in partitions:
-            self.offsets.pop(tp, None)
 
     def _watch(self, member: Member) -> None:
         """Remove a member that is silent for a session."""
@@ -247,7 +237,6 @@ class Broker:
         self.groups: dict[str, Group] = {}
         self.is_up = True
         self.watchers: list[Callable[[str, int], None]] = []
-        self.clock_skew = 0.0
 
     def log(self, tp: TopicPartition) -> Log:
         """A partition. Raises UnknownTopicOrPartitionError."""

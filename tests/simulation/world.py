@@ -11,7 +11,7 @@ import asyncio
 import heapq
 import random
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -21,8 +21,6 @@ START: Final = 10_000.0
 """The monotonic clock's: nothing may depend on its beginning at 0."""
 MAX_STEPS: Final = 400_000
 """Entries of the agenda: more show that something waits for what never comes."""
-
-T = TypeVar("T")
 
 
 class Livelock(Exception):
@@ -72,39 +70,6 @@ class World:
         fiber = self._current()
         self.after(seconds, fiber.resume)
         fiber.pause()
-
-    def request(
-        self, serve: Callable[[], T], latency: Callable[[], float], lost: Callable[[], Exception | None]
-    ) -> T:
-        """Send a request to a server and wait for its answer.
-
-        `serve` does what the server does, when the request arrives; what it raises is the answer. `lost` gives the error with which
-        the connection breaks instead, and is asked on either way.
-        """
-        fiber = self._current()
-        fiber.process.step()
-        answer: list[tuple[T | None, BaseException | None]] = []
-
-        def arrive() -> None:
-            error: BaseException | None = lost()
-            result: T | None = None
-            if error is None:
-                try:
-                    result = serve()
-                except Exception as refused:  # noqa: BLE001 - the answer
-                    error = refused
-                else:
-                    error = lost()
-            answer.append((result, error))
-            self.after(latency(), fiber.resume)
-
-        self.after(latency(), arrive)
-        fiber.pause()
-        result, error = answer[0]
-        fiber.process.step()
-        if error is not None:
-            raise error
-        return result  # type: ignore[return-value]  # of T where there is no error
 
     def _current(self) -> "Fiber":
         if self.fiber is None:
