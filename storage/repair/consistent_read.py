@@ -46,7 +46,7 @@ def read_consistently(
     seconds: float = 60.0,
     pause: Pause | None = None,
 ) -> T:
-    """The result of a `read` that no insert into `tables` or `ingest` overlapped; it gets a number of the blocks that it sees.
+    """The result of a `read` that no insert into `tables` or `ingest` overlapped; it gets a number that changes with each block.
 
     With a `pause`, writers hold back their inserts during and after the read. Raises NoConsistentRead after `seconds` and some reads.
     """

@@ -314,7 +314,7 @@ class BlockInserter:
     async def replay(self, block: Block, renew: Renewer) -> None:
         """Insert a block that another process, or this one before a restart, may have inserted wholly or in part.
 
-        Where some of it is stored, it is completed: the plan that was found may be older than the note that it was completed before.
+        Where some of it is stored, it is completed: a late commit may have replaced the mark that it was inserted without its token.
         """
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
