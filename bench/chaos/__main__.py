@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from msgspec import Struct
 from rich.console import Console
 
 from bench.chaos import proof
+from bench.chaos.commands import KILLED_SECONDS, Operator
 from bench.chaos.faults import FaultInjector
 from bench.chaos.fleet import Fleet, worker_children
 from bench.chaos.groups import Group, Groups
@@ -60,6 +62,14 @@ SETTLED_SECONDS = 5
     show_default=True,
     help="Changes of the number of processors and of writers each.",
 )
+@click.option(
+    "--commands", default=22, show_default=True, help="Commands of operators: changes, repairs, erasures."
+)
+@click.option(
+    "--rebuild/--no-rebuild",
+    default=True,
+    help="At the end, rebuild the processors' tables while events arrive.",
+)
 @click.option("--seed", type=int, help="Reproduces a run's choices; default: random.")
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
@@ -67,7 +77,7 @@ SETTLED_SECONDS = 5
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Keep everything here for inspection.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
-    """Kill processes at random under full load, then prove that every event was counted exactly once."""
+    """Kill processes at random under full load and operate the system meanwhile; then prove that every event was counted exactly once."""
     seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"seed {seed}")
@@ -102,6 +112,8 @@ async def run(
     workers: int,
     most_workers: int,
     scalings: int,
+    commands: int,
+    rebuild: bool,
     data: Path,
     cache: Path,
 ) -> Result:
@@ -118,11 +130,9 @@ async def run(
             *(fleet.add(name).ready() for fleet in fleets.values() for name in fleet.absent[:workers])
         )
         settings = load(MigrateSettings, stack.environ)
-        tokens = [
-            (await create_project(settings, f"chaos {n}", rate_limit=1_000_000)).token for n in range(3)
-        ]
+        projects = [await create_project(settings, f"chaos {n}", rate_limit=1_000_000) for n in range(3)]
         samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
-        loads = [Load(samples, seed + n, repeats) for n in range(len(tokens))]
+        loads = [Load(samples, seed + n, repeats) for n in range(len(projects))]
         groups = _groups(stack)
         faults = FaultInjector(
             supervisor,
@@ -134,27 +144,46 @@ async def run(
             (workers, most_workers, scalings),
             console,
         )
-        injection = asyncio.create_task(faults.run())
-        began = time.monotonic()
-        reports = await asyncio.gather(
-            *(
-                _send(stack.ingest_url, t, one, events // len(tokens), rate / len(tokens), injection)
-                for t, one in zip(tokens, loads, strict=True)
+        rng = random.Random(f"{seed} commands")
+        operator = Operator(settings, stack.environ, [p.id for p in projects], rng, commands, console)
+
+        async def send(count: int, until: "asyncio.Task[None]") -> list[SendReport]:
+            share = count // len(projects)
+            return await asyncio.gather(
+                *(
+                    _send(stack.ingest_url, project.token, one, share, rate / len(projects), until)
+                    for project, one in zip(projects, loads, strict=True)
+                )
             )
-        )
+
+        injection = asyncio.create_task(faults.run())
+        operation = asyncio.create_task(operator.run())
+        began = time.monotonic()
+        reports = await send(events, injection)
         await injection
-        accepted = sum(r.accepted for r in reports)
         seconds = time.monotonic() - began
+        await operation
+        if rebuild:
+            source, killed_after = rng.choice((None, "clickhouse")), rng.uniform(*KILLED_SECONDS)
+            if (store := await drained(console, settings.clickhouse_url, 0, groups)) is not None:
+                store.close()
+            rebuilding = asyncio.create_task(_rebuild(operator, fleets["processors"], source, killed_after))
+            reports += await send(events // 20, rebuilding)
+            await rebuilding
+        accepted = sum(r.accepted for r in reports)
         console.print(
             f"{accepted} events answered 202 in {seconds:.0f} s, {sum(one.repeated for one in loads)} of them repeats, "
-            f"{sum(r.retries for r in reports)} batches tried again; {faults.summary}"
+            f"{sum(r.retries for r in reports)} batches tried again; {faults.summary}; {operator.summary}"
         )
         refused = [p for r in reports for p in r.problems]
         if refused:
             console.print(f"[red]refused:[/] {refused}")
         ids = {i for one in loads for i in one.ids}
         store = await drained(console, settings.clickhouse_url, len(ids), groups)
-        proven = store is not None and await _verify(console, store, ids, accepted, faults.claims())
+        erasable = {i for position, user in operator.erased for i in loads[position].of_leavers[user]}
+        proven = store is not None and await _verify(
+            console, store, (ids, accepted, erasable), [*faults.claims(), *operator.claims(store.comments())]
+        )
         console.print(f"restarts {faults.restarts}")
         return Result(proven and not refused, faults.summary)
 
@@ -237,10 +266,21 @@ async def drained(console: Console, url: str, events: int, groups: Groups) -> pr
     return store
 
 
+async def _rebuild(operator: Operator, processors: Fleet, source: str | None, killed_after: float) -> None:
+    """Stop the processors, rebuild their tables, and start as many again."""
+    names = processors.present
+    await asyncio.gather(*(processors.remove(name, signal.SIGTERM) for name in names))
+    await operator.rebuild(source, killed_after)
+    await asyncio.gather(*(processors.add(name).ready() for name in names))
+
+
 async def _verify(
-    console: Console, store: proof.Store, ids: set[Any], accepted: int, more: list[proof.Claim]
+    console: Console,
+    store: proof.Store,
+    sent: tuple[set[Any], int, set[Any]],
+    more: list[proof.Claim],
 ) -> bool:
-    claims = [*await asyncio.to_thread(proof.claims, store, ids, accepted), *more]
+    claims = [*await asyncio.to_thread(proof.claims, store, *sent), *more]
     store.close()
     for claim in claims:
         mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"

@@ -13,10 +13,19 @@ from schemas.times import iso, to_ms
 
 REMEMBERED = 5_000
 """The last events, which may be repeated: in the same chunk, the next one or much later."""
+LEAVERS = 8
+"""Users of each project whose events are erased in the run."""
+LEAVERS_SHARE = 0.02
+"""Share of events that are theirs."""
+
+
+def leaver(number: int) -> str:
+    """The id of such a user."""
+    return f"leaver {number}"
 
 
 class Load:
-    """An endless, reproducible stream of events of the last `past`; `ids` are the distinct ids so far."""
+    """An endless, reproducible stream of events of the last `past`; `ids` are the distinct ids so far, `of_leavers` those by user."""
 
     def __init__(
         self,
@@ -31,6 +40,7 @@ class Load:
         self._repeats = repeats
         self._now, self._past = datetime.now(UTC), past
         self.ids: set[UUID] = set()
+        self.of_leavers: dict[str, set[UUID]] = {leaver(number): set() for number in range(LEAVERS)}
         self.repeated = 0
 
     def events(self, count: int) -> Iterator[bytes]:
@@ -51,6 +61,10 @@ class Load:
         event = msgspec.json.decode(sample, type=dict[str, msgspec.Raw])
         event["id"] = msgspec.Raw(f'"{value}"'.encode())
         event["timestamp"] = msgspec.Raw(f'"{iso(to_ms(moment))}"'.encode())
+        if self._random.random() < LEAVERS_SHARE:
+            user = leaver(self._random.randrange(LEAVERS))
+            event["user"] = msgspec.Raw(msgspec.json.encode({"id": user}))
+            self.of_leavers[user].add(value)
         line = msgspec.json.encode(event)
         self.ids.add(value)
         if len(self._recent) < REMEMBERED:

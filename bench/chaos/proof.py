@@ -1,13 +1,15 @@
 """The invariants that must hold once the system is idle, as claims with expected and actual values."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import clickhouse_connect
+import msgspec
 from msgspec import Struct
 
+from storage.erase.erased import ERASED
 from storage.repair.reconcile import BOUNDED, compare
 from storage.repair.rollups import ROLLUPS, Rollup
 
@@ -46,6 +48,11 @@ class Store:
         """The number of differences that `svc reconcile` finds."""
         return len(compare(self._client, datetime.now(UTC).date()).differences)
 
+    def comments(self) -> list[str]:
+        """The text of every comment on an issue."""
+        told = self.rows("SELECT data FROM issue_activity FINAL WHERE kind = 'commented'")
+        return [msgspec.json.decode(data)["text"] for (data,) in told]
+
     def ids(self) -> set[UUID]:
         """Every stored event's id."""
         return {UUID(int=row[0]) for row in self._client.query("SELECT id FROM events").result_rows}
@@ -69,24 +76,33 @@ def folded(store: Store) -> int:
     return store.number("SELECT sum(events) FROM issues FINAL WHERE merged_into = 0")
 
 
+def erased(store: Store) -> int:
+    """Events that were erased."""
+    return store.number(f"SELECT sum(n) FROM ({ERASED})")
+
+
 def progress(store: Store) -> int:
-    """The sum of stored and folded events; constant once the system is idle."""
-    return stored(store) + folded(store)
+    """The sum of stored, erased and folded events; constant once the system is idle."""
+    return stored(store) + erased(store) + folded(store)
 
 
-def claims(store: Store, sent: Iterable[UUID], accepted: int) -> list[Claim]:
-    """The claims about the tables after `sent` distinct ids were accepted in `accepted` events."""
+def claims(
+    store: Store, sent: Iterable[UUID], accepted: int, erasable: Set[UUID] = frozenset()
+) -> list[Claim]:
+    """The claims about the tables after `sent` distinct ids were accepted in `accepted` events, and some of `erasable` erased."""
     ids = set(sent)
-    n, have = len(ids), store.ids()
+    have, gone = store.ids(), erased(store)
+    n = len(ids) - gone
     result = [
-        Claim("distinct ids sent = rows in events", n, stored(store)),
-        Claim("ids sent but not stored", 0, len(ids - have)),
+        Claim("distinct ids sent = rows in events, and erased", n, stored(store)),
+        Claim("ids sent but neither stored nor erased", gone, len(ids - have)),
+        Claim("ids erased of users that stay", 0, len(ids - have - erasable)),
         Claim("ids stored but not sent", 0, len(have - ids)),
         Claim("distinct ids in events", n, len(have)),
         Claim("payloads", n, store.number("SELECT count() FROM payloads")),
         Claim("distinct ids of payloads", n, store.number("SELECT uniqExact(project_id, id) FROM payloads")),
         *rollup_claims(store),
-        Claim("events that issues have counted", n, folded(store)),
+        Claim("events that issues have counted", len(ids), folded(store)),
         Claim(
             "issues whose count differs from the distinct ids of their fingerprints",
             0,
@@ -99,9 +115,9 @@ def claims(store: Store, sent: Iterable[UUID], accepted: int) -> list[Claim]:
     return [
         *result,
         Claim(
-            "accepted = stored + duplicate + deadLettered",
+            "accepted = stored + erased + duplicate + deadLettered",
             counts["accepted"],
-            n + counts["duplicate"] + counts["deadLettered"],
+            len(ids) + counts["duplicate"] + counts["deadLettered"],
         ),
         Claim("dead letters", 0, counts["deadLettered"]),
         Claim("differences by project and day that reconciling finds", 0, store.reconciled()),
@@ -136,7 +152,7 @@ def _keys_differing(rollup: Rollup) -> str:
         WHERE wanted != found"""
 
 
-_DIFFERING = """
+_DIFFERING = f"""
 SELECT count() FROM
 (
     SELECT project_id, issue_id, any(i.counted) AS counted, sum(e.n) AS stored
@@ -144,7 +160,15 @@ SELECT count() FROM
         (SELECT project_id, issue_id, events AS counted, arrayJoin(fingerprints) AS fingerprint
          FROM issues FINAL WHERE deleted = 0 AND merged_into = 0) AS i
         LEFT JOIN
-        (SELECT project_id, fingerprint, uniqExact(id) AS n FROM events GROUP BY project_id, fingerprint) AS e
+        (
+            SELECT project_id, fingerprint, sum(n) AS n
+            FROM
+            (
+                SELECT project_id, fingerprint, uniqExact(id) AS n FROM events GROUP BY project_id, fingerprint
+                UNION ALL SELECT project_id, fingerprint, n FROM ({ERASED})
+            )
+            GROUP BY project_id, fingerprint
+        ) AS e
         USING (project_id, fingerprint)
     GROUP BY project_id, issue_id
 )

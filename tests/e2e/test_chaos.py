@@ -26,6 +26,8 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
         workers=1,
         most_workers=3,
         scalings=1,
+        commands=4,
+        rebuild=False,
         data=FILE,
         cache=CACHE,
     )

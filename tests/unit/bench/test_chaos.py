@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bench.chaos import __main__ as chaos
-from bench.chaos import groups, kills, proof
+from bench.chaos import commands, groups, kills, proof
 from bench.chaos.faults import FaultInjector
 from bench.chaos.groups import Group, Groups, shares
 from bench.chaos.kills import VICTIMS, ProcessKiller
 from bench.chaos.scaling import sizes
 from local.supervisor import Status, Supervisor
-from schemas.settings import KafkaSettings, load
+from schemas.settings import KafkaSettings, MigrateSettings, load
 
 GROUP = Group("svc-processors", "svc.events")
 
@@ -54,6 +54,34 @@ def test_a_seed_repeats_who_dies_in_which_order() -> None:
     assert plan(7).count("kafka") == 2
     assert len(plan(7)) == 32
     assert set(plan(7)) <= {*VICTIMS, "kafka"}
+
+
+def test_a_seed_repeats_the_commands_and_each_kind_comes_before_any_comes_again() -> None:
+    def plan(seed: int) -> list[commands.Planned]:
+        return commands.plan(random.Random(seed), 25)
+
+    assert plan(7) == plan(7) != plan(8)
+    kinds = [kind for lane in commands.LANES for kind in lane]
+    assert sorted(command.kind for command in plan(7)[: len(kinds)]) == sorted(kinds)
+    assert any(command.killed_after for command in plan(7))
+
+
+async def test_a_killed_command_is_repeated_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[tuple[Any, float | None]] = []
+
+    async def output(_self: Any, arguments: Any, seconds: float | None = None) -> tuple[int, str]:
+        tries.append((arguments, seconds))
+        return (-9, "") if seconds else (0 if len(tries) > 2 else 1, "not now")
+
+    monkeypatch.setattr(commands, "_AGAIN_SECONDS", 0)
+    monkeypatch.setattr(commands.Operator, "_output", output)
+    settings = load(MigrateSettings, {})
+    operator = commands.Operator(settings, {}, ["1"], random.Random(1), 0, Console(quiet=True))
+    await operator.rebuild("clickhouse", 0.5)
+    arguments = ["rebuild", "all", "--yes", "--from", "clickhouse"]
+    assert tries == [(arguments, 0.5), (arguments, None), (arguments, None)]
+    assert operator.killed == operator.done["rebuild"] == 1
+    assert all(claim.holds for claim in operator.claims([]))
 
 
 async def test_a_run_without_a_victim_ends_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
