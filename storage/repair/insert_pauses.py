@@ -11,16 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from storage.client import ClickHouseError, Client, scalar
+from storage.client import ClickHouseError, Client
 
 _SET: Final = """
     INSERT INTO insert_pauses (id, version, until)
     SELECT {id:UUID}, {version:UInt32}, now64(3, 'UTC') + toIntervalMillisecond({milliseconds:UInt64})"""
 _IN_FORCE: Final = "SELECT id FROM insert_pauses FINAL WHERE until > now64(3, 'UTC')"
-_SINCE: Final = (
-    "SELECT count() FROM insert_pauses WHERE until >= now64(3, 'UTC') - toIntervalSecond({seconds:UInt32})"
-)
-_CLOCK_SECONDS: Final = 10
 
 
 class Pause:
@@ -64,11 +60,3 @@ def paused(client: Client) -> Iterator[Pause]:
 def in_force(client: Client) -> set[str]:
     """The ids of active pauses. Raises ClickHouseError."""
     return {str(row[0]) for row in client.query(_IN_FORCE).result_rows}
-
-
-def any_since(client: Client, seconds: float) -> bool:
-    """Whether a pause was active in the last `seconds`, or shortly before. Raises ClickHouseError.
-
-    It may return True too often, but never False wrongly.
-    """
-    return bool(scalar(client, _SINCE, {"seconds": int(max(0.0, seconds)) + _CLOCK_SECONDS}))

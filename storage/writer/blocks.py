@@ -16,11 +16,15 @@ from schemas.chunks import ChunkEvent, GroupedChunk, Grouping, decode_chunk, dec
 from schemas.errors import BadPayload, Unreadable
 from schemas.projects import RegistryRetention
 from storage.writer.event_rows import EventColumns
+from storage.writer.tokens import ServerMark, decode_mark, encode_mark
 
 MAX_RANGES: Final = 64
 """Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""
-_PLAN: Final = "plan1"
-_DIRECT: Final = "direct1"
+_PLAN: Final = "plan2"
+_DIRECT: Final = "direct2"
+_OLD: Final = {"plan1", "direct1"}
+"""Plans of the release before: in place of the mark they have a time."""
+_NO_MARK: Final = "-"
 _DONE: Final = "done1"
 
 
@@ -45,13 +49,14 @@ class RecordRange(Struct, frozen=True, order=True):
 
 
 class BlockManifest(Struct, frozen=True):
-    """A block in progress: its ranges in the order of their partitions, and when it was planned (Unix ms).
+    """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned.
 
-    `direct` says that tables may have rows of it without its token, so it must be completed, not inserted.
+    `direct` says that tables may have rows of it without its token, so it must be completed, not inserted; so must a block without
+    a mark, of a plan of an earlier release.
     """
 
     ranges: tuple[RecordRange, ...]
-    at_ms: int
+    mark: ServerMark | None
     direct: bool = False
 
     def token(self, topic: str) -> str:
@@ -78,17 +83,19 @@ def encode_manifest(state: BlockManifest | NoBlock) -> str:
         f"{r.partition}:{r.first}:{r.last - r.first}:{r.source_offset}{_optional(':', r.by_id_until)}"
         for r in state.ranges
     )
-    return f"{_DIRECT if state.direct else _PLAN} {state.at_ms} {ranges}"
+    kind = _PLAN if state.mark is not None and not state.direct else _DIRECT
+    return f"{kind} {encode_mark(state.mark) if state.mark is not None else _NO_MARK} {ranges}"
 
 
 def decode_manifest(text: str) -> BlockManifest | NoBlock:
     """The state that `encode_manifest` wrote. Text of another origin (none, or an offset set by hand) gives an empty `NoBlock`."""
     kind, _, fields = text.partition(" ")
     try:
-        if kind in {_PLAN, _DIRECT}:
-            at_ms, _, ranges = fields.partition(" ")
+        if kind in {_PLAN, _DIRECT, *_OLD}:
+            text, _, ranges = fields.partition(" ")
+            mark = None if kind in _OLD or text == _NO_MARK else decode_mark(text)
             spans = tuple(_range(part) for part in ranges.split(","))
-            return BlockManifest(ranges=spans, at_ms=int(at_ms), direct=kind == _DIRECT)
+            return BlockManifest(ranges=spans, mark=mark, direct=mark is None or kind == _DIRECT)
         if kind == _DONE:
             return NoBlock(*map(int, fields.split(" ", 1)))
     except ValueError:
@@ -171,9 +178,9 @@ class Block:
     def __len__(self) -> int:
         return len(self.columns)
 
-    def plan(self, at_ms: int) -> BlockManifest:
-        """The plan of the block as it is now."""
-        return BlockManifest(ranges=tuple(sorted(self._ranges.values())), at_ms=at_ms)
+    def plan(self, mark: ServerMark) -> BlockManifest:
+        """The plan of the block as it is now, given the server's mark from before."""
+        return BlockManifest(ranges=tuple(sorted(self._ranges.values())), mark=mark)
 
     def feed(self, record: Record, source_offset: int, by_id_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new one, also in `source_offsets`.

@@ -17,12 +17,11 @@ from msgspec import Struct
 from schemas.projects import ProjectRegistry
 from storage.client import Client
 from storage.repair.damage import broken_parts
-from storage.repair.rollups import ROLLUPS
 from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
 from storage.writer.record_rows import PROJECTS, project_row, table
+from storage.writer.server_state import TABLES
 
-TABLES: Final = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))
 OUTCOME_DAYS: Final = 400
 _WEEK: Final = timedelta(days=7)
 _LONGEST_MONTH: Final = timedelta(days=31)

@@ -12,7 +12,6 @@ may remember it without the rows. Then the block is completed: missing rows are 
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,14 +22,15 @@ import pyarrow as pa
 from msgspec import Struct
 
 from schemas.health import Health
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client, started_at
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
 from storage.diagnosis import ClickHouseFailure, FailureKind, diagnose
-from storage.repair.insert_pauses import any_since, in_force
+from storage.repair.insert_pauses import in_force
 from storage.repair.missing_rows import any_known, complete
-from storage.repair.rollups import ROLLUPS
 from storage.writer.blocks import Block, BlockManifest
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.metrics import WriterMetrics
+from storage.writer.server_state import server_state
+from storage.writer.tokens import ServerMark, is_doubtful, is_forgotten
 
 _WAIT_FACTOR: Final = 3.0
 """Wait this many times the last insert's duration."""
@@ -182,55 +182,11 @@ class Inserter:
             self._client = None
 
 
-_WINDOW: Final = re.compile(r"replicated_deduplication_window\s*=\s*(\d+)")
-_REPLICATED_WINDOW: Final = 1000
-_TOKEN_CLOCK_SECONDS: Final = 10
-_WINDOW_PARTS: Final = 2
-"""Blocks of others may be inserted between the check and the insert: half of a window must be left."""
-_TABLES: Final = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))
-# A part written before that time ends at or before the block number of that time, so never too few are counted. Where merges have left
-# no such part, all blocks of the table are counted.
-_BLOCKS: Final = """
-    SELECT t.name, t.engine_full, toInt64(ifNull(p.blocks, 0))
-    FROM system.tables AS t LEFT JOIN
-    (
-        SELECT
-            table,
-            max(max_block_number) - maxIf(
-                max_block_number,
-                toInt64(toUnixTimestamp(modification_time)) < toInt64(toUnixTimestamp(now())) - {seconds:Int64}
-            ) AS blocks
-        FROM system.parts WHERE database = currentDatabase() GROUP BY table
-    ) AS p ON p.table = t.name
-    WHERE t.database = currentDatabase() AND t.name IN {tables:Array(String)}"""
-
-
-def forgotten(client: Client, seconds: float) -> bool:
-    """Whether one of the tables that `ingest` feeds may have forgotten a token used `seconds` ago. Raises ClickHouseError.
-
-    True may come too early, never too late. A table remembers the tokens of its last blocks only.
-    """
-    rows = client.query(
-        _BLOCKS,
-        parameters={"seconds": int(max(0.0, seconds)) + _TOKEN_CLOCK_SECONDS, "tables": list(_TABLES)},
-    ).result_rows
-    return any(int(blocks) * _WINDOW_PARTS > _window(str(engine)) for _, engine, blocks in rows)
-
-
-def _window(engine: str) -> int:
-    match = _WINDOW.search(engine)
-    if match:
-        return int(match[1])
-    return _REPLICATED_WINDOW if engine.startswith("Replicated") else 0
-
-
-log = logging.getLogger(__name__)
-
 TABLE: Final = "ingest"
 _ANY: Final = "SELECT 1 FROM events LIMIT 1"
 _PAUSED_SECONDS: Final = 0.1
-_UPTIME_CLOCK_SECONDS: Final = 2
-"""`uptime()` counts whole seconds."""
+_MARK_BLOCKS: Final = 100
+"""Blocks that are planned with one mark: an older mark only makes their tokens count as forgotten a little earlier."""
 
 
 class _Forgotten(Exception):
@@ -273,8 +229,8 @@ class _Guard:
         await self._wait_for_pauses()
         await self._renew()
         if self._repeats:
-            planned = self._renew.plan.at_ms / 1000
-            if await self._inserter.run(lambda client: forgotten(client, time.time() - planned)):
+            state = await self._inserter.run(server_state)
+            if is_forgotten(self._renew.plan.mark, state):
                 raise _Forgotten
         self._repeats = True
 
@@ -299,6 +255,15 @@ class BlockInserter:
         self._dead_letters = dead_letters
         self._topic = topic
         self._metrics = metrics
+        self._mark: ServerMark | None = None
+        self._marked = 0
+
+    async def mark(self) -> ServerMark:
+        """The server's mark for the plan of the next block. Waits for the server."""
+        if self._mark is None or self._marked >= _MARK_BLOCKS:
+            self._mark, self._marked = (await self._inserter.run(server_state)).mark, 0
+        self._marked += 1
+        return self._mark
 
     async def deliver(self, block: Block, renew: Renewer) -> None:
         """Insert a block for the first time; on return each row is in every table, or in the dead letters."""
@@ -350,13 +315,14 @@ class BlockInserter:
             await self._complete(block, rows, renew)
             return
         self.last = LastFlush(done.seconds, rows.num_rows, time.monotonic())
-        planned = renew.plan.at_ms / 1000
-        if (repeats or done.tries > 1) and await self._inserter.run(
-            lambda client: _is_doubtful(client, planned)
-        ):
-            await self._complete(block, rows, renew)
+        if repeats or done.tries > 1:
+            state = await self._inserter.run(server_state)
+            if is_doubtful(renew.plan.mark, state):
+                await self._complete(block, rows, renew)
 
     async def _complete(self, block: Block, rows: pa.Table, renew: Renewer) -> None:
+        # The server was started, or paused inserts, since the mark: another block would be completed for the same reason.
+        self._mark = None
         await renew.mark_direct()
         token = renew.plan.token(self._topic)
         done = await self._inserter.run(lambda client: complete(client, rows, token), renew)
@@ -366,12 +332,3 @@ class BlockInserter:
             project, number = rows["project_id"][row].as_py(), rows["id"][row].as_py()
             block.rejected.append(block.rejection(row, project, number[::-1], reason))
         log.info("completed a block of %d rows", rows.num_rows, extra={"repaired": done.rows})
-
-
-def _is_doubtful(client: Client, planned: float) -> bool:
-    """Whether a block planned at `planned` (Unix time) and inserted more than once may be missing or doubled in a table.
-
-    A server that was killed may remember the token of a part that it lost. And a repair of a rollup in the meantime may have inserted
-    rows that one try lacked and the next try inserted too.
-    """
-    return started_at(client) > planned - _UPTIME_CLOCK_SECONDS or any_since(client, time.time() - planned)

@@ -202,7 +202,7 @@ class EventsStage:
     async def _flush(self, blocks: Iterable[Block]) -> None:
         """Record the plan, insert, commit: block by block."""
         for block in blocks:
-            plan = block.plan(time.time_ns() // 1_000_000)
+            plan = block.plan(await self._inserter.mark())
             ends = plan.ends(block.source_offsets)
             if len(block) or block.rejected or block.put_back:
                 record = self._recorder({r.partition: r.first for r in plan.ranges})

@@ -20,7 +20,7 @@ from storage import client
 from storage.erase import erased, purge
 from storage.repair import consistent_read, duplicates, insert_pauses, missing_rows
 from storage.repair.rollups import ROLLUPS
-from storage.writer import inserter, record_rows
+from storage.writer import inserter, record_rows, server_state
 from tests.simulation.world import World
 
 Work = Generator[float, None, Any]
@@ -67,14 +67,14 @@ class Answer:
 
 
 class Table:
-    """A table of events or counts: its parts or sums, the times of its blocks, and the tokens that it remembers."""
+    """A table of events or counts: its parts or sums, the number of its last block, and the tokens that it remembers."""
 
     def __init__(self, world: World, window: int) -> None:
         self._world = world
         self.window = window
         self.parts: dict[str, list[Event]] = {}
         self.counts: Counter[CountKey] = Counter()
-        self.blocks: list[float] = []
+        self.blocks = 0
         self.tokens: dict[tuple[Hashable, str], None] = {}
 
     @property
@@ -95,11 +95,11 @@ class Table:
 
     def add(self, events: Sequence[Event], *, counted: bool) -> None:
         """Add a part."""
-        self.blocks.append(self._world.now)
+        self.blocks += 1
         if counted:
             self.counts.update(map(count_key, events))
         else:
-            self.parts[f"all_{len(self.blocks)}"] = list(events)
+            self.parts[f"all_{self.blocks}"] = list(events)
 
 
 class Server:
@@ -116,11 +116,11 @@ class Server:
         }
         """Rows of tables that collapse equal keys, with the version."""
         self.pauses: dict[str, float] = {}
+        self.pause_changes = 0
         self.running: dict[int, str] = {}
         """The target of each insert in progress."""
         self.is_up = True
         self.life = 0
-        self.started = world.now - 1000.0
         self.frozen_until = 0.0
         self.erased: set[Key] = set()
         self.refused: set[bytes] = set()
@@ -128,11 +128,9 @@ class Server:
         self._number = 0
         self._statements: dict[str, Callable[..., Work]] = {
             insert_pauses._IN_FORCE: self._pauses_in_force,
-            insert_pauses._SINCE: self._pauses_since,
             insert_pauses._SET: self._set_pause,
-            inserter._BLOCKS: self._blocks_since,
+            server_state._STATE: self._state,
             inserter._ANY: self._any,
-            "SELECT uptime()": self._uptime,
             consistent_read._RUNNING: self._running,
             consistent_read._BLOCKS: self._last_blocks,
             missing_rows._STORED_EVENTS: self._stored("events"),
@@ -156,7 +154,6 @@ class Server:
 
     def _start(self) -> None:
         self.is_up = True
-        self.started = self.world.now
         self.world.note("ClickHouse is up")
 
     def freeze(self, seconds: float) -> None:
@@ -205,34 +202,27 @@ class Server:
         yield 0.0
         return [[name] for name, until in self.pauses.items() if until > self.world.now]
 
-    def _pauses_since(self, parameters: Mapping[str, Any], _: Any) -> Work:
-        yield 0.0
-        return [[sum(until >= self.world.now - parameters["seconds"] for until in self.pauses.values())]]
-
     def _set_pause(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
+        self.pause_changes += 1
         self.pauses[str(parameters["id"])] = self.world.now + parameters["milliseconds"] / 1000
         return []
 
-    def _blocks_since(self, parameters: Mapping[str, Any], _: Any) -> Work:
+    def _state(self, *_: Any) -> Work:
         yield 0.0
-        since = self.world.now - parameters["seconds"]
+        in_force = sum(until > self.world.now for until in self.pauses.values())
+        engine = "MergeTree SETTINGS non_replicated_deduplication_window = "
         return [
-            [
-                name,
-                f"MergeTree SETTINGS non_replicated_deduplication_window = {table.window}",
-                sum(at >= since for at in table.blocks),
-            ]
-            for name, table in self.tables.items()
+            *(
+                [name, f"{engine}{table.window}", table.blocks, in_force]
+                for name, table in self.tables.items()
+            ),
+            ["insert_pauses", "ReplacingMergeTree", self.pause_changes, in_force],
         ]
 
     def _any(self, *_: Any) -> Work:
         yield 0.0
         return [[1]] if self.tables["events"].parts else []
-
-    def _uptime(self, *_: Any) -> Work:
-        yield 0.0
-        return [[int(self.world.now - self.started)]]
 
     def _running(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
@@ -240,7 +230,7 @@ class Server:
 
     def _last_blocks(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
-        return [[hash(tuple(len(self.tables[name].blocks) for name in parameters["tables"]))]]
+        return [[hash(tuple(self.tables[name].blocks for name in parameters["tables"]))]]
 
     def _life(self, *_: Any) -> Work:
         yield 0.0
@@ -374,7 +364,7 @@ class Server:
             rows = pickle.loads(data)
             for *key, n in rows:
                 rollup.counts[tuple(key)] += n
-            rollup.blocks.append(self.world.now)
+            rollup.blocks += 1
             return len(rows)
         finally:
             self.running.pop(number, None)

@@ -41,7 +41,7 @@ def _hit(process: Process, fault: str, random: Random) -> None:
 def _hit_machine(schedule: "Schedule", fault: str, random: Random) -> None:
     match fault:
         case "clock":
-            schedule.world.machine_skew += random.choice((1.0, 60.0, 86_400.0))
+            schedule.world.machine_skew += random.choice((-86_400.0, -60.0, -1.0, 1.0, 60.0, 86_400.0))
             schedule.world.note(f"the machine's clock is {schedule.world.machine_skew:+.0f} s off")
         case "full":
             schedule.disk.fill(random.choice((0.5, 3.0)))

@@ -82,7 +82,7 @@ FAULTS: Final = {
     "a token window of 2": Fault(
         {
             "tests.simulation.clickhouse.Table.remember": _forget,
-            "storage.writer.inserter._window": lambda engine: _ALL,
+            "storage.writer.server_state._window": lambda engine: _ALL,
         },
         seed=206,
     ),

@@ -45,6 +45,7 @@ from storage.writer.blocks import (
     decode_manifest,
     encode_manifest,
 )
+from storage.writer.server_state import server_state
 from tests.eventually import eventually
 from tests.integration.processors import readback
 
@@ -195,7 +196,9 @@ async def planned(stage: Stage) -> tuple[Block, BlockManifest]:
             while await consumer.position(place) < ends[place]:
                 for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, []):
                     seen = block.feed(record, seen)
-        plan = block.plan(time.time_ns() // 1_000_000)
+        client = stage.client()
+        plan = block.plan(server_state(client).mark)
+        client.close()
         await consumer.commit(
             {
                 TopicPartition(stage.topic, span.partition): OffsetAndMetadata(

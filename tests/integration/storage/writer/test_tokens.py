@@ -1,18 +1,15 @@
 """A token holds for the last blocks of a table only; what is repeated after that is completed by looking, not inserted."""
 
-import time
-
 import pytest
 
 from schemas.chunks import Grouping
 from schemas.projects import DEFAULT_RETENTION_DAYS
 from storage.client import INSERT_SETTINGS, Client
-from storage.repair.rollups import ROLLUPS
+from storage.repair.insert_pauses import paused
 from storage.writer.event_rows import EventColumns
-from storage.writer.inserter import forgotten
+from storage.writer.server_state import TABLES, server_state
+from storage.writer.tokens import is_doubtful, is_forgotten
 from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole
-
-TABLES = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))
 
 
 def shorten(client: Client, window: int) -> None:
@@ -33,17 +30,33 @@ def insert(client: Client, first: int, token: str) -> None:
 
 
 def test_a_token_counts_as_forgotten_before_it_is(client: Client) -> None:
-    assert not forgotten(client, 0)
+    empty = server_state(client).mark
+    assert not is_forgotten(empty, server_state(client))
     insert(client, 0, "first")
-    assert not forgotten(client, 0)
+    mark = server_state(client).mark
     shorten(client, 4)
+    assert not is_forgotten(mark, server_state(client))
     for number in range(1, 4):
         insert(client, number, f"t{number}")
-    # Whatever merges have made of the parts, those of the last hour are counted.
-    assert forgotten(client, 3600)
-    assert forgotten(client, time.time())
+    client.command("OPTIMIZE TABLE events FINAL")
+    assert is_forgotten(mark, server_state(client))
     shorten(client, 10_000)
-    assert not forgotten(client, 3600)
+    assert not is_forgotten(empty, server_state(client))
+    client.command("TRUNCATE TABLE tag_day")
+    assert is_forgotten(mark, server_state(client))
+
+
+def test_a_block_is_doubtful_once_inserts_were_paused_since_its_mark(client: Client) -> None:
+    mark = server_state(client).mark
+    assert not is_doubtful(mark, server_state(client))
+    with paused(client) as pause:
+        pause.extend(60)
+        during = server_state(client)
+        assert is_doubtful(mark, during)
+    after = server_state(client)
+    assert is_doubtful(mark, after)
+    assert is_doubtful(during.mark, after)
+    assert not is_doubtful(after.mark, after)
 
 
 async def inserted_but_not_committed(stage: Stage, client: Client) -> None:

@@ -1,6 +1,5 @@
 import asyncio
 import re
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from schemas.payload import decompress
 from schemas.projects import Project, encode_project
 from storage.client import scalar
 from storage.writer.blocks import BlockManifest, NoBlock, RecordRange, encode_manifest
+from storage.writer.server_state import server_state
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
     Stage,
@@ -118,7 +118,7 @@ async def test_a_block_repeated_under_another_retention_is_not_counted_again(sta
     await producer.start()
     await producer.send_and_wait(f"{stage.settings.topic_prefix}projects", encode_project(project), key=b"7")
     await producer.stop()
-    await plan_again(stage, at_ms=time.time_ns() // 1_000_000)
+    await plan_again(stage)
     second = stage.writer()
     with ended(second):
         assert await whole(stage) == exactly(stage.total)
@@ -176,12 +176,15 @@ def lag(writer: Writer, topic: str) -> float:
     return sum(float(count) for labels, count in shown if f'topic="{topic}"' in labels)
 
 
-async def plan_again(stage: Stage, at_ms: int = 1) -> None:
+async def plan_again(stage: Stage) -> None:
     """Commit everything that is in the topic as one block under way, as a writer does that is killed before it commits the end."""
+    client = stage.client()
+    mark = server_state(client).mark
+    client.close()
 
     def plan(ends: Mapping[int, int]) -> str:
         return encode_manifest(
-            BlockManifest(tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items()), at_ms)
+            BlockManifest(tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items()), mark)
         )
 
     await commit_again(stage, plan)

@@ -20,8 +20,10 @@ from schemas.payload import compress
 from schemas.projects import Project, ProjectRegistry, RegistryRetention, encode_project
 from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers, RecordRange
 from storage.writer.dead_letters import put_back_outcomes
+from storage.writer.tokens import ServerMark
 from tests.unit.query.test_event_fields import EVENT
 
+MARK = ServerMark(1, (0,), 1)
 FRAME = compress(msgspec.json.encode(EVENT))
 
 
@@ -61,7 +63,7 @@ def test_a_record_sent_again_is_dropped_and_counted() -> None:
     value = chunk(5, [FRAME, FRAME])
     assert feed(block, [Record(0, value), Record(1, value)]) == 5
     assert (len(block), block.records, block.repeats) == (2, 2, 1)
-    assert block.plan(1).ranges == (RecordRange(0, 0, 1, -1),)
+    assert block.plan(MARK).ranges == (RecordRange(0, 0, 1, -1),)
     assert block.source_offsets == {0: 5}
 
 
@@ -111,7 +113,7 @@ def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
     old.feed(Record(4, chunk(1, [FRAME])), -1, by_id_until=5)
     new.feed(Record(5, chunk(2, [FRAME])), 1, by_id_until=5)
     assert (old.by_id, new.by_id) == (True, False)
-    assert old.plan(1).ranges == (RecordRange(0, 4, 4, -1, 5),)
+    assert old.plan(MARK).ranges == (RecordRange(0, 4, 4, -1, 5),)
 
 
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
@@ -121,7 +123,7 @@ def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
         ("undecodable", b"\xc1"),
         ("undecodable", b""),
     ]
-    assert block.plan(1).ranges == (RecordRange(0, 0, 1, 4),)
+    assert block.plan(MARK).ranges == (RecordRange(0, 0, 1, 4),)
 
 
 def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:

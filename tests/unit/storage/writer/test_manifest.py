@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,8 @@ from storage.writer.blocks import (
     decode_manifest,
     encode_manifest,
 )
+from storage.writer.server_state import TABLES
+from storage.writer.tokens import ServerMark
 
 offsets = st.integers(0, 10**12)
 ranges = st.builds(
@@ -19,10 +22,16 @@ ranges = st.builds(
     st.integers(-1, 10**12),
     st.integers(-1, 10**12),
 )
+marks = st.builds(
+    lambda life, blocks, pauses: ServerMark(life, tuple(blocks), pauses),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(0, 2**36), min_size=len(TABLES), max_size=len(TABLES)),
+    st.integers(0, 2**36),
+)
 plans = st.builds(
-    lambda found, at, direct: BlockManifest(tuple(sorted(found)), at, direct),
+    lambda found, mark, direct: BlockManifest(tuple(sorted(found)), mark, direct or mark is None),
     st.lists(ranges, min_size=1, max_size=MAX_RANGES, unique_by=lambda r: r.partition),
-    st.integers(0, 2**45),
+    st.none() | marks,
     st.booleans(),
 )
 
@@ -31,6 +40,14 @@ plans = st.builds(
 def test_metadata_round_trips_and_fits_into_a_commit(state: BlockManifest | NoBlock) -> None:
     assert decode_manifest(encode_manifest(state)) == state
     assert len(encode_manifest(state)) < 4096
+
+
+@pytest.mark.parametrize("kind", ["plan1", "direct1"])
+def test_a_plan_of_the_release_before_is_completed(kind: str) -> None:
+    plan = decode_manifest(f"{kind} 1795469011700 3:100:20:7,4:5:0:-1:9")
+    assert plan == BlockManifest(
+        (RecordRange(3, 100, 120, 7), RecordRange(4, 5, 5, -1, 9)), None, direct=True
+    )
 
 
 @given(st.text())

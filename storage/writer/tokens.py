@@ -1,0 +1,64 @@
+"""Whether the deduplication token of a planned block can be relied on: judged by what the server has counted since, never by a clock.
+
+A token can say too little: each table that `ingest` feeds remembers the tokens of its last blocks only. And it can say too much: a
+server that was killed may remember the token of a part that it lost. A repair of a rollup may have inserted what one try of an insert
+lacked and the next try inserts too; every repair pauses inserts first (`docs/decisions/insert-pauses.md`). Pure.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+_WINDOW_PARTS: Final = 2
+"""Blocks of others may be inserted between the check and the insert: half of a window must be left."""
+
+
+class ServerMark(Struct, frozen=True):
+    """What the server had counted before a block was planned.
+
+    `life` identifies the run of the server, `blocks` are the last block numbers of `TABLES`. `pauses` is one more than the last block
+    number of the pauses, and 0 while one is in force.
+    """
+
+    life: int
+    blocks: tuple[int, ...]
+    pauses: int
+
+
+class ServerState(Struct, frozen=True):
+    """The server's mark now, and how many tokens each of `TABLES` remembers."""
+
+    mark: ServerMark
+    windows: tuple[int, ...]
+
+
+def is_forgotten(mark: ServerMark | None, state: ServerState) -> bool:
+    """Whether a table may have forgotten a token used since the mark, or the server was started since. None: nothing is known.
+
+    True may come too early, never too late.
+    """
+    if mark is None or mark.life != state.mark.life or len(mark.blocks) != len(state.mark.blocks):
+        return True
+    return any(
+        # Fewer than before: the table was emptied. The block itself takes a place too.
+        now < then or (now - then + 1) * _WINDOW_PARTS > window
+        for then, now, window in zip(mark.blocks, state.mark.blocks, state.windows, strict=True)
+    )
+
+
+def is_doubtful(mark: ServerMark | None, state: ServerState) -> bool:
+    """Whether a block that was inserted more than once since the mark may be missing or doubled in a table."""
+    return (
+        mark is None or mark.life != state.mark.life or mark.pauses == 0 or mark.pauses != state.mark.pauses
+    )
+
+
+def encode_mark(mark: ServerMark) -> str:
+    """The mark as text without spaces."""
+    return ".".join(f"{number:x}" for number in (mark.life, mark.pauses, *mark.blocks))
+
+
+def decode_mark(text: str) -> ServerMark:
+    """The mark that `encode_mark` wrote. Raises ValueError."""
+    run, pauses, *blocks = (int(number, 16) for number in text.split("."))
+    return ServerMark(run, tuple(blocks), pauses)
