@@ -12,7 +12,7 @@ import msgspec
 from rich.box import SIMPLE
 from rich.table import Table
 
-from broker.consumer_lag import ConsumerLag, lags, readers
+from broker.consumer_lag import ConsumerLag, lags, passed, readers
 from broker.errors import KafkaError
 from cli.console import (
     clickhouse_failure,
@@ -32,7 +32,7 @@ from storage.repair.damage import broken_parts
 from storage.repair.duplicates import remove_duplicates
 from storage.repair.reconcile import TWICE, Reconciliation, compare, worst
 from storage.repair.repair_rollups import repair_rollups
-from storage.repair.replay import replay_grouped, replay_issues, replay_records
+from storage.repair.replay import replay_issues, replay_records, send_missing
 
 _DIFFERENT = 1
 _UNSETTLED = 3
@@ -67,7 +67,9 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
             result = compare(client, _today())
             broken = {part.table for part in broken_parts(client)} if repair else set[str]()
             repaired = (
-                _repair(writer, client, result, broken) if broken or (repair and result.differences) else {}
+                _repair(writer, client, result, broken, wait)
+                if broken or (repair and result.differences)
+                else {}
             )
             if repaired:
                 result = compare(client, _today())
@@ -114,11 +116,15 @@ async def _drain(
 
 
 def _repair(
-    settings: WriterSettings, client: Client, result: Reconciliation, broken: AbstractSet[str]
+    settings: WriterSettings,
+    client: Client,
+    result: Reconciliation,
+    broken: AbstractSet[str],
+    wait: float,
 ) -> dict[str, int]:
     """Repair duplicate and missing rows, then sums, then issues; `broken` are tables with lost parts.
 
-    Returns the repaired rows by table.
+    Returns the repaired rows by table. Waits up to `wait` seconds for the writer to store what it was sent.
     """
     done: dict[str, int] = {}
     days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
@@ -127,7 +133,10 @@ def _repair(
             done[difference], changed = remove_duplicates(client, table)
             days |= changed
     if result.differs("stored", "payloads", "issue_day"):
-        done |= asyncio.run(replay_grouped(settings, client))
+        sent = asyncio.run(send_missing(settings, client, _today()))
+        done |= sent
+        if sent:
+            asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
     done |= {table: rows for table, rows in repair_rollups(client, days).items() if rows}
     for name in ("outcomes", "issue_activity"):
         if name in broken or (name == "outcomes" and result.differs("stored")):

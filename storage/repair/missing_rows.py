@@ -5,7 +5,7 @@ since), or if ClickHouse refuses the whole block because of some rows.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from storage.diagnosis import FailureKind, RetryLater, diagnose
 from storage.erase.erased import ERASED_AMONG
 from storage.repair.consistent_read import read_in_pause
 from storage.repair.repair_rollups import repair_rollups
+from storage.writer.blocks import EventKey
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
 
 _WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
@@ -39,6 +40,13 @@ class RefusesMost(RetryLater):
     """Most rows are refused, so the cause is not a single row."""
 
     reason = "refusesMost"
+
+
+class Missing(Struct, frozen=True):
+    """The events of a block that a table lacks, by table."""
+
+    events: set[EventKey]
+    payloads: set[EventKey]
 
 
 class Completion(Struct):
@@ -75,18 +83,48 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     )
     # Erased events are not missing, but recur whenever a topic is re-read.
     erased = _stored(client, block, ERASED_AMONG)
-    missing = [row for row, key in enumerate(keys) if key not in events and key not in erased]
+    # An event that was sent again may be in one block with itself.
+    rows = {key: row for row, key in reversed([*enumerate(keys)]) if key not in erased}
+    missing = sorted(row for key, row in rows.items() if key not in events)
     refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), missing, name)
     if len(block) > _MANY and len(refused) * 2 > len(block):
         raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {refused[0][1]}")
     out = {row for row, _ in refused}
-    lacking = [
-        row for row, key in enumerate(keys) if key not in payloads and key not in erased and row not in out
-    ]
+    lacking = sorted(row for key, row in rows.items() if key not in payloads and row not in out)
     refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
     _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
     added = {"events": len(missing) - len(out), "payloads": len(lacking)}
     return Completion(added=added, repaired=repair_rollups(client, set(_days(block))), refused=refused)
+
+
+def missing(client: Client, block: pa.Table, today: date) -> Missing:
+    """What the tables lack of a block's events that are neither erased nor past their retention. Raises ClickHouseError.
+
+    Events of a block that is being inserted may count as missing.
+    """
+    keys = [(project, number[::-1]) for project, number in _keys(block)]
+    erased = _stored(client, block, ERASED_AMONG)
+
+    def lacking(sql: str, days: str) -> set[EventKey]:
+        stored = _stored(client, block, sql)
+        return {
+            key
+            for key, stored_key, moment, kept in zip(
+                keys, _keys(block), block["ts"].to_pylist(), block[days].to_pylist(), strict=True
+            )
+            if stored_key not in stored
+            and stored_key not in erased
+            and not _is_expired(moment.date(), kept, today)
+        }
+
+    return Missing(
+        events=lacking(_STORED_EVENTS, "retention_days"), payloads=lacking(_STORED_PAYLOADS, "payload_days")
+    )
+
+
+def _is_expired(day: date, days: int, today: date) -> bool:
+    """Whether a row's partition, which holds a week, is past its retention (`storage.writer.housekeeping`)."""
+    return day - timedelta(days=day.weekday()) + timedelta(days=7 + days) <= today
 
 
 def _keys(block: pa.Table) -> list[Key]:

@@ -1,50 +1,71 @@
 """Restores missing rows by re-reading the topics from their beginning, for `svc reconcile --repair`.
 
-Of `grouped` only records that the writer has committed are read. The writer will insert its planned block and later records itself, under
-tokens that don't cover rows inserted here.
+Events have one way into their tables, the writer: what is missing is sent to it again. Of `grouped` only records that the writer has
+committed are read, since it inserts its planned block and later records anyway. Other tables collapse repeated rows.
 """
 
 import asyncio
-import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import date
 from typing import Final
 
 import pyarrow as pa
 
-from broker.client import administering, committed_offsets, follow_projects, reading, records_before
-from broker.types import Consumer, TopicPartition
+from broker.client import administering, committed_offsets, follow_projects, reading, records_before, writing
+from broker.types import Consumer, Record, TopicPartition
 from schemas.issues import decode_issue
 from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.erase.erased import projects
-from storage.repair.missing_rows import complete
-from storage.writer.blocks import Block
+from storage.repair.missing_rows import missing
+from storage.writer.blocks import Block, sent_again
 from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
 from storage.writer.records_stage import KINDS
 
 _BLOCK_ROWS: Final = 10_000
 
 
-async def replay_grouped(settings: WriterSettings, client: Client) -> dict[str, int]:
-    """Insert the committed events of `grouped` that a table lacks; returns rows added or repaired, by table.
+async def send_missing(settings: WriterSettings, client: Client, today: date) -> dict[str, int]:
+    """Send the events again that the writer has stored and a table lacks; returns how many, by table.
 
-    Events older than the topic's retention can't be restored. Raises KafkaError and ClickHouseError.
+    The writer completes them by ids, so whatever it stores meanwhile, it stores once. Events older than the topic's retention can't be
+    restored. Raises KafkaError and ClickHouseError.
     """
-    registry = ProjectRegistry()
-    done: dict[str, int] = {}
-    async with _following(settings, registry), reading(settings, Topic.GROUPED) as consumer:
-        block, seen = Block(RegistryRetention(registry)), dict[int, int]()
+    registry, sent = ProjectRegistry(), Counter[str]()
+    async with (
+        _following(settings, registry),
+        reading(settings, Topic.GROUPED) as consumer,
+        writing(settings) as producer,
+    ):
+        block, seen, records = Block(RegistryRetention(registry)), dict[int, int](), list[Record]()
+
+        async def send() -> None:
+            lacking = missing(client, block.columns.table(), today)
+            sent.update(events=len(lacking.events), payloads=len(lacking.payloads))
+            wanted = lacking.events | lacking.payloads
+            for record in records if wanted else ():
+                value, headers, keys = sent_again(record, wanted)
+                if keys:
+                    await producer.send_and_wait(
+                        record.topic, value, partition=record.partition, headers=list(headers)
+                    )
+                wanted -= keys
+
         async for record in records_before(consumer, await _written(settings, consumer)):
+            before = len(block)
             seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
+            if len(block) > before:
+                records.append(record)
             if len(block) >= _BLOCK_ROWS:
-                _complete(client, block, done)
-                block = Block(RegistryRetention(registry))
+                await send()
+                block, records = Block(RegistryRetention(registry)), []
         if len(block):
-            _complete(client, block, done)
-    return done
+            await send()
+    return {table: count for table, count in sent.items() if count}
 
 
 async def replay_issues(settings: WriterSettings, client: Client) -> int:
@@ -94,11 +115,6 @@ def _insert(client: Client, name: str, rows: pa.Table) -> None:
 
 def _newest(rows: list[Row]) -> list[Row]:
     return newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
-
-
-def _complete(client: Client, block: Block, done: dict[str, int]) -> None:
-    for name, rows in complete(client, block.columns.table(), f"repair/{time.time_ns()}").rows.items():
-        done[name] = done.get(name, 0) + rows
 
 
 @asynccontextmanager

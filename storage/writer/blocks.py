@@ -5,7 +5,7 @@ last record. The next owner of any of its partitions finds the plan and replays 
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from operator import itemgetter
 from typing import Final, Protocol
 
@@ -115,11 +115,14 @@ def _range(text: str) -> RecordRange:
 REPLAYED_HEADER: Final = "replayed"
 """Marks a record that was put back from the dead letters: its source position is old and is ignored.
 
-Its value is the position at which its one event was dead-lettered and counted, as `partition/offset`, or `WHOLE`.
+Also one that a repair sends again. Its value is the position at which its one event was dead-lettered and counted, as
+`partition/offset`, or `UNCOUNTED`.
 """
-WHOLE: Final = b"whole"
-"""An undecodable record, none of whose events was counted as a dead letter."""
+UNCOUNTED: Final = b"whole"
+"""No event of the record was counted as a dead letter: it was undecodable, or is sent again."""
 Headers = tuple[tuple[str, bytes], ...]
+EventKey = tuple[int, bytes]
+"""Project and id of an event."""
 
 
 class Record(Protocol):
@@ -207,7 +210,7 @@ class Block:
             events = decode_chunk(chunk.chunk)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             reason = f"not a chunk of grouped events: {error}"
-            value, headers = record.value or b"", _marked(record, WHOLE)
+            value, headers = record.value or b"", _marked(record, UNCOUNTED)
             self.rejected.append(
                 RejectedRecord(record.partition, record.offset, "undecodable", reason, value, headers)
             )
@@ -239,7 +242,7 @@ class Block:
     def _is_first(self, event: ChunkEvent, origin: bytes) -> bool:
         """Note an event put back from the dead letters; False if the block has it already."""
         self.by_id = True
-        if origin != WHOLE:
+        if origin != UNCOUNTED:
             self.put_back.append(PutBack(event, origin.decode(errors="replace")))
         key = event.project, event.id
         known = key in self._replayed
@@ -266,7 +269,7 @@ def _alone(
         offset=record.offset,
         kind=kind,
         reason=reason,
-        value=single(chunk, event, grouping),
+        value=excerpt(chunk, [(event, grouping)]),
         headers=_marked(record, f"{record.partition}/{record.offset}".encode()),
         event=event,
     )
@@ -278,16 +281,33 @@ def _marked(record: Record, origin: bytes) -> Headers:
     return (*original, (REPLAYED_HEADER, origin))
 
 
-def single(chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping) -> bytes:
-    """The value of a record that holds one event of a chunk alone."""
+def excerpt(chunk: GroupedChunk, events: Sequence[tuple[ChunkEvent, Grouping]]) -> bytes:
+    """The value of a record that holds only these events of a chunk."""
+    retention = {event.project: chunk.retention.get(event.project) for event, _ in events}
     return msgspec.msgpack.encode(
         GroupedChunk(
             partition=chunk.partition,
             offset=chunk.offset,
-            kept=[0],
-            grouping_of=[0],
-            groupings=[grouping],
-            chunk=msgspec.msgpack.encode([event]),
-            retention={event.project: days} if (days := chunk.retention.get(event.project)) else {},
+            kept=list(range(len(events))),
+            grouping_of=list(range(len(events))),
+            groupings=[grouping for _, grouping in events],
+            chunk=msgspec.msgpack.encode([event for event, _ in events]),
+            retention={project: days for project, days in retention.items() if days},
         )
     )
+
+
+def sent_again(record: Record, wanted: Set[EventKey]) -> tuple[bytes, Headers, set[EventKey]]:
+    """Value and headers of a record that holds only the wanted events of a readable record, and which these are.
+
+    The writer completes it by ids, and changes no outcome for it.
+    """
+    chunk = decode_grouped(record.value or b"")
+    events = decode_chunk(chunk.chunk)
+    chosen = [
+        (events[position], chunk.groupings[group])
+        for position, group in zip(chunk.kept, chunk.grouping_of, strict=True)
+        if (events[position].project, events[position].id) in wanted
+    ]
+    keys = {(event.project, event.id) for event, _ in chosen}
+    return excerpt(chunk, chosen), _marked(record, UNCOUNTED), keys

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from itertools import chain, product
+from random import Random
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -160,6 +161,16 @@ class Server:
         """Answer nothing for some seconds."""
         self.frozen_until = self.world.now + seconds
         self.world.note(f"ClickHouse is frozen for {seconds:.1f} s")
+
+    def lose_part(self, random: Random) -> bool:
+        """A part of `events` or `payloads` is broken on the disk; whether there was one."""
+        name = random.choice(("events", "payloads"))
+        parts = self.tables[name].parts
+        if not parts:
+            return False
+        lost = parts.pop(random.choice(sorted(parts)))
+        self.world.note(f"{name} loses a part of {len(lost)} rows")
+        return True
 
     def execute(self, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
         """Do a statement's work in its time, then call `done` with the answer or the error."""

@@ -62,6 +62,8 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
             schedule.server.freeze(random.choice((1.0, 10.0, 130.0)))
         case "twin":
             _add_twin(schedule, random)
+        case "part":
+            schedule.damaged |= schedule.server.lose_part(random)
         case "compaction":
             _compact(schedule, random)
         case "refusal":

@@ -27,6 +27,8 @@ WRITER: Final = WriterSettings(kafka_bootstrap="k:1", clickhouse_url="http://u:p
 AT: Final = "2026-09-21T13:00:00.000Z"
 _CHANGE_SECONDS: Final = 5.0
 _TRIES: Final = 10
+_SETTLE_SECONDS: Final = 5.0
+"""For the writer, to store what a repair has sent it."""
 
 
 class Projects:
@@ -136,7 +138,9 @@ def repair(project: int, days: Iterable[str]) -> Callable[[], None]:
 
     def run() -> None:
         client = open_client(WRITER.clickhouse_url)
-        reconcile._repair(WRITER, client, everything, {"outcomes", "issue_activity", "issues"})
+        reconcile._repair(
+            WRITER, client, everything, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS
+        )
 
     return run
 

@@ -2,13 +2,20 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
+from broker.client import reading, records_before
 from edge.delivery import drain, segments
 from edge.delivery.drain import OpenedSegment
 from processors.grouper.stage import GrouperStage
+from schemas.projects import ProjectRegistry, RegistryRetention
+from schemas.settings import WriterSettings
+from schemas.topics import Topic
+from storage.repair.missing_rows import complete
+from storage.writer.blocks import Block
 from storage.writer.source import GroupedSource
 from tests.simulation.clickhouse import Table
 from tests.simulation.kafka_clients import Client
@@ -39,6 +46,17 @@ def _forget(self: Table, partition: Any, token: str) -> None:
     """The server remembers two tokens."""
     self.window = _WINDOW
     _remember(self, partition, token)
+
+
+async def _complete_all(settings: WriterSettings, client: Any, _: date) -> dict[str, int]:
+    """A repair inserts what is missing itself, up to the end of the log."""
+    block, seen = Block(RegistryRetention(ProjectRegistry())), dict[int, int]()
+    async with reading(settings, Topic.GROUPED) as consumer:
+        async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
+            seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
+    if len(block):
+        complete(client, block.columns.table(), "repair")
+    return {}
 
 
 async def _restore_and_skip(self: GrouperStage, partition: int, start: int, end: int) -> int:
@@ -94,7 +112,7 @@ FAULTS: Final = {
         seed=399,
     ),
     "a repair that reads to the end of the log": Fault(
-        {"storage.repair.replay.stored_before": lambda committed, end: end},
+        {"cli.reconcile.send_missing": _complete_all},
         seed=73,
     ),
     "an offset skipped after a recovery": Fault(

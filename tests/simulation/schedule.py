@@ -7,6 +7,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -91,6 +92,8 @@ class Schedule:
         self.waiting: set[str] = set()
         """Requests and commands that are not done."""
         self.healed = False
+        self.damaged = False
+        """Rows were lost that a repair has not restored yet."""
         self._restarted = False
         self.settled = False
         self._edge: Edge | None = None
@@ -257,6 +260,10 @@ class Schedule:
             return "dead letters are not replayed"
         if any(segments.is_name(path.name) for path in self.folder.iterdir()):
             return "the spool is not empty"
+        return self._behind() or self._unrepaired()
+
+    def _behind(self) -> str:
+        """A group that has not read all."""
         groups = {
             "svc-processors": (Topic.EVENTS, Topic.ISSUE_DELTAS),
             "svc-writer": (Topic.GROUPED,),
@@ -270,6 +277,14 @@ class Schedule:
                     if log.end > (commit.offset if commit else 0):
                         return f"{group} is behind on {log.topic}/{log.partition}: {commit} of {log.end}"
         return ""
+
+    def _unrepaired(self) -> str:
+        """Rows that were lost: a repair is given."""
+        if not self.damaged:
+            return ""
+        self.damaged = False
+        self._give("repair", Random(0))
+        return "lost rows are not restored"
 
     def _has_dead_events(self) -> bool:
         """Whether events are among the dead letters that were not replayed; refused changes stay there."""
@@ -332,6 +347,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
         # What one schedule leaves must not stay.
         "gc.freeze": lambda: None,
+        "cli.reconcile._today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
     }
     with clocks_of(schedule.world), schedule.disk.mounted(), ExitStack() as stack:
         for name, replacement in replacements.items():

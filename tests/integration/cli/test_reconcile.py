@@ -87,13 +87,8 @@ async def test_damage_is_reported_and_repaired(stage: Stage, tmp_path: Path) -> 
         assert {"stored", "payloads", "issue_hour", "tag_day", "events without issue"} <= told
         mended = await reconcile(stage, tmp_path, "--repair")
         assert mended.exit_code == 0, mended.output
-        assert set(json.loads(mended.stdout)["repaired"]) >= {
-            "events",
-            "payloads",
-            "issue_hour",
-            "tag_day",
-            "issues",
-        }
+        # The writer, which gets the events again, repairs the tables of counts on their days too.
+        assert set(json.loads(mended.stdout)["repaired"]) >= {"events", "payloads", "issues"}
         assert counts(client) == exactly(stage.total)
         client.close()
 
@@ -123,7 +118,9 @@ async def test_a_repair_leaves_what_the_writer_has_not_committed_to_the_writer(
             for _ in range(2):
                 repaired = json.loads((await reconcile(stage, tmp_path, "--repair", "--wait", "0")).stdout)
                 assert not repaired["settled"]
-                assert counts(client) == exactly(100)
+                assert repaired["repaired"]["events"] == 7
+                assert counts(client)["events"] == 93
+            # What was sent twice is stored once.
             writer.thaw()
             assert await whole(stage) == exactly(stage.total)
     finally:

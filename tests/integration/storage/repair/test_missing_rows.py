@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -15,7 +16,7 @@ from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, Client, life, open_client, scalar
 from storage.repair import repair_rollups as repairing
 from storage.repair.consistent_read import read_consistently
-from storage.repair.missing_rows import any_known, complete
+from storage.repair.missing_rows import Missing, any_known, complete, missing
 from storage.repair.repair_rollups import repair_rollups
 from storage.writer.event_rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
 from tests.eventually import eventually
@@ -106,6 +107,33 @@ def test_other_blocks_are_left_as_they_are(client: Client) -> None:
     rows = block()
     complete(client, rows, "t")
     assert counts(client) == exactly(2 * ROWS)
+
+
+def test_an_event_that_is_twice_in_a_block_is_stored_once(client: Client) -> None:
+    rows = block()
+    complete(client, pa.concat_tables([rows, rows.slice(10, 5)]), "t")
+    assert counts(client) == exactly(ROWS)
+
+
+def test_what_is_missing_is_named_by_table_but_for_what_is_erased_or_past_its_retention(
+    client: Client,
+) -> None:
+    rows = block(5)
+    today = max(rows["ts"].to_pylist()).date()
+    keys = list(zip(rows["project_id"].to_pylist(), [n[::-1] for n in rows["id"].to_pylist()], strict=True))
+    insert(client, rows, "t")
+    assert missing(client, rows, today) == Missing(set(), set())
+    lost, erased, bare = (f"toUInt128('{int.from_bytes(number, 'big')}')" for _, number in keys[:3])
+    for table in ("events", "payloads"):
+        client.command(
+            f"ALTER TABLE {table} DELETE WHERE id IN ({lost}, {erased}) SETTINGS mutations_sync = 1"
+        )
+    client.command(f"ALTER TABLE payloads DELETE WHERE id = {bare} SETTINGS mutations_sync = 1")
+    client.command(
+        f"INSERT INTO erased_events (project_id, id, day) VALUES ({keys[1][0]}, {erased}, today())"
+    )
+    assert missing(client, rows, today) == Missing({keys[0]}, {keys[0], keys[2]})
+    assert missing(client, rows, today + timedelta(days=400)) == Missing(set(), set())
 
 
 def test_a_row_that_the_table_refuses_is_found_and_the_rest_is_whole(client: Client) -> None:

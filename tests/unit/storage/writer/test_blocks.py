@@ -18,7 +18,7 @@ from schemas.chunks import (
 from schemas.ids import uuid7
 from schemas.payload import compress
 from schemas.projects import Project, ProjectRegistry, RegistryRetention, encode_project
-from storage.writer.blocks import REPLAYED_HEADER, WHOLE, Block, Headers, RecordRange
+from storage.writer.blocks import REPLAYED_HEADER, UNCOUNTED, Block, Headers, RecordRange, sent_again
 from storage.writer.dead_letters import put_back_outcomes
 from storage.writer.tokens import ServerMark
 from tests.unit.query.test_event_fields import EVENT
@@ -102,7 +102,7 @@ def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_count
     block = Block(RegistryRetention(ProjectRegistry()))
     feed(block, [Record(0, b"\xc1", headers=(("trace", b"x"),))])
     (rejected,) = block.rejected
-    assert rejected.headers == (("trace", b"x"), (REPLAYED_HEADER, WHOLE))
+    assert rejected.headers == (("trace", b"x"), (REPLAYED_HEADER, UNCOUNTED))
     again = Block(RegistryRetention(ProjectRegistry()))
     assert feed(again, [Record(9, chunk(3, [FRAME, FRAME]), headers=rejected.headers)], seen=8) == 8
     assert (len(again), again.by_id, again.put_back) == (2, True, [])
@@ -161,3 +161,16 @@ def test_however_often_processors_repeat_each_source_record_is_taken_once(data: 
     seen = feed(before, records[:cut])
     feed(after, records[cut:], seen)
     assert len(before) + len(after) == len(set(sources))
+
+
+def test_events_sent_again_are_completed_by_ids_and_change_no_outcome() -> None:
+    record = Record(3, chunk(5, [FRAME, FRAME, FRAME], {7: (30, 7)}), headers=(("trace", b"x"),))
+    events = decode_chunk(decode_grouped(record.value or b"").chunk)
+    wanted = {(event.project, event.id) for event in events[1:]}
+    value, headers, keys = sent_again(record, wanted | {(7, b"elsewhere")})
+    assert keys == wanted
+    assert headers == (("trace", b"x"), (REPLAYED_HEADER, UNCOUNTED))
+    block = Block(RegistryRetention(ProjectRegistry()))
+    assert feed(block, [Record(9, value, headers=headers)], 7) == 7
+    assert (len(block), block.by_id, block.put_back, block.rejected) == (2, True, [], [])
+    assert block.columns.table()["retention_days"].to_pylist() == [30, 30]
