@@ -119,7 +119,7 @@ async def run(
 ) -> Result:
     """One run on its own servers."""
     stack = prepare(data_dir, cache)
-    fleets = _fleets(stack, most_workers)
+    fleets = fleets_of(stack, most_workers)
     supervisor = Supervisor([child for child in stack.children() if child.name not in fleets])
     async with AsyncExitStack() as cleanup:
         cleanup.push_async_callback(supervisor.stop)
@@ -198,7 +198,7 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
     return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS} | given)
 
 
-def _fleets(stack: Stack, most: int) -> dict[str, Fleet]:
+def fleets_of(stack: Stack, most: int) -> dict[str, Fleet]:
     """The edge, and up to `most` processors and writers each."""
     first = {child.name: child for child in stack.children()}
     return {"edge": Fleet("edge", [first["edge"]])} | {
