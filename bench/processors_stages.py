@@ -65,6 +65,9 @@ class Shares:
         """The content of a partition."""
         return self._parts.setdefault(partition, {})
 
+    async def check_owner(self, partition: int) -> None:
+        """Nobody else writes."""
+
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Change keys of one partition."""
         part = self._parts.setdefault(partition, {})

@@ -59,6 +59,11 @@ class _Versioned(Struct, gc=False):
 _decode_version = msgspec.json.Decoder(_Versioned).decode
 
 
+def supersedes(value: bytes, stored: bytes) -> bool:
+    """Whether an issue's record may replace a stored one: a late write of an old owner has a smaller version."""
+    return _decode_version(value).version >= _decode_version(stored).version
+
+
 class DeltasState:
     """The state of one partition of `issue-deltas`: next offset, sum of the issues' versions, cached folds by issue."""
 
@@ -128,7 +133,10 @@ class AggregatorStage(PartitionStage[DeltasState]):
             return
         state.next_offset += len(new)
         changes, dead = await self._decide(state, new)
-        await self._publish(self._outputs(state.partition, changes, dead))
+        if changes.activities or changes.deltas or dead:
+            # They are published before anything is recorded, so an owner that lost the partition must notice here.
+            await self._seen.check_owner(state.partition)
+            await self._publish(self._outputs(state.partition, changes, dead))
         self._metrics.dead.labels(self.name).inc(len(dead))
         await self._record(state, changes.dirty)
         self._metrics.records.labels(self.name).inc(len(new))

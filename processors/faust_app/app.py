@@ -11,7 +11,7 @@ from yarl import URL
 
 from broker.batch_producer import BatchProducer
 from broker.client import client_options
-from processors.aggregator.stage import AggregatorStage
+from processors.aggregator.stage import AggregatorStage, supersedes
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Lease, RebalanceFence
 from processors.faust_app.patches import FAUST_LOG, OrderedTableManager, PlacedConsumer
@@ -71,8 +71,8 @@ class Processors:
         self.producer = BatchProducer(settings, self.lease.check)
         self.app = _app(settings, names)
         self.app.fence, self.app.lease = self.fence, self.lease
-        seen = self._table("seen", names.seen, self._restore)
-        issues = self._table("issues", names.issues, _no_restore)
+        seen = self._table("seen", names.seen, self._restore, owner=settings.processors_worker)
+        issues = self._table("issues", names.issues, _no_restore, supersedes=supersedes)
         self.grouper = GrouperStage(
             names,
             seen,
@@ -102,10 +102,10 @@ class Processors:
         assigned: set[TP] = self.app.consumer.assignment()
         return self.recovery.next_offsets(assigned)
 
-    def _table(self, name: str, topic: str, restore: Any) -> Any:
+    def _table(self, name: str, topic: str, restore: Any, **options: Any) -> Any:
         from processors.faust_app.tables import BatchTable
 
-        table = BatchTable(self.app, name, topic, self.names.partitions, self.producer, restore)
+        table = BatchTable(self.app, name, topic, self.names.partitions, self.producer, restore, **options)
         return self.app.tables.add(table)
 
     def _agents(self, settings: ProcessorsSettings) -> None:

@@ -93,10 +93,15 @@ class PlacedConsumer(Consumer):
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return PromptThread(self, loop=self.loop, beacon=self.beacon)
 
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        """The coordinator has answered: tables open their partitions now."""
+        self._watch_heartbeats()
+        self.lease.renew()
+        await super().on_partitions_assigned(assigned, generation_id)
+
     async def perform_seek(self) -> None:
         """Seek to the committed offsets, then to the stages' next offsets."""
         await super().perform_seek()
-        self._watch_heartbeats()
         offsets = await self.next_offsets(self.assignment())
         if offsets:
             await self.seek_wait(offsets)
@@ -119,4 +124,3 @@ class PlacedConsumer(Consumer):
         pause_metadata_retries(coordinator._client)
         coordinator._do_heartbeat = watched
         coordinator._lease = self.lease
-        self.lease.renew()

@@ -14,7 +14,7 @@ from faust.types import TP, EventT
 from yarl import URL
 
 from broker.batch_producer import BatchProducer
-from broker.message import Message
+from processors.changelog import Changelog, Supersedes
 from processors.faust_app.patches import FAUST_LOG
 
 Restore = Callable[[set[int]], Awaitable[None]]
@@ -28,6 +28,8 @@ class PartitionStore(Store[bytes, bytes]):
     """
 
     logger = FAUST_LOG
+    changelog: Changelog
+    """Says which records are dropped; its table sets it."""
 
     def __post_init__(self) -> None:
         self.parts: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
@@ -43,6 +45,7 @@ class PartitionStore(Store[bytes, bytes]):
         for partition in [p for p in self.parts if p not in remaining]:
             del self.parts[partition]
         self.reached = {p: offset for p, offset in self.reached.items() if p in remaining}
+        self.changelog.hold(remaining)
         self._held, self._generation = partitions, generation
 
     def written(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]], last: int) -> None:
@@ -80,18 +83,36 @@ class PartitionStore(Store[bytes, bytes]):
             partition = message.partition
             current = message.generation_id == self._generation
             if message.topic == topic and current and partition in self._held:
-                self.apply(partition, [(message.key or b"", message.value)])
+                self._read(partition, message)
                 self.reached[partition] = message.offset
                 self.read += 1
 
+    def _read(self, partition: int, message: Any) -> None:
+        key = message.key or b""
+        stored = self.parts[partition].get(key)
+        if self.changelog.log(partition).read(message.offset, key, message.value, message.headers, stored):
+            self.apply(partition, [(key, message.value)])
+
 
 class BatchTable(Table[bytes, bytes]):
-    """A table with the given changelog topic. `restore` is awaited with the active partitions after each recovery."""
+    """A table with the given changelog topic. `restore` is awaited with the active partitions after each recovery.
+
+    With `owner`, the worker's name, new active partitions are opened (`processors.changelog`).
+    """
 
     logger = FAUST_LOG
 
     def __init__(
-        self, app: App, name: str, topic: str, partitions: int, producer: BatchProducer, restore: Restore
+        self,
+        app: App,
+        name: str,
+        topic: str,
+        partitions: int,
+        producer: BatchProducer,
+        restore: Restore,
+        *,
+        owner: str | None = None,
+        supersedes: Supersedes | None = None,
     ) -> None:
         changelog = app.topic(
             topic, key_type=bytes, value_type=bytes, partitions=partitions, acks=False, internal=True
@@ -106,13 +127,17 @@ class BatchTable(Table[bytes, bytes]):
             beacon=app.tables.beacon,
         )
         self._topic = topic
-        self._producer = producer
+        self._changelog = Changelog(topic, producer, supersedes)
+        self._owner = owner
+        self._active: set[int] = set()
         self._restore = restore
 
     def _new_store(self) -> PartitionStore:
-        return PartitionStore(
+        store = PartitionStore(
             URL("memory://"), self.app, self, table_name=self.name, key_type=bytes, value_type=bytes
         )
+        store.changelog = self._changelog
+        return store
 
     @property
     def _parts(self) -> PartitionStore:
@@ -132,22 +157,35 @@ class BatchTable(Table[bytes, bytes]):
         changes = list(changes)
         if not changes:
             return
-        written = await self._producer.write(
-            self._topic, partition, [Message(key, value) for key, value in changes]
-        )
-        self._parts.written(partition, changes, written[-1].last)
+        self._parts.written(partition, changes, await self._changelog.write(partition, changes))
+
+    async def check_owner(self, partition: int) -> None:
+        """Raise PartitionsLost if somebody else has written to the partition."""
+        self._parts.reached[partition] = await self._changelog.check_owner(partition)
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        """Drop revoked partitions; the assigned ones are active or standby."""
+        """Drop revoked partitions; the assigned ones are active or standby. Open new active ones before their end is looked up."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
         self._parts.hold({tp.partition for tp in assigned if tp.topic == self._topic}, generation_id)
+        if generation_id != self.app.consumer_generation_id:
+            # Faust doesn't recover for an assignment that is not the latest.
+            self._active.clear()
+            return
+        actives = assigned & set(self.app.assignor.assigned_actives())
+        active = {tp.partition for tp in actives if tp.topic == self._topic}
+        if self._owner is not None:
+            for partition in sorted(active - self._active):
+                await self._changelog.open(partition, self._owner)
+        self._active = active
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         """Restore the stages. Faust swallows exceptions raised here, so a failure crashes the app explicitly."""
         try:
             await super().on_recovery_completed(active_tps, standby_tps)
+            for partition in sorted(tp.partition for tp in active_tps if tp.topic == self._topic):
+                await self.write(partition, self._changelog.corrections(partition, self.part(partition)))
             await self._restore({tp.partition for tp in active_tps})
         except Exception as error:
             await self.app.crash(error)

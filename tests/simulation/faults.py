@@ -16,7 +16,7 @@ _TABLES = (Topic.SEEN, Topic.ISSUES, Topic.PROJECTS)
 
 def cause(schedule: "Schedule", fault: str, random: Random) -> None:
     """Let a fault happen."""
-    if fault in {"kill", "step", "freeze", "cut"}:
+    if fault in {"kill", "step", "freeze", "sleep", "cut"}:
         _hit(schedule.processes[random.choice(sorted(schedule.processes))], fault, random)
     elif fault in {"clock", "full", "power", "bit"}:
         _hit_machine(schedule, fault, random)
@@ -32,6 +32,10 @@ def _hit(process: Process, fault: str, random: Random) -> None:
             process.fatal_in = random.randint(1, 60)
         case "freeze":
             process.freeze_in = random.randint(1, 60), random.choice((0.5, 5.0, 20.0, 40.0))
+        case "sleep":
+            # Longer than a session, and no clock of the process shows it.
+            process.has_slept = True
+            process.freeze_in = random.randint(1, 60), random.choice((20.0, 40.0))
         case "cut":
             seconds = random.choice((0.5, 5.0, 20.0, 40.0))
             process.world.note(f"{process.name} is cut off for {seconds:.1f} s")
@@ -73,8 +77,10 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
 
 def _add_twin(schedule: "Schedule", random: Random) -> None:
     """A second process under the name of another, for a while."""
-    name = random.choice(sorted(name for name in schedule.processes if name.startswith("writer")))
-    main = schedule.writer(int(name.removeprefix("writer-"))).run
+    names = [name for name in schedule.processes if name.startswith(("writer-", "processors-"))]
+    name = random.choice(sorted(names))
+    kind, _, number = name.partition("-")
+    main = (schedule.writer if kind == "writer" else schedule.worker)(int(number)).run
     schedule.world.note(f"a twin of {name} starts")
     twin = Process(schedule.world, f"{name}-twin", running(schedule.world, main))
     schedule.world.after(random.choice((2.0, 15.0)), twin.kill)

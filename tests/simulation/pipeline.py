@@ -14,13 +14,13 @@ from prometheus_client import CollectorRegistry
 from broker.batch_producer import BatchProducer
 from broker.client import new_consumer
 from broker.errors import KafkaError
-from broker.message import Message
 from broker.types import RebalanceListener, TopicPartition
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.publisher import ChunkDelivery, Chunker, ChunkLimits, EventPublisher
 from edge.delivery.spool import Spool
-from processors.aggregator.stage import AggregatorStage
+from processors.aggregator.stage import AggregatorStage, supersedes
+from processors.changelog import Changelog
 from processors.faust_app.agents import Agent
 from processors.faust_app.app import DELTAS_BATCH, LEASE_SHARE, MAX_IDLE_SECONDS
 from processors.faust_app.fence import Lease, RebalanceFence
@@ -106,9 +106,11 @@ class Edge:
 class Table:
     """What `processors.faust_app.tables.BatchTable` is to the stages."""
 
-    def __init__(self, topic: str, producer: BatchProducer) -> None:
+    def __init__(self, topic: str, changelog: Changelog, owner: str | None = None) -> None:
         self._topic = topic
-        self._producer = producer
+        self._changelog = changelog
+        self._owner = owner
+        self._active: set[int] = set()
         self._parts: dict[int, dict[bytes, bytes]] = {}
         self._reached: dict[int, int] = {}
 
@@ -121,15 +123,29 @@ class Table:
         changes = list(changes)
         if not changes:
             return
-        written = await self._producer.write(self._topic, partition, [Message(k, v) for k, v in changes])
+        last = await self._changelog.write(partition, changes)
         self._apply(partition, changes)
-        self._reached[partition] = written[-1].last
+        self._reached[partition] = last
 
-    def hold(self, partitions: set[int]) -> None:
-        """Keep only these."""
+    async def check_owner(self, partition: int) -> None:
+        """As `BatchTable`."""
+        self._reached[partition] = await self._changelog.check_owner(partition)
+
+    async def hold(self, partitions: set[int]) -> None:
+        """Keep only these, and open new ones."""
         for partition in self._parts.keys() - partitions:
             del self._parts[partition]
             self._reached.pop(partition, None)
+        self._changelog.hold(partitions & self._active)
+        if self._owner is not None:
+            for partition in sorted(partitions - self._active):
+                await self._changelog.open(partition, self._owner)
+        self._active = partitions
+
+    async def correct(self) -> None:
+        """Write again what a dropped record hides from compaction."""
+        for partition in sorted(self._active):
+            await self.write(partition, self._changelog.corrections(partition, self.part(partition)))
 
     async def recover(self, consumer: Any, partitions: Iterable[int]) -> None:
         """Read the changelog from where it was read before."""
@@ -141,7 +157,11 @@ class Table:
         unread = set(tps)
         while unread := {tp for tp in unread if await consumer.position(tp) < ends[tp]}:
             for tp, records in (await consumer.getmany(*unread, timeout_ms=500)).items():
-                self._apply(tp.partition, [(record.key, record.value) for record in records])
+                for record in records:
+                    stored = self.part(tp.partition).get(record.key)
+                    log = self._changelog.log(tp.partition)
+                    if log.read(record.offset, record.key, record.value, record.headers, stored):
+                        self._apply(tp.partition, [(record.key, record.value)])
                 self._reached[tp.partition] = records[-1].offset
 
     def _apply(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
@@ -218,7 +238,8 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
         self._lease = HeartbeatLease(LEASE_SHARE * settings.kafka_session_seconds, self._world)
         producer = BatchProducer(settings, self._lease.check)
         await producer.start()
-        self._seen, self._issues = Table(topics.seen, producer), Table(topics.issues, producer)
+        self._seen = Table(topics.seen, Changelog(topics.seen, producer), settings.processors_worker)
+        self._issues = Table(topics.issues, Changelog(topics.issues, producer, supersedes))
         self._grouper = GrouperStage(
             *(
                 topics,
@@ -287,8 +308,9 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     async def _recover_and_read(self, assigned: set[TopicPartition], partitions: set[int]) -> None:
         generation = self._consumer._generation
         for table in (self._seen, self._issues):
-            table.hold(partitions)
+            await table.hold(partitions)
             await table.recover(self._tables_consumer, partitions)
+            await table.correct()
         await self._recovery.restore(_Offsets(self._consumer), partitions)
         for tp, offset in self._recovery.next_offsets(assigned).items():
             self._consumer.seek(TopicPartition(*tp), offset)
@@ -343,7 +365,9 @@ class HeartbeatLease(Lease):
         self._process = world._current().process
 
     def check(self) -> None:
-        """As heartbeats would have renewed it."""
+        """As heartbeats would have renewed it. After a sleep of the machine the clock shows no silence."""
+        if self._process.has_slept:
+            return
         now = self._world.now
         last = max((s for s in self._process.silences if s.begin <= now), default=None, key=lambda s: s.end)
         if last is None or now - last.end > 0.5:

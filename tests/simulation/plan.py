@@ -12,7 +12,7 @@ from tests.simulation.clickhouse import WINDOW
 
 _FAULTS: Final = (
     *("kill", "kill", "step", "step", "step", "freeze", "freeze", "cut", "broker", "broker", "clickhouse"),
-    *("slow", "twin", "clock", "full", "power", "bit", "compaction", "refusal", "part"),
+    *("slow", "twin", "twin", "sleep", "clock", "full", "power", "bit", "compaction", "refusal", "part"),
 )
 COMMANDS: Final = ("change", "change", "project", "repair", "replay")
 

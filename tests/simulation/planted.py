@@ -108,6 +108,10 @@ FAULTS: Final = {
         {
             "processors.faust_app.fence.Lease.check": lambda self: None,
             "processors.faust_app.fence.RebalanceFence.close": _close_nothing,
+            "processors.changelog.Changelog.open": _close_nothing,
+            "processors.changelog.PartitionLog.wrote": lambda self, batches: None,
+            "processors.aggregator.stage.supersedes": lambda value, stored: True,
+            "tests.simulation.pipeline.supersedes": lambda value, stored: True,
         },
         seed=399,
     ),

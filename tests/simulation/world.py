@@ -163,6 +163,8 @@ class Process:
         self.is_frozen = False
         self.is_closed = False
         self.was_killed = False
+        self.has_slept = False
+        """Whether its machine slept: clocks stood still meanwhile."""
         self.silences: list[Silence] = []
         self.on_silence: list[Callable[[], None]] = []
         self.error: BaseException | None = None

@@ -109,6 +109,9 @@ class MemoryTable:
         """What is stored of one partition."""
         return self.parts.setdefault(partition, {})
 
+    async def check_owner(self, partition: int) -> None:
+        """Nobody else writes."""
+
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Change keys of one partition."""
         changes = list(changes)

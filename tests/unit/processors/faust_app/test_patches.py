@@ -88,7 +88,11 @@ def consumer(coordinator: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> F
     async def seek_to_committed(_: Consumer) -> None:
         pass
 
+    async def assign(_: Consumer, assigned: set[TP], generation_id: int) -> None:
+        pass
+
     monkeypatch.setattr(Consumer, "perform_seek", seek_to_committed)
+    monkeypatch.setattr(Consumer, "on_partitions_assigned", assign)
     monkeypatch.setattr(patches, "pause_metadata_retries", lambda _: None)
     return FakeConsumer(coordinator)
 
@@ -99,16 +103,16 @@ async def test_the_seek_goes_to_the_restored_offsets_which_count_as_committed(co
     assert consumer._committed_offset == {RESTORED: 7, TP("seen", 0): None}
 
 
-async def test_an_answered_heartbeat_alone_renews_the_lease(
+async def test_an_assignment_and_an_answered_heartbeat_alone_renew_the_lease(
     consumer: FakeConsumer, coordinator: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renewed: list[bool] = []
     monkeypatch.setattr(consumer.lease, "renew", lambda: renewed.append(True))
-    await consumer.perform_seek()
-    await consumer.perform_seek()
-    assert renewed == [True]
-    assert [await coordinator._do_heartbeat(), len(renewed)] == [False, 1]
-    assert [await coordinator._do_heartbeat(), len(renewed)] == [True, 2]
+    await consumer.on_partitions_assigned(set())
+    await consumer.on_partitions_assigned(set())
+    assert renewed == [True, True]
+    assert [await coordinator._do_heartbeat(), len(renewed)] == [False, 2]
+    assert [await coordinator._do_heartbeat(), len(renewed)] == [True, 3]
 
 
 async def test_a_fetch_that_finds_nothing_keeps_no_other_request_waiting_for_long() -> None:

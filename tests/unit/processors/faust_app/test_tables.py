@@ -25,7 +25,13 @@ def store(tmp_path: Any) -> PartitionStore:
 
 def read(partition: int, offset: int, key: bytes, generation: int, topic: str = TOPIC) -> Any:
     message = SimpleNamespace(
-        partition=partition, offset=offset, key=key, value=b"v", generation_id=generation, topic=topic
+        partition=partition,
+        offset=offset,
+        key=key,
+        value=b"v",
+        headers=[],
+        generation_id=generation,
+        topic=topic,
     )
     return SimpleNamespace(message=message)
 
