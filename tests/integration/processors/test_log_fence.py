@@ -1,0 +1,50 @@
+"""The log decides who owns a partition: machines that sleep and workers of one name do no harm."""
+
+from pathlib import Path
+
+from tests.eventually import eventually
+from tests.integration.conftest import PARTITIONS, Start
+from tests.integration.processors.feed import Feed, produce
+from tests.integration.processors.test_exactness import (
+    RECORDS,
+    SMALL_TAKES,
+    assert_exact,
+    backlog,
+    processed,
+    until_counted,
+)
+
+
+async def test_an_owner_whose_machine_slept_through_a_takeover_publishes_nothing(
+    kafka_bootstrap: str, prefix: str, start: Start, tmp_path: Path
+) -> None:
+    feed = Feed(PARTITIONS, seed=41)
+    sleeper = start("a", module="tests.integration.processors.sleeping_worker", **SMALL_TAKES)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 10))
+    await until_counted(kafka_bootstrap, prefix, feed, sleeper)
+    (tmp_path / "sleep").touch()
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 10))
+    await eventually((tmp_path / "asleep").exists, timeout=60)
+    other = start("b", **SMALL_TAKES)
+    await until_counted(kafka_bootstrap, prefix, feed, other)
+    sleeper.thaw()
+    assert sleeper.wait() == 1
+    assert "PartitionsLost: another worker" in sleeper.log.read_text()
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 10))
+    await until_counted(kafka_bootstrap, prefix, feed, other)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+async def test_two_workers_of_one_name_oust_each_other_and_count_exactly(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=42)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 400, 10))
+    first = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
+    await eventually(lambda: processed(first, 20), timeout=60)
+    twin = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
+    await eventually(lambda: twin.metric(RECORDS) > 0 or not twin.running, timeout=60)
+    if twin.running:
+        twin.kill()
+    await until_counted(kafka_bootstrap, prefix, feed, first)
+    await assert_exact(kafka_bootstrap, prefix, feed)
