@@ -38,8 +38,8 @@ class Writes(Protocol):
 
 
 def epoch_of(headers: Any) -> int | None:
-    """The epoch that a record names; Faust and aiokafka give headers as pairs or as a mapping."""
-    for name, value in headers.items() if isinstance(headers, Mapping) else headers or ():
+    """The epoch that a record names; Faust and aiokafka give headers as pairs or as a dict."""
+    for name, value in headers.items() if isinstance(headers, dict) else headers or ():
         if name == EPOCH_HEADER:
             return int(value)
     return None

@@ -2,10 +2,11 @@
 
 import pytest
 
+from broker.errors import PartitionsLost
 from processors.aggregator.stage import IssuesLost
 from processors.grouper.counts import issue_of
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key
-from tests.unit.processors.aggregator.world import NAMES, PROJECT, World, increment
+from tests.unit.processors.aggregator.world import NAMES, PROJECT, MemoryTable, World, increment
 
 PARTITION = issue_of(PROJECT, 1) % NAMES.partitions
 
@@ -70,3 +71,15 @@ async def test_issues_built_otherwise_are_gone_on_with_from_the_position_that_go
     position = world.memory.topics["seen", PARTITION][-1]
     assert position.key == deltas_key(PARTITION)
     assert decode_position(position.value or b"") == DeltasPosition(10, 1, 1)
+
+
+async def test_an_owner_that_lost_its_partition_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(_: MemoryTable, partition: int) -> None:
+        raise PartitionsLost(str(partition))
+
+    monkeypatch.setattr(MemoryTable, "check_owner", lost)
+    world = World()
+    world.send(1, increment(1))
+    with pytest.raises(PartitionsLost):
+        await world.settle()
+    assert {topic for topic, _ in world.memory.topics} == {"deltas"}

@@ -1,5 +1,6 @@
 """A partition's share is whole or it isn't there, whatever the framework still has in its buffers."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -7,7 +8,9 @@ import faust
 import pytest
 from faust.types import TP
 
-from broker.batch_producer import BatchProducer
+from broker.batch_producer import BatchProducer, WrittenBatch
+from broker.message import Message
+from processors.changelog import OWNER_KEY
 from processors.faust_app.tables import BatchTable, PartitionStore
 
 TOPIC = "test.seen"
@@ -87,3 +90,55 @@ def test_what_was_written_too_late_makes_no_share(store: PartitionStore) -> None
     store.written(0, [(b"c", b"w")], 12)
     store.hold({0}, 6)
     assert (reached(store, 0), dict(store.parts)) == (None, {})
+
+
+class Topic:
+    """A topic of one partition."""
+
+    def __init__(self) -> None:
+        self.keys: list[bytes | None] = []
+
+    async def write(self, _topic: str, _partition: int, messages: Sequence[Message]) -> list[WrittenBatch]:
+        first = len(self.keys)
+        self.keys += [message.key for message in messages]
+        return [WrittenBatch(first, len(self.keys) - 1)]
+
+
+async def test_an_active_partition_is_opened_once_and_a_standby_only_when_it_takes_over(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://", datadir=str(tmp_path))
+    topic, tp = Topic(), TP(TOPIC, 0)
+    actives: set[TP] = set()
+    monkeypatch.setattr(
+        faust.App, "assignor", SimpleNamespace(assigned_actives=lambda: actives), raising=False
+    )
+    monkeypatch.setattr(faust.App, "consumer_generation_id", 5, raising=False)
+    table = BatchTable(app, "seen", TOPIC, 4, cast(BatchProducer, topic), nothing, owner="a")
+    await table.on_rebalance({tp}, set(), {tp}, 5)
+    assert topic.keys == []
+    actives.add(tp)
+    await table.on_rebalance({tp}, set(), set(), 4)
+    assert topic.keys == []
+    await table.on_rebalance({tp}, set(), set(), 5)
+    await table.on_rebalance({tp}, set(), set(), 5)
+    assert topic.keys == [OWNER_KEY]
+    await table.on_rebalance(set(), {tp}, set(), 5)
+    await table.on_rebalance({tp}, set(), {tp}, 5)
+    assert topic.keys == [OWNER_KEY, OWNER_KEY]
+
+
+async def test_after_a_recovery_the_owner_writes_again_what_a_dropped_record_hides(
+    tmp_path: Any,
+) -> None:
+    app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://", datadir=str(tmp_path))
+    topic, tp = Topic(), TP(TOPIC, 0)
+    table = BatchTable(app, "seen", TOPIC, 4, cast(BatchProducer, topic), nothing)
+    table._parts.hold({0}, 5)
+    late = read(0, 9, b"k", 5)
+    late.message.headers = [("epoch", b"3")]
+    table.apply_changelog_batch([read(0, 7, OWNER_KEY, 5), late])
+    topic.keys = [None] * 10
+    await table.on_recovery_completed({tp}, set())
+    assert topic.keys[10:] == [b"k"]
+    assert reached(table._parts, 0) == 10
