@@ -9,7 +9,7 @@ from broker.errors import PartitionsLost
 
 
 class RebalanceFence:
-    """Closed while the group rebalances. Closing waits for the batches in progress, so no two owners write at once."""
+    """Closed while the group rebalances. Closing waits for the batches in progress, so a new owner isn't ousted by them."""
 
     def __init__(self) -> None:
         self.open = False
@@ -39,8 +39,8 @@ class RebalanceFence:
 class Lease:
     """The worker's right to its partitions, renewed by each heartbeat that the group's coordinator answered.
 
-    A process that was frozen or disconnected for longer than the session may have lost its partitions without knowing. Its writes
-    could overwrite those of the new owner, so the lease is checked before each write.
+    A process that was frozen or disconnected for longer than the session may have lost its partitions without knowing. It finds out
+    here before it writes; where its clock stood still, the log shows it (`processors.changelog`).
     """
 
     def __init__(self, seconds: float) -> None:

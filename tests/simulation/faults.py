@@ -16,8 +16,10 @@ _TABLES = (Topic.SEEN, Topic.ISSUES, Topic.PROJECTS)
 
 def cause(schedule: "Schedule", fault: str, random: Random) -> None:
     """Let a fault happen."""
-    if fault in {"kill", "step", "freeze", "sleep", "cut"}:
+    if fault in {"kill", "step", "freeze", "cut"}:
         _hit(schedule.processes[random.choice(sorted(schedule.processes))], fault, random)
+    elif fault == "sleep":
+        _sleep(schedule, random)
     elif fault in {"clock", "full", "power", "bit"}:
         _hit_machine(schedule, fault, random)
     else:
@@ -32,14 +34,18 @@ def _hit(process: Process, fault: str, random: Random) -> None:
             process.fatal_in = random.randint(1, 60)
         case "freeze":
             process.freeze_in = random.randint(1, 60), random.choice((0.5, 5.0, 20.0, 40.0))
-        case "sleep":
-            # Longer than a session, and no clock of the process shows it.
-            process.has_slept = True
-            process.freeze_in = random.randint(1, 60), random.choice((20.0, 40.0))
         case "cut":
             seconds = random.choice((0.5, 5.0, 20.0, 40.0))
             process.world.note(f"{process.name} is cut off for {seconds:.1f} s")
             process.silent(seconds)
+
+
+def _sleep(schedule: "Schedule", random: Random) -> None:
+    """The machine of a worker sleeps for longer than a session, and no clock of the worker shows it."""
+    name = random.choice(sorted(name for name in schedule.processes if name.startswith("processors-")))
+    process = schedule.processes[name]
+    process.has_slept = True
+    process.freeze_in = random.randint(1, 60), random.choice((20.0, 40.0))
 
 
 def _hit_machine(schedule: "Schedule", fault: str, random: Random) -> None:

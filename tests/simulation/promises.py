@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
+from processors.changelog import PartitionLog
+from processors.grouper.dedup_log import decode_entry, is_entry
+from processors.grouper.replay import first_hole
 from schemas.idempotency import is_repeat
 from schemas.ids import hex64
 from schemas.topics import Topic, topic_name
@@ -83,6 +86,21 @@ def check_outcomes(server: Server, stored: int) -> None:
     expected = outcomes["accepted"] - outcomes["duplicate"] - outcomes["deadLettered"]
     if expected != stored:
         raise Broken(f"outcomes say {expected}, {stored} are stored: {dict(outcomes)}")
+
+
+def check_seen(broker: Broker) -> None:
+    """A reader of `seen` that drops what old owners wrote finds a decision about each record of `events`. Raises Broken."""
+    for log in broker.topics[topic_name(Topic.SEEN, "svc.", {})]:
+        reader, part = PartitionLog(), dict[bytes, bytes | None]()
+        for record in log.records:
+            key = record.key or b""
+            if reader.read(record.offset, key, record.value, record.headers, part.get(key)):
+                part[key] = record.value
+        entries = [decode_entry(value) for key, value in part.items() if value and is_entry(key)]
+        hole = first_hole(((entry.first, entry.last) for entry in entries), 0)
+        end = broker.topics[topic_name(Topic.EVENTS, "svc.", {})][log.partition].end
+        if hole < end:
+            raise Broken(f"readers of seen/{log.partition} miss the decision about {hole} of {end}")
 
 
 def check_changes(server: Server, broker: Broker, changes: Changes) -> None:

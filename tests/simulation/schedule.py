@@ -38,6 +38,7 @@ from tests.simulation.promises import (
     check_issues,
     check_outcomes,
     check_rollups,
+    check_seen,
     check_stored,
 )
 from tests.simulation.virtual_time import clocks_of
@@ -303,6 +304,7 @@ class Schedule:
         check_issues(self.server, self.changes)
         if not self.disk.flipped:
             check_outcomes(self.server, stored)
+        check_seen(self.broker)
         check_changes(self.server, self.broker, self.changes)
 
 
