@@ -18,6 +18,8 @@ from schemas.errors import BadSetting, CannotRun
 from schemas.health import Health
 from schemas.payload import use_dictionaries
 from schemas.settings import ProcessorsSettings, load
+from storage.client import parse_url
+from storage.reader.stored_ids import StoredIds
 
 
 @click.command(help="Run a Faust worker: deduplicate and group events, maintain issues.")
@@ -57,6 +59,8 @@ def _settings(environ: Mapping[str, str]) -> ProcessorsSettings:
     settings = load(ProcessorsSettings, environ)
     if not settings.kafka_bootstrap:
         raise BadSetting("SVC_KAFKA_BOOTSTRAP is required")
+    if settings.clickhouse_url:
+        parse_url(settings.clickhouse_url)
     return settings
 
 
@@ -69,8 +73,9 @@ async def _main(settings: ProcessorsSettings) -> None:
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     host, port = settings.processors_health_host, settings.processors_health_port
+    stored_ids = StoredIds(settings.clickhouse_url, health) if settings.clickhouse_url else None
     async with serving_health(host, port, "SVC_PROCESSORS_HEALTH_PORT", health, registry):
-        await run(settings, stop, health, registry)
+        await run(settings, stop, health, registry, stored_ids)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,10 @@ class ProcessorsMetrics:
         self.events = counter("events", "Events read.")
         self.new = counter("events_new", "New events published.")
         self.duplicates = counter("events_duplicate", "Events dropped: their ids were seen before.")
+        self.looked_up = counter("ids_looked_up", "Old ids looked up in ClickHouse before they were decided.")
+        self.look_up_seconds = counter(
+            "look_up_seconds", "Time spent waiting for ClickHouse to find old ids."
+        )
         self.dead = counter("dead_letters", "Records dead-lettered.", "stage")
         self.records = counter("records", "Records processed.", "stage")
         self.repeats = counter("records_repeated", "Repeated records dropped.", "stage")

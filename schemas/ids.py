@@ -26,6 +26,11 @@ def uuid7_ms(raw: bytes) -> int:
     return int.from_bytes(raw[:6], "big")
 
 
+def is_uuid7(raw: bytes) -> bool:
+    """Whether a 16-byte uuid is of version 7, the only one that carries a time."""
+    return raw[6] >> 4 == 7
+
+
 def encode_token(value: uuid.UUID) -> str:
     """`svc_pk_` and 26 lower-case Crockford base32 characters of the 16 bytes (protocol, section 5)."""
     number = value.int

@@ -180,7 +180,7 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     ] = 0.25
 
 
-class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
+class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc processors`."""
 
     processors_app: Annotated[
@@ -219,7 +219,7 @@ class ProcessorsSettings(KafkaSettings, frozen=True, kw_only=True):
         Meta(
             ge=7,
             le=90,
-            description="days for which an id is remembered; more days cost memory and recovery time",
+            description="days for which an id is remembered; older ones are looked up in SVC_CLICKHOUSE_URL; more days cost memory and recovery time",
         ),
     ] = 7
     grouped_events: Annotated[

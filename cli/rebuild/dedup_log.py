@@ -1,11 +1,13 @@
 """Converts ids stored in ClickHouse to entries of the processors' deduplication log. No I/O.
 
 The record of `events` that carried an id is no longer known and not needed: the entries use the last processed offsets, one
-block of ids each, and the horizon marks everything before them as processed.
+block of ids each, and the horizon marks everything before them as processed. An id whose own day lies after its receipt counts
+as received on its own day, as in the log.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from processors.grouper.compaction import BLOCK_IDS
 from processors.grouper.dedup_log import (
@@ -17,10 +19,18 @@ from processors.grouper.dedup_log import (
     entry_key,
     horizon_key,
 )
-from processors.grouper.dedupe import id_keys
-from schemas.ids import event_partition
+from processors.grouper.dedupe import MAX_AHEAD_DAYS, id_keys
+from schemas.ids import event_partition, is_uuid7, uuid7_ms
 
 _BATCH = 10_000
+
+
+class KeyBlock(NamedTuple):
+    """Joined keys of one day of the log, or of ids that lie that many days `ahead` of it."""
+
+    day: int
+    keys: bytes
+    ahead: int = 0
 
 
 class IdKeys:
@@ -40,19 +50,23 @@ class IdKeys:
     def add(self, events: Iterable[tuple[int, bytes, int]]) -> None:
         """Add projects, 16-byte ids and times of receipt (Unix ms), each id of a project once."""
         for project, identity, received_ms in events:
-            bucket = (event_partition(project, identity, self._partitions), self._day(received_ms // DAY_MS))
+            own = uuid7_ms(identity) // DAY_MS if is_uuid7(identity) else 0
+            day = max(self._day(received_ms // DAY_MS), min(own, self._received[0] + MAX_AHEAD_DAYS))
+            bucket = (event_partition(project, identity, self._partitions), day)
             pending = self._pending[bucket]
             pending.append((project, identity))
             if len(pending) == _BATCH:
                 self._flush(bucket)
 
-    def blocks(self, partition: int) -> Iterator[tuple[int, bytes]]:
-        """Days and joined keys, at most `BLOCK_IDS` per block, oldest day first."""
+    def blocks(self, partition: int) -> Iterator[KeyBlock]:
+        """At most `BLOCK_IDS` per block, oldest day first."""
         for bucket in [bucket for bucket in self._pending if bucket[0] == partition]:
             self._flush(bucket)
+        newest = self._received[0] if self._received else 0
         for day, keys in sorted(self._keys[partition].items()):
             for start in range(0, len(keys), BLOCK_IDS * KEY_BYTES):
-                yield day, bytes(keys[start : start + BLOCK_IDS * KEY_BYTES])
+                joined = bytes(keys[start : start + BLOCK_IDS * KEY_BYTES])
+                yield KeyBlock(min(day, newest), joined, max(0, day - newest))
 
     def _day(self, received: int) -> int:
         newer = sum(day > received for day in self._received)
@@ -63,23 +77,23 @@ class IdKeys:
         self._keys[bucket[0]][bucket[1]] += id_keys(projects, identities)
 
 
-def entries(
-    partition: int, last: int, blocks: Iterable[tuple[int, bytes]], day: int
-) -> Iterator[tuple[bytes, bytes]]:
+def entries(partition: int, last: int, blocks: Iterable[KeyBlock], day: int) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of the topic `seen` for a partition that was processed up to offset `last` (-1: not at all).
 
     `day` is the newest day of the log.
     """
     if last < 0:
         return
-    remaining = list(blocks) or [(day, b"")]
+    remaining = [[block] for block in blocks] or [[KeyBlock(day, b"")]]
     if len(remaining) > last + 1:
-        # More blocks than offsets: there were so few records that one block has room for all ids.
-        remaining = [(remaining[-1][0], b"".join(keys for _, keys in remaining))]
+        # More blocks than offsets: there were so few records that one entry has room for all ids.
+        remaining = [[block for [block] in remaining]]
     first = last + 1 - len(remaining)
     yield horizon_key(partition), encode(first)
-    for offset, (block_day, keys) in enumerate(remaining, first):
-        record = DedupRecord(offset, 0, [], keys)
+    for offset, together in enumerate(remaining, first):
+        plain = b"".join(block.keys for block in together if not block.ahead)
+        ahead = [(block.ahead, block.keys) for block in together if block.ahead]
+        record = DedupRecord(offset, 0, [], plain, ahead=ahead)
         # The next offset is beyond the entry: nothing in it is forwarded again.
-        entry = DedupEntry(block_day * DAY_MS, last + 1, [record], merged=True)
+        entry = DedupEntry(together[-1].day * DAY_MS, last + 1, [record], merged=True)
         yield entry_key(partition, offset, offset), encode(entry)

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, cast
 from faust.streams import Stream
 from faust.types import EventT, StreamT
 
-from processors.faust_app.fence import RebalanceFence
+from processors.faust_app.fence import Interrupted, RebalanceFence
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 
@@ -72,7 +72,10 @@ class Agent:
             return
         started = time.perf_counter()
         with self._fence.batch():
-            await self._stage.handle_batch(_by_partition(owned))
+            try:
+                await self._stage.handle_batch(_by_partition(owned))
+            except Interrupted:
+                return
             for event in owned:
                 event.ack()
         seconds = time.perf_counter() - started

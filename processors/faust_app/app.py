@@ -14,10 +14,11 @@ from broker.client import client_options
 from processors.aggregator.stage import AggregatorStage, supersedes
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Lease, RebalanceFence
+from processors.faust_app.look_up import InterruptibleLookUp
 from processors.faust_app.patches import FAUST_LOG, OrderedTableManager, PlacedConsumer
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.stage import GroupedTail, GrouperStage
+from processors.grouper.stage import GroupedTail, GrouperStage, IdLookUp
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import TopicNames
 from schemas.projects import ProjectRegistry
@@ -62,6 +63,7 @@ class Processors:
         names: TopicNames,
         projects: ProjectRegistry,
         metrics: ProcessorsMetrics,
+        stored_ids: IdLookUp | None = None,
     ) -> None:
         self.settings = settings
         self.names = names
@@ -83,6 +85,7 @@ class Processors:
             days=settings.dedupe_days,
             grouped_events=settings.grouped_events,
             bad_limit=settings.processors_bad_limit,
+            stored_ids=None if stored_ids is None else InterruptibleLookUp(stored_ids, self.fence),
         )
         self.aggregator = AggregatorStage(
             names, issues, seen, self.producer, metrics, bad_limit=settings.processors_bad_limit

@@ -2,10 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from broker.errors import PartitionsLost
+
+
+class Interrupted(Exception):
+    """The group rebalances: the batch, which has written nothing yet, is dropped and read again by its next owner."""
 
 
 class RebalanceFence:
@@ -16,6 +20,22 @@ class RebalanceFence:
         self._in_progress = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self._waits: set[asyncio.Timeout] = set()
+
+    @asynccontextmanager
+    async def interruptible(self) -> AsyncIterator[None]:
+        """Encloses a wait of a batch that has written nothing: closing ends it. Raises Interrupted."""
+        scope = asyncio.timeout(None)
+        try:
+            async with scope:
+                self._waits.add(scope)
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise Interrupted from None
+        finally:
+            self._waits.discard(scope)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -30,8 +50,10 @@ class RebalanceFence:
                 self._idle.set()
 
     async def close(self, seconds: float) -> None:
-        """Admit no more batches and wait for those in progress. Raises TimeoutError."""
+        """Admit no more batches, interrupt those that wait, and wait for those in progress. Raises TimeoutError."""
         self.open = False
+        for scope in self._waits:
+            scope.reschedule(asyncio.get_running_loop().time())
         async with asyncio.timeout(seconds):
             await self._idle.wait()
 

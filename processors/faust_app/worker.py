@@ -17,6 +17,7 @@ from broker.startup import check_rights
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.watchdog import RECOVERY_SECONDS, SILENCE_SECONDS, STALL_SECONDS, Stalled, Watchdog
+from processors.grouper.stage import IdLookUp
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
 from schemas.errors import CannotRun
@@ -31,9 +32,18 @@ GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
 async def run(
-    settings: ProcessorsSettings, stop: asyncio.Event, health: Health, registry: CollectorRegistry
+    settings: ProcessorsSettings,
+    stop: asyncio.Event,
+    health: Health,
+    registry: CollectorRegistry,
+    stored_ids: IdLookUp | None = None,
 ) -> None:
     """Run until `stop` is set. Raises CannotRun."""
+    if stored_ids is None:
+        log.warning(
+            "SVC_CLICKHOUSE_URL is unset: a repeated id counts as new %d days after its event",
+            settings.dedupe_days,
+        )
     health.set("assigned", ok=False, detail="starting")
     # Batches create tens of thousands of short-lived objects: collecting less often halves the cost.
     gc.set_threshold(*GC_THRESHOLDS)
@@ -48,7 +58,8 @@ async def run(
         partitions = await until(stop, _partitions(settings))
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
-        processors = Processors(settings, names(settings, partitions), projects, ProcessorsMetrics(registry))
+        metrics = ProcessorsMetrics(registry)
+        processors = Processors(settings, names(settings, partitions), projects, metrics, stored_ids)
         await _work(processors, stop, health)
     finally:
         following.cancel()
@@ -113,7 +124,9 @@ def _check(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> N
         end = max(ends.latest.get(tp, 0), app.consumer.highwater(tp) or 0)
         lag = max(0, end - next_offset)
         metrics.lag.labels(tp.topic, str(tp.partition)).set(lag)
-        watchdog.check(f"{tp.topic}/{tp.partition}", next_offset, waiting=lag > 0, seconds=STALL_SECONDS)
+        # While a batch waits for ClickHouse, Faust's buffers may keep the aggregator waiting too.
+        waiting = lag > 0 and not processors.grouper.looking_up
+        watchdog.check(f"{tp.topic}/{tp.partition}", next_offset, waiting=waiting, seconds=STALL_SECONDS)
 
 
 async def _started(app: ProcessorsApp) -> bool:

@@ -9,12 +9,13 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
 from broker.message import Message
 from broker.stage import DeadEvent
 from processors.grouper.counts import Increments, RecordOutcomes, rules_skipped
 from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord
-from processors.grouper.dedupe import Decision, Dedupe, Incoming
+from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds, split
 from processors.grouper.fingerprinter import (
     EventGrouping,
     Fingerprinter,
@@ -69,6 +70,14 @@ class PartitionState:
         self.boundary = boundary
 
 
+class DecodedBatch(NamedTuple):
+    """Consecutive records from a partition's next offset on, their chunks, and what is not yet decided of them."""
+
+    sources: Sequence[SourceRecord]
+    chunks: Sequence[list[ChunkEvent] | BadRecord]
+    undecided: Sequence[Incoming]
+
+
 class GroupedEvent(NamedTuple):
     """A new event with its grouping."""
 
@@ -100,19 +109,38 @@ class BatchOutput:
         self.oldest_received_ms = 0
 
 
-def decide(
-    state: PartitionState, sources: Sequence[SourceRecord], fingerprinter: Fingerprinter, output: BatchOutput
-) -> None:
-    """Decide about consecutive records from the next offset on and add what follows to `output`. Raises LogRecreated."""
+def read_batch(state: PartitionState, sources: Sequence[SourceRecord]) -> DecodedBatch:
+    """Decode records."""
     chunks: list[list[ChunkEvent] | BadRecord] = []
     for source in sources:
         try:
             chunks.append(read_chunk(source))
         except BadRecord as error:
             chunks.append(error)
+    return DecodedBatch(sources, chunks, _undecided(state, sources, chunks))
+
+
+def old_ids(state: PartitionState, batch: DecodedBatch) -> OldIds:
+    """The ids of a batch whose events may be stored although they are forgotten.
+
+    Records up to the replay boundary have none: their own events are stored, and the boundary says which were published.
+    """
+    since = max(state.boundary.since, state.boundary.last + 1)
+    return state.dedupe.old_ids([record for record in batch.undecided if record.offset >= since])
+
+
+def decide(
+    state: PartitionState,
+    batch: DecodedBatch,
+    fingerprinter: Fingerprinter,
+    output: BatchOutput,
+    stored: Collection[bytes] = (),
+) -> None:
+    """Decide about a batch and add what follows to `output`; ids of the keys `stored` are duplicates. Raises LogRecreated."""
+    sources, chunks, undecided = batch
     # Outputs of records before the replay boundary were published; they are dropped.
     dropped, boundary = BatchOutput(state.partition), state.boundary
-    decisions = iter(state.dedupe.decide(_undecided(state, sources, chunks)))
+    decisions = iter(state.dedupe.decide(undecided, stored))
     fresh: list[tuple[Decision, DedupRecord]] = []
     for source, chunk in zip(sources, chunks, strict=True):
         recorded = state.decided.pop(source.offset, None)
@@ -184,7 +212,7 @@ def _published_fingerprints(state: PartitionState, source: SourceRecord) -> Mapp
 def _new_record(source: SourceRecord, chunk: list[ChunkEvent], decision: Decision | None) -> DedupRecord:
     assert decision is not None
     new = None if len(decision.new) == len(chunk) else decision.new
-    return DedupRecord(source.offset, len(chunk), new, decision.keys)
+    return DedupRecord(source.offset, len(chunk), new, decision.keys, ahead=decision.ahead)
 
 
 def _forget_dead(state: PartitionState, decision: Decision, record: DedupRecord) -> None:
@@ -360,8 +388,12 @@ def _completed(
 ) -> DedupRecord:
     packed = struct.pack(f"<{len(fingerprints)}Q", *fingerprints)
     if not dead and not repeated:
-        return DedupRecord(record.offset, record.total, record.new, record.keys, packed)
+        return replace(record, fingerprints=packed)
     excluded = {*dead, *repeated}
-    kept = [(index, position) for index, position in enumerate(record.positions) if position not in excluded]
-    keys = b"".join(record.keys[index * KEY_BYTES : (index + 1) * KEY_BYTES] for index, _ in kept)
-    return DedupRecord(record.offset, record.total, [position for _, position in kept], keys, packed, dead)
+    new = [position for position in record.positions if position not in excluded]
+    pairs = zip(record.positions, split(record.keys), strict=True)
+    left = [key for position, key in pairs if position not in excluded]
+    keys = b"".join(left)
+    ahead = [(days, b"".join(key for key in split(joined) if key in left)) for days, joined in record.ahead]
+    ahead = [(days, joined) for days, joined in ahead if joined]
+    return replace(record, new=new, keys=keys, fingerprints=packed, dead=dead, ahead=ahead)

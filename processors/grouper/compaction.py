@@ -1,11 +1,14 @@
 """Compaction of the topic `seen`: small entries are merged, expired ones removed, because a recovery reads them all. Pure.
 
 A service with little traffic records an entry for each event or two; such entries are merged by the hundred. Entries whose whole day
-has expired are removed. Both kinds of change can be written again, or by two owners, without harm.
+has expired are removed; what they hold of ids of the future is first written to entries of its own. All of these changes can be
+written again, or by two owners, without harm.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from processors.grouper.dedup_log import (
     KEY_BYTES,
@@ -22,15 +25,23 @@ MERGE_AT: Final = 256
 BLOCK_IDS: Final = 10_000
 """Ids of a merged entry: about 200 KB."""
 Changes = list[tuple[bytes, bytes | None]]
+_NEVER: Final = 1 << 62
 
 
 class EntryRange(NamedTuple):
-    """Offsets, day and key of an entry."""
+    """Offsets, day, key and last needed day of an entry, and whether it is left of expired ones."""
 
     first: int
     last: int
     day: int
     key: bytes
+    last_needed: int
+    only_ahead: bool
+
+    @staticmethod
+    def of(key: bytes, entry: DedupEntry) -> "EntryRange":
+        """The range of an entry under its key."""
+        return EntryRange(entry.first, entry.last, entry.day, key, entry.last_needed, entry.only_ahead)
 
 
 class LogCompaction:
@@ -41,17 +52,15 @@ class LogCompaction:
         self._small: list[EntryRange] = []
         self._blocks: list[EntryRange] = []
         for key, entry in entries.items():
-            (self._blocks if entry.merged else self._small).append(
-                EntryRange(entry.first, entry.last, entry.day, key)
-            )
+            (self._blocks if entry.merged else self._small).append(EntryRange.of(key, entry))
         self._small.sort()
-        self._blocks.sort()
+        self._set_blocks(self._blocks)
 
     def add(self, entries: Iterable[DedupEntry]) -> None:
         """Add entries that have just been recorded."""
         for entry in entries:
             key = entry_key(self._partition, entry.first, entry.last)
-            self._small.append(EntryRange(entry.first, entry.last, entry.day, key))
+            self._small.append(EntryRange.of(key, entry))
 
     @property
     def newest(self) -> bytes | None:
@@ -60,14 +69,18 @@ class LogCompaction:
 
     def needed(self, oldest_day: int) -> bool:
         """Whether there are enough entries to merge, or expired ones."""
-        return len(self._small) > MERGE_AT or any(block.day < oldest_day for block in self._blocks[:1])
+        return len(self._small) > MERGE_AT or self._expires < oldest_day
+
+    def _set_blocks(self, blocks: Iterable[EntryRange]) -> None:
+        self._blocks = sorted(blocks)
+        self._expires = min((block.last_needed for block in self._blocks), default=_NEVER)
 
     def compact(self, part: Mapping[bytes, bytes], oldest_day: int) -> Iterator[Changes]:
         """Changes to write one after the other: replacements are written before the entries they supersede are tombstoned.
 
         The entries of the last batch stay as they are: a replay may need them.
         """
-        yield from self._expire(oldest_day)
+        yield from self._expire(part, oldest_day)
         last = self._small[-1].last if self._small else -1
         newest = next((entry for entry in self._small if entry.last == last), None)
         end = 0 if newest is None else min(newest.first, decode_entry(part[newest.key]).batch_start)
@@ -78,31 +91,38 @@ class LogCompaction:
         yield [(block.key, value) for block, value in merged]
         written = {block.key for block, _ in merged}
         yield [(entry.key, None) for entry in ready if entry.key not in written]
-        self._blocks = sorted([*self._blocks, *(block for block, _ in merged)])
+        self._set_blocks([*self._blocks, *(block for block, _ in merged)])
         removed = {entry.key for entry in ready}
         self._small = [entry for entry in self._small if entry.key not in removed]
 
-    def _expire(self, oldest_day: int) -> Iterator[Changes]:
-        expired = [block for block in self._blocks if block.day < oldest_day]
+    def _expire(self, part: Mapping[bytes, bytes], oldest_day: int) -> Iterator[Changes]:
+        expired = [block for block in self._blocks if block.last_needed < oldest_day]
         if not expired:
             return
-        # The horizon first: a recovery must not take the missing entries for a hole.
-        yield [(horizon_key(self._partition), encode(max(block.last for block in expired) + 1))]
-        yield [(block.key, None) for block in expired]
-        self._blocks = [block for block in self._blocks if block.day >= oldest_day]
+        left = [self._ranged(entry) for entry in _left(part, expired, oldest_day)]
+        if left:
+            yield [(block.key, value) for block, value in left]
+        if ends := [block.last for block in expired if not block.only_ahead]:
+            # The horizon first: a recovery must not take the missing entries for a hole.
+            yield [(horizon_key(self._partition), encode(max(ends) + 1))]
+        written = {block.key for block, _ in left}
+        yield [(block.key, None) for block in expired if block.key not in written]
+        self._set_blocks([*(block for block in self._blocks if block not in expired), *(b for b, _ in left)])
+
+    def _ranged(self, entry: DedupEntry) -> tuple[EntryRange, bytes]:
+        key = entry_key(self._partition, entry.first, entry.last)
+        return EntryRange.of(key, entry), encode(entry)
 
     def _merge(self, part: Mapping[bytes, bytes], group: list[EntryRange]) -> tuple[EntryRange, bytes]:
         records: dict[int, DedupRecord] = {}
         entries = [decode_entry(part[small.key]) for small in group]
         for entry in entries:
             for r in entry.records:
-                records[r.offset] = DedupRecord(r.offset, r.total, r.new, r.keys, b"", r.dead)
+                records[r.offset] = replace(r, fingerprints=b"")
         ordered = [records[offset] for offset in sorted(records)]
         watermark_ms = max(entry.watermark_ms for entry in entries)
         clock = max(entries, key=lambda entry: entry.last).clock
-        entry = DedupEntry(watermark_ms, ordered[0].offset, ordered, merged=True, clock=clock)
-        key = entry_key(self._partition, entry.first, entry.last)
-        return EntryRange(entry.first, entry.last, entry.day, key), encode(entry)
+        return self._ranged(DedupEntry(watermark_ms, ordered[0].offset, ordered, merged=True, clock=clock))
 
 
 def _groups(part: Mapping[bytes, bytes], ready: list[EntryRange]) -> Iterator[list[EntryRange]]:
@@ -119,3 +139,26 @@ def _groups(part: Mapping[bytes, bytes], ready: list[EntryRange]) -> Iterator[li
         size += ids
     if group:
         yield group
+
+
+def _left(
+    part: Mapping[bytes, bytes], expired: Iterable[EntryRange], oldest_day: int
+) -> Iterator[DedupEntry]:
+    """Entries of what expired ones hold of ids that are needed for longer, each of one day and about `BLOCK_IDS` ids at most."""
+    left: DedupEntry | None = None
+    for block in expired:
+        if block.only_ahead:
+            continue
+        entry = decode_entry(part[block.key])
+        for record in entry.records:
+            ahead = [(days, keys) for days, keys in record.ahead if entry.day + days >= oldest_day]
+            if not ahead:
+                continue
+            if left is not None and (left.day != entry.day or left.ids_ahead >= BLOCK_IDS):
+                yield left
+                left = None
+            if left is None:
+                left = replace(entry, batch_start=record.offset, records=[])
+            left.records.append(DedupRecord(record.offset, record.total, [], b"", ahead=ahead))
+    if left is not None:
+        yield left

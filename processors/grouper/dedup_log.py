@@ -59,7 +59,8 @@ class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
 
     `new` are the positions in its chunk whose ids it was the first to carry (None: all of `total`), `keys` their joined keys,
     `fingerprints` 8 bytes little-endian for each (0: discarded by a rule; empty once the record has been published and merged),
-    `dead` the positions that could not be processed.
+    `dead` the positions that could not be processed, `ahead` the joined keys of ids whose own day lay in the future, by the number
+    of days. An expired record keeps these keys alone.
     """
 
     offset: int
@@ -68,6 +69,7 @@ class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
     keys: bytes
     fingerprints: bytes = b""
     dead: list[int] = []
+    ahead: list[tuple[int, bytes]] = []
 
     @property
     def positions(self) -> list[int]:
@@ -77,7 +79,7 @@ class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
     @property
     def is_bad(self) -> bool:
         """Whether the record, or an event of it, was dead-lettered: a chunk without events is not."""
-        return bool(self.dead) or not (self.total or self.keys)
+        return bool(self.dead) or not (self.total or self.keys or self.ahead)
 
 
 class DedupEntry(Struct, array_like=True, frozen=True):
@@ -105,6 +107,18 @@ class DedupEntry(Struct, array_like=True, frozen=True):
         return self.watermark_ms // DAY_MS if self.clock is None else self.clock.day
 
     @property
+    def only_ahead(self) -> bool:
+        """Whether nothing but ids of future days is left of the entry."""
+        return any(record.ahead for record in self.records) and not self.ids
+
+    @property
+    def last_needed(self) -> int:
+        """The last day of the log whose ids the entry still holds."""
+        if not self.only_ahead:
+            return self.day
+        return self.day + max(days for record in self.records for days, _ in record.ahead)
+
+    @property
     def first(self) -> int:
         """Offset of the first record."""
         return self.records[0].offset
@@ -118,6 +132,11 @@ class DedupEntry(Struct, array_like=True, frozen=True):
     def ids(self) -> int:
         """How many ids were first carried."""
         return sum(len(record.keys) for record in self.records) // KEY_BYTES
+
+    @property
+    def ids_ahead(self) -> int:
+        """How many ids of the future it holds."""
+        return sum(len(keys) for record in self.records for _, keys in record.ahead) // KEY_BYTES
 
 
 class DeltasPosition(Struct, array_like=True, frozen=True):

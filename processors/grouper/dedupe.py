@@ -1,7 +1,11 @@
 """Dropping repeated ids: the same prefix of the log gives the same decisions, on any worker, after any crash, at any time of day. Pure.
 
 Time is the log's own (`processors.grouper.dedup_log.LogClock`). Ids are indexed by its day, and a day is forgotten as a whole once it is
-older than the window: an id is remembered for the window and up to a day longer, and longer still where records are few.
+older than the window: an id is remembered for the window and up to a day longer, and longer still where records are few. An id whose
+own day (that of its version-7 uuid) lies ahead of its record's is remembered as if it had arrived on its own day.
+
+So an id that was forgotten is at least a window old by its own time: `old_ids` finds such ids, the caller looks them up where events
+are stored, and passes those that are to `decide`.
 
 An id's key is 16 bytes for (project, uuid), with the hour of the version-7 uuid (modulo 256) in the first byte. Equal ids have equal
 hours, so a look-up searches only that hour's bucket. Keys are sorted runs in numpy arrays by day and hour; the latest keys are in a
@@ -9,19 +13,22 @@ set, which is faster to search and to grow.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, LogClock, advanced, started
+from processors.grouper.dedup_log import DAY_MS, KEY_BYTES, DedupEntry, LogClock, advanced, started
 
 BUCKETS: Final = 256
+MAX_AHEAD_DAYS: Final = 400
+"""Most days for which an id of the future is remembered beyond the window: a device whose clock is a year ahead is still served."""
 Words = NDArray[np.uint64]
 
 _HOUR_MS: Final = np.uint64(3_600_000)
 _LOW_56: Final = np.uint64((1 << 56) - 1)
+_VERSION_7: Final = np.uint64(7)
 
 
 def _mix(words: Words) -> Words:
@@ -44,6 +51,13 @@ def id_keys(projects: Sequence[int], ids: Sequence[bytes]) -> bytes:
     return np.stack((high, low), axis=1).astype(">u8").tobytes()
 
 
+def days_old(ids: Sequence[bytes], days: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many days each id's own time lies before these days; negative if after, 0 for ids that carry no time."""
+    first = np.frombuffer(b"".join(ids), dtype=">u8").reshape(-1, 2)[:, 0].astype(np.uint64)
+    own = ((first >> np.uint64(16)) // np.uint64(DAY_MS)).astype(np.int64)
+    return np.where(first >> np.uint64(12) & np.uint64(15) == _VERSION_7, days - own, 0)
+
+
 def split(keys: bytes) -> list[bytes]:
     """The single keys of joined keys."""
     return [keys[i : i + KEY_BYTES] for i in range(0, len(keys), KEY_BYTES)]
@@ -58,6 +72,8 @@ def words(keys: bytes) -> tuple[Words, Words]:
 RECENT_KEYS: Final = 65_536
 """Keys that the set holds (about 100 bytes each) before they become sorted runs (16 bytes each)."""
 _SHIFT: Final = np.uint64(56)
+_AHEAD_STEP: Final = 16
+"""Future days that share their runs: a look-up searches the runs of every day."""
 
 
 class Run(NamedTuple):
@@ -85,13 +101,16 @@ class IdIndex:
         """Memory taken, estimated."""
         return 100 * len(self._recent) + 16 * (len(self) - len(self._recent))
 
-    def new(self, day: int, keys: bytes) -> list[int]:
-        """Positions of the joined keys that are not in the index, the first of equal ones; adds them under `day`."""
+    def new(self, day: int, keys: bytes, stored: Collection[bytes] = ()) -> list[int]:
+        """Positions of the joined keys that are neither in the index nor `stored`, the first of equal ones; adds them under `day`."""
         if day != self._day:
             self._flush_recent()
             self._day = day
         recent = self._recent
         old = self._find(keys) if self._runs else None
+        if stored:
+            also = np.fromiter((key in stored for key in split(keys)), np.bool_)
+            old = also if old is None else old | also
         added = []
         for position, key in enumerate(split(keys)):
             if key not in recent and (old is None or not old[position]):
@@ -101,20 +120,29 @@ class IdIndex:
             self._flush_recent()
         return added
 
+    def known(self, keys: bytes) -> list[bool]:
+        """Whether each of the joined keys is in the index."""
+        found = self._find(keys)
+        return [bool(found[n]) or key in self._recent for n, key in enumerate(split(keys))]
+
+    def keep(self, day: int, keys: bytes) -> None:
+        """Remember joined keys until a future day, and up to `_AHEAD_STEP` days longer, whatever `new` added them under."""
+        self._add_run(day + -day % _AHEAD_STEP, keys)
+
     def discard(self, key: bytes) -> None:
         """Forget a key that `new` has just added."""
-        if key in self._recent:
-            self._recent.remove(key)
-            return
+        self._recent.discard(key)
         high, low = words(key)
         bucket = int(high[0] >> _SHIFT)
         for day, buckets in self._runs.items():
-            runs = buckets.get(bucket, [])
-            for number, run in enumerate(runs):
+            left = []
+            for run in buckets.pop(bucket, ()):
                 keep = (run.high != high[0]) | (run.low != low[0])
-                if not keep.all():
-                    runs[number] = Run(run.high[keep], run.low[keep])
-                    self._sorted[day] -= len(run.high) - len(runs[number].high)
+                self._sorted[day] -= int((~keep).sum())
+                if keep.any():
+                    left.append(Run(run.high[keep], run.low[keep]))
+            if left:
+                buckets[bucket] = left
 
     def restore(self, day: int, keys: Iterable[bytes]) -> None:
         """Add joined keys, all distinct."""
@@ -200,13 +228,21 @@ class Incoming(NamedTuple):
 class Decision(NamedTuple):
     """The positions of a record that carry ids for the first time, their joined keys, and the log's clock when they were added.
 
-    `watermark_ms` is the greatest record timestamp so far.
+    `watermark_ms` is the greatest record timestamp so far, `ahead` as in `DedupRecord`.
     """
 
     new: list[int]
     keys: bytes
     watermark_ms: int
     clock: LogClock
+    ahead: list[tuple[int, bytes]]
+
+
+class OldIds(NamedTuple):
+    """Ids that are at least a window old: keys that the index has, and projects and ids by key of those that it has not."""
+
+    known: set[bytes]
+    unknown: dict[bytes, tuple[int, bytes]]
 
 
 class Dedupe:
@@ -231,17 +267,54 @@ class Dedupe:
         """The oldest day in the index."""
         return 0 if self._clock is None else self._clock.day - self._days
 
-    def decide(self, records: Sequence[Incoming]) -> list[Decision]:
-        """Decisions about consecutive records, in order; their ids count as seen from here on."""
+    def old_ids(self, records: Sequence[Incoming]) -> OldIds:
+        """The ids of the next records that the index may have forgotten; it may still forget the known ones within these records."""
+        ids = [i for record in records for i in record.ids]
+        if not ids:
+            return OldIds(set(), {})
+        # Timestamps may go back a little. The clock doesn't, and neither may the time that makes ids old.
+        stamps = [record.timestamp_ms // DAY_MS for record in records]
+        days = np.maximum.accumulate(
+            np.array([self._clock.stamped if self._clock else 0, *stamps], np.int64)
+        )[1:]
+        old = np.flatnonzero(days_old(ids, _each(records, days)) >= self._days).tolist()
+        if not old:
+            return OldIds(set(), {})
+        projects = [p for record in records for p in record.projects]
+        wanted = [(projects[position], ids[position]) for position in old]
+        keys = id_keys([p for p, _ in wanted], [i for _, i in wanted])
+        known = dict(zip(split(keys), self._index.known(keys), strict=True))
+        unknown = {key: pair for key, pair in zip(split(keys), wanted, strict=True) if not known[key]}
+        return OldIds({key for key, is_known in known.items() if is_known}, unknown)
+
+    def decide(self, records: Sequence[Incoming], stored: Collection[bytes] = ()) -> list[Decision]:
+        """Decisions about consecutive records, in order; their ids count as seen from here on.
+
+        `stored` are keys that count as seen although the index may not have them.
+        """
         decisions: list[Decision] = []
         for clock, watermark_ms, run in self._by_day(records):
             self._index.forget_before(clock.day - self._days)
             projects = [p for record in run for p in record.projects]
             ids = [i for record in run for i in record.ids]
             keys = id_keys(projects, ids) if ids else b""
-            new = self._index.new(clock.day, keys) if ids else []
-            decisions += _by_record(run, keys, new, watermark_ms, clock)
+            new = self._index.new(clock.day, keys, stored) if ids else []
+            ahead = self._keep_ahead(clock.day, run, ids, keys, new) if new else {}
+            decisions += _by_record(run, keys, new, ahead, watermark_ms, clock)
         return decisions
+
+    def _keep_ahead(
+        self, day: int, records: Sequence[Incoming], ids: Sequence[bytes], keys: bytes, new: Sequence[int]
+    ) -> dict[int, int]:
+        """Days by which the own days of new ids lie ahead, by position; the index keeps these ids for as much longer."""
+        stamps = np.array([record.timestamp_ms // DAY_MS for record in records], np.int64)
+        days = days_old(ids, _each(records, stamps))
+        if days.min() >= 0:
+            return {}
+        ahead = {n: min(-int(days[n]), MAX_AHEAD_DAYS) for n in new if days[n] < 0}
+        for later, joined in _joined(keys, ahead):
+            self._index.keep(day + later, joined)
+        return ahead
 
     def _by_day(self, records: Sequence[Incoming]) -> Iterable[tuple[LogClock, int, list[Incoming]]]:
         """Runs of records of one day of the log, with the clock and the watermark after each run; advances both."""
@@ -269,20 +342,43 @@ class Dedupe:
                 self._clock = entry.clock or LogClock(entry.day, entry.day, entry.last + 1)
             self._watermark_ms = max(self._watermark_ms, entry.watermark_ms)
         by_day: dict[int, dict[int, bytes]] = {}
+        ahead: dict[int, dict[int, bytes]] = {}
         restored: set[int] = set()
         for entry in entries:
-            if entry.day < self.oldest_day:
-                continue
             for record in entry.records:
-                if record.keys and record.offset not in restored:
+                for days, keys in record.ahead:
+                    if entry.day + days >= self.oldest_day:
+                        ahead.setdefault(entry.day + days, {})[record.offset] = keys
+                if entry.day >= self.oldest_day and record.keys and record.offset not in restored:
                     restored.add(record.offset)
                     by_day.setdefault(entry.day, {})[record.offset] = record.keys
-        for day, keys in by_day.items():
-            self._index.restore(day, keys.values())
+        for day, found in by_day.items():
+            self._index.restore(day, found.values())
+        for day, found in ahead.items():
+            self._index.keep(day, b"".join(found.values()))
+
+
+def _each(records: Sequence[Incoming], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A value of each record, for each of its ids."""
+    return np.repeat(values, [len(record.ids) for record in records])
+
+
+def _joined(keys: bytes, ahead: Mapping[int, int]) -> list[tuple[int, bytes]]:
+    """The joined keys at some positions by the days at these."""
+    by_days: dict[int, bytes] = {}
+    for position, days in ahead.items():
+        key = keys[position * KEY_BYTES : (position + 1) * KEY_BYTES]
+        by_days[days] = by_days.get(days, b"") + key
+    return sorted(by_days.items())
 
 
 def _by_record(
-    records: Sequence[Incoming], keys: bytes, new: list[int], watermark_ms: int, clock: LogClock
+    records: Sequence[Incoming],
+    keys: bytes,
+    new: list[int],
+    ahead: Mapping[int, int],
+    watermark_ms: int,
+    clock: LogClock,
 ) -> Iterable[Decision]:
     """Split a run's answer by record."""
     index = start = 0
@@ -295,5 +391,6 @@ def _by_record(
         record_keys = keys[start * KEY_BYTES : end * KEY_BYTES]
         if len(positions) < len(record.ids):
             record_keys = b"".join(record_keys[i * KEY_BYTES : (i + 1) * KEY_BYTES] for i in positions)
-        yield Decision(positions, record_keys, watermark_ms, clock)
+        later = {n: days for n, days in ahead.items() if start <= n < end}
+        yield Decision(positions, record_keys, watermark_ms, clock, _joined(keys, later))
         start = end

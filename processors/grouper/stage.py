@@ -2,7 +2,8 @@
 
 For each batch (the words are those of `broker.stage`):
 
-1. *In*: records of some partitions, from the next offset on. Repeats are dropped; a gap stops the worker.
+1. *In*: records of some partitions, from the next offset on. Repeats are dropped; a gap stops the worker. Ids so old that they may
+   have been forgotten are looked up where events are stored; the batch waits for the answer, and may be dropped meanwhile.
 2. *Decide* (`batch.decide`): new ids (`dedupe`), fingerprints (`fingerprinter`), and all outputs.
 3. *Record* the decisions in the table `seen`.
 4. *Publish* `grouped`, `grouped-events`, `outcomes` and `dead-letters` by partition, then `issue-deltas`.
@@ -23,9 +24,9 @@ Compaction of `seen` comes last. It can stop anywhere: replacements are written 
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -38,9 +39,12 @@ from broker.types import Consumer, TopicPartition
 from processors.faust_app.tables import BatchTable
 from processors.grouper.batch import (
     BatchOutput,
+    DecodedBatch,
     GroupedEvent,
     PartitionState,
     decide,
+    old_ids,
+    read_batch,
     source_position,
 )
 from processors.grouper.compaction import LogCompaction
@@ -123,6 +127,14 @@ async def _published(consumer: Consumer, tp: TopicPartition, start: int, end: in
     ]
 
 
+class IdLookUp(Protocol):
+    """Looks up ids where events are stored."""
+
+    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
+        """Those of these projects and ids whose event is or was stored; returns only once it is known."""
+        ...
+
+
 class GrouperStage(PartitionStage[PartitionState]):
     """Handles batches of `events`, one at a time: the caller ensures it."""
 
@@ -141,8 +153,12 @@ class GrouperStage(PartitionStage[PartitionState]):
         days: int,
         grouped_events: bool,
         bad_limit: int = LIMIT,
+        stored_ids: IdLookUp | None = None,
     ) -> None:
         super().__init__(names, producer, metrics, bad_limit)
+        self.looking_up = False
+        """Whether a batch is waiting for the answer of `stored_ids`."""
+        self._stored_ids = stored_ids
         self._seen = seen
         self._fingerprinter = fingerprinter
         self._tail = tail
@@ -198,8 +214,10 @@ class GrouperStage(PartitionStage[PartitionState]):
         Raises OffsetGap, TooManyBad, KafkaError or PartitionsLost: the worker must stop without acknowledging.
         """
         published = [p for p in by_partition if not self._states[p].decided]
+        batches = [(self._states[p], self._read(self._states[p], r)) for p, r in by_partition.items()]
+        stored = await self._stored(batches) if self._stored_ids else ()
         try:
-            outputs = [self._decide(self._states[p], records) for p, records in by_partition.items()]
+            outputs = [self._decide(state, batch, stored) for state, batch in batches]
         except TooManyBad:
             # Each restart ends here again: without this, each would replay the last batch's dead letters.
             for partition in published:
@@ -212,11 +230,33 @@ class GrouperStage(PartitionStage[PartitionState]):
             await self._compact(output.partition)
             self._measure(output.partition)
 
-    def _decide(self, state: PartitionState, records: Sequence[SourceRecord]) -> BatchOutput:
-        new = self._new_records(state, records)
+    def _read(self, state: PartitionState, records: Sequence[SourceRecord]) -> DecodedBatch:
+        return read_batch(state, self._new_records(state, records))
+
+    async def _stored(self, batches: Sequence[tuple[PartitionState, DecodedBatch]]) -> set[bytes]:
+        """The keys of old ids that are duplicates. Nothing has changed yet: the batch can still be dropped."""
+        stored: set[bytes] = set()
+        unknown: dict[bytes, tuple[int, bytes]] = {}
+        for state, batch in batches:
+            old = old_ids(state, batch)
+            stored |= old.known
+            unknown |= old.unknown
+        if unknown and self._stored_ids is not None:
+            started, self.looking_up = time.perf_counter(), True
+            try:
+                found = await self._stored_ids.among(unknown.values())
+            finally:
+                self.looking_up = False
+            self._metrics.looked_up.inc(len(unknown))
+            self._metrics.look_up_seconds.inc(time.perf_counter() - started)
+            stored |= {key for key, pair in unknown.items() if pair in found}
+        return stored
+
+    def _decide(self, state: PartitionState, batch: DecodedBatch, stored: Collection[bytes]) -> BatchOutput:
+        new = batch.sources
         output = BatchOutput(state.partition, grouped_events=self._grouped_events)
         recorded = frozenset(state.decided)
-        decide(state, new, self._fingerprinter, output)
+        decide(state, batch, self._fingerprinter, output, stored)
         replayed = len(recorded) - len(state.decided)
         self._metrics.forwarded_again.inc(replayed)
         # The limit already has the replayed records, from `restore`.

@@ -24,9 +24,11 @@ _COUNTED: Final = """
     FROM events WHERE project_id = {project:UInt32} AND fingerprint % {parts:UInt32} = {part:UInt32}
     GROUP BY fingerprint"""
 _ERASED: Final = f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608 - our own text
-_ERASED_IDS: Final = """
+# By its own time: a device's clock was ahead.
+_LATER: Final = "bitAnd(bitShiftRight(id, 76), 15) = 7 AND toUInt64(bitShiftRight(id, 80)) >= {since:Int64}"
+_ERASED_IDS: Final = f"""
     SELECT project_id, id, toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000 FROM erased_events FINAL
-    WHERE day >= toDate(fromUnixTimestamp64Milli({since:Int64}, 'UTC'))"""
+    WHERE day >= toDate(fromUnixTimestamp64Milli({{since:Int64}}, 'UTC')) OR {_LATER}"""  # noqa: S608 - our own text
 _SHOWN: Final = """
     SELECT project_id, issue_id, fingerprints, error_type, message, culprit, status, regressed,
         toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release, last_release,
@@ -46,9 +48,9 @@ _RELEASES: Final = """
 _RECEIVED_DAYS: Final = """
     SELECT toInt64(intDiv(toUnixTimestamp64Milli(received), 86400000)) AS day FROM events
     GROUP BY day ORDER BY day DESC LIMIT {limit:UInt32}"""
-_IDS: Final = """
+_IDS: Final = f"""
     SELECT project_id, id, toUnixTimestamp64Milli(received) FROM events
-    WHERE received >= fromUnixTimestamp64Milli({since:Int64})"""
+    WHERE received >= fromUnixTimestamp64Milli({{since:Int64}}) OR {_LATER}"""  # noqa: S608 - our own text
 
 
 class StoredCounts(Struct, frozen=True):
@@ -200,7 +202,7 @@ def received_days(client: Client, limit: int) -> list[int]:
 
 
 def ids(client: Client, since_ms: int) -> Iterator[tuple[int, bytes, int]]:
-    """Project, 16-byte id and time of receipt (Unix ms) of the events received since a time, including erased ones.
+    """Project, 16-byte id and time of receipt (Unix ms) of the events received since a time or made later by their ids, including erased ones.
 
     Raises ClickHouseError.
     """

@@ -5,7 +5,14 @@ from hypothesis import strategies as st
 
 from cli.rebuild.dedup_log import IdKeys, entries
 from processors.grouper.compaction import BLOCK_IDS, LogCompaction
-from processors.grouper.dedup_log import DedupEntry, decode_entry, decode_horizon, horizon_key, is_entry
+from processors.grouper.dedup_log import (
+    DAY_RECORDS,
+    DedupEntry,
+    decode_entry,
+    decode_horizon,
+    horizon_key,
+    is_entry,
+)
 from processors.grouper.dedupe import Dedupe, Incoming
 from processors.grouper.replay import replay_start
 from schemas.ids import event_partition
@@ -83,3 +90,18 @@ def test_no_invented_time_of_receipt_makes_a_stored_id_new(days: list[int]) -> N
     assert is_due == 101
     again = Incoming(101, START, [1] * len(received), [event_id(day) for day in received])
     assert dedupe.decide([again])[0].new == []
+
+
+@given(st.lists(st.integers(-20, 500), min_size=1, max_size=20), st.integers(0, 50), st.integers(0, 3))
+def test_ids_of_clocks_that_were_ahead_are_remembered_until_their_own_time_has_passed(
+    own: list[int], last: int, received: int
+) -> None:
+    ids = [event_id(number, START + days * DAY) for number, days in enumerate(own)]
+    known = IdKeys(1, [START // DAY], DAYS)
+    known.add((1, one, START - received * DAY) for one in ids)
+    dedupe, _, decoded = restored(0, dict(entries(0, last, known.blocks(0), START // DAY)))
+    assert not LogCompaction(0, decoded).needed(dedupe.oldest_day)
+    for day in range(1, 60):
+        at = Incoming(last + day * DAY_RECORDS, START + day * DAY, [1] * len(ids), ids)
+        old = dedupe.old_ids([at])
+        assert dedupe.decide([at], old.known | old.unknown.keys())[0].new == []

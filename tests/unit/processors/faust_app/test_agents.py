@@ -7,7 +7,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from processors.faust_app.agents import Agent
-from processors.faust_app.fence import RebalanceFence
+from processors.faust_app.fence import Interrupted, RebalanceFence
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 
@@ -21,9 +21,12 @@ class RecordingStage:
         self.partitions = {1}
         self.handled: list[tuple[int, int]] = []
         self._events = events
+        self.interrupted = False
 
     async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
         assert not any(event.acknowledged for event in self._events)
+        if self.interrupted:
+            raise Interrupted
         self.handled += [(p, record.offset) for p, records in by_partition.items() for record in records]
 
 
@@ -40,8 +43,9 @@ class Event:
         self.acknowledged = True
 
 
-async def handled(*events: Event, opened: bool = True) -> list[tuple[int, int]]:
+async def handled(*events: Event, opened: bool = True, interrupted: bool = False) -> list[tuple[int, int]]:
     stage, fence = RecordingStage(list(events)), RebalanceFence()
+    stage.interrupted = interrupted
     fence.open = opened
 
     class Stream:
@@ -71,3 +75,9 @@ async def test_nothing_is_handled_while_the_group_rebalances() -> None:
     events = [Event(1, 7)]
     assert await handled(*events, opened=False) == []
     assert not events[0].acknowledged
+
+
+async def test_a_batch_that_a_rebalance_interrupts_is_not_acknowledged() -> None:
+    event = Event(1, 7)
+    assert await handled(event, interrupted=True) == []
+    assert not event.acknowledged

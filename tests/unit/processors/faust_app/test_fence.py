@@ -1,9 +1,11 @@
 import asyncio
+from collections.abc import Collection
 
 import pytest
 
 from broker.errors import PartitionsLost
-from processors.faust_app.fence import Lease, RebalanceFence
+from processors.faust_app.fence import Interrupted, Lease, RebalanceFence
+from processors.faust_app.look_up import InterruptibleLookUp
 
 
 async def test_closing_waits_for_the_batch_in_progress() -> None:
@@ -28,6 +30,35 @@ async def test_a_batch_that_does_not_end_is_reported() -> None:
     fence = RebalanceFence()
     with fence.batch(), pytest.raises(TimeoutError):
         await fence.close(0.01)
+
+
+class Endless:
+    """ClickHouse is away."""
+
+    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:  # noqa: ARG002
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_closing_interrupts_a_batch_that_waits_for_a_look_up() -> None:
+    fence = RebalanceFence()
+    fence.open = True
+
+    async def handle_batch() -> None:
+        with fence.batch():
+            await InterruptibleLookUp(Endless(), fence).among([(1, bytes(16))])
+
+    handling = asyncio.create_task(handle_batch())
+    await asyncio.sleep(0)
+    await fence.close(5)
+    with pytest.raises(Interrupted):
+        await handling
+
+
+async def test_another_timeout_within_a_wait_is_no_interruption() -> None:
+    with pytest.raises(TimeoutError):
+        async with RebalanceFence().interruptible():
+            raise TimeoutError
 
 
 def test_a_lease_that_was_never_given_is_not_checked() -> None:

@@ -11,7 +11,7 @@ from broker.message import Message
 from processors.faust_app.tables import BatchTable
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
-from processors.grouper.stage import GroupedTail, GrouperStage
+from processors.grouper.stage import GroupedTail, GrouperStage, IdLookUp
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
@@ -65,6 +65,7 @@ class GrouperWorld:
         self.begins = 0
         self.reach = 8
         self.projects = registry()
+        self.stored_ids: IdLookUp | None = None
         self._each = each
 
     def send(self, *chunks: list[ChunkEvent] | bytes, ms: int = START) -> None:
@@ -88,6 +89,7 @@ class GrouperWorld:
             self.metrics,
             days=7,
             grouped_events=self._each,
+            stored_ids=self.stored_ids,
         )
         await self.worker.restore(PARTITION, self.begins, len(self.log))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.grouper.batch import BatchOutput, PartitionState, decide
+from processors.grouper.batch import BatchOutput, PartitionState, decide, read_batch
 from processors.grouper.counts import rules_skipped
 from processors.grouper.dedup_log import DedupEntry, decode_entry, encode
 from processors.grouper.dedupe import Dedupe
@@ -39,12 +39,8 @@ def run(
     state: PartitionState, sources: list[SourceRecord], grouper: Fingerprinter | None = None
 ) -> BatchOutput:
     output = BatchOutput(PARTITION, grouped_events=True)
-    decide(
-        state,
-        new_records("events", state.partition, state.next_offset, sources),
-        grouper or Fingerprinter(registry()),
-        output,
-    )
+    records = new_records("events", state.partition, state.next_offset, sources)
+    decide(state, read_batch(state, records), grouper or Fingerprinter(registry()), output)
     return output
 
 

@@ -1,0 +1,94 @@
+"""Which event ids are stored: the processors ask before they take an old id for a new one."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import numpy as np
+from clickhouse_connect.driver.external import ExternalData
+
+from schemas.health import Health
+from storage.client import ClickHouseError, Client, open_client
+from storage.diagnosis import diagnose
+from storage.erase.erased import ERASED_AMONG
+
+log = logging.getLogger(__name__)
+Key = tuple[int, bytes]
+"""A project and a 16-byte id."""
+AT_ONCE: Final = 10_000
+"""Ids of one statement. It reads the ids of whole projects from about a thousand on, whatever their number."""
+PART: Final = "old ids"
+_WANTED: Final = np.dtype([("id", "V16"), ("project_id", "<u4")])
+_STRUCTURE: Final = "id UInt128, project_id UInt32"
+_STORED: Final = """
+    SELECT project_id, id FROM events
+    WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
+_SETTINGS: Final = {"max_threads": 2}
+_ANSWER_SECONDS: Final = 30
+_PAUSES: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+
+
+def stored(client: Client, ids: Sequence[Key]) -> set[Key]:
+    """Those of these ids whose event is in `events`, or was and is erased. Raises ClickHouseError."""
+    wanted = np.empty(len(ids), _WANTED)
+    # A UInt128 is little-endian.
+    wanted["id"] = np.frombuffer(b"".join(number[::-1] for _, number in ids), "V16")
+    wanted["project_id"] = [project for project, _ in ids]
+    found: set[Key] = set()
+    for sql in (_STORED, ERASED_AMONG):
+        external = ExternalData(
+            file_name="wanted", data=wanted.tobytes(), fmt="RowBinary", structure=_STRUCTURE
+        )
+        rows = client.query(sql, external_data=external, settings=_SETTINGS).result_rows
+        found |= {(int(row[0]), int(row[1]).to_bytes(16, "big")) for row in rows}
+    return found.intersection(ids)
+
+
+class StoredIds:
+    """Looks ids up in a thread of its own, and waits while ClickHouse is away: an answer must not be guessed."""
+
+    def __init__(self, url: str, health: Health) -> None:
+        self._url = url
+        self._health = health
+        self._client: Client | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="stored-ids")
+        health.set(PART, ok=True)
+
+    async def among(self, ids: Collection[Key]) -> set[Key]:
+        """As `stored`, in statements of `AT_ONCE` ids. May be cancelled."""
+        wanted = list(dict.fromkeys(ids))
+        found: set[Key] = set()
+        for start in range(0, len(wanted), AT_ONCE):
+            found |= await self._stored(wanted[start : start + AT_ONCE])
+        return found
+
+    async def _stored(self, ids: Sequence[Key]) -> set[Key]:
+        tries = 0
+        try:
+            while True:
+                try:
+                    return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, ids)
+                except ClickHouseError as error:
+                    sentence = diagnose(error).sentence
+                self._health.set(PART, ok=False, detail=f"{len(ids)} wait to be looked up: {sentence}")
+                log.warning(
+                    "%d old ids wait to be looked up: %s", len(ids), sentence, extra={"tries": tries + 1}
+                )
+                await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
+                tries += 1
+        finally:
+            self._health.set(PART, ok=True)
+
+    def _ask(self, ids: Sequence[Key]) -> set[Key]:
+        if self._client is None:
+            self._client = open_client(self._url, send_receive_timeout=_ANSWER_SECONDS)
+        try:
+            return stored(self._client, ids)
+        except (ClickHouseError, OSError) as error:
+            self._client.close()
+            self._client = None
+            if isinstance(error, OSError):
+                raise ClickHouseError(str(error)) from error
+            raise
