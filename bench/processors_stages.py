@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -75,7 +75,11 @@ class Shares:
 
 
 class Nothing:
-    """An empty topic `grouped`."""
+    """An empty topic `grouped`, and a ClickHouse that stores nothing."""
+
+    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:  # noqa: ARG002
+        """No id is stored."""
+        return set()
 
     async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:  # noqa: ARG002
         """There are no records."""
@@ -95,6 +99,7 @@ async def measure(chunks: list[tuple[int, bytes]], handle_batch: int) -> tuple[f
         metrics,
         days=7,
         grouped_events=False,
+        stored_ids=Nothing(),
     )
     aggregator = AggregatorStage(NAMES, cast(BatchTable, Shares()), table, producer, metrics)
     for partition in range(PARTITIONS):
@@ -102,10 +107,11 @@ async def measure(chunks: list[tuple[int, bytes]], handle_batch: int) -> tuple[f
         aggregator.restore(partition, 0)
     offsets, folded = [0] * PARTITIONS, [0] * PARTITIONS
     grouping = folding = 0.0
+    now = time.time_ns() // 1_000_000
     for start in range(0, len(chunks), handle_batch):
         records: dict[int, list[SourceRecord]] = {}
         for partition, value in chunks[start : start + handle_batch]:
-            source = SourceRecord(offsets[partition], 1_790_000_000_000, None, value, list(HEADERS))
+            source = SourceRecord(offsets[partition], now, None, value, list(HEADERS))
             records.setdefault(partition, []).append(source)
             offsets[partition] += 1
         began = time.process_time()
