@@ -388,7 +388,7 @@ def _completed(
 ) -> DedupRecord:
     packed = struct.pack(f"<{len(fingerprints)}Q", *fingerprints)
     if not dead and not repeated:
-        return replace(record, fingerprints=packed)
+        return DedupRecord(record.offset, record.total, record.new, record.keys, packed, ahead=record.ahead)
     excluded = {*dead, *repeated}
     new = [position for position in record.positions if position not in excluded]
     pairs = zip(record.positions, split(record.keys), strict=True)

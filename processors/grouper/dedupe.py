@@ -269,14 +269,13 @@ class Dedupe:
 
     def old_ids(self, records: Sequence[Incoming]) -> OldIds:
         """The ids of the next records that the index may have forgotten; it may still forget the known ones within these records."""
-        ids = [i for record in records for i in record.ids]
-        if not ids:
-            return OldIds(set(), {})
         # Timestamps may go back a little. The clock doesn't, and neither may the time that makes ids old.
-        stamps = [record.timestamp_ms // DAY_MS for record in records]
-        days = np.maximum.accumulate(
-            np.array([self._clock.stamped if self._clock else 0, *stamps], np.int64)
-        )[1:]
+        stamps = [self._clock.stamped if self._clock else 0, *(r.timestamp_ms // DAY_MS for r in records)]
+        young = _day_start(max(stamps) - self._days + 1)
+        if all(min(record.ids, default=young) >= young for record in records):
+            return OldIds(set(), {})
+        ids = [i for record in records for i in record.ids]
+        days = np.maximum.accumulate(np.array(stamps, np.int64))[1:]
         old = np.flatnonzero(days_old(ids, _each(records, days)) >= self._days).tolist()
         if not old:
             return OldIds(set(), {})
@@ -307,10 +306,10 @@ class Dedupe:
         self, day: int, records: Sequence[Incoming], ids: Sequence[bytes], keys: bytes, new: Sequence[int]
     ) -> dict[int, int]:
         """Days by which the own days of new ids lie ahead, by position; the index keeps these ids for as much longer."""
-        stamps = np.array([record.timestamp_ms // DAY_MS for record in records], np.int64)
-        days = days_old(ids, _each(records, stamps))
-        if days.min() >= 0:
+        stamps = [record.timestamp_ms // DAY_MS for record in records]
+        if max(ids) < _day_start(min(stamps) + 1):
             return {}
+        days = days_old(ids, _each(records, np.array(stamps, np.int64)))
         ahead = {n: min(-int(days[n]), MAX_AHEAD_DAYS) for n in new if days[n] < 0}
         for later, joined in _joined(keys, ahead):
             self._index.keep(day + later, joined)
@@ -358,6 +357,11 @@ class Dedupe:
             self._index.keep(day, b"".join(found.values()))
 
 
+def _day_start(day: int) -> bytes:
+    """The first bytes of the least uuid of version 7 of a day: such uuids sort by time."""
+    return (max(0, day) * DAY_MS).to_bytes(6, "big")
+
+
 def _each(records: Sequence[Incoming], values: NDArray[np.int64]) -> NDArray[np.int64]:
     """A value of each record, for each of its ids."""
     return np.repeat(values, [len(record.ids) for record in records])
@@ -391,6 +395,6 @@ def _by_record(
         record_keys = keys[start * KEY_BYTES : end * KEY_BYTES]
         if len(positions) < len(record.ids):
             record_keys = b"".join(record_keys[i * KEY_BYTES : (i + 1) * KEY_BYTES] for i in positions)
-        later = {n: days for n, days in ahead.items() if start <= n < end}
-        yield Decision(positions, record_keys, watermark_ms, clock, _joined(keys, later))
+        later = _joined(keys, {n: ahead[n] for n in ahead if start <= n < end}) if ahead else []
+        yield Decision(positions, record_keys, watermark_ms, clock, later)
         start = end

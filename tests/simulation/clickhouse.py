@@ -19,6 +19,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, Error, Operati
 
 from storage import client
 from storage.erase import erased, purge
+from storage.reader import stored_ids
 from storage.repair import consistent_read, duplicates, insert_pauses, missing_rows
 from storage.repair.rollups import ROLLUPS
 from storage.writer import inserter, record_rows, server_state
@@ -135,6 +136,7 @@ class Server:
             consistent_read._RUNNING: self._running,
             consistent_read._BLOCKS: self._last_blocks,
             missing_rows._STORED_EVENTS: self._stored("events"),
+            stored_ids._STORED: self._stored("events"),
             missing_rows._STORED_PAYLOADS: self._stored("payloads"),
             client._LIFE: self._life,
             erased.ERASED_AMONG: self._erased_among,
@@ -404,7 +406,8 @@ _LATEST: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[Any, int]]]] = {
 
 def _wanted(external: Any) -> set[Key]:
     [file] = external.files
-    wanted = np.frombuffer(file.data, missing_rows._WANTED)
+    layout = stored_ids._WANTED if file.structure == stored_ids._STRUCTURE else missing_rows._WANTED
+    wanted = np.frombuffer(file.data, layout)
     return {
         (int(project), bytes(number))
         for project, number in zip(wanted["project_id"], wanted["id"], strict=True)

@@ -24,6 +24,7 @@ from processors.changelog import Changelog
 from processors.faust_app.agents import Agent
 from processors.faust_app.app import DELTAS_BATCH, LEASE_SHARE, MAX_IDLE_SECONDS
 from processors.faust_app.fence import Lease, RebalanceFence
+from processors.faust_app.look_up import InterruptibleLookUp
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.stage import GroupedTail, GrouperStage
@@ -32,6 +33,7 @@ from processors.topic_names import TopicNames, names
 from schemas.health import Health
 from schemas.projects import Project, ProjectRegistry, RegistryRetention
 from schemas.settings import EdgeSettings, ProcessorsSettings, WriterSettings
+from storage.reader.stored_ids import StoredIds
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
 from storage.writer.metrics import WriterMetrics
@@ -252,6 +254,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             days=settings.dedupe_days,
             grouped_events=False,
             bad_limit=0,
+            stored_ids=InterruptibleLookUp(StoredIds(settings.clickhouse_url, Health()), self._fence),
         )
         self._aggregator = AggregatorStage(topics, self._issues, self._seen, producer, metrics, bad_limit=0)  # type: ignore[arg-type]
         self._recovery = Recovery(topics, self._grouper, self._aggregator, self._fence, metrics, lambda: 0)

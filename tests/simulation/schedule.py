@@ -127,7 +127,11 @@ class Schedule:
 
     def worker(self, number: int) -> Worker:
         """A new worker of the processors."""
-        settings = ProcessorsSettings(kafka_bootstrap="k:1", processors_worker=str(number))
+        settings = ProcessorsSettings(
+            kafka_bootstrap="k:1",
+            clickhouse_url=operations.WRITER.clickhouse_url,
+            processors_worker=str(number),
+        )
         return Worker(self.world, settings, self.shape.partitions, self.projects.registry())
 
     def _start_worker(self, number: int) -> None:
@@ -191,7 +195,9 @@ class Schedule:
     def _post_new(self, random: Random) -> None:
         events = []
         for _ in range(random.choice((1, 1, 2, 5))):
-            number = _uuid7(random, EPOCH + self.world.now - 10_000.0)
+            # Some ids are older than the dedup window, and looked up.
+            age = 40 * 86_400.0 if self._count % 4 == 3 else 10_000.0
+            number = _uuid7(random, EPOCH + self.world.now - age)
             events.append((number, _event(number, random)))
         self.sent.append(events)
         self._post(events)
@@ -345,6 +351,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         "broker.client.Admin": kafka_clients.Admin,
         "clickhouse_connect.get_client": get_client,
         "storage.writer.inserter.ThreadPoolExecutor": Executor,
+        "storage.reader.stored_ids.ThreadPoolExecutor": Executor,
         "edge.delivery.spool.ThreadPoolExecutor": Executor,
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
         # What one schedule leaves must not stay.
