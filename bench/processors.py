@@ -29,7 +29,7 @@ from cli.send.batches import read_lines
 from local.kafka.server import LocalKafka
 from local.ports import free_port
 from processors.grouper.dedup_log import DedupEntry, DedupRecord, encode, entry_key
-from processors.grouper.dedupe import IdIndex, id_keys
+from processors.grouper.id_index import IdIndex, id_keys
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
 from schemas.ids import event_partition, uuid7
 from schemas.payload import compress

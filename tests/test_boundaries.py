@@ -42,7 +42,16 @@ PURE = (
     "processors.positions",
     *(
         f"processors.grouper.{name}"
-        for name in ("batch", "compaction", "counts", "dedupe", "dedup_log", "fingerprinter", "replay")
+        for name in (
+            "batch",
+            "compaction",
+            "counts",
+            "dedupe",
+            "dedup_log",
+            "fingerprinter",
+            "id_index",
+            "replay",
+        )
     ),
     *(f"processors.aggregator.{name}" for name in ("changes", "fold", "lifecycle", "merges", "totals")),
     *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "record_rows")),

@@ -19,7 +19,8 @@ from processors.grouper.dedup_log import (
     entry_key,
     horizon_key,
 )
-from processors.grouper.dedupe import MAX_AHEAD_DAYS, id_keys
+from processors.grouper.dedupe import MAX_AHEAD_DAYS
+from processors.grouper.id_index import id_keys
 from schemas.ids import event_partition, is_uuid7, uuid7_ms
 
 _BATCH = 10_000

@@ -15,11 +15,9 @@ from broker.message import Message
 from broker.stage import DeadEvent
 from processors.grouper.counts import Increments, RecordOutcomes, rules_skipped
 from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord
-from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds, split
-from processors.grouper.fingerprinter import (
-    EventGrouping,
-    Fingerprinter,
-)
+from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds
+from processors.grouper.fingerprinter import EventGrouping, Fingerprinter
+from processors.grouper.id_index import split
 from processors.grouper.replay import ReplayBoundary
 from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import (

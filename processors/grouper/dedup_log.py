@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 KEY_BYTES: Final = 16
-"""Bytes of an id's key (`processors.grouper.dedupe.id_keys`)."""
+"""Bytes of an id's key (`processors.grouper.id_index.id_keys`)."""
 DAY_MS: Final = 86_400_000
 DAY_RECORDS: Final = 1_000
 """Fewest records of a day: whatever their timestamps say, ids outlive as many records for each day of the window."""

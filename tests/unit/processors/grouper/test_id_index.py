@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.grouper.dedup_log import KEY_BYTES
-from processors.grouper.dedupe import IdIndex, id_keys, split
+from processors.grouper.id_index import IdIndex, id_keys, split
 from tests.unit.processors.made import DAY, HOUR, START, event_id
 
 

@@ -19,7 +19,8 @@ from processors.grouper.dedup_log import (
     entry_key,
     is_entry,
 )
-from processors.grouper.dedupe import MAX_AHEAD_DAYS, Dedupe, Incoming, id_keys
+from processors.grouper.dedupe import MAX_AHEAD_DAYS, Dedupe, Incoming
+from processors.grouper.id_index import id_keys
 from processors.grouper.replay import replay_start
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
 from tests.unit.processors.made import DAY, START, carried, event_id

@@ -1,0 +1,207 @@
+"""The keys of ids, and the index of those seen in one partition. Pure.
+
+An id's key is 16 bytes for (project, uuid), with the hour of the version-7 uuid (modulo 256) in the first byte. Equal ids have equal
+hours, so a look-up searches only that hour's bucket. Keys are sorted runs in numpy arrays by day and hour; the latest keys are in a
+set, which is faster to search and to grow.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from processors.grouper.dedup_log import DAY_MS, KEY_BYTES
+
+BUCKETS: Final = 256
+Words = NDArray[np.uint64]
+
+_HOUR_MS: Final = np.uint64(3_600_000)
+_LOW_56: Final = np.uint64((1 << 56) - 1)
+_VERSION_7: Final = np.uint64(7)
+
+
+def _mix(words: Words) -> Words:
+    """The finaliser of splitmix64: a bijection of 64 bits, so no two words become one."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def id_keys(projects: Sequence[int], ids: Sequence[bytes]) -> bytes:
+    """The keys of (project, 16-byte uuid) pairs, joined.
+
+    Within a project two ids share a key only where their 62 random bits, their hour (modulo 256) and 56 mixed bits of
+    their first half are all equal; an id of another project must equal it in 118 bits.
+    """
+    raw = np.frombuffer(b"".join(ids), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+    low = _mix(raw[:, 1] ^ _mix(np.array(projects, dtype=np.uint64)))
+    hour = (raw[:, 0] >> np.uint64(16)) // _HOUR_MS & np.uint64(BUCKETS - 1)
+    high = hour << np.uint64(56) | _mix(raw[:, 0] ^ low) & _LOW_56
+    return np.stack((high, low), axis=1).astype(">u8").tobytes()
+
+
+def days_old(ids: Sequence[bytes], days: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many days each id's own time lies before these days; negative if after, 0 for ids that carry no time."""
+    first = np.frombuffer(b"".join(ids), dtype=">u8").reshape(-1, 2)[:, 0].astype(np.uint64)
+    own = ((first >> np.uint64(16)) // np.uint64(DAY_MS)).astype(np.int64)
+    return np.where(first >> np.uint64(12) & np.uint64(15) == _VERSION_7, days - own, 0)
+
+
+def split(keys: bytes) -> list[bytes]:
+    """The single keys of joined keys."""
+    return [keys[i : i + KEY_BYTES] for i in range(0, len(keys), KEY_BYTES)]
+
+
+def words(keys: bytes) -> tuple[Words, Words]:
+    """High and low halves of joined keys; the bucket is the high half's first byte."""
+    raw = np.frombuffer(keys, dtype=">u8").astype(np.uint64).reshape(-1, 2)
+    return np.ascontiguousarray(raw[:, 0]), np.ascontiguousarray(raw[:, 1])
+
+
+RECENT_KEYS: Final = 65_536
+"""Keys that the set holds (about 100 bytes each) before they become sorted runs (16 bytes each)."""
+_SHIFT: Final = np.uint64(56)
+_AHEAD_STEP: Final = 16
+"""Future days that share their runs: a look-up searches the runs of every day."""
+
+
+class Run(NamedTuple):
+    """Keys sorted by their high halves."""
+
+    high: Words
+    low: Words
+
+
+class IdIndex:
+    """The keys seen in one partition."""
+
+    def __init__(self, limit: int = RECENT_KEYS) -> None:
+        self._limit = limit
+        self._day = 0
+        self._recent: set[bytes] = set()
+        self._runs: dict[int, dict[int, list[Run]]] = {}
+        self._sorted: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._recent) + sum(self._sorted.values())
+
+    @property
+    def size(self) -> int:
+        """Memory taken, estimated."""
+        return 100 * len(self._recent) + 16 * (len(self) - len(self._recent))
+
+    def new(self, day: int, keys: bytes, stored: Collection[bytes] = ()) -> list[int]:
+        """Positions of the joined keys that are neither in the index nor `stored`, the first of equal ones; adds them under `day`."""
+        if day != self._day:
+            self._flush_recent()
+            self._day = day
+        recent = self._recent
+        old = self._find(keys) if self._runs else None
+        if stored:
+            also = np.fromiter((key in stored for key in split(keys)), np.bool_)
+            old = also if old is None else old | also
+        added = []
+        for position, key in enumerate(split(keys)):
+            if key not in recent and (old is None or not old[position]):
+                recent.add(key)
+                added.append(position)
+        if len(recent) >= self._limit:
+            self._flush_recent()
+        return added
+
+    def known(self, keys: bytes) -> list[bool]:
+        """Whether each of the joined keys is in the index."""
+        found = self._find(keys)
+        return [bool(found[n]) or key in self._recent for n, key in enumerate(split(keys))]
+
+    def keep(self, day: int, keys: bytes) -> None:
+        """Remember joined keys until a future day, and up to `_AHEAD_STEP` days longer, whatever `new` added them under."""
+        self._add_run(day + -day % _AHEAD_STEP, keys)
+
+    def discard(self, key: bytes) -> None:
+        """Forget a key that `new` has just added."""
+        self._recent.discard(key)
+        high, low = words(key)
+        bucket = int(high[0] >> _SHIFT)
+        for day, buckets in self._runs.items():
+            left = []
+            for run in buckets.pop(bucket, ()):
+                keep = (run.high != high[0]) | (run.low != low[0])
+                self._sorted[day] -= int((~keep).sum())
+                if keep.any():
+                    left.append(Run(run.high[keep], run.low[keep]))
+            if left:
+                buckets[bucket] = left
+
+    def restore(self, day: int, keys: Iterable[bytes]) -> None:
+        """Add joined keys, all distinct."""
+        self._add_run(day, b"".join(keys))
+
+    def forget_before(self, day: int) -> None:
+        """Drop all that was added under an earlier day."""
+        if self._day < day:
+            self._recent.clear()
+        for old in [d for d in self._runs if d < day]:
+            del self._runs[old], self._sorted[old]
+
+    def _flush_recent(self) -> None:
+        if self._recent:
+            self._add_run(self._day, b"".join(self._recent))
+            self._recent.clear()
+
+    def _add_run(self, day: int, keys: bytes) -> None:
+        high, low = words(keys)
+        order = np.argsort(high)
+        high, low = high[order], low[order]
+        self._sorted[day] = self._sorted.get(day, 0) + len(high)
+        buckets = self._runs.setdefault(day, defaultdict(list))
+        for bucket, start, end in _spans(high):
+            runs = buckets[bucket]
+            # Copies: a slice would keep the whole array alive after its other runs have been merged.
+            run = Run(high[start:end].copy(), low[start:end].copy())
+            while runs and len(runs[-1].high) <= 2 * len(run.high):
+                run = _merged(runs.pop(), run)
+            runs.append(run)
+
+    def _find(self, keys: bytes) -> NDArray[np.bool_]:
+        high, low = words(keys)
+        seen = np.zeros(len(high), dtype=np.bool_)
+        order = np.argsort(high)
+        ordered = high[order]
+        for bucket, start, end in _spans(ordered):
+            positions = order[start:end]
+            for buckets in self._runs.values():
+                for run in buckets.get(bucket, ()):
+                    seen[positions] |= _in_run(run, high[positions], low[positions])
+        return seen
+
+
+def _spans(high: Words) -> list[tuple[int, int, int]]:
+    """(bucket, start, end) of each bucket's keys in sorted high halves."""
+    if not len(high):
+        return []
+    buckets = high >> _SHIFT
+    starts = np.flatnonzero(np.diff(buckets, prepend=~buckets[:1])).tolist()
+    ends = [*starts[1:], len(high)]
+    return [(int(buckets[s]), s, e) for s, e in zip(starts, ends, strict=True)]
+
+
+def _merged(left: Run, right: Run) -> Run:
+    high = np.concatenate((left.high, right.high))
+    # Stable sorting of two concatenated sorted runs is a merge.
+    order = np.argsort(high, kind="stable")
+    return Run(high[order], np.concatenate((left.low, right.low))[order])
+
+
+def _in_run(run: Run, high: Words, low: Words) -> NDArray[np.bool_]:
+    left = np.searchsorted(run.high, high)
+    at = np.minimum(left, len(run.high) - 1)
+    same = run.high[at] == high
+    hit = same & (run.low[at] == low)
+    # Equal high halves with different low halves are next to impossible: compare them one at a time.
+    for i in np.flatnonzero(same & ~hit):
+        right = int(np.searchsorted(run.high, high[i], side="right"))
+        hit[i] = bool((run.low[left[i] : right] == low[i]).any())
+    return np.asarray(hit, dtype=np.bool_)
