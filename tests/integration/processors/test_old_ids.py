@@ -119,6 +119,15 @@ async def test_an_event_that_is_sent_again_after_8_30_and_89_days_changes_nothin
         assert worker.metric(RECORDS) < log.records
         other = start("b", SVC_CLICKHOUSE_URL=url)
         await eventually(lambda: other.metric("svc_processors_rebalances_total") > 0, timeout=60)
+        waiting = "old ids wait to be looked up"
+        logs = len(worker.log.read_text()), len(other.log.read_text())
+        await eventually(
+            lambda: waiting in worker.log.read_text()[logs[0] :] + other.log.read_text()[logs[1] :],
+            timeout=60,
+        )
+        assert [worker.stop(), other.stop()] == [0, 0]
+        worker.start()
+        other.start()
         await asyncio.to_thread(clickhouse.start, 120)
         await eventually(lambda: worker.ready() and other.ready(), timeout=60)
 
