@@ -19,13 +19,15 @@ Key = tuple[int, bytes]
 """A project and a 16-byte id."""
 AT_ONCE: Final = 10_000
 """Ids of one statement. It reads the ids of whole projects from about a thousand on, whatever their number."""
+FEWEST: Final = 100
+"""Ids of a statement after others have failed."""
 PART: Final = "old ids"
 _WANTED: Final = np.dtype([("id", "V16"), ("project_id", "<u4")])
 _STRUCTURE: Final = "id UInt128, project_id UInt32"
 _STORED: Final = """
     SELECT project_id, id FROM events
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
-_SETTINGS: Final = {"max_threads": 2}
+_SETTINGS: Final = {"max_threads": 2, "max_execution_time": 25}
 _ANSWER_SECONDS: Final = 30
 _PAUSES: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 
@@ -57,29 +59,31 @@ class StoredIds:
         health.set(PART, ok=True)
 
     async def among(self, ids: Collection[Key]) -> set[Key]:
-        """As `stored`, in statements of `AT_ONCE` ids. May be cancelled."""
-        wanted = list(dict.fromkeys(ids))
-        found: set[Key] = set()
-        for start in range(0, len(wanted), AT_ONCE):
-            found |= await self._stored(wanted[start : start + AT_ONCE])
-        return found
-
-    async def _stored(self, ids: Sequence[Key]) -> set[Key]:
-        tries = 0
+        """As `stored`, in statements of `AT_ONCE` ids at most. May be cancelled."""
+        wanted, found = list(dict.fromkeys(ids)), set[Key]()
+        size, tries = AT_ONCE, 0
         try:
-            while True:
+            while wanted:
+                asked = wanted[:size]
                 try:
-                    return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, ids)
+                    loop = asyncio.get_running_loop()
+                    found |= await loop.run_in_executor(self._thread, self._ask, asked)
                 except ClickHouseError as error:
-                    sentence = diagnose(error).sentence
-                self._health.set(PART, ok=False, detail=f"{len(ids)} wait to be looked up: {sentence}")
-                log.warning(
-                    "%d old ids wait to be looked up: %s", len(ids), sentence, extra={"tries": tries + 1}
-                )
-                await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
-                tries += 1
+                    # In case that it took too long: few ids are found by an index.
+                    size = max(FEWEST, size // 2)
+                    await self._wait(len(wanted), diagnose(error).sentence, tries)
+                    tries += 1
+                else:
+                    del wanted[: len(asked)]
+                    tries = 0
         finally:
             self._health.set(PART, ok=True)
+        return found
+
+    async def _wait(self, count: int, sentence: str, tries: int) -> None:
+        self._health.set(PART, ok=False, detail=f"{count} wait to be looked up: {sentence}")
+        log.warning("%d old ids wait to be looked up: %s", count, sentence, extra={"tries": tries + 1})
+        await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
 
     def _ask(self, ids: Sequence[Key]) -> set[Key]:
         if self._client is None:
