@@ -64,17 +64,17 @@ class StoredIds:
         size, tries = AT_ONCE, 0
         try:
             while wanted:
-                asked = wanted[:size]
+                batch = wanted[:size]
                 try:
                     loop = asyncio.get_running_loop()
-                    found |= await loop.run_in_executor(self._thread, self._ask, asked)
+                    found |= await loop.run_in_executor(self._thread, self._ask, batch)
                 except ClickHouseError as error:
                     # In case that it took too long: few ids are found by an index.
                     size = max(FEWEST, size // 2)
                     await self._wait(len(wanted), diagnose(error).sentence, tries)
                     tries += 1
                 else:
-                    del wanted[: len(asked)]
+                    del wanted[: len(batch)]
                     tries = 0
         finally:
             self._health.set(PART, ok=True)
