@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from itertools import chain, product
+from itertools import chain
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -56,8 +56,8 @@ def count_key(event: Event) -> CountKey:
     return event.project, event.day, event.fingerprint, event.retention
 
 
-def _partition(event: Event) -> Hashable:
-    return event.day.isocalendar()[:2], event.retention
+def _partition(day: date, retention: int) -> Hashable:
+    return day.isocalendar()[:2], retention
 
 
 class Answer:
@@ -323,32 +323,30 @@ class Server:
 
     def insert_events(self, rows: pa.Table, token: str) -> Work:
         """A block into `ingest`: table by table, in no fixed order."""
-        events = _events(rows, "retention_days")
         names = list(FED)
         self.world.random.shuffle(names)
-        yield from self._insert("ingest", names, events, token)
-        return len(events)
+        yield from self._insert("ingest", {name: _events(rows, _days_column(name)) for name in names}, token)
+        return rows.num_rows
 
     def insert_into(self, table: str, rows: pa.Table, token: str) -> Work:
         """Rows into `events` or `payloads` alone."""
-        column = "retention_days" if table == "events" else "payload_days"
-        events = _events(rows, column)
-        yield from self._insert(table, [table], events, token)
-        return len(events)
+        yield from self._insert(table, {table: _events(rows, _days_column(table))}, token)
+        return rows.num_rows
 
-    def _insert(self, target: str, names: Sequence[str], events: Sequence[Event], token: str) -> Work:
+    def _insert(self, target: str, of_table: Mapping[str, Sequence[Event]], token: str) -> Work:
         self._number += 1
         number = self._number
         self.running[number] = target
         random = self.world.random
         try:
             yield 0.002
-            if self.refused and any(event.id in self.refused for event in events):
+            if self.refused and any(event.id in self.refused for event in chain(*of_table.values())):
                 raise Error("some value is not accepted", code=_REFUSED)
-            parts: dict[Hashable, list[Event]] = {}
-            for event in events:
-                parts.setdefault(_partition(event), []).append(event)
-            for name, partition in product(names, parts):
+            parts: dict[tuple[str, Hashable], list[Event]] = {}
+            for name, events in of_table.items():
+                for event in events:
+                    parts.setdefault((name, _partition(event.day, event.retention)), []).append(event)
+            for (name, partition), part in parts.items():
                 table = self.tables[name]
                 try:
                     yield 0.0005 if random.random() < 0.9 else random.uniform(0.0, 2.0)
@@ -359,7 +357,7 @@ class Server:
                     raise
                 if not table.knows(partition, token):
                     table.remember(partition, token)
-                    table.add(parts[partition], counted=name in _ROLLUPS)
+                    table.add(part, counted=name in _ROLLUPS)
         finally:
             self.running.pop(number, None)
 
@@ -370,15 +368,18 @@ class Server:
         self.running[number] = table
         try:
             yield 0.0015
-            rollup = self.tables[table]
-            if rollup.knows("", token):
-                return 0
-            rollup.remember("", token)
-            rows = pickle.loads(data)
-            for *key, n in rows:
-                rollup.counts[tuple(key)] += n
-            rollup.blocks += 1
-            return len(rows)
+            rollup, written = self.tables[table], 0
+            parts: dict[Hashable, list[tuple[CountKey, int]]] = {}
+            for *key, n in pickle.loads(data):
+                parts.setdefault(_partition(key[1], key[3]), []).append((tuple(key), n))
+            for partition, rows in parts.items():
+                if not rollup.knows(partition, token):
+                    rollup.remember(partition, token)
+                    for key, n in rows:
+                        rollup.counts[key] += n
+                    rollup.blocks += 1
+                    written += len(rows)
+            return written
         finally:
             self.running.pop(number, None)
 
@@ -412,6 +413,10 @@ def _wanted(external: Any) -> set[Key]:
         (int(project), bytes(number))
         for project, number in zip(wanted["project_id"], wanted["id"], strict=True)
     }
+
+
+def _days_column(table: str) -> str:
+    return "payload_days" if table == "payloads" else "retention_days"
 
 
 def _events(rows: pa.Table, retention: str) -> list[Event]:

@@ -1,0 +1,128 @@
+"""Random short histories of blocks, their tokens, losses and repairs."""
+
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from schemas.chunks import ChunkEvent, Grouping
+from schemas.payload import compress
+from schemas.times import iso
+from storage.repair.duplicates import remove_duplicates
+from storage.repair.insert_pauses import in_force, paused
+from storage.repair.missing_rows import any_known, complete
+from storage.repair.repair_rollups import repair_rollups
+from storage.writer.event_rows import EventColumns
+from tests.integration.simulation.stores import ROLLUP_NAMES, Store, days_of, insert
+
+PROJECTS: Final = (7, 8)
+_DAY_MS: Final = 86_400_000
+_NOON_MS: Final = time.time_ns() // 1_000_000 // _DAY_MS * _DAY_MS - _DAY_MS // 2
+_KINDS: Final = (
+    *("new", "new", "new", "repeat", "repeat", "repeat", "borrow", "lose", "lose", "complete", "complete"),
+    *("known", "repair", "repair", "duplicates", "refuse", "pause"),
+)
+_OPERATIONS: Final = 10
+Operation = Callable[[Store], Any]
+"""Does something, and returns what is to be compared."""
+
+
+class Block:
+    """A block of events of a few projects; a wide one has two partitions."""
+
+    def __init__(self, random: Random, token: str, *, wide: bool) -> None:
+        self.token = token
+        columns = EventColumns()
+        retention, payload = random.choice((30, 90)), random.choice((30, 90))
+        for _ in range(random.randint(1, 5)):
+            project = random.choice(PROJECTS)
+            moment = _NOON_MS - random.choice((0, 8) if wide else (0,)) * _DAY_MS
+            content = {
+                "timestamp": iso(moment),
+                "error": {"type": "E", "message": "m"},
+                "tags": {"project": str(project)},
+            }
+            event = ChunkEvent(
+                project, random.randbytes(16), moment, "js/1", compress(msgspec.json.encode(content))
+            )
+            # One fingerprint and one tag a project: so every rollup has the same keys, as in the model.
+            grouping = Grouping(project, "v1", "frames", ())
+            columns.add(event, grouping, retention, payload)
+        self.rows: pa.Table = columns.table()
+        self.ids: list[bytes] = self.rows["id"].to_pylist()
+        self.projects: list[int] = self.rows["project_id"].to_pylist()
+
+
+class Histories:
+    """The operations of one seed."""
+
+    def __init__(self, seed: int, *, wide: bool) -> None:
+        self._random = Random(seed)
+        self._seed = seed
+        self._wide = wide
+        self._blocks: list[Block] = []
+        kinds = ["new", *self._random.choices(_KINDS, k=_OPERATIONS)]
+        self.operations = [(kind, self._operation(kind)) for kind in kinds]
+
+    def _operation(self, kind: str) -> Operation:
+        if kind in {"new", "refuse"}:
+            self._blocks.append(Block(self._random, f"{self._seed}/{len(self._blocks)}", wide=self._wide))
+            block = self._blocks[-1]
+        else:
+            block = self._random.choice(self._blocks)
+        token = self._random.choice(self._blocks).token
+        table = self._random.choice(("events", "payloads"))
+        simple: dict[str, Operation] = {
+            "new": lambda store: insert(store, block.rows, block.token),
+            "repeat": lambda store: insert(store, block.rows, block.token),
+            "borrow": lambda store: insert(store, block.rows, token),
+            "known": lambda store: any_known(store.client, block.rows),
+            "complete": lambda store: _completed(store, block),
+            "repair": lambda store: repair_rollups(store.client, days_of(block.rows)),
+            "duplicates": lambda store: remove_duplicates(store.client, table),
+            "pause": _pauses,
+        }
+        made = {"lose": self._lost, "refuse": self._refused}
+        return simple[kind] if kind in simple else made[kind](block)
+
+    def _lost(self, block: Block) -> Operation:
+        table = self._random.choice(("events", "payloads", self._random.choice(ROLLUP_NAMES)))
+        project = self._random.choice(block.projects)
+        ids = self._random.sample(block.ids, self._random.randint(1, len(block.ids)))
+        return lambda store: store.lose(table, project, ids)
+
+    def _refused(self, block: Block) -> Operation:
+        refused = self._random.choice(block.ids)
+
+        def refuse(store: Store) -> Any:
+            store.refuse([refused])
+            try:
+                answer = insert(store, block.rows, block.token)
+                # How much of a refused block is in which table is not determined; once it is completed, it is.
+                done = complete(store.client, block.rows, block.token)
+            finally:
+                store.refuse([])
+            return answer, [row for row, _ in done.refused]
+
+        return refuse
+
+
+def play(operations: list[tuple[str, Operation]]) -> Callable[[Store], list[Any]]:
+    """A history: of each operation its answer, and the state it leaves."""
+    return lambda store: [(kind, operation(store), store.state()) for kind, operation in operations]
+
+
+def _completed(store: Store, block: Block) -> Any:
+    done = complete(store.client, block.rows, block.token)
+    return done.added, done.repaired, done.refused
+
+
+def _pauses(store: Store) -> Any:
+    with paused(store.client) as pause:
+        before = len(in_force(store.client))
+        pause.extend(30.0)
+        during = len(in_force(store.client))
+    return before, during, len(in_force(store.client))

@@ -1,0 +1,37 @@
+"""The model of ClickHouse answers and stores what a real server does."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from storage.migrations.migrate import migrate
+from tests.integration.simulation.store_histories import Histories, play
+from tests.integration.simulation.stores import RealStore, on_model
+from tests.servers import new_database
+
+NARROW_WINDOW = 4
+"""Where every block is one part of each table: parts of a block reach a table in no fixed order, nor are they forgotten in one."""
+WIDE_WINDOW = 1_000
+
+
+@pytest.fixture(scope="module")
+def real(clickhouse_url: str) -> Iterator[RealStore]:
+    """One database for all histories."""
+    with new_database(clickhouse_url) as url:
+        migrate(url)
+        store = RealStore(url)
+        yield store
+        store.client.close()
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_random_history_of_blocks(real: RealStore, seed: int, wide: bool) -> None:
+    window = WIDE_WINDOW if wide else NARROW_WINDOW
+    operations = Histories(seed, wide=wide).operations
+    real.empty(window)
+    answers = zip(on_model(seed, window, play(operations)), play(operations)(real), strict=True)
+    for number, (modelled, answered) in enumerate(answers):
+        assert modelled[:2] == answered[:2], f"operation {number} of {[kind for kind, _ in operations]}"
+        for table, rows in answered[2].items():
+            assert modelled[2][table] == rows, f"{table} after operation {number}: {answered[0]}"
