@@ -61,6 +61,11 @@ class Log:
         begin = bisect_left(self.records, offset, key=lambda record: record.offset)
         return self.records[begin : begin + limit]
 
+    def trim(self, until: int) -> None:
+        """Remove what is before an offset."""
+        self.start = max(self.start, until)
+        self.records = [record for record in self.records if record.offset >= self.start]
+
     def compact(self, until: int) -> None:
         """Of equal keys before an offset, keep the last; tombstones stay."""
         last = {record.key: record.offset for record in self.records if record.offset < until}

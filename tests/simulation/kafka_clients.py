@@ -23,6 +23,7 @@ from tests.simulation.world import World
 T = TypeVar("T")
 _REQUEST_SECONDS: Final = 40.0
 RETRY_SECONDS: Final = 0.25
+_LEADERS: Final = 0.5
 
 
 class Network:
@@ -46,6 +47,10 @@ class Network:
         """Seconds by which a request is late; 0 for one in time."""
         random = self.world.random
         return random.uniform(0.5, self.late) if self.late and random.random() < self.clumsy / 4 else 0.0
+
+    def has_leader(self) -> bool:
+        """Whether a client that was not answered for long knows a partition's leader."""
+        return self.world.random.random() < _LEADERS
 
     def serve_late(self, serve: Callable[[], object]) -> None:
         """Serve a request that its sender has given up."""

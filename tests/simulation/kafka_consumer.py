@@ -74,7 +74,7 @@ class Consumer(Client):
     def subscribe(self, topics: Iterable[str], listener: Any = None) -> None:
         """Join the group."""
         self._topics, self._listener = list(topics), listener
-        self._rejoining = self._loop.create_task(self._join())
+        self._rejoining = self._loop.create_task(self._leave_and_join())
 
     async def _join(self) -> None:
         answer: asyncio.Future[tuple[int, set[TopicPartition]]] = self._loop.create_future()

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiokafka.errors import (
     KafkaTimeoutError,
+    LeaderNotAvailableError,
     OutOfOrderSequenceNumber,
 )
 from aiokafka.structs import TopicPartition
@@ -124,9 +125,19 @@ class Producer(Client):
     async def _produce(self, tp: TopicPartition, sequence: int, records: list[NewRecord]) -> int:
         if self._broken:
             raise OutOfOrderSequenceNumber
-        return await self._ask(
-            lambda: self.broker.produce(tp, self._id, sequence, records), self._seconds, may_be_late=True
-        )
+        while True:
+            try:
+                return await self._ask(
+                    lambda: self.broker.produce(tp, self._id, sequence, records),
+                    self._seconds,
+                    may_be_late=True,
+                )
+            except KafkaTimeoutError:
+                # An idempotent producer repeats a batch without end, unless it hears that nobody leads the partition.
+                if self._id is None:
+                    raise
+                if not self.network.has_leader():
+                    raise LeaderNotAvailableError from None
 
     async def _deliver(
         self, tp: TopicPartition, queue: "deque[tuple[list[NewRecord], asyncio.Future[Any]]]"
@@ -137,8 +148,8 @@ class Producer(Client):
             try:
                 first = await self._produce(tp, sequence, records)
             except Exception as error:  # noqa: BLE001 - passed on
-                # A batch that expired leaves an idempotent producer out of sequence.
-                self._broken = self._broken or (self._id is not None and isinstance(error, KafkaTimeoutError))
+                # A batch that is given up leaves an idempotent producer out of sequence.
+                self._broken = self._broken or isinstance(error, LeaderNotAvailableError)
                 if not future.done():
                     future.set_exception(error)
                     future.exception()

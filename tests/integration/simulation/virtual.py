@@ -31,6 +31,9 @@ def in_loop(world: World, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     def main() -> T:
         loop = VirtualLoop(world)
         asyncio.set_event_loop(loop)
-        return loop.run_until_complete(work())
+        try:
+            return loop.run_until_complete(work())
+        finally:
+            loop.close()
 
     return in_fiber(world, main)
