@@ -16,6 +16,8 @@ from storage.repair.insert_pauses import in_force, paused
 from storage.repair.missing_rows import any_known, complete
 from storage.repair.repair_rollups import repair_rollups
 from storage.writer.event_rows import EventColumns
+from storage.writer.server_state import server_state
+from storage.writer.tokens import is_doubtful, is_forgotten
 from tests.integration.simulation.stores import ROLLUP_NAMES, Store, days_of, insert
 
 PROJECTS: Final = (7, 8)
@@ -23,7 +25,7 @@ _DAY_MS: Final = 86_400_000
 _NOON_MS: Final = time.time_ns() // 1_000_000 // _DAY_MS * _DAY_MS - _DAY_MS // 2
 _KINDS: Final = (
     *("new", "new", "new", "repeat", "repeat", "repeat", "borrow", "lose", "lose", "complete", "complete"),
-    *("known", "repair", "repair", "duplicates", "refuse", "pause"),
+    *("known", "repair", "repair", "duplicates", "refuse", "pause", "judge", "judge"),
 )
 _OPERATIONS: Final = 10
 Operation = Callable[[Store], Any]
@@ -64,19 +66,25 @@ class Histories:
         self._seed = seed
         self._wide = wide
         self._blocks: list[Block] = []
-        kinds = ["new", *self._random.choices(_KINDS, k=_OPERATIONS)]
+        # In which tables a refused block takes a place among the tokens is not determined.
+        possible = _KINDS if wide else [kind for kind in _KINDS if kind != "refuse"]
+        kinds = ["new", *self._random.choices(possible, k=_OPERATIONS)]
         self.operations = [(kind, self._operation(kind)) for kind in kinds]
 
+    def _new_block(self) -> Block:
+        return Block(self._random, f"{self._seed}/{self._random.getrandbits(32)}", wide=self._wide)
+
     def _operation(self, kind: str) -> Operation:
-        if kind in {"new", "refuse"}:
-            self._blocks.append(Block(self._random, f"{self._seed}/{len(self._blocks)}", wide=self._wide))
+        if kind == "new":
+            self._blocks.append(self._new_block())
             block = self._blocks[-1]
         else:
-            block = self._random.choice(self._blocks)
+            # A block that was refused and completed is never repeated under its token.
+            block = self._random.choice(self._blocks) if kind != "refuse" else self._new_block()
         token = self._random.choice(self._blocks).token
         table = self._random.choice(("events", "payloads"))
         simple: dict[str, Operation] = {
-            "new": lambda store: insert(store, block.rows, block.token),
+            "new": lambda store: _planned(store, block),
             "repeat": lambda store: insert(store, block.rows, block.token),
             "borrow": lambda store: insert(store, block.rows, token),
             "known": lambda store: any_known(store.client, block.rows),
@@ -84,6 +92,7 @@ class Histories:
             "repair": lambda store: repair_rollups(store.client, days_of(block.rows)),
             "duplicates": lambda store: remove_duplicates(store.client, table),
             "pause": _pauses,
+            "judge": lambda store: _judged(store, block),
         }
         made = {"lose": self._lost, "refuse": self._refused}
         return simple[kind] if kind in simple else made[kind](block)
@@ -101,11 +110,11 @@ class Histories:
             store.refuse([refused])
             try:
                 answer = insert(store, block.rows, block.token)
-                # How much of a refused block is in which table is not determined; once it is completed, it is.
-                done = complete(store.client, block.rows, block.token)
+                # Which of the other tables have a refused block is not determined; once it is completed, it is.
+                done = [complete(store.client, block.rows, block.token) for _ in range(2)]
             finally:
                 store.refuse([])
-            return answer, [row for row, _ in done.refused]
+            return answer, [[row for row, _ in one.refused] for one in done], done[1].rows
 
         return refuse
 
@@ -113,6 +122,20 @@ class Histories:
 def play(operations: list[tuple[str, Operation]]) -> Callable[[Store], list[Any]]:
     """A history: of each operation its answer, and the state it leaves."""
     return lambda store: [(kind, operation(store), store.state()) for kind, operation in operations]
+
+
+def _planned(store: Store, block: Block) -> Any:
+    """Insert a block for the first time, after what the server has counted is read, as its plan does."""
+    store.marks[block.token] = server_state(store.client).mark
+    return insert(store, block.rows, block.token)
+
+
+def _judged(store: Store, block: Block) -> Any:
+    """Whether the block is doubtful, and whether it can be repeated as far as its token is relied on."""
+    mark, state, before = store.marks[block.token], server_state(store.client), store.state()
+    if not is_forgotten(mark, state):
+        insert(store, block.rows, block.token)
+    return is_doubtful(mark, state), store.state() == before
 
 
 def _completed(store: Store, block: Block) -> Any:

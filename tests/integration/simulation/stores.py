@@ -10,6 +10,7 @@ import pyarrow as pa
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
 from storage.diagnosis import diagnose
 from storage.repair.rollups import ROLLUPS
+from storage.writer.tokens import ServerMark
 from tests.integration.simulation.virtual import in_fiber
 from tests.simulation import clickhouse_client
 from tests.simulation.clickhouse import FED, Server
@@ -24,6 +25,8 @@ class Store(Protocol):
     """What a history may do to a server, beside what it does with the product's functions and a client."""
 
     client: Client
+    marks: dict[str, ServerMark]
+    """Of each planned block, by its token."""
 
     def lose(self, table: str, project: int, ids: Iterable[bytes]) -> None:
         """Lose rows of `events` or `payloads`, or of a rollup a project's; tokens stay."""
@@ -54,6 +57,7 @@ class RealStore:
 
     def __init__(self, url: str) -> None:
         self.client = open_client(url)
+        self.marks: dict[str, ServerMark] = {}
         self._refuses = False
 
     def empty(self, window: int) -> None:
@@ -101,6 +105,7 @@ class ModelStore:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self.marks: dict[str, ServerMark] = {}
         self.client: Any = clickhouse_client.Client(server, lambda: 0.001, 120.0)
 
     def lose(self, table: str, project: int, ids: Iterable[bytes]) -> None:
