@@ -54,7 +54,8 @@ def check_rollups(server: Server) -> None:
 def check_issues(server: Server, changes: Changes) -> None:
     """Each stored event belongs to one issue, which counts it once and was created once. Raises Broken."""
     for issue in changes.issues().values():
-        _, row = server.latest["issues"].get(int(issue.id, 16), (0, {"version": 0}))
+        key = int(issue.project_id), int(issue.id, 16)
+        _, row = server.latest["issues"].get(key, (0, {"version": 0}))
         if row["version"] != issue.version:
             raise Broken(
                 f"{issue.id} has version {issue.version} in the topic and {row['version']} in the table"

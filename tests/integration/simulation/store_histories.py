@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import count
 from random import Random
 from typing import Any, Final
 
@@ -15,10 +16,11 @@ from storage.repair.duplicates import remove_duplicates
 from storage.repair.insert_pauses import in_force, paused
 from storage.repair.missing_rows import any_known, complete
 from storage.repair.repair_rollups import repair_rollups
+from storage.writer import record_rows
 from storage.writer.event_rows import EventColumns
 from storage.writer.server_state import server_state
 from storage.writer.tokens import is_doubtful, is_forgotten
-from tests.integration.simulation.stores import ROLLUP_NAMES, Store, days_of, insert
+from tests.integration.simulation.stores import LATEST, ROLLUP_NAMES, Store, days_of, insert
 
 PROJECTS: Final = (7, 8)
 _DAY_MS: Final = 86_400_000
@@ -122,6 +124,38 @@ class Histories:
 def play(operations: list[tuple[str, Operation]]) -> Callable[[Store], list[Any]]:
     """A history: of each operation its answer, and the state it leaves."""
     return lambda store: [(kind, operation(store), store.state()) for kind, operation in operations]
+
+
+_KEYS: Final = {"project_id": 2, "issue_id": 2, "at": 2, "id": 2, "source": 2, "sequence": 2, "version": 3}
+"""How many values the columns have that make a key or a version."""
+
+
+def rows_of_equal_keys(store: Store) -> list[Any]:
+    """Blocks of rows with few keys and versions, some of them twice: what each table shows after each block."""
+    random, shown, numbers = Random(1), [], count(1)
+    for table, schema in LATEST.items():
+        for block in range(8):
+            rows = [_row(schema, random, next(numbers)) for _ in range(random.randint(1, 3))]
+            for _ in range(random.randint(1, 2)):
+                insert(store, record_rows.table(schema, rows), f"{table}/{block}", table)
+            shown.append(store.latest(table))
+    return shown
+
+
+def _row(schema: pa.Schema, random: Random, number: int) -> tuple[Any, ...]:
+    return tuple(_value(field, random, number) for field in schema)
+
+
+def _value(field: pa.Field, random: Random, own: int) -> Any:
+    """A key's value of a few, and in the column of what changes a number of the row's own."""
+    number = random.randrange(_KEYS.get(field.name, 1))
+    if field.name in {"count", "name", "message", "data"}:
+        number = own
+    if pa.types.is_list(field.type):
+        return []
+    if pa.types.is_string(field.type):
+        return str(number)
+    return bytes(16) if pa.types.is_fixed_size_binary(field.type) else number
 
 
 def _planned(store: Store, block: Block) -> Any:

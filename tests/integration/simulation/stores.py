@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
-from typing import Any, Protocol
+from datetime import UTC, date, datetime
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
 from storage.diagnosis import diagnose
 from storage.repair.rollups import ROLLUPS
+from storage.writer import record_rows
 from storage.writer.tokens import ServerMark
 from tests.integration.simulation.virtual import in_fiber
 from tests.simulation import clickhouse_client
@@ -17,6 +18,13 @@ from tests.simulation.clickhouse import FED, Server
 from tests.simulation.world import World
 
 ROLLUP_NAMES = tuple(rollup.table for rollup in ROLLUPS)
+LATEST: Final = {
+    "issues": record_rows.ISSUES,
+    "issue_activity": record_rows.ISSUE_ACTIVITY,
+    "outcomes": record_rows.OUTCOMES,
+    "projects": record_rows.PROJECTS,
+}
+"""The tables that collapse equal keys."""
 State = dict[str, Any]
 """Of `events` and `payloads` how often each (project, id, days) is there; of each rollup the events by (project, day, retention)."""
 
@@ -36,6 +44,9 @@ class Store(Protocol):
 
     def state(self) -> State:
         """What the tables have."""
+
+    def latest(self, table: str) -> list[list[str]]:
+        """The rows of a table that collapses equal keys, as texts in order."""
 
 
 def insert(store: Store, rows: pa.Table, token: str, table: str = "ingest") -> str:
@@ -99,6 +110,17 @@ class RealStore:
             state[table][project, key, days] = n
         return state
 
+    def latest(self, table: str) -> list[list[str]]:
+        columns = ", ".join(_plain(name) for name in LATEST[table].names)
+        rows = self.client.query(f"SELECT {columns} FROM {table} FINAL").result_rows
+        return sorted([str(value) for value in row] for row in rows)
+
+
+def _plain(column: str) -> str:
+    """A column in SQL; a time as seconds."""
+    times = {"first_seen", "last_seen", "at", "minute", "created"}
+    return f"toInt64(toUnixTimestamp({column}))" if column in times else column
+
 
 class ModelStore:
     """The model of a server, for one process of its world."""
@@ -129,6 +151,16 @@ class ModelStore:
             else:
                 state[name] = dict(Counter((e.project, e.id, e.retention) for e in table.rows))
         return state
+
+    def latest(self, table: str) -> list[list[str]]:
+        rows = [row for _, row in self._server.latest[table].values()]
+        return sorted([_text(row[name]) for name in LATEST[table].names] for row in rows)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return str(int(value.replace(tzinfo=UTC).timestamp()))
+    return str(int.from_bytes(value, "little") if isinstance(value, bytes) else value)
 
 
 def on_model(seed: int, window: int, history: Callable[[Store], Any]) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from storage.migrations.migrate import migrate
-from tests.integration.simulation.store_histories import Histories, play
+from tests.integration.simulation.store_histories import Histories, play, rows_of_equal_keys
 from tests.integration.simulation.stores import RealStore, on_model
 from tests.servers import new_database
 
@@ -35,3 +35,9 @@ def test_a_random_history_of_blocks(real: RealStore, seed: int, wide: bool) -> N
         assert modelled[:2] == answered[:2], f"operation {number} of {[kind for kind, _ in operations]}"
         for table, rows in answered[2].items():
             assert modelled[2][table] == rows, f"{table} after operation {number}: {answered[0]}"
+
+
+def test_rows_of_equal_keys(real: RealStore) -> None:
+    answers = zip(on_model(1, WIDE_WINDOW, rows_of_equal_keys), rows_of_equal_keys(real), strict=True)
+    for number, (modelled, answered) in enumerate(answers):
+        assert modelled == answered, f"block {number}"
