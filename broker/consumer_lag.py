@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
+from aiokafka.errors import for_code
 from msgspec import Struct
 
 from broker.client import administering, committed_offsets, name_of, reading
@@ -47,7 +48,10 @@ async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> li
 
 
 async def passed(
-    settings: KafkaSettings, groups: Mapping[str, list[Topic]], seconds: float
+    settings: KafkaSettings,
+    groups: Mapping[str, list[Topic]],
+    seconds: float,
+    pause_seconds: float = _PAUSE_SECONDS,
 ) -> ConsumerLag | None:
     """Wait until the groups have read each topic, in order, up to its end at that moment.
 
@@ -62,7 +66,7 @@ async def passed(
                 while records := await _lag(admin, consumer, group, ends):
                     if time.monotonic() > deadline:
                         return ConsumerLag(group=group, topic=name, records=records)
-                    await asyncio.sleep(_PAUSE_SECONDS)
+                    await asyncio.sleep(pause_seconds)
     return None
 
 
@@ -74,6 +78,9 @@ async def _clients(settings: KafkaSettings) -> AsyncIterator[tuple[Admin, Consum
 
 async def _ends(admin: Admin, consumer: Consumer, topic: str) -> dict[TopicPartition, int]:
     described = await admin.describe_topics([topic])
+    if not described[0]["partitions"]:
+        # Without the right to describe it, nothing would look behind.
+        raise for_code(described[0]["error_code"])(topic)
     partitions = [TopicPartition(topic, p["partition"]) for p in described[0]["partitions"]]
     ends: dict[TopicPartition, int] = await consumer.end_offsets(partitions) if partitions else {}
     return ends

@@ -244,6 +244,12 @@ class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
     writer_quiet_seconds: Annotated[
         Seconds, Meta(description="wait after the first row when few events arrive")
     ] = 0.2
+    writer_audit_seconds: Annotated[
+        Seconds, Meta(description="interval of the comparison of accepted, stored and counted events")
+    ] = 60.0
+    processors_app: Annotated[
+        str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
+    ] = "svc-processors"
 
 
 class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):

@@ -63,6 +63,39 @@ class WriterMetrics:
             "Parts that ClickHouse has detached as broken: rows may be missing, run `svc reconcile --repair`.",
             registry=registry,
         )
+        self.audits = Counter(
+            "svc_writer_audits",
+            "Audits by result: equal, different, behind (nothing was compared), failed.",
+            ["result"],
+            registry=registry,
+        )
+        self.audit_difference = Gauge(
+            "svc_writer_audit_difference_events",
+            "Events that a table lacks (missing) or has too many (surplus), found by two audits in a row: run `svc reconcile`.",
+            ["kind", "what"],
+            registry=registry,
+        )
+        self.audit_differing = Gauge(
+            "svc_writer_audit_differing_hours",
+            "Pairs of project and hour in which accepted, stored or counted events differ.",
+            registry=registry,
+        )
+        self.audit_at = Gauge(
+            "svc_writer_audit_timestamp_seconds",
+            "When the last audit began that compared anything; 0 where another writer audits.",
+            registry=registry,
+        )
+        self.audit_until = Gauge(
+            "svc_writer_audit_settled_timestamp_seconds",
+            "Events received before this time were compared by the last audit.",
+            registry=registry,
+        )
         self.dropped_partitions = Counter(
             "svc_writer_dropped_partitions", "Partitions past their retention.", ["table"], registry=registry
         )
+
+    def forget_audit(self) -> None:
+        """Show no audit: another writer audits."""
+        self.audit_difference.clear()
+        for gauge in (self.audit_differing, self.audit_at, self.audit_until):
+            gauge.set(0)

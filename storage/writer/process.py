@@ -13,6 +13,7 @@ from broker.waiting import until
 from schemas.health import Health
 from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings
+from storage.writer.audit import run_audit
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.housekeeping import run_housekeeping, write_projects
 from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
@@ -68,6 +69,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
             background = [
                 tasks.create_task(write_projects(registry, inserters[2])),
                 tasks.create_task(run_housekeeping(inserters[3], metrics)),
+                tasks.create_task(run_audit(settings, metrics, lambda: events.writes(0))),
             ]
             writing = [tasks.create_task(events.run()), tasks.create_task(records.run())]
             await stopping.wait()

@@ -100,6 +100,10 @@ class EventsStage:
         self._stopping.set()
         self._assigned.set()
 
+    def writes(self, partition: int) -> bool:
+        """Whether the group assigns the partition to this member now."""
+        return self._assigned.is_set() and partition in self._partitions
+
     # One session.
 
     async def _write(self) -> None:
