@@ -5,7 +5,7 @@ part is damaged, deleted from or lost, its counts go with it.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ _MINUTES_HOURS: Final = 2
 """Hours counted by the minute; older ones by the hour."""
 _MARGIN: Final = HOUR
 """Clocks differ, and an event's time may lie minutes after its receipt."""
+_QUERY_ROWS: Final = 20_000_000
+"""At the start a whole day is read: each query stays short."""
 _TRIES: Final = 10
 SETTINGS: Final = {
     "max_threads": 1,
@@ -30,7 +32,7 @@ SETTINGS: Final = {
     "priority": 10,
 }
 _PARTS: Final = """
-    SELECT name, partition_id, min_block_number, max_block_number, toUnixTimestamp(modification_time) FROM system.parts
+    SELECT name, partition_id, min_block_number, max_block_number, toUnixTimestamp(modification_time), rows FROM system.parts
     WHERE active AND database = currentDatabase() AND table = {table:String}"""
 _COUNTS: Final = """
     SELECT _part, project_id, toUnixTimestamp({slot}) AS slot, toInt64({number}) AS n FROM {table}
@@ -47,7 +49,7 @@ _OUTCOMES: Final = f"""
     SELECT project_id, toUnixTimestamp({_OUTCOME_SLOT}) AS slot, toInt64(sumIf(count, outcome = 'accepted')),
         toInt64(sumIf(count, outcome != 'accepted'))
     FROM outcomes FINAL
-    WHERE minute >= toDateTime({{first:UInt32}}, 'UTC') AND slot IN {{slots:Array(UInt32)}}
+    WHERE minute >= toDateTime({{first:UInt32}}, 'UTC') AND minute < toDateTime({{end:UInt32}}, 'UTC') AND slot IN {{slots:Array(UInt32)}}
         AND outcome IN ('accepted', 'duplicate', 'deadLettered')
     GROUP BY project_id, slot"""  # noqa: S608 - our own text
 _ERASED: Final = """
@@ -60,13 +62,14 @@ class AuditUnstable(ClickHouseError):
 
 
 class StoredPart(Struct, frozen=True):
-    """An active part: its range of blocks, and when it was written (Unix time)."""
+    """An active part: its range of blocks, when it was written (Unix time), and its rows."""
 
     name: str
     partition: str
     first: int
     last: int
     written: int
+    rows: int
 
     def covers(self, other: "StoredPart") -> bool:
         """Whether it has the other's blocks."""
@@ -90,9 +93,9 @@ class PartCounts:
         """The counts since a time; by the minute since `minutes`. Raises ClickHouseError."""
         for _ in range(_TRIES):
             # What was received since then was written since then.
-            names = [part.name for part in _parts(client, self._table) if part.written >= since - _MARGIN]
-            new = [name for name in names if name not in self._known]
-            if new:
+            parts = [part for part in _parts(client, self._table) if part.written >= since - _MARGIN]
+            names = [part.name for part in parts]
+            for new in _bounded(part for part in parts if part.name not in self._known):
                 self._read_parts(client, new, since, minutes)
             if all(name in self._known for name in names):
                 self._known = {name: self._known[name] for name in names}
@@ -157,8 +160,11 @@ class OutcomeCounts:
     def _replace(self, client: Client, slots: set[int], minutes: int) -> None:
         if not slots:
             return
-        values = {"slots": sorted(slots), "first": min(slots), "minutes": minutes}
-        rows = client.query(_OUTCOMES, parameters=values, settings=dict(SETTINGS)).result_rows
+        rows: list[Sequence[Any]] = []
+        for hour in sorted({slot // HOUR for slot in slots}):
+            within = sorted(slot for slot in slots if slot // HOUR == hour)
+            values = {"slots": within, "first": within[0], "end": (hour + 1) * HOUR, "minutes": minutes}
+            rows += client.query(_OUTCOMES, parameters=values, settings=dict(SETTINGS)).result_rows
         hours = {slot for slot in slots if slot < minutes}
         projects, times, accepted, ended = zip(*rows, strict=True) if rows else ((), (), (), ())
         for name, numbers in (("_accepted", accepted), ("_ended", ended)):
@@ -206,6 +212,19 @@ def expiring(client: Client, since: int) -> set[int]:
         for project, history in read_retention(client).items()
         if history.shortest(came).events <= days
     }
+
+
+def _bounded(parts: Iterable[StoredPart]) -> Iterator[list[str]]:
+    """The names of parts, as many together as one query may read."""
+    names, rows = list[str](), 0
+    for part in parts:
+        if names and rows + part.rows > _QUERY_ROWS:
+            yield names
+            names, rows = [], 0
+        names.append(part.name)
+        rows += part.rows
+    if names:
+        yield names
 
 
 def _parts(client: Client, table: str) -> list[StoredPart]:
