@@ -36,6 +36,7 @@ from storage.repair.replay import replay_issues, replay_records, send_missing
 
 _DIFFERENT = 1
 _UNSETTLED = 3
+_LATE = "{0.group} has not stored within {1:g} s what was sent to it again ({0.records:,} records left): is `svc writer` running?"
 _MAX_DIFFERENCES = 40
 _PROJECT_WIDTH = 12  # an id in parentheses; on a narrow terminal the name is folded
 
@@ -66,10 +67,10 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
         try:
             result = compare(client, _today())
             broken = {part.table for part in broken_parts(client)} if repair else set[str]()
-            repaired = (
+            repaired, late = (
                 _repair(writer, client, result, broken, wait)
                 if broken or (repair and result.differences)
-                else {}
+                else ({}, None)
             )
             if repaired:
                 result = compare(client, _today())
@@ -82,6 +83,8 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
         fail(kafka_failure(settings, error))
     except ClickHouseError as error:
         fail(clickhouse_failure(settings.clickhouse_url, error))
+    if late:
+        click.echo(_LATE.format(late, wait), err=True)
     if as_json:
         print_json(
             msgspec.to_builtins(result)
@@ -121,12 +124,13 @@ def _repair(
     result: Reconciliation,
     broken: AbstractSet[str],
     wait: float,
-) -> dict[str, int]:
+) -> tuple[dict[str, int], ConsumerLag | None]:
     """Repair duplicate and missing rows, then sums, then issues; `broken` are tables with lost parts.
 
-    Returns the repaired rows by table. Waits up to `wait` seconds for the writer to store what it was sent.
+    Returns the repaired rows by table, and the writer's lag if it hasn't stored what it was sent within `wait` seconds.
     """
     done: dict[str, int] = {}
+    late = None
     days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
     for table, difference in TWICE.items():
         if result.differs(difference):
@@ -136,14 +140,14 @@ def _repair(
         sent = asyncio.run(send_missing(settings, client, _today()))
         done |= sent
         if sent:
-            asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
+            late = asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
     done |= {table: rows for table, rows in repair_rollups(client, days).items() if rows}
     for name in ("outcomes", "issue_activity"):
         if name in broken or (name == "outcomes" and result.differs("stored")):
             done[name] = asyncio.run(replay_records(settings, client, name))
     if "issues" in broken or result.differs("issues", "events without issue"):
         done["issues"] = asyncio.run(replay_issues(settings, client))
-    return done
+    return done, late
 
 
 def _today() -> date:

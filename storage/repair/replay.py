@@ -21,6 +21,7 @@ from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.erase.erased import projects
+from storage.repair.dead_lettered import dead_lettered
 from storage.repair.missing_rows import missing
 from storage.writer.blocks import Block, sent_again
 from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
@@ -33,7 +34,7 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
     """Send the events again that the writer has stored and a table lacks; returns how many, by table.
 
     The writer completes them by ids, so whatever it stores meanwhile, it stores once. Events older than the topic's retention can't be
-    restored. Raises KafkaError and ClickHouseError.
+    restored, and dead letters are left to their own replay. Raises KafkaError and ClickHouseError.
     """
     registry, sent = ProjectRegistry(), Counter[str]()
     async with (
@@ -45,8 +46,10 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
 
         async def send() -> None:
             lacking = missing(client, block.columns.table(), today)
-            sent.update(events=len(lacking.events), payloads=len(lacking.payloads))
-            wanted = lacking.events | lacking.payloads
+            dead.put_back(block.put_back)
+            events, payloads = (keys - dead.among(keys) for keys in (lacking.events, lacking.payloads))
+            sent.update(events=len(events), payloads=len(payloads))
+            wanted = events | payloads
             for record in records if wanted else ():
                 value, headers, keys = sent_again(record, wanted)
                 if keys:
@@ -55,7 +58,10 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
                     )
                 wanted -= keys
 
-        async for record in records_before(consumer, await _written(settings, consumer)):
+        written = await _written(settings, consumer)
+        # Read after the writer's commits: what it has refused before them is there.
+        dead = await dead_lettered(settings)
+        async for record in records_before(consumer, written):
             before = len(block)
             seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
             if len(block) > before:

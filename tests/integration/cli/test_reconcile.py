@@ -116,8 +116,10 @@ async def test_a_repair_leaves_what_the_writer_has_not_committed_to_the_writer(
                 "ALTER TABLE events DELETE WHERE id IN (SELECT id FROM events ORDER BY id LIMIT 7) SETTINGS mutations_sync = 1"
             )
             for _ in range(2):
-                repaired = json.loads((await reconcile(stage, tmp_path, "--repair", "--wait", "0")).stdout)
+                result = await reconcile(stage, tmp_path, "--repair", "--wait", "0")
+                repaired = json.loads(result.stdout)
                 assert not repaired["settled"]
+                assert "is `svc writer` running?" in result.stderr
                 assert repaired["repaired"]["events"] == 7
                 assert counts(client)["events"] == 93
             # What was sent twice is stored once.
@@ -161,5 +163,23 @@ async def test_duplicate_rows_are_removed_and_their_rollups_repaired(stage: Stag
             repaired = json.loads((await reconcile(stage, tmp_path, "--repair")).stdout)["repaired"]
             assert repaired["events stored twice"] > 0 < repaired["payloads stored twice"]
             assert counts(client) == exactly(stage.total)
+    finally:
+        client.close()
+
+
+async def test_a_repair_leaves_dead_letters_to_their_replay(stage: Stage, tmp_path: Path) -> None:
+    client = stage.client()
+    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 77'")
+    await stage.produce(4, events=40)
+    try:
+        with ended(stage.writer()):
+            await whole(stage)
+            client.command("ALTER TABLE payloads DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1")
+            lost = stage.total - 1 - counts(client)["payloads"]
+            for sent in ({"payloads": lost}, {}):
+                repaired = json.loads((await reconcile(stage, tmp_path, "--repair")).stdout)["repaired"]
+                assert {name: repaired[name] for name in ("events", "payloads") if name in repaired} == sent
+            assert await whole(stage) == exactly(stage.total - 1)
+            assert len(await stage.dead_letters()) == 1
     finally:
         client.close()
