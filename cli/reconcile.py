@@ -136,7 +136,8 @@ def _repair(
         if result.differs(difference):
             done[difference], changed = remove_duplicates(client, table)
             days |= changed
-    if result.differs("stored", "payloads", "issue_day"):
+    # Doubles hide as many missing rows of their day.
+    if done or result.differs("stored", "payloads", "issue_day"):
         sent = asyncio.run(send_missing(settings, client, _today()))
         done |= sent
         if sent:

@@ -188,3 +188,29 @@ async def test_a_repair_leaves_dead_letters_to_their_replay(stage: Stage, tmp_pa
             assert len(await stage.dead_letters()) == 1
     finally:
         client.close()
+
+
+async def test_a_double_does_not_hide_a_missing_event_of_its_issue_and_day(
+    stage: Stage, tmp_path: Path
+) -> None:
+    await stage.produce(6, spread_days=0)
+    client = stage.client()
+    try:
+        with ended(stage.writer()):
+            await whole(stage)
+            await tell_outcomes_and_issues(stage)
+            assert (await reconcile(stage, tmp_path)).exit_code == 0
+            [[double, lost]] = client.query(
+                """
+                SELECT toString(min(id)), toString(max(id)) FROM events
+                GROUP BY project_id, fingerprint, toDate(ts) HAVING count() > 1 LIMIT 1"""
+            ).result_rows
+            for table in ("events", "payloads"):
+                client.command(f"INSERT INTO {table} SELECT * FROM {table} WHERE toString(id) = '{double}'")
+                client.command(
+                    f"ALTER TABLE {table} DELETE WHERE toString(id) = '{lost}' SETTINGS mutations_sync = 1"
+                )
+            assert (await reconcile(stage, tmp_path, "--repair")).exit_code == 0
+            assert counts(client) == exactly(stage.total)
+    finally:
+        client.close()
