@@ -1,7 +1,7 @@
 """What operators and users do while everything runs: the product's own commands, each a process that may be killed like any other."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -18,8 +18,7 @@ from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_proj
 from schemas.settings import WriterSettings
 from schemas.topics import Topic, topic_name
 from storage.client import open_client
-from storage.repair.reconcile import TWICE, FigureDifference, Reconciliation
-from storage.repair.rollups import ROLLUPS
+from storage.repair.reconcile import compare
 from tests.simulation.kafka import Broker, NewRecord
 from tests.simulation.world import World
 
@@ -130,19 +129,11 @@ class Changes:
         return "comment", {"text": number}
 
 
-def repair(project: int, days: Iterable[str]) -> Callable[[], None]:
-    """`svc reconcile --repair` where everything seems to differ."""
-    names = (*TWICE.values(), "stored", "payloads", "issues", *(rollup.table for rollup in ROLLUPS))
-    differences = [FigureDifference(str(project), name, 1, 0, day) for day in days for name in names]
-    everything = Reconciliation([], differences, quiet=True)
-
-    def run() -> None:
-        client = open_client(WRITER.clickhouse_url)
-        reconcile._repair(
-            WRITER, client, everything, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS
-        )
-
-    return run
+def repair() -> None:
+    """`svc reconcile --repair`, after parts were lost."""
+    client = open_client(WRITER.clickhouse_url)
+    found = compare(client, reconcile._today())
+    reconcile._repair(WRITER, client, found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS)
 
 
 async def replay_dead_letters() -> None:

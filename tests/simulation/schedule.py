@@ -185,7 +185,7 @@ class Schedule:
             case "project":
                 self.projects.change(random)
             case "repair":
-                self._command("repair", operations.repair(PROJECT, _DAYS), is_async=False)
+                self._command("repair", operations.repair, is_async=False)
             case "replay":
                 self.server.refused.clear()
                 self._command("replay", operations.replay_dead_letters, is_async=True)
