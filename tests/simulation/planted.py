@@ -117,7 +117,7 @@ FAULTS: Final = {
     ),
     "a repair that reads to the end of the log": Fault(
         {"cli.reconcile.send_missing": _complete_all},
-        seed=56,
+        seed=68,
     ),
     "an offset skipped after a recovery": Fault(
         {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=31
