@@ -113,7 +113,7 @@ FAULTS: Final = {
             "processors.aggregator.stage.supersedes": lambda value, stored: True,
             "tests.simulation.pipeline.supersedes": lambda value, stored: True,
         },
-        seed=399,
+        seed=36,
     ),
     "a repair that reads to the end of the log": Fault(
         {"cli.reconcile.send_missing": _complete_all},
