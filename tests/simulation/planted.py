@@ -95,14 +95,14 @@ FAULTS: Final = {
             # What else would catch it: a look at what is stored.
             "storage.writer.inserter.any_known": lambda client, rows: False,
         },
-        seed=287,
+        seed=53,
     ),
     "a token window of 2": Fault(
         {
             "tests.simulation.clickhouse.Table.remember": _forget,
             "storage.writer.server_state._window": lambda engine: _ALL,
         },
-        seed=206,
+        seed=2710,
     ),
     "a dropped fence": Fault(
         {
@@ -120,10 +120,10 @@ FAULTS: Final = {
         seed=68,
     ),
     "an offset skipped after a recovery": Fault(
-        {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=31
+        {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=402
     ),
     "a segment removed although a record is torn": Fault(
-        {"edge.delivery.drain.open_segment": _open_until_damage}, seed=248
+        {"edge.delivery.drain.open_segment": _open_until_damage}, seed=239
     ),
 }
 
