@@ -94,10 +94,8 @@ class Auditor:
         self._metrics.audit_until.set(until)
         for d in sorted(differences, key=lambda d: -d.events)[:_LOGGED]:
             hour = datetime.fromtimestamp(d.hour, UTC).strftime("%Y-%m-%dT%H:00Z")
-            log.error(
-                *("%s: %d events %s in project %d, hour %s: run `svc reconcile`",),
-                *(d.what, d.events, d.kind, d.project, hour),
-            )
+            found = f"{d.what}: {d.events} events {d.kind} in project {d.project}, hour {hour}"
+            log.error("%s: run `svc reconcile`", found)
 
 
 async def run_audit(settings: WriterSettings, metrics: WriterMetrics, leads: Callable[[], bool]) -> None:

@@ -11,8 +11,8 @@ from tests.simulation.__main__ import shrunk
 from tests.simulation.planted import FAULTS, planted
 from tests.simulation.plan import plan
 
-seed = FAULTS["a segment removed although a record is torn"].seed
-with planted("a segment removed although a record is torn"):
+seed = FAULTS["a repair that reads to the end of the log"].seed
+with planted("a repair that reads to the end of the log"):
     print(len(plan(seed)[1]), len(shrunk(seed)))
 """
 
