@@ -12,6 +12,12 @@ FORMAT_HEADER: Final = "format"
 SOURCE_HEADER: Final = "source"
 EVENTS_FORMAT: Final = b"events-1"
 GROUPED_FORMAT: Final = b"grouped-1"
+REPLAYED_HEADER: Final = "replayed"
+"""Marks a record that was put back from the dead letters: its source position is old and is ignored.
+
+Also one that a repair sends again. Its value is the position at which its one event was dead-lettered and counted, as
+`partition/offset`, or `storage.writer.blocks.UNCOUNTED`.
+"""
 
 
 class ChunkEvent(Struct, array_like=True, frozen=True, gc=False):

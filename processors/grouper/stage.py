@@ -65,7 +65,7 @@ from processors.metrics import ProcessorsMetrics
 from processors.positions import LogRecreated, SourceRecord
 from processors.stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad
 from processors.topic_names import TopicNames
-from schemas.chunks import SOURCE_HEADER, decode_grouped
+from schemas.chunks import REPLAYED_HEADER, SOURCE_HEADER, decode_grouped
 from schemas.ids import hex64, issue_id
 from schemas.issues import encode_json
 from schemas.payload import decompress
@@ -108,6 +108,10 @@ class GroupedTail:
             count *= 2
             start = max(begin, end - count)
             records = await _published(consumer, tp, start, end)
+            if not records and start > begin:
+                continue
+            if not records:
+                return None if recorded is None else ReplayBoundary(recorded[1] + 1, recorded[1])
             boundary = (
                 ReplayBoundary.recorded(*recorded, records)
                 if recorded
@@ -120,10 +124,11 @@ class GroupedTail:
 async def _published(consumer: Consumer, tp: TopicPartition, start: int, end: int) -> list[PublishedRecord]:
     consumer.seek(tp, start)
     records = [record async for record in records_before(consumer, {tp: end})]
+    # What was put back or sent again is a part of a record, at an old position.
     return [
         PublishedRecord.from_chunk(decode_grouped(record.value))
         for record in records
-        if record.value is not None
+        if record.value is not None and REPLAYED_HEADER not in dict(record.headers)
     ]
 
 

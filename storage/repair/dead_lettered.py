@@ -9,11 +9,11 @@ import msgspec
 
 from broker.client import name_of, reading, records_before
 from broker.types import Record
-from schemas.chunks import decode_chunk, decode_grouped
+from schemas.chunks import REPLAYED_HEADER, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
-from storage.writer.blocks import REPLAYED_HEADER, UNCOUNTED, EventKey, PutBack
+from storage.writer.blocks import UNCOUNTED, EventKey, PutBack
 
 
 class DeadLettered:

@@ -12,7 +12,14 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from schemas.chunks import ChunkEvent, GroupedChunk, Grouping, decode_chunk, decode_grouped
+from schemas.chunks import (
+    REPLAYED_HEADER,
+    ChunkEvent,
+    GroupedChunk,
+    Grouping,
+    decode_chunk,
+    decode_grouped,
+)
 from schemas.errors import BadPayload, Unreadable
 from schemas.projects import RegistryRetention
 from storage.writer.event_rows import EventColumns
@@ -112,12 +119,6 @@ def _range(text: str) -> RecordRange:
     return RecordRange(partition, first, first + more, source_offset, *by_id_until)
 
 
-REPLAYED_HEADER: Final = "replayed"
-"""Marks a record that was put back from the dead letters: its source position is old and is ignored.
-
-Also one that a repair sends again. Its value is the position at which its one event was dead-lettered and counted, as
-`partition/offset`, or `UNCOUNTED`.
-"""
 UNCOUNTED: Final = b"whole"
 """No event of the record was counted as a dead letter: it was undecodable, or is sent again."""
 Headers = tuple[tuple[str, bytes], ...]

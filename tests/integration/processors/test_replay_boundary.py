@@ -1,11 +1,13 @@
 """What the end of `grouped` tells of a partition, read from a broker."""
 
+from collections.abc import Sequence
+
 from aiokafka import AIOKafkaProducer
 
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
 from processors.grouper.stage import GroupedTail
 from processors.topic_names import names
-from schemas.chunks import GroupedChunk, Grouping, encode_grouped
+from schemas.chunks import REPLAYED_HEADER, GroupedChunk, Grouping, encode_grouped
 from schemas.settings import ProcessorsSettings, load
 from tests.integration.conftest import PARTITIONS
 from tests.integration.processors.test_exactness import truncate
@@ -23,11 +25,15 @@ def record(offset: int, fingerprint: int) -> bytes:
     return encode_grouped(GroupedChunk(2, offset, [0, 3], [0, 0], [grouping], b"%d" % offset))
 
 
-async def write(bootstrap: str, topic: str, values: list[bytes]) -> None:
+async def write(
+    bootstrap: str, topic: str, values: list[bytes], headers: Sequence[tuple[str, bytes]] = ()
+) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
     await producer.start()
     try:
-        for sent in [await producer.send(topic, value, partition=2) for value in values]:
+        for sent in [
+            await producer.send(topic, value, partition=2, headers=list(headers)) for value in values
+        ]:
             await sent
     finally:
         await producer.stop()
@@ -55,6 +61,16 @@ async def test_the_last_records_are_reported_as_they_were_first(kafka_bootstrap:
     known = await tail(kafka_bootstrap, prefix).read(2, (1900, 1950))
     assert known is not None
     assert (known.since, known.last, min(known.published)) == (1900, 1998, 1900)
+
+
+async def test_what_was_put_back_or_sent_again_is_not_taken_for_what_was_published(
+    kafka_bootstrap: str, prefix: str
+) -> None:
+    topic = f"{prefix}grouped"
+    await write(kafka_bootstrap, topic, [record(n, 7) for n in range(1000)])
+    found = await tail(kafka_bootstrap, prefix).read(2)
+    await write(kafka_bootstrap, topic, [record(n, 8) for n in range(2000)], [(REPLAYED_HEADER, b"whole")])
+    assert await tail(kafka_bootstrap, prefix).read(2) == found
 
 
 async def test_what_has_expired_is_not_taken_for_what_was_never_there(

@@ -1,9 +1,9 @@
 """Which events a repair leaves to the replay of the dead letters."""
 
-from schemas.chunks import ChunkEvent, GroupedChunk, encode_chunk, encode_grouped
+from schemas.chunks import REPLAYED_HEADER, ChunkEvent, GroupedChunk, encode_chunk, encode_grouped
 from schemas.dead_letters import DeadLetter
 from storage.repair.dead_lettered import DeadLettered
-from storage.writer.blocks import REPLAYED_HEADER, UNCOUNTED, PutBack
+from storage.writer.blocks import UNCOUNTED, PutBack
 from tests.unit.storage.writer.test_blocks import Record
 
 EVENT = ChunkEvent(7, b"i" * 16, 0, "js/1", b"")

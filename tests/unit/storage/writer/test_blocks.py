@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.chunks import (
+    REPLAYED_HEADER,
     ChunkEvent,
     GroupedChunk,
     Grouping,
@@ -18,7 +19,7 @@ from schemas.chunks import (
 from schemas.ids import uuid7
 from schemas.payload import compress
 from schemas.projects import Project, ProjectRegistry, RegistryRetention, encode_project
-from storage.writer.blocks import REPLAYED_HEADER, UNCOUNTED, Block, Headers, RecordRange, sent_again
+from storage.writer.blocks import UNCOUNTED, Block, Headers, RecordRange, sent_again
 from storage.writer.dead_letters import put_back_outcomes
 from storage.writer.tokens import ServerMark
 from tests.unit.query.test_event_fields import EVENT
