@@ -82,13 +82,11 @@ async def _ends(admin: Admin, consumer: Consumer, topic: str) -> dict[TopicParti
         # Without the right to describe it, nothing would look behind.
         raise for_code(described[0]["error_code"])(topic)
     partitions = [TopicPartition(topic, p["partition"]) for p in described[0]["partitions"]]
-    ends: dict[TopicPartition, int] = await consumer.end_offsets(partitions) if partitions else {}
+    ends: dict[TopicPartition, int] = await consumer.end_offsets(partitions)
     return ends
 
 
 async def _lag(admin: Admin, consumer: Consumer, group: str, ends: Mapping[TopicPartition, int]) -> int:
-    if not ends:
-        return 0
     begins = await consumer.beginning_offsets(list(ends))
     committed = await committed_offsets(admin, group, ends)
     # Without a commit a group starts at the beginning; deleted records don't count.

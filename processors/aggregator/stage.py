@@ -5,7 +5,8 @@ For each batch of a partition (the words are those of `broker.stage`):
 1. *In*: records from the next offset on. Repeats are dropped; a gap stops the worker.
 2. *Decide*: increments are folded (`Fold.add`, which drops those that an issue's position covers); commands and signals change
    states (`BatchChanges`). Invalid ones and refused commands become dead letters.
-3. *Publish*, after a look whether the partition is still owned, `issue-activity`, then signals and forwarded commands in `issue-deltas`, then `dead-letters`.
+3. *Publish*, after a look whether the partition is still owned, `issue-activity`, then signals and forwarded commands in
+   `issue-deltas`, then `dead-letters`.
 4. *Record* the changed issues in the table `issues`, then the position in `issue-deltas` in the table `seen`.
 5. *Commit*: the agent acknowledges the records. The next offset is restored from the position in `seen`.
 

@@ -85,15 +85,15 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     erased = _stored(client, block, ERASED_AMONG)
     # An event that was sent again may be in one block with itself.
     rows = {key: row for row, key in reversed([*enumerate(keys)]) if key not in erased}
-    missing = sorted(row for key, row in rows.items() if key not in events)
-    refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), missing, name)
+    new = sorted(row for key, row in rows.items() if key not in events)
+    refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), new, name)
     if len(block) > _MANY and len(refused) * 2 > len(block):
         raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {refused[0][1]}")
     out = {row for row, _ in refused}
     lacking = sorted(row for key, row in rows.items() if key not in payloads and row not in out)
     refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
     _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
-    added = {"events": len(missing) - len(out), "payloads": len(lacking)}
+    added = {"events": len(new) - len(out), "payloads": len(lacking)}
     return Completion(added=added, repaired=repair_rollups(client, set(_days(block))), refused=refused)
 
 
@@ -102,19 +102,15 @@ def missing(client: Client, block: pa.Table, today: date) -> Missing:
 
     Events of a block that is being inserted may count as missing.
     """
-    keys = [(project, number[::-1]) for project, number in _keys(block)]
+    keys, moments = _keys(block), block["ts"].to_pylist()
     erased = _stored(client, block, ERASED_AMONG)
 
     def lacking(sql: str, days: str) -> set[EventKey]:
-        stored = _stored(client, block, sql)
+        known = _stored(client, block, sql).keys() | erased.keys()
         return {
-            key
-            for key, stored_key, moment, kept in zip(
-                keys, _keys(block), block["ts"].to_pylist(), block[days].to_pylist(), strict=True
-            )
-            if stored_key not in stored
-            and stored_key not in erased
-            and not _is_expired(moment.date(), kept, today)
+            (project, number[::-1])
+            for (project, number), moment, kept in zip(keys, moments, block[days].to_pylist(), strict=True)
+            if (project, number) not in known and not _is_expired(moment.date(), kept, today)
         }
 
     return Missing(

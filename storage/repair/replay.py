@@ -50,7 +50,9 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
             events, payloads = (keys - dead.among(keys) for keys in (lacking.events, lacking.payloads))
             sent.update(events=len(events), payloads=len(payloads))
             wanted = events | payloads
-            for record in records if wanted else ():
+            for record in records:
+                if not wanted:
+                    break
                 value, headers, keys = sent_again(record, wanted)
                 if keys:
                     await producer.send_and_wait(
