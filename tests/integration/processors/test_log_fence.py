@@ -6,7 +6,6 @@ from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.test_exactness import (
-    RECORDS,
     SMALL_TAKES,
     assert_exact,
     backlog,
@@ -43,7 +42,8 @@ async def test_two_workers_of_one_name_oust_each_other_and_count_exactly(
     first = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
     await eventually(lambda: processed(first, 20), timeout=60)
     twin = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
-    await eventually(lambda: twin.metric(RECORDS) > 0 or not twin.running, timeout=60)
+    await eventually(lambda: twin.ready() or not (twin.running and first.running), timeout=60)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 10))
     if twin.running:
         twin.kill()
     await until_counted(kafka_bootstrap, prefix, feed, first)
