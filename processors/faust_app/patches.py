@@ -5,21 +5,25 @@
   stops the flow first; the wrapped methods resume it at their end.
 - Faust seeks to committed offsets. Where nothing was committed it doesn't seek at all and loses the records already fetched.
   `PlacedConsumer` seeks to the next offsets that the stages restored.
+- A fetch that was under way when the flow stopped may end after the seek of the next recovery, and take what that recovery must
+  read: the table has a hole, or the recovery waits for ever. Seeks of `PlacedConsumer` wait for the fetch, and what it returns is
+  dropped. `OrderedRecovery` also seeks the standbys again, of which its stop may have dropped records.
 - A broker answers the requests of a connection in order, so the seek and the requests of a recovery wait behind a fetch that waits
   for records. `PromptThread` shortens that wait from 1.5 s.
 
 `tests/unit/processors/faust_app/test_patches.py` fails when Faust changes the wrapped code.
 """
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final, cast
 
 from aiokafka import AIOKafkaConsumer
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
-from faust.types import TP
+from faust.types import TP, Message
 
 from broker.client import pause_metadata_retries
 from processors.faust_app.fence import Lease, RebalanceFence
@@ -28,7 +32,7 @@ from processors.faust_app.fence import Lease, RebalanceFence
 FAUST_LOG = logging.getLogger("faust")
 PartitionOffsets = Callable[[set[TP]], Awaitable[dict[TP, int]]]
 FETCH_WAIT_MS: Final = 200
-"""How long a broker keeps a fetch that finds nothing."""
+"""How long a broker keeps a fetch that finds nothing, and how long a seek waits for one."""
 
 
 class OrderedRecovery(Recovery):
@@ -38,7 +42,10 @@ class OrderedRecovery(Recovery):
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Resume the sources after a recovery."""
-        self.app.consumer.stop_flow()
+        consumer = self.app.consumer
+        consumer.stop_flow()
+        if self.standby_tps:
+            await self._seek_offsets(consumer, self.standby_tps, self.standby_offsets, "standby")
         self._open_fence()
         await super().on_recovery_completed(generation_id)
 
@@ -90,6 +97,12 @@ class PlacedConsumer(Consumer):
     next_offsets: PartitionOffsets
     lease: Lease
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._stops = 0
+        self._delivered = asyncio.Event()
+        self._delivered.set()
+
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return PromptThread(self, loop=self.loop, beacon=self.beacon)
 
@@ -99,8 +112,47 @@ class PlacedConsumer(Consumer):
         self.lease.renew()
         await super().on_partitions_assigned(assigned, generation_id)
 
+    def stop_flow(self) -> None:
+        """Deliver nothing more of what was fetched: a seek follows each stop."""
+        self._stops += 1
+        super().stop_flow()
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:  # noqa: ARG002
+        """Fetch and deliver records, until the flow stops."""
+        # Faust asks for the next records when it has handled the last ones.
+        self._delivered.set()
+        if not self.flow_active:
+            await self.wait(cast(Any, self.can_resume_flow))
+        # aiokafka takes an empty set for all partitions.
+        partitions = set(self._get_active_partitions())
+        if not partitions:
+            await self.sleep(FETCH_WAIT_MS / 1000)
+        if not partitions or not self.flow_active or self.should_stop:
+            return
+        self._delivered.clear()
+        stops = self._stops
+        fetched = await self._getmany(partitions, FETCH_WAIT_MS / 1000)
+        for tp, record in self.scheduler.iterate(fetched):
+            if self._stops != stops:
+                return
+            if tp in self._get_active_partitions() or tp in self._buffered_partitions:
+                self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                yield tp, self._to_message(tp, record)
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        try:
+            await super()._drain_messages(fetcher)
+        finally:
+            self._delivered.set()
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        """Seek, once no fetch is under way that could take what comes after."""
+        await self._delivered.wait()
+        await super().seek_wait(partitions)
+
     async def perform_seek(self) -> None:
         """Seek to the committed offsets, then to the stages' next offsets."""
+        await self._delivered.wait()
         await super().perform_seek()
         offsets = await self.next_offsets(self.assignment())
         if offsets:

@@ -1,5 +1,6 @@
 """The patches wrap methods of Faust and aiokafka: if these change, somebody must check that the patches still fit."""
 
+import asyncio
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -28,13 +29,16 @@ from processors.topic_names import names
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings, load
 
-RESTORED = TP("events", 0)
+RESTORED, SEEN = TP("events", 0), TP("seen", 0)
 WRAPPED: list[tuple[Callable[..., Any], str]] = [
     (Recovery.on_recovery_completed, "6ef567acf072e46d"),
     (Recovery._resume_streams, "d986a6710c1aca98"),
     (Consumer.perform_seek, "0e8c130ff4b0afd8"),
     (Consumer._new_offset, "1d2c7ea89a7ad4f1"),
     (Consumer.stop_flow, "cf7e875a2b0d40e8"),
+    (Consumer.getmany, "4b168d84882a70d6"),
+    (Consumer._drain_messages, "44a2500309e83c63"),
+    (Recovery._seek_offsets, "19598ca63d94d250"),
     (Collection.on_recovery_completed, "b1526fb39ea0e77e"),
     (Store.apply_changelog_batch, "71863e3cd727aac2"),
     (Stream.noack_take, "f2cc2dbfc162d200"),
@@ -55,13 +59,23 @@ def test_the_recovery_service_is_created_where_the_patch_replaces_it() -> None:
     assert "self._recovery = Recovery(" in inspect.getsource(getter)
 
 
+def processors_app() -> Any:
+    registry = ProcessorsMetrics(CollectorRegistry())
+    settings = load(ProcessorsSettings, {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
+    app = Processors(settings, names(settings, 1), ProjectRegistry(), registry).app
+    app.finalize()
+    return app
+
+
 class FakeConsumer(PlacedConsumer):
     """A consumer without a broker, of which one source partition is restored."""
 
     def __init__(self, coordinator: SimpleNamespace) -> None:
         self.lease = Lease(-1.0)
+        self._delivered = asyncio.Event()
+        self._delivered.set()
         self.sought: list[dict[TP, int]] = []
-        self._committed_offset = {RESTORED: None, TP("seen", 0): None}
+        self._committed_offset = {RESTORED: None, SEEN: None}
         self._thread = cast(Any, SimpleNamespace(_consumer=SimpleNamespace(_coordinator=coordinator)))
 
     def assignment(self) -> set[TP]:
@@ -70,8 +84,99 @@ class FakeConsumer(PlacedConsumer):
     async def next_offsets(self, assigned: set[TP]) -> dict[TP, int]:
         return {tp: 7 for tp in assigned if tp == RESTORED}
 
-    async def seek_wait(self, offsets: Mapping[TP, int]) -> None:
-        self.sought.append(dict(offsets))
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        self.sought.append(dict(partitions))
+
+
+class Fetching:
+    """A consumer that has no broker and whose fetches end when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.consumer = cast(PlacedConsumer, processors_app().consumer)
+        self.asked: list[set[TP]] = []
+        self.sought: list[Mapping[TP, int]] = []
+        self.fetched: asyncio.Future[dict[TP, list[Any]]] = asyncio.get_running_loop().create_future()
+        for name, fake in (("_getmany", self._getmany), ("_to_message", lambda _, record: record)):
+            monkeypatch.setattr(self.consumer, name, fake)
+        monkeypatch.setattr(self.consumer, "highwater", lambda _: 9)
+        monkeypatch.setattr(self.consumer._thread, "seek_wait", self._seek_wait)
+        self.consumer._active_partitions = {RESTORED, SEEN}
+        self.consumer.resume_flow()
+
+    async def _getmany(self, active_partitions: set[TP], timeout: float) -> dict[TP, list[Any]]:  # noqa: ARG002
+        self.asked.append(set(active_partitions))
+        return await self.fetched
+
+    async def _seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        self.sought.append(partitions)
+
+
+async def received(consumer: PlacedConsumer) -> list[tuple[TP, Any]]:
+    return [one async for one in consumer.getmany(1.0)]
+
+
+async def let_others_run() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
+    return Fetching(monkeypatch)
+
+
+async def test_what_is_fetched_is_delivered(fetching: Fetching) -> None:
+    fetching.consumer.pause_partitions({RESTORED})
+    fetching.fetched.set_result({SEEN: ["a", "b"]})
+    assert await received(fetching.consumer) == [(SEEN, "a"), (SEEN, "b")]
+    assert fetching.asked == [{SEEN}]
+
+
+async def test_a_seek_waits_for_the_fetch_under_way_whose_records_are_dropped(fetching: Fetching) -> None:
+    receiving = asyncio.create_task(received(fetching.consumer))
+    await let_others_run()
+    fetching.consumer.stop_flow()
+    seeking = asyncio.create_task(fetching.consumer.seek_wait({SEEN: 0}))
+    await let_others_run()
+    assert fetching.sought == []
+    fetching.consumer.resume_flow()
+    fetching.fetched.set_result({SEEN: ["what the seek must let come again"]})
+    assert await receiving == []
+    fetching.consumer.stop_flow()
+    waiting = asyncio.create_task(received(fetching.consumer))
+    await seeking
+    assert fetching.sought == [{SEEN: 0}]
+    waiting.cancel()
+
+
+async def test_a_stop_ends_the_delivery_of_what_was_fetched(fetching: Fetching) -> None:
+    fetching.fetched.set_result({SEEN: ["a", "b"]})
+    delivery = fetching.consumer.getmany(1.0)
+    delivered: tuple[TP, Any] = await anext(delivery)
+    assert delivered == (SEEN, "a")
+    fetching.consumer.stop_flow()
+    fetching.consumer.resume_flow()
+    assert [one async for one in delivery] == []
+
+
+async def test_with_all_partitions_paused_nothing_is_fetched(fetching: Fetching) -> None:
+    fetching.consumer.pause_partitions({RESTORED, SEEN})
+    assert await received(fetching.consumer) == []
+    assert fetching.asked == []
+
+
+async def test_a_stop_of_the_flow_loses_no_record_of_a_standby(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resume(_: Recovery, generation_id: int) -> None:
+        assert generation_id == 3
+
+    monkeypatch.setattr(Recovery, "on_recovery_completed", resume)
+    recovery: Recovery = cast(Any, fetching.consumer.app.tables).recovery
+    recovery.standby_tps.add(SEEN)
+    recovery.standby_offsets[SEEN] = 5
+    await recovery.on_recovery_completed(3)
+    assert fetching.sought == [{SEEN: 5}]
 
 
 @pytest.fixture
@@ -100,7 +205,7 @@ def consumer(coordinator: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> F
 async def test_the_seek_goes_to_the_restored_offsets_which_count_as_committed(consumer: FakeConsumer) -> None:
     await consumer.perform_seek()
     assert consumer.sought == [{RESTORED: 7}]
-    assert consumer._committed_offset == {RESTORED: 7, TP("seen", 0): None}
+    assert consumer._committed_offset == {RESTORED: 7, SEEN: None}
 
 
 async def test_an_assignment_and_an_answered_heartbeat_alone_renew_the_lease(
@@ -116,10 +221,7 @@ async def test_an_assignment_and_an_answered_heartbeat_alone_renew_the_lease(
 
 
 async def test_a_fetch_that_finds_nothing_keeps_no_other_request_waiting_for_long() -> None:
-    registry = ProcessorsMetrics(CollectorRegistry())
-    settings = load(ProcessorsSettings, {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
-    app = Processors(settings, names(settings, 1), ProjectRegistry(), registry).app
-    app.finalize()
+    app = processors_app()
     thread = cast(PlacedConsumer, app.consumer)._new_consumer_thread()
     consumer = thread._create_worker_consumer(cast(Transport, app.transport))
     await consumer.stop()
