@@ -119,12 +119,9 @@ def read_batch(state: PartitionState, sources: Sequence[SourceRecord]) -> Decode
 
 
 def old_ids(state: PartitionState, batch: DecodedBatch) -> OldIds:
-    """The ids of a batch whose events may be stored although they are forgotten.
-
-    Records up to the replay boundary have none: their own events are stored, and the boundary says which were published.
-    """
-    since = max(state.boundary.since, state.boundary.last + 1)
-    return state.dedupe.old_ids([record for record in batch.undecided if record.offset >= since])
+    """The ids of a batch whose events may be stored although they are forgotten."""
+    _, after = _split(state, batch.undecided)
+    return state.dedupe.old_ids(after)
 
 
 def decide(
@@ -134,11 +131,12 @@ def decide(
     output: BatchOutput,
     stored: Collection[bytes] = (),
 ) -> None:
-    """Decide about a batch and add what follows to `output`; ids of the keys `stored` are duplicates. Raises LogRecreated."""
+    """Decide about a batch and add what follows to `output`; the keys `stored` of its old ids are duplicates. Raises LogRecreated."""
     sources, chunks, undecided = batch
     # Outputs of records before the replay boundary were published; they are dropped.
     dropped, boundary = BatchOutput(state.partition), state.boundary
-    decisions = iter(state.dedupe.decide(undecided, stored))
+    before, after = _split(state, undecided)
+    decisions = iter([*state.dedupe.decide(before), *state.dedupe.decide(after, stored)])
     fresh: list[tuple[Decision, DedupRecord]] = []
     for source, chunk in zip(sources, chunks, strict=True):
         recorded = state.decided.pop(source.offset, None)
@@ -163,6 +161,16 @@ def decide(
     state.next_offset += len(sources)
     # The batch may begin with replayed records: if it crashes, they are unpublished too.
     output.entries = _entries(fresh, sources[0].offset if sources else 0, entry_boundary)
+
+
+def _split(state: PartitionState, records: Sequence[Incoming]) -> tuple[list[Incoming], list[Incoming]]:
+    """Records up to the replay boundary, and those after it.
+
+    What is stored says nothing about the former: their own events are stored, and the boundary says which were published.
+    """
+    since = max(state.boundary.since, state.boundary.last + 1)
+    before = [record for record in records if record.offset < since]
+    return before, list(records[len(before) :])
 
 
 def read_chunk(source: SourceRecord) -> list[ChunkEvent]:

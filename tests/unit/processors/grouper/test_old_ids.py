@@ -159,6 +159,19 @@ async def test_records_of_a_lost_table_are_not_taken_for_duplicates_of_themselve
     assert world.counted() == counted
 
 
+async def test_an_old_id_that_comes_again_after_the_replay_boundary_is_no_duplicate_before_it() -> None:
+    world, stored = await started()
+    world.send(*([carried(number)] for number in range(20)), ms=START + 30 * DAY)
+    await world.settle()
+    world.lose()
+    await world.start()
+    world.send([carried(number) for number in range(20)], ms=START + 30 * DAY)
+    await world.settle()
+    assert stored.asked
+    assert world.outcomes() == {"accepted": 40, "duplicate": 20}
+    assert [chunk.kept for chunk in world.grouped()] == [[0]] * 20
+
+
 OWN = st.integers(-60, 60)
 BATCHES = st.lists(
     st.tuples(
