@@ -24,7 +24,7 @@ from storage.erase.scope import WANTED, Scope, bucket, listed_scope, stored_scop
 from storage.erase.sizes import TableReport, compared, measure
 from storage.errors import UnknownUser
 from storage.repair.consistent_read import read_in_pause
-from storage.repair.repair_rollups import repair_where
+from storage.repair.repair_rollups import repair_rollups, repair_where
 from storage.repair.rollups import ROLLUPS, Rollup, difference
 
 EVENT_TABLES: Final = ("payloads", "events")
@@ -198,6 +198,14 @@ def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) 
         queries = {rollup: _remaining(rollup, share, days[0], days[-1]) for rollup in ROLLUPS}
         # A unique name, because rows that an earlier run inserted may have been deleted since.
         repair_where(client, queries, _QUIET_SECONDS)
+    if _is_done(client, erasure):
+        # By another run at the same time, which has dropped the lists: this run may have deleted what that run had recounted.
+        repair_rollups(client, {(erasure.project, day) for day in days})
+
+
+def _is_done(client: Client, erasure: Erasure) -> bool:
+    known = ledger.read(client, erasure.project)
+    return any((other.id, other.stage) == (erasure.id, "done") for other in known)
 
 
 def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[Scope]:

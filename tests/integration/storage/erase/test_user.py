@@ -208,6 +208,44 @@ def test_a_writer_that_inserts_meanwhile_is_counted_exactly(
     assert scalar(client, "SELECT count() FROM events") == scalar(client, "SELECT count() FROM payloads")
 
 
+def test_two_runs_of_one_erasure_at_the_same_time_leave_every_rollup_exact(
+    client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second deletes what the first has recounted, and recounts it after the first has dropped the lists."""
+    insert(client, block(), "t")
+    deleted, dropped = threading.Event(), threading.Event()
+    recount, reports = erasing.repair_where, list[Any]()
+
+    def late(other: Client, *arguments: Any) -> Any:
+        if other is not client:
+            deleted.set()
+            assert dropped.wait(30)
+        return recount(other, *arguments)
+
+    def resume() -> None:
+        second = open_client(clickhouse_database_url)
+        try:
+            reports.extend(erasing.resume(second, PROJECT, lambda _, __: None, lambda _: None))
+        finally:
+            second.close()
+
+    thread = threading.Thread(target=resume)
+
+    def start_the_second(_: str, __: list[IssueDescription]) -> None:
+        thread.start()
+        assert deleted.wait(30)
+
+    monkeypatch.setattr(erasing, "repair_where", late)
+    try:
+        erase_user(client, PROJECT, USER, "tester", lambda: None, start_the_second, lambda _: None)
+    finally:
+        dropped.set()
+        thread.join()
+    assert len(reports) == 1
+    assert nothing(of_user(client))
+    exact(client)
+
+
 def test_what_is_read_again_from_the_log_does_not_bring_it_back(client: Client) -> None:
     rows = block()
     insert(client, rows, "t")
