@@ -7,60 +7,40 @@ may be remembered although its part is lost. Rollups are kept by project, day an
 import pickle
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from datetime import date, datetime
-from itertools import chain
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from datetime import date
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from clickhouse_connect.driver.exceptions import ClickHouseError, Error, OperationalError
 
 from storage import client
-from storage.erase import erased, purge
 from storage.reader import stored_ids
 from storage.repair import consistent_read, duplicates, insert_pauses, missing_rows
-from storage.repair.rollups import ROLLUPS
 from storage.writer import inserter, record_rows, server_state
 from tests.simulation import comparison
+from tests.simulation.clickhouse_tables import (
+    FED,
+    ROLLUP_TABLES,
+    WINDOW,
+    CountKey,
+    Event,
+    Key,
+    Table,
+    count_key,
+    events_of,
+    partition_of,
+)
+from tests.simulation.erasing import Erasing
 from tests.simulation.world import World
 
 Work = Generator[float, None, Any]
 """A statement's work: it yields the seconds that each step takes, and returns the answer."""
-WINDOW: Final = 10_000
-"""Tokens that a table remembers, as in the migrations."""
-_ROLLUPS: Final = tuple(rollup.table for rollup in ROLLUPS)
-FED: Final = ("events", "payloads", *_ROLLUPS)
-"""The tables that `ingest` feeds."""
 _PAIRS: Final = re.compile(r"\((\d+), '(\d{4}-\d\d-\d\d)'\)")
-Key = tuple[int, bytes]
-CountKey = tuple[int, date, int, int]
-"""Project, day, fingerprint, days of retention."""
 _REFUSED: Final = 117
 _DELETED: Final = re.compile(r"_part = '(\w+)' AND _part_offset IN \(([0-9, ]+)\)")
-
-
-class Event(NamedTuple):
-    """A row of `events` or `payloads`."""
-
-    project: int
-    id: bytes
-    day: date
-    fingerprint: int
-    ts: datetime
-    retention: int
-    received: date
-    """Of a payload, the day of the event."""
-
-
-def count_key(event: Event) -> CountKey:
-    """What rollups group by."""
-    return event.project, event.day, event.fingerprint, event.retention
-
-
-def _partition(day: date, retention: int) -> Hashable:
-    return day.isocalendar()[:2], retention
 
 
 class Answer:
@@ -71,48 +51,12 @@ class Answer:
         self.written_rows = written
 
 
-class Table:
-    """A table of events or counts: its parts or sums, the number of its last block, and the tokens that it remembers."""
-
-    def __init__(self, world: World, window: int) -> None:
-        self._world = world
-        self.window = window
-        self.parts: dict[str, list[Event]] = {}
-        self.counts: Counter[CountKey] = Counter()
-        self.blocks = 0
-        self.tokens: dict[tuple[Hashable, str], None] = {}
-
-    @property
-    def rows(self) -> Iterator[Event]:
-        """The rows of `events` or `payloads`."""
-        return chain.from_iterable(self.parts.values())
-
-    def knows(self, partition: Hashable, token: str) -> bool:
-        """Whether a token is remembered; it holds within a partition."""
-        return bool(token) and (partition, token) in self.tokens
-
-    def remember(self, partition: Hashable, token: str) -> None:
-        """Remember a token, and forget the oldest."""
-        if token:
-            self.tokens[partition, token] = None
-            while len(self.tokens) > self.window:
-                del self.tokens[next(iter(self.tokens))]
-
-    def add(self, events: Sequence[Event], *, counted: bool) -> None:
-        """Add a part."""
-        self.blocks += 1
-        if counted:
-            self.counts.update(map(count_key, events))
-        else:
-            self.parts[f"all_{self.blocks}"] = list(events)
-
-
 class Server:
     """The server."""
 
     def __init__(self, world: World, window: int = WINDOW) -> None:
         self.world = world
-        self.tables = {name: Table(world, window) for name in FED}
+        self.tables = {name: Table(window) for name in FED}
         self.latest: dict[str, dict[Any, tuple[int, Any]]] = {
             "issues": {},
             "issue_activity": {},
@@ -127,7 +71,11 @@ class Server:
         self.is_up = True
         self.life = 0
         self.frozen_until = 0.0
-        self.erased: set[Key] = set()
+        self.erasing = Erasing(self)
+        self.issue_rows: dict[Any, list[tuple[int, Any]]] = {}
+        """All rows of `issues`, also those that newer ones supersede."""
+        self.lost: set[Key] = set()
+        """Events of lost parts."""
         self.refused: set[bytes] = set()
         """Ids whose rows `events` doesn't take."""
         self._number = 0
@@ -142,10 +90,9 @@ class Server:
             stored_ids._STORED: self._stored("events"),
             missing_rows._STORED_PAYLOADS: self._stored("payloads"),
             client._LIFE: self._life,
-            erased.ERASED_AMONG: self._erased_among,
-            erased._PROJECTS: self._none,
-            purge._UNDONE: self._no_mutations,
+            **self.erasing.statements,
         }
+        self._patterns: list[tuple[re.Pattern[str], Callable[..., Work]]] = [*self.erasing.patterns]
         for sql, rows in comparison.statements(self).items():
             self._statements[sql] = self._counted(rows)
         for name in duplicates.TABLES:
@@ -176,6 +123,8 @@ class Server:
         if not parts:
             return False
         lost = parts.pop(random.choice(sorted(parts)))
+        if name == "events":
+            self.lost.update((event.project, event.id) for event in lost)
         self.world.note(f"{name} loses a part of {len(lost)} rows")
         return True
 
@@ -206,8 +155,11 @@ class Server:
 
     def query(self, sql: str, parameters: Mapping[str, Any], external: Any) -> Work:
         """A statement that reads."""
+        found = [statement for pattern, statement in self._patterns if pattern.match(sql.lstrip())]
         if sql in self._statements:
             work = self._statements[sql](parameters, external)
+        elif found:
+            work = found[0](sql, parameters, external)
         elif "r_n" in sql and "FULL OUTER JOIN" in sql:
             work = self._difference(sql)
         elif sql.lstrip().startswith("ALTER TABLE"):
@@ -258,10 +210,20 @@ class Server:
         yield 0.0
         return [[f"00000000-0000-0000-0000-{self.life + 1:012d}"]]
 
+    def wanted(self, external: Any) -> set[Key]:
+        """The keys of an external table."""
+        [file] = external.files
+        layout = stored_ids._WANTED if file.structure == stored_ids._STRUCTURE else missing_rows._WANTED
+        wanted = np.frombuffer(file.data, layout)
+        return {
+            (int(project), bytes(number))
+            for project, number in zip(wanted["project_id"], wanted["id"], strict=True)
+        }
+
     def _stored(self, table: str) -> Callable[..., Work]:
         def stored(_: Any, external: Any) -> Work:
             yield 0.001
-            wanted = _wanted(external)
+            wanted = self.wanted(external)
             return [
                 [row.project, int.from_bytes(row.id, "little"), row.retention]
                 for row in self.tables[table].rows
@@ -269,21 +231,6 @@ class Server:
             ]
 
         return stored
-
-    def _erased_among(self, _: Any, external: Any) -> Work:
-        yield 0.0
-        return [
-            [project, int.from_bytes(number, "little"), 0]
-            for project, number in _wanted(external) & self.erased
-        ]
-
-    def _none(self, *_: Any) -> Work:
-        yield 0.0
-        return []
-
-    def _no_mutations(self, *_: Any) -> Work:
-        yield 0.0
-        return [[0, ""]]
 
     def _counted(self, rows: Callable[[], list[Sequence[Any]]]) -> Callable[..., Work]:
         def counted(*_: Any) -> Work:
@@ -330,8 +277,12 @@ class Server:
 
     def _difference(self, sql: str) -> Work:
         yield 0.002
-        table = next(name for name in sorted(_ROLLUPS, key=len, reverse=True) if f"FROM {name} " in sql)
-        pairs = {(int(project), date.fromisoformat(day)) for project, day in _PAIRS.findall(sql)}
+        table = next(name for name in sorted(ROLLUP_TABLES, key=len, reverse=True) if f"FROM {name} " in sql)
+        if "WHERE erasure = " in sql:
+            wanted = self.erasing.counted(table, sql)
+        else:
+            pairs = {(int(project), date.fromisoformat(day)) for project, day in _PAIRS.findall(sql)}
+            wanted = lambda key: (key[0], key[1]) in pairs  # noqa: E731
         events = Counter(map(count_key, self.tables["events"].rows))
         counts = self.tables[table].counts
         if "sum(r_n)" in sql:
@@ -339,7 +290,7 @@ class Server:
         rows = [
             (*key, events[key] - counts[key])
             for key in sorted(events.keys() | counts.keys())
-            if (key[0], key[1]) in pairs and events[key] != counts[key]
+            if events[key] != counts[key] and wanted(key)
         ]
         if sql.lstrip().startswith("SELECT sum(cityHash64("):
             return [[hash(tuple(rows)) & ((1 << 63) - 1)]]
@@ -351,12 +302,19 @@ class Server:
         """A block into `ingest`: table by table, in no fixed order."""
         names = list(FED)
         self.world.random.shuffle(names)
-        yield from self._insert("ingest", {name: _events(rows, _days_column(name)) for name in names}, token)
+        events, payloads = events_of(rows, "retention_days"), events_of(rows, "payload_days")
+        yield from self._insert(
+            "ingest", {name: payloads if name == "payloads" else events for name in names}, token
+        )
         return rows.num_rows
 
     def insert_into(self, table: str, rows: pa.Table, token: str) -> Work:
         """Rows into `events` or `payloads` alone."""
-        yield from self._insert(table, {table: _events(rows, _days_column(table))}, token)
+        yield from self._insert(
+            table,
+            {table: events_of(rows, "payload_days" if table == "payloads" else "retention_days")},
+            token,
+        )
         return rows.num_rows
 
     def _insert(self, target: str, of_table: Mapping[str, Sequence[Event]], token: str) -> Work:
@@ -374,7 +332,7 @@ class Server:
             parts: dict[tuple[str, Hashable], list[Event]] = {}
             for name, events in of_table.items():
                 for event in events:
-                    parts.setdefault((name, _partition(event.day, event.retention)), []).append(event)
+                    parts.setdefault((name, partition_of(event.day, event.retention)), []).append(event)
             for (name, partition), part in parts.items():
                 table = self.tables[name]
                 try:
@@ -386,7 +344,10 @@ class Server:
                     raise
                 if not table.knows(partition, token):
                     table.remember(partition, token)
-                    table.add(part, counted=name in _ROLLUPS)
+                    if name in ROLLUP_TABLES:
+                        table.count(Counter(map(count_key, part)))
+                    else:
+                        table.add(part)
             if refuses:
                 raise Error("some value is not accepted", code=_REFUSED)
         finally:
@@ -402,13 +363,11 @@ class Server:
             rollup, written = self.tables[table], 0
             parts: dict[Hashable, list[tuple[CountKey, int]]] = {}
             for *key, n in pickle.loads(data):
-                parts.setdefault(_partition(key[1], key[3]), []).append((tuple(key), n))
+                parts.setdefault(partition_of(key[1], key[3]), []).append((tuple(key), n))
             for partition, rows in parts.items():
                 if not rollup.knows(partition, token):
                     rollup.remember(partition, token)
-                    for key, n in rows:
-                        rollup.counts[key] += n
-                    rollup.blocks += 1
+                    rollup.count(Counter(dict(rows)))
                     written += len(rows)
             return written
         finally:
@@ -417,12 +376,35 @@ class Server:
     def insert_latest(self, table: str, rows: pa.Table) -> Work:
         """Rows into a table that collapses equal keys."""
         yield 0.002
+        self.collapse(table, rows.to_pylist())
+        return rows.num_rows
+
+    def insert_rows(self, table: str, rows: Sequence[Sequence[Any]], columns: Sequence[str]) -> Work:
+        """Rows of Python values."""
+        if table == "erasures":
+            return self.erasing.record(rows, columns)
+        raise NotImplementedError(f"the model does not know rows of {table}")
+
+    def collapse(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Of rows with equal keys, the newest counts; of equal versions the later."""
         latest = self.latest[table]
-        for row in rows.to_pylist():
+        for row in rows:
             key, version = _LATEST[table](row)
+            if table == "issues":
+                self.issue_rows.setdefault(key, []).append((version, row))
             if key not in latest or latest[key][0] <= version:
                 latest[key] = version, row
-        return rows.num_rows
+
+    def remove_issues(self, meets: Callable[[Any], bool]) -> None:
+        """Delete rows of `issues`, also superseded ones."""
+        for key, versions in self.issue_rows.items():
+            versions[:] = [(version, row) for version, row in versions if not meets(row)]
+            # The later of equal versions counts.
+            newest = max(reversed(versions), key=lambda row: row[0], default=None)
+            if newest is not None:
+                self.latest["issues"][key] = newest
+            else:
+                self.latest["issues"].pop(key, None)
 
 
 _LATEST: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[Any, int]]]] = {
@@ -434,36 +416,3 @@ _LATEST: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[Any, int]]]] = {
     ),
     "projects": lambda row: (row["project_id"], row["version"]),
 }
-
-
-def _wanted(external: Any) -> set[Key]:
-    [file] = external.files
-    layout = stored_ids._WANTED if file.structure == stored_ids._STRUCTURE else missing_rows._WANTED
-    wanted = np.frombuffer(file.data, layout)
-    return {
-        (int(project), bytes(number))
-        for project, number in zip(wanted["project_id"], wanted["id"], strict=True)
-    }
-
-
-def _days_column(table: str) -> str:
-    return "payload_days" if table == "payloads" else "retention_days"
-
-
-def _events(rows: pa.Table, retention: str) -> list[Event]:
-    names = rows.column_names
-    fingerprints = rows["fingerprint"].to_pylist() if "fingerprint" in names else [0] * rows.num_rows
-    moments = rows["ts"].to_pylist()
-    received = rows["received"].to_pylist() if "received" in names else moments
-    return [
-        Event(project, number, ts.date(), fingerprint, ts, days, came.date())
-        for project, number, ts, fingerprint, days, came in zip(
-            rows["project_id"].to_pylist(),
-            rows["id"].to_pylist(),
-            moments,
-            fingerprints,
-            rows[retention].to_pylist(),
-            received,
-            strict=True,
-        )
-    ]

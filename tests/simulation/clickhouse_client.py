@@ -1,13 +1,14 @@
 """clickhouse-connect's client on the model of a server. It blocks its fiber."""
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from clickhouse_connect.driver.exceptions import OperationalError
 
-from tests.simulation.clickhouse import FED, Answer, Server, Work
+from tests.simulation.clickhouse import Answer, Server, Work
+from tests.simulation.clickhouse_tables import FED
 
 
 class Client:
@@ -35,9 +36,19 @@ class Client:
         rows = self._call(self._server.query(sql, {}, None))
         return pickle.dumps(rows) if rows else b""
 
-    def command(self, sql: str, parameters: Mapping[str, Any] | None = None, settings: Any = None) -> Any:
+    def command(
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        settings: Any = None,
+        external_data: Any = None,
+    ) -> Any:
         """A statement that changes something."""
-        return self._call(self._server.query(sql, parameters or {}, None))
+        return self._call(self._server.query(sql, parameters or {}, external_data))
+
+    def insert(self, table: str, rows: Sequence[Sequence[Any]], column_names: Sequence[str]) -> None:
+        """Insert rows of Python values."""
+        self._call(self._server.insert_rows(table, rows, column_names))
 
     def insert_arrow(self, table: str, rows: pa.Table, settings: Mapping[str, Any] | None = None) -> None:
         """Insert rows."""

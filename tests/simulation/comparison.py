@@ -24,7 +24,7 @@ def statements(server: "Server") -> Mapping[str, Callable[[], Rows]]:
     return {
         reconcile._OUTCOMES: lambda: _outcomes(server),
         reconcile._STORED: lambda: _grouped((row.project, row.received) for row in events.rows),
-        reconcile._ERASED_BY_DAY: list,
+        reconcile._ERASED_BY_DAY: lambda: _erased_by_day(server),
         reconcile._EVENTS: lambda: _grouped((row.project, row.day) for row in events.rows),
         reconcile._PAYLOADS: lambda: _grouped((row.project, row.day) for row in payloads.rows),
         reconcile._WEEKS: lambda: _weeks(server),
@@ -50,6 +50,13 @@ def by_day(sql: str, events: Mapping[Any, int], counts: Mapping[Any, int]) -> Ro
             sums = found.setdefault((key[0], key[1]), [0, 0, 0])
             sums[0], sums[1], sums[2] = sums[0] + there, sums[1] + here, sums[2] + 1
     return [[*day, *sums] for day, sums in sorted(found.items())]
+
+
+def _erased_by_day(server: "Server") -> Rows:
+    found = Counter[Any]()
+    for (project, day, _), n in server.erasing.totals().items():
+        found[project, day] += n
+    return [[*key, n] for key, n in sorted(found.items())]
 
 
 def _grouped(keys: Any) -> Rows:
@@ -87,6 +94,8 @@ def _sums(server: "Server", name: str) -> Rows:
 
 def _issues(server: "Server") -> Rows:
     stored = Counter((row.project, row.fingerprint) for row in server.tables["events"].rows)
+    for (project, _, fingerprint), n in server.erasing.totals().items():
+        stored[project, fingerprint] += n
     found: dict[tuple[int, date], list[int]] = {}
     for _, row in server.latest["issues"].values():
         if row["deleted"] or row["merged_into"]:

@@ -78,7 +78,9 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
             _compact(schedule, random)
         case "refusal":
             numbers = [number for events in schedule.sent[-1:] for number, _ in events[:1]]
-            schedule.server.refused.update(uuid.UUID(number).bytes[::-1] for number in numbers)
+            ids = [uuid.UUID(number).bytes for number in numbers]
+            schedule.refused.update(ids)
+            schedule.server.refused.update(number[::-1] for number in ids)
 
 
 def _add_twin(schedule: "Schedule", random: Random) -> None:

@@ -1,6 +1,7 @@
 """What operators and users do while everything runs: the product's own commands, each a process that may be killed like any other."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -9,9 +10,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from broker.consumer_lag import readers
 from cli import dead_letters, reconcile
+from cli.erase.beside_tables import EraseRefused, EraseTools, erase_user, find
 from control.issue_commands import Commands
 from schemas.changes import CommandKind
+from schemas.chunks import decode_chunk
 from schemas.errors import ChangesUnavailable
 from schemas.issues import Command, IssueRecord, decode_issue
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
@@ -19,11 +23,15 @@ from schemas.settings import WriterSettings
 from schemas.topics import Topic, topic_name
 from storage.client import open_client
 from storage.repair.reconcile import compare
+from tests.simulation.clickhouse import Server
 from tests.simulation.kafka import Broker, NewRecord
 from tests.simulation.world import World
 
 WRITER: Final = WriterSettings(kafka_bootstrap="k:1", clickhouse_url="http://u:p@c:1/d")
+GROUPS: Final = ("svc-processors", "svc-writer")
 AT: Final = "2026-09-21T13:00:00.000Z"
+USERS: Final = ("", "ann", "bob")
+"""Whose events are sent; nobody's are among them."""
 _CHANGE_SECONDS: Final = 5.0
 _TRIES: Final = 10
 _SETTLE_SECONDS: Final = 5.0
@@ -127,6 +135,57 @@ class Changes:
             case "unmerge" if members:
                 return "unmerge", {"fingerprints": members[:1]}
         return "comment", {"text": number}
+
+
+class Erasures:
+    """Erasures of users, and the ids that must be gone after them."""
+
+    def __init__(self, world: World, broker: Broker, server: Server, project: Project) -> None:
+        self._world = world
+        self._server = server
+        self._log = broker.topics[topic_name(Topic.EVENTS, "svc.", {})]
+        self._project = project
+        self.users: dict[bytes, str] = {}
+        """Of each id that was sent."""
+        self.gone: set[bytes] = set()
+        self._is_busy = False
+
+    def one(self, random: Random) -> Callable[[], None] | None:
+        """`svc erase` of some user; it is refused while nothing of this user is stored, and then given again.
+
+        None while it runs: of a project it may run once at a time.
+        """
+        if self._is_busy:
+            return None
+        self._is_busy = True
+        user = random.choice([user for user in USERS if user])
+
+        def erase() -> None:
+            for _ in range(_TRIES):
+                with suppress(EraseRefused):
+                    self._erase(user)
+                    break
+                time.sleep(1.0)
+            self._is_busy = False
+
+        return erase
+
+    def _erase(self, user: str) -> None:
+        wanted = self._accepted(user)
+        client = open_client(WRITER.clickhouse_url)
+        tools = EraseTools(WRITER, readers(*GROUPS), client, _SETTLE_SECONDS, "operator", lambda _: None)
+        number, _ = find(tools, self._project.name)
+        report = erase_user(tools, number, user, lambda *_: True)
+        self._world.note(f"{user} is erased with {report.events} events")
+        self.gone |= wanted
+
+    def _accepted(self, user: str) -> set[bytes]:
+        """What is in Kafka or stored of a user."""
+        events = {
+            event.id for log in self._log for r in log.records for event in decode_chunk(r.value or b"")
+        }
+        events |= {row.id[::-1] for row in self._server.tables["events"].rows}
+        return {number for number in events if self.users.get(number) == user}
 
 
 def repair() -> None:

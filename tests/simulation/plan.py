@@ -8,13 +8,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from tests.simulation.clickhouse import WINDOW
+from tests.simulation.clickhouse_tables import WINDOW
 
 _FAULTS: Final = (
     *("kill", "kill", "step", "step", "step", "freeze", "freeze", "cut", "broker", "broker", "clickhouse"),
     *("slow", "twin", "twin", "sleep", "clock", "full", "power", "bit", "compaction", "refusal", "part"),
 )
-COMMANDS: Final = ("change", "change", "project", "repair", "replay")
+COMMANDS: Final = ("change", "change", "project", "repair", "replay", "erase", "erase")
 
 
 class Shape(Struct, frozen=True):

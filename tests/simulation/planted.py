@@ -17,7 +17,7 @@ from schemas.topics import Topic
 from storage.repair.missing_rows import complete
 from storage.writer.blocks import Block
 from storage.writer.source import GroupedSource
-from tests.simulation.clickhouse import Table
+from tests.simulation.clickhouse_tables import Table
 from tests.simulation.kafka_clients import Client
 from tests.simulation.schedule import run
 
@@ -68,6 +68,17 @@ async def _restore_and_skip(self: GrouperStage, partition: int, start: int, end:
     return restored
 
 
+def _among_none(*_: Any) -> Iterator[float]:
+    """No event counts as erased."""
+    yield 0.0
+    return []
+
+
+async def _send_nothing(*_: Any) -> dict[str, int]:
+    """A repair sends nothing again."""
+    return {}
+
+
 def _open_until_damage(segment: Path, acknowledged: int = 0) -> OpenedSegment:
     """A segment ends, for the drain, at the first record that can't be read."""
     data = segment.read_bytes()
@@ -99,7 +110,7 @@ FAULTS: Final = {
     ),
     "a token window of 2": Fault(
         {
-            "tests.simulation.clickhouse.Table.remember": _forget,
+            "tests.simulation.clickhouse_tables.Table.remember": _forget,
             "storage.writer.server_state._window": lambda engine: _ALL,
         },
         seed=2710,
@@ -125,6 +136,11 @@ FAULTS: Final = {
     "a segment removed although a record is torn": Fault(
         {"edge.delivery.drain.open_segment": _open_until_damage}, seed=239
     ),
+    "a repair that sends nothing": Fault({"cli.reconcile.send_missing": _send_nothing}, seed=1),
+    "an erasure that forgets payloads": Fault({"storage.erase.user.EVENT_TABLES": ("events",)}, seed=1),
+    "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=1),
+    "an erasure that does not redact": Fault({"cli.erase.beside_tables._redact": lambda *_: None}, seed=1),
+    "erased ids that may come again": Fault({"tests.simulation.erasing.Erasing._among": _among_none}, seed=1),
 }
 
 

@@ -12,9 +12,10 @@ from schemas.idempotency import is_repeat
 from schemas.ids import hex64
 from schemas.topics import Topic, topic_name
 from storage.repair.rollups import ROLLUPS
-from tests.simulation.clickhouse import Server, count_key
+from tests.simulation.clickhouse import Server
+from tests.simulation.clickhouse_tables import count_key
 from tests.simulation.kafka import Broker
-from tests.simulation.operations import Changes
+from tests.simulation.operations import Changes, Erasures
 
 
 class Broken(Exception):
@@ -34,7 +35,8 @@ def check_stored(server: Server, project: int, acknowledged: Iterable[str], excu
         if twice:
             raise Broken(f"{len(twice)} ids are twice in {name}")
         stored = {number for of, number in found if of == project}
-        missing = wanted - stored - excused
+        erased = {number[::-1] for _, number in server.erasing.never_again}
+        missing = wanted - stored - excused - erased
         if missing:
             raise Broken(f"{len(missing)} acknowledged ids are not in {name}")
     if len(list(server.tables["events"].rows)) != len(stored):
@@ -61,14 +63,19 @@ def check_issues(server: Server, changes: Changes) -> None:
                 f"{issue.id} has version {issue.version} in the topic and {row['version']} in the table"
             )
     events = Counter(row.fingerprint for row in server.tables["events"].rows)
+    counted = events.copy()
+    for (_, _, fingerprint), n in server.erasing.totals().items():
+        counted[fingerprint] += n
     rows: list[Mapping[str, Any]] = [row for _, row in server.latest["issues"].values()]
     grouped = set[int]()
     for row in rows:
         if row["deleted"] or row["merged_into"]:
             continue
-        stored = sum(events[fingerprint] for fingerprint in row["fingerprints"])
+        stored = sum(counted[fingerprint] for fingerprint in row["fingerprints"])
         if row["events"] != stored:
-            raise Broken(f"{hex64(row['issue_id'])} counts {row['events']} events, {stored} are stored")
+            raise Broken(
+                f"{hex64(row['issue_id'])} counts {row['events']} events, {stored} are stored or erased"
+            )
         grouped.update(row["fingerprints"])
     if events.keys() - grouped:
         raise Broken(f"{len(events.keys() - grouped)} fingerprints belong to no issue")
@@ -80,11 +87,12 @@ def check_issues(server: Server, changes: Changes) -> None:
 
 
 def check_outcomes(server: Server, stored: int) -> None:
-    """Accepted events are stored, duplicates, or dead letters. Raises Broken."""
+    """Accepted events are stored, erased, duplicates, or dead letters. Raises Broken."""
     outcomes: Counter[str] = Counter()
     for _, row in server.latest["outcomes"].values():
         outcomes[row["outcome"]] += row["count"]
     expected = outcomes["accepted"] - outcomes["duplicate"] - outcomes["deadLettered"]
+    expected -= server.erasing.totals().total()
     if expected != stored:
         raise Broken(f"outcomes say {expected}, {stored} are stored: {dict(outcomes)}")
 
@@ -102,6 +110,28 @@ def check_seen(broker: Broker) -> None:
         end = broker.topics[topic_name(Topic.EVENTS, "svc.", {})][log.partition].end
         if hole < end:
             raise Broken(f"readers of seen/{log.partition} miss the decision about {hole} of {end}")
+
+
+def check_erased(server: Server, changes: Changes, erasures: Erasures, refused: Iterable[bytes]) -> None:
+    """What was erased is in no table, and no issue names it. Raises Broken.
+
+    What was lost or refused before is restored afterwards, as an event that arrives later.
+    """
+    erased = {number[::-1] for _, number in server.erasing.never_again}
+    left = erasures.gone - erased - set(refused) - {number[::-1] for _, number in server.lost}
+    if left:
+        raise Broken(f"{len(left)} events of erased users were left out")
+    for name in ("events", "payloads"):
+        back = erased & {row.id[::-1] for row in server.tables[name].rows}
+        if back:
+            raise Broken(f"{len(back)} erased events are in {name}")
+    named = {row["last_event"][::-1] for _, row in server.latest["issues"].values()}
+    named |= {UUID(issue.last_event).bytes for issue in changes.issues().values() if issue.last_event}
+    if named & erased:
+        raise Broken(f"{len(named & erased)} erased events are named by issues")
+    begun = {erasure for (_, erasure), (_, row) in server.erasing.ledger.items() if row["stage"] != "listing"}
+    if begun & server.erasing.listed.keys():
+        raise Broken("the list of an erasure is left")
 
 
 def check_changes(server: Server, broker: Broker, changes: Changes) -> None:

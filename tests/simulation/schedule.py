@@ -29,12 +29,13 @@ from tests.simulation.disk import Disk
 from tests.simulation.kafka import Broker
 from tests.simulation.kafka_consumer import Consumer
 from tests.simulation.kafka_producer import Producer
-from tests.simulation.operations import Changes, Projects
+from tests.simulation.operations import USERS, Changes, Erasures, Projects
 from tests.simulation.pipeline import Edge, Worker, Writer, running
 from tests.simulation.plan import COMMANDS, Entry, Shape, plan
 from tests.simulation.promises import (
     Broken,
     check_changes,
+    check_erased,
     check_issues,
     check_outcomes,
     check_rollups,
@@ -50,6 +51,8 @@ _MESSAGES: Final = ("first", "second", "third")
 _MAX_LOOKS: Final = 150
 _RESTART_LOOKS: Final = 70
 """Later than anything that a fault holds up."""
+_ERASE_STEPS: Final = 400
+"""About as many as an erasure takes."""
 _MEMORY: Final = Path("/dev/shm")
 
 
@@ -88,11 +91,14 @@ class Schedule:
         project = Project(id=str(PROJECT), name="p", created_at="2026-01-01T00:00:00.000Z")
         self.projects = Projects(self.world, self.broker, project)
         self.changes = Changes(self.world, self.broker)
+        self.erasures = Erasures(self.world, self.broker, self.server, project)
         self.acknowledged: set[str] = set()
         self.processes: dict[str, Process] = {}
         self.waiting: set[str] = set()
         """Requests and commands that are not done."""
         self.healed = False
+        self.refused: set[bytes] = set()
+        """Ids that ClickHouse has refused."""
         self.damaged = False
         """Rows were lost that a repair has not restored yet."""
         self._restarted = False
@@ -144,7 +150,9 @@ class Schedule:
     def _start_writer(self, number: int) -> None:
         self._start(f"writer-{number}", self.writer(number).run, lambda: self._start_writer(number))
 
-    def _command(self, name: str, main: Callable[[], Any], *, is_async: bool) -> None:
+    def _command(
+        self, name: str, main: Callable[[], Any], *, is_async: bool, fatal_in: int | None = None
+    ) -> None:
         """Run a command until it succeeds: one that fails or is killed is given again, as its message asks for."""
         self._count += 1
         name = f"{name}-{self._count}"
@@ -155,6 +163,8 @@ class Schedule:
             process = Process(self.world, name, run, ended)
             if not self.healed:
                 self.processes[name] = process
+            nonlocal fatal_in
+            process.fatal_in, fatal_in = fatal_in, None
 
         def ended(process: Process) -> None:
             self.processes.pop(name, None)
@@ -186,6 +196,11 @@ class Schedule:
                 self.projects.change(random)
             case "repair":
                 self._command("repair", operations.repair, is_async=False)
+            case "erase":
+                erase = self.erasures.one(random)
+                fatal_in = random.randint(1, _ERASE_STEPS) if random.random() < 0.5 else None
+                if erase is not None:
+                    self._command("erase", erase, is_async=False, fatal_in=fatal_in)
             case "replay":
                 self.server.refused.clear()
                 self._command("replay", operations.replay_dead_letters, is_async=True)
@@ -198,7 +213,9 @@ class Schedule:
             # Some ids are older than the dedup window, and looked up.
             age = 40 * 86_400.0 if self._count % 4 == 3 else 10_000.0
             number = _uuid7(random, EPOCH + self.world.now - age)
-            events.append((number, _event(number, random)))
+            user = random.choice(USERS)
+            self.erasures.users[uuid.UUID(number).bytes] = user
+            events.append((number, _event(number, user, random)))
         self.sent.append(events)
         self._post(events)
         if random.random() < 0.2:
@@ -312,6 +329,7 @@ class Schedule:
             check_outcomes(self.server, stored)
         check_seen(self.broker)
         check_changes(self.server, self.broker, self.changes)
+        check_erased(self.server, self.changes, self.erasures, self.refused)
 
 
 def _uuid7(random: Random, at: float) -> str:
@@ -319,12 +337,13 @@ def _uuid7(random: Random, at: float) -> str:
     return str(uuid.UUID(int=number))
 
 
-def _event(number: str, random: Random) -> bytes:
+def _event(number: str, user: str, random: Random) -> bytes:
     text = random.choice(_MESSAGES)
     return msgspec.json.encode(
         {
             "id": number,
             "timestamp": f"{random.choice(_DAYS)}T12:00:00.000Z",
+            **({"user": {"id": user}} if user else {}),
             "error": {
                 "type": "E",
                 "message": text,
@@ -356,6 +375,8 @@ def models(schedule: Schedule) -> Iterator[None]:
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
         # What one schedule leaves must not stay.
         "gc.freeze": lambda: None,
+        # The hash of a user's id is slow on purpose.
+        "storage.erase.ledger._COST": {"n": 2, "r": 1, "p": 1},
         "cli.reconcile._today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
     }
     with clocks_of(schedule.world), schedule.disk.mounted(), ExitStack() as stack:

@@ -14,7 +14,8 @@ from storage.writer import record_rows
 from storage.writer.tokens import ServerMark
 from tests.integration.simulation.virtual import in_fiber
 from tests.simulation import clickhouse_client
-from tests.simulation.clickhouse import FED, Server
+from tests.simulation.clickhouse import Server
+from tests.simulation.clickhouse_tables import FED
 from tests.simulation.world import World
 
 ROLLUP_NAMES = tuple(rollup.table for rollup in ROLLUPS)

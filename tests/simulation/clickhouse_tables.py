@@ -1,0 +1,149 @@
+"""Tables of events and counts in the model of ClickHouse: parts, tokens, and mutations in progress."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from datetime import date, datetime
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from storage.repair.rollups import ROLLUPS
+
+WINDOW: Final = 10_000
+"""Tokens that a table remembers, as in the migrations."""
+ROLLUP_TABLES: Final = tuple(rollup.table for rollup in ROLLUPS)
+FED: Final = ("events", "payloads", *ROLLUP_TABLES)
+"""The tables that `ingest` feeds."""
+Key = tuple[int, bytes]
+CountKey = tuple[int, date, int, int]
+"""Project, day, fingerprint, days of retention."""
+
+
+class Event(NamedTuple):
+    """A row of `events` or `payloads`; `block` and `place` lead to the columns that only few statements need."""
+
+    project: int
+    id: bytes
+    day: date
+    fingerprint: int
+    ts: datetime
+    retention: int
+    received: date
+    """Of a payload, the day of the event."""
+    block: pa.Table
+    place: int
+
+    def column(self, name: str) -> Any:
+        """A column's value."""
+        return self.block[name][self.place].as_py()
+
+    @property
+    def number(self) -> int:
+        """The id as ClickHouse returns it."""
+        return int.from_bytes(self.id, "little")
+
+
+def count_key(event: Event) -> CountKey:
+    """What rollups group by."""
+    return event.project, event.day, event.fingerprint, event.retention
+
+
+def partition_of(day: date, retention: int) -> str:
+    """The partition of a row."""
+    year, week, _ = day.isocalendar()
+    return f"{year}-{week:02}-{retention}"
+
+
+def events_of(rows: pa.Table, days: str) -> list[Event]:
+    """The rows of a block for a table with its retention in the column `days`."""
+    names = rows.column_names
+    fingerprints = rows["fingerprint"].to_pylist() if "fingerprint" in names else [0] * rows.num_rows
+    moments = rows["ts"].to_pylist()
+    received = rows["received"].to_pylist() if "received" in names else moments
+    return [
+        Event(project, number, ts.date(), fingerprint, ts, kept, came.date(), rows, place)
+        for place, (project, number, ts, fingerprint, kept, came) in enumerate(
+            zip(
+                rows["project_id"].to_pylist(),
+                rows["id"].to_pylist(),
+                moments,
+                fingerprints,
+                rows[days].to_pylist(),
+                received,
+                strict=True,
+            )
+        )
+    ]
+
+
+class Mutation:
+    """A deletion in the background: of the rows that a partition had when it was ordered."""
+
+    def __init__(
+        self, table: "Table", partition: str, command: str, find: Callable[[], Callable[[Any], bool]]
+    ) -> None:
+        self.table = table
+        self.partition = partition
+        self.command = command
+        self.find = find
+        """Returns which events, or keys of a rollup, go: what that depends on is read when the deletion is done."""
+        self.blocks = table.blocks
+        self.since: Counter[CountKey] = Counter()
+        """What a rollup counted since."""
+
+
+class Table:
+    """A table of events or counts: its parts or sums, the number of its last block, and the tokens that it remembers."""
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.parts: dict[str, list[Event]] = {}
+        self.counts: Counter[CountKey] = Counter()
+        self.blocks = 0
+        self.tokens: dict[tuple[Hashable, str], None] = {}
+        self.mutations: list[Mutation] = []
+        """Not done yet, oldest first."""
+
+    @property
+    def rows(self) -> Iterator[Event]:
+        """The rows of `events` or `payloads`."""
+        return chain.from_iterable(self.parts.values())
+
+    def knows(self, partition: Hashable, token: str) -> bool:
+        """Whether a token is remembered; it holds within a partition."""
+        return bool(token) and (partition, token) in self.tokens
+
+    def remember(self, partition: Hashable, token: str) -> None:
+        """Remember a token, and forget the oldest."""
+        if token:
+            self.tokens[partition, token] = None
+            while len(self.tokens) > self.window:
+                del self.tokens[next(iter(self.tokens))]
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Add a part."""
+        self.blocks += 1
+        self.parts[f"all_{self.blocks}"] = list(events)
+
+    def count(self, counts: Counter[CountKey]) -> None:
+        """Add counts."""
+        self.blocks += 1
+        self.counts.update(counts)
+        for mutation in self.mutations:
+            mutation.since.update(counts)
+
+    def mutate(self) -> None:
+        """Do the oldest mutation."""
+        mutation = self.mutations.pop(0)
+        meets = mutation.find()
+
+        def goes(row: Any, day: date, retention: int) -> bool:
+            return partition_of(day, retention) == mutation.partition and meets(row)
+
+        for part, events in self.parts.items():
+            # A part keeps its number, whatever a mutation makes of its name.
+            if int(part.split("_")[1]) <= mutation.blocks:
+                self.parts[part] = [e for e in events if not goes(e, e.day, e.retention)]
+        for key in [key for key in self.counts if goes(key, key[1], key[3])]:
+            self.counts[key] = mutation.since[key]
