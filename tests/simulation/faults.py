@@ -4,6 +4,8 @@ import uuid
 from random import Random
 from typing import TYPE_CHECKING
 
+from aiokafka.structs import TopicPartition
+
 from schemas.topics import Topic, topic_name
 from tests.simulation.pipeline import running
 from tests.simulation.world import Process
@@ -12,6 +14,12 @@ if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule
 
 _TABLES = (Topic.SEEN, Topic.ISSUES, Topic.PROJECTS)
+READERS = {
+    "svc-processors": (Topic.EVENTS, Topic.ISSUE_DELTAS),
+    "svc-writer": (Topic.GROUPED,),
+    "svc-writer-records": (Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
+}
+"""The groups, and what they read."""
 
 
 def cause(schedule: "Schedule", fault: str, random: Random) -> None:
@@ -73,14 +81,24 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
         case "twin":
             _add_twin(schedule, random)
         case "part":
-            schedule.damaged |= schedule.server.lose_part(random)
+            _lose_part(schedule, random)
         case "compaction":
             _compact(schedule, random)
+        case "retention":
+            _expire(schedule, random)
         case "refusal":
             numbers = [number for events in schedule.sent[-1:] for number, _ in events[:1]]
             ids = [uuid.UUID(number).bytes for number in numbers]
             schedule.refused.update(ids)
             schedule.server.refused.update(number[::-1] for number in ids)
+
+
+def _lose_part(schedule: "Schedule", random: Random) -> None:
+    """As soon as there is one."""
+    if schedule.server.lose_part(random):
+        schedule.damaged = True
+    elif not schedule.healed:
+        schedule.world.after(0.5, lambda: _lose_part(schedule, random))
 
 
 def _add_twin(schedule: "Schedule", random: Random) -> None:
@@ -92,6 +110,26 @@ def _add_twin(schedule: "Schedule", random: Random) -> None:
     schedule.world.note(f"a twin of {name} starts")
     twin = Process(schedule.world, f"{name}-twin", running(schedule.world, main))
     schedule.world.after(random.choice((2.0, 15.0)), twin.kill)
+
+
+def _expire(schedule: "Schedule", random: Random) -> None:
+    """Logs lose what their readers have committed, as after days.
+
+    What such a time excludes is left out: requests that are late, and lost parts that nobody has restored from `grouped`.
+    """
+    if schedule.shape.late:
+        return
+    loses_parts = any(entry.what == "part" for entry in schedule.entries)
+    for group, topics in READERS.items():
+        offsets = schedule.broker.group(group).offsets
+        for topic in topics:
+            if topic in _TABLES or (topic is Topic.GROUPED and loses_parts):
+                continue
+            for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
+                commit = offsets.get(TopicPartition(log.topic, log.partition))
+                until = commit.offset if commit else 0
+                log.trim(until if random.random() < 0.5 else random.randint(0, until))
+    schedule.world.note("logs expire")
 
 
 def _compact(schedule: "Schedule", random: Random) -> None:

@@ -89,13 +89,14 @@ class Changes:
         self.confirmed: set[str] = set()
 
     def issues(self) -> dict[str, IssueRecord]:
-        """The newest record of each issue in the topic."""
+        """The newest record of each issue in the topic, as its readers know it: an old owner's may come later."""
         found: dict[str, IssueRecord] = {}
         for log in self._logs:
             for record in log.records:
                 if record.value is not None:
                     issue = decode_issue(record.value)
-                    found[issue.id] = issue
+                    if issue.id not in found or issue.version >= found[issue.id].version:
+                        found[issue.id] = issue
         return found
 
     def one(self, random: Random) -> Callable[[], Any] | None:

@@ -12,7 +12,8 @@ from tests.simulation.clickhouse_tables import WINDOW
 
 _FAULTS: Final = (
     *("kill", "kill", "step", "step", "step", "freeze", "freeze", "cut", "broker", "broker", "clickhouse"),
-    *("slow", "twin", "twin", "sleep", "clock", "full", "power", "bit", "compaction", "refusal", "part"),
+    *("slow", "twin", "twin", "sleep", "clock", "full", "power", "bit", "compaction", "refusal"),
+    *("part", "part", "part", "retention", "retention"),
 )
 COMMANDS: Final = ("change", "change", "project", "repair", "replay", "erase", "erase")
 

@@ -288,12 +288,7 @@ class Schedule:
 
     def _behind(self) -> str:
         """A group that has not read all."""
-        groups = {
-            "svc-processors": (Topic.EVENTS, Topic.ISSUE_DELTAS),
-            "svc-writer": (Topic.GROUPED,),
-            "svc-writer-records": (Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
-        }
-        for group, topics in groups.items():
+        for group, topics in faults.READERS.items():
             offsets = self.broker.group(group).offsets
             for topic in topics:
                 for log in self.broker.topics[topic_name(topic, "svc.", {})]:
