@@ -53,7 +53,7 @@ class Issues(NamedTuple):
 
 async def issues(need: Need) -> Issues:
     """The issues. Raises ClickException if ClickHouse is incomplete, KafkaError and ClickHouseError."""
-    covered = await _covered(need)
+    covered = await _covered(need, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
     client = open_client(need.writer.clickhouse_url)
     try:
         sources = Sources(
@@ -116,7 +116,8 @@ def _positions(deltas: Mapping[int, int], records: Iterable[IssueRecord]) -> lis
 
 async def seen(need: Need) -> list[Message]:
     """The entries of the topic `seen`. Raises like `issues`."""
-    covered = await _covered(need)
+    # Only events are read; `svc rebuild all` has just written issues that the writer need not have read.
+    covered = await _covered(need, Topic.GROUPED)
     client = open_client(need.writer.clickhouse_url)
     try:
         days = need.processors.dedupe_days
@@ -148,11 +149,12 @@ async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[M
     return count
 
 
-async def _covered(need: Need) -> Covered:
-    """The positions up to which ClickHouse has the logs. Raises ClickException if the writer is behind."""
+async def _covered(need: Need, *topics: Topic) -> Covered:
+    """The positions up to which ClickHouse has the logs. Raises ClickException if the writer is behind on one of these topics."""
     groups = readers(need.processors.processors_app, need.writer.writer_group)
     del groups[need.processors.processors_app]
-    for lag in await lags(need.writer, groups):
+    wanted = {group: [topic for topic in read if topic in topics] for group, read in groups.items()}
+    for lag in await lags(need.writer, wanted):
         raise click.ClickException(
             f"the writer is {lag.records:,} records behind on {lag.topic}: let it run until `svc reconcile` reports no lag"
         )

@@ -267,6 +267,21 @@ async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the
         await counts_are_exact(pipeline, feed)
 
 
+async def test_all_tables_are_built_before_the_writer_has_read_the_issues_that_were_just_written(
+    pipeline: Pipeline, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=25, now_ms=now_ms() - 10_000_000)
+    await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
+    worker = start()
+    with ended(Writer(pipeline.environ, pipeline.folder / "writer.log")):
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        await eventually(pipeline.stored, timeout=60)
+        assert worker.stop() == 0
+        await eventually(pipeline.stored, timeout=60)
+    done = await pipeline.rebuild("all", "--from", "clickhouse")
+    assert done.exit_code == 0, done.output
+
+
 async def test_nothing_is_emptied_while_the_writer_has_something_left(
     pipeline: Pipeline, start: Start
 ) -> None:
