@@ -34,7 +34,8 @@ from tests.simulation.clickhouse_tables import (
     partition_of,
 )
 from tests.simulation.erasing import Erasing
-from tests.simulation.world import World
+from tests.simulation.rebuilding import Rebuilding
+from tests.simulation.world import EPOCH, START, World
 
 Work = Generator[float, None, Any]
 """A statement's work: it yields the seconds that each step takes, and returns the answer."""
@@ -91,6 +92,7 @@ class Server:
             missing_rows._STORED_PAYLOADS: self._stored("payloads"),
             client._LIFE: self._life,
             **self.erasing.statements,
+            **Rebuilding(self).statements,
         }
         self._patterns: list[tuple[re.Pattern[str], Callable[..., Work]]] = [*self.erasing.patterns]
         for sql, rows in comparison.statements(self).items():
@@ -110,6 +112,10 @@ class Server:
     def _start(self) -> None:
         self.is_up = True
         self.world.note("ClickHouse is up")
+
+    def today_ms(self) -> int:
+        """The time by the server's clock (Unix ms)."""
+        return int((EPOCH + self.world.now - START) * 1000)
 
     def freeze(self, seconds: float) -> None:
         """Answer nothing for some seconds."""

@@ -1,7 +1,8 @@
 """clickhouse-connect's client on the model of a server. It blocks its fiber."""
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,14 @@ class Client:
     ) -> Answer:
         """Rows of a statement."""
         return Answer(self._call(self._server.query(sql, parameters or {}, external_data)))
+
+    @contextmanager
+    def query_row_block_stream(
+        self, sql: str, parameters: Mapping[str, Any] | None = None
+    ) -> Iterator[Iterator[Any]]:
+        """Blocks of rows of a statement."""
+        rows = self._call(self._server.query(sql, parameters or {}, None))
+        yield iter([rows] if rows else [])
 
     def raw_query(self, sql: str, fmt: str) -> bytes:
         """Rows in a format of the server's."""

@@ -103,7 +103,8 @@ def _lose_part(schedule: "Schedule", random: Random) -> None:
 
 def _add_twin(schedule: "Schedule", random: Random) -> None:
     """A second process under the name of another, for a while."""
-    names = [name for name in schedule.processes if name.startswith(("writer-", "processors-"))]
+    kinds = ("writer-", "processors-") if not schedule.are_processors_stopped else ("writer-",)
+    names = [name for name in schedule.processes if name.startswith(kinds)]
     name = random.choice(sorted(names))
     kind, _, number = name.partition("-")
     main = (schedule.writer if kind == "writer" else schedule.worker)(int(number)).run
@@ -115,9 +116,10 @@ def _add_twin(schedule: "Schedule", random: Random) -> None:
 def _expire(schedule: "Schedule", random: Random) -> None:
     """Logs lose what their readers have committed, as after days.
 
-    What such a time excludes is left out: requests that are late, and lost parts that nobody has restored from `grouped`.
+    What such a time excludes is left out: requests that are late, lost parts that nobody has restored from `grouped`, and
+    tables that are rebuilt from logs but not read yet.
     """
-    if schedule.shape.late:
+    if schedule.shape.late or schedule.is_rebuilt:
         return
     loses_parts = any(entry.what == "part" for entry in schedule.entries)
     for group, topics in READERS.items():

@@ -153,7 +153,7 @@ class Group:
 
         def expire(begin: float) -> None:
             now = world.now
-            silent = [s for s in member.process.silences if s.begin == begin and s.end >= now]
+            silent = [s for s in member.process.silences if s.begin <= begin and s.end >= now]
             if silent and self.members.get(member.name) is member:
                 world.note(f"group {self.name} forgets {member.name}")
                 self._remove(member)

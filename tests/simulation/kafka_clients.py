@@ -5,7 +5,7 @@ process died may arrive after its death.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -157,6 +157,17 @@ class Unused:
         return 0
 
 
+class Described:
+    """An answer about groups."""
+
+    def __init__(self, groups: Sequence[Mapping[str, Any]]) -> None:
+        self._members = [sorted(members) for members in groups]
+
+    def to_object(self) -> dict[str, Any]:
+        """As aiokafka decodes it."""
+        return {"groups": [{"members": members} for members in self._members]}
+
+
 class Admin(Client):
     """AIOKafkaAdminClient."""
 
@@ -177,6 +188,23 @@ class Admin(Client):
         """A group's commits."""
         tps = list(partitions)
         return await self._ask(lambda: self.broker.group(group).committed(tps))
+
+    async def describe_consumer_groups(self, groups: Sequence[str]) -> list["Described"]:
+        """The members of groups."""
+        return await self._ask(lambda: [Described([self.broker.group(group).members for group in groups])])
+
+    async def alter_configs(self, _: Sequence[Any]) -> None:
+        """Settings of topics, of which the model knows none."""
+        await self._ask(lambda: None)
+
+    async def delete_records(self, records: Mapping[TopicPartition, Any]) -> None:
+        """Delete what is before an offset."""
+
+        def delete() -> None:
+            for tp, until in records.items():
+                self.broker.log(tp).trim(until.before_offset)
+
+        await self._ask(delete)
 
     async def describe_topics(self, topics: Sequence[str]) -> list[dict[str, Any]]:
         """The partitions of topics."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -13,13 +13,15 @@ from msgspec.structs import replace
 from broker.consumer_lag import readers
 from cli import dead_letters, reconcile
 from cli.erase.beside_tables import EraseRefused, EraseTools, erase_user, find
+from cli.rebuild import command as rebuilding
+from cli.rebuild.from_clickhouse import Need
 from control.issue_commands import Commands
 from schemas.changes import CommandKind
 from schemas.chunks import decode_chunk
 from schemas.errors import ChangesUnavailable
 from schemas.issues import Command, IssueRecord, decode_issue
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
-from schemas.settings import WriterSettings
+from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic, topic_name
 from storage.client import open_client
 from storage.repair.reconcile import compare
@@ -28,6 +30,7 @@ from tests.simulation.kafka import Broker, NewRecord
 from tests.simulation.world import World
 
 WRITER: Final = WriterSettings(kafka_bootstrap="k:1", clickhouse_url="http://u:p@c:1/d")
+PROCESSORS: Final = ProcessorsSettings(kafka_bootstrap="k:1", clickhouse_url=WRITER.clickhouse_url)
 GROUPS: Final = ("svc-processors", "svc-writer")
 AT: Final = "2026-09-21T13:00:00.000Z"
 USERS: Final = ("", "ann", "bob")
@@ -194,6 +197,11 @@ def repair() -> None:
     client = open_client(WRITER.clickhouse_url)
     found = compare(client, reconcile._today())
     reconcile._repair(WRITER, client, found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS)
+
+
+async def rebuild(tables: Sequence[str], source: str | None) -> None:
+    """`svc rebuild` of tables of the processors, which are stopped."""
+    await rebuilding._run(Need(PROCESSORS, WRITER), tables, source)
 
 
 async def replay_dead_letters() -> None:

@@ -17,6 +17,7 @@ from schemas.topics import Topic
 from storage.repair.missing_rows import complete
 from storage.writer.blocks import Block
 from storage.writer.source import GroupedSource
+from tests.simulation.clickhouse import Work
 from tests.simulation.clickhouse_tables import Table
 from tests.simulation.kafka_clients import Client
 from tests.simulation.schedule import run
@@ -68,10 +69,15 @@ async def _restore_and_skip(self: GrouperStage, partition: int, start: int, end:
     return restored
 
 
-def _among_none(*_: Any) -> Iterator[float]:
+def _among_none(*_: Any) -> Work:
     """No event counts as erased."""
     yield 0.0
     return []
+
+
+async def _all_sources(*_: Any) -> dict[int, int]:
+    """ClickHouse counts as if it had all of `events`."""
+    return {log.partition: log.end - 1 for log in Client.network.broker.topics["svc.events"]}
 
 
 async def _send_nothing(*_: Any) -> dict[str, int]:
@@ -140,6 +146,9 @@ FAULTS: Final = {
     "an erasure that forgets payloads": Fault({"storage.erase.user.EVENT_TABLES": ("events",)}, seed=1),
     "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=1),
     "an erasure that does not redact": Fault({"cli.erase.beside_tables._redact": lambda *_: None}, seed=1),
+    "a rebuild that takes ClickHouse for complete": Fault(
+        {"cli.rebuild.from_clickhouse._sources": _all_sources}, seed=1
+    ),
     "erased ids that may come again": Fault({"tests.simulation.erasing.Erasing._among": _among_none}, seed=1),
 }
 

@@ -41,6 +41,7 @@ from tests.simulation.promises import (
     check_rollups,
     check_seen,
     check_stored,
+    unread,
 )
 from tests.simulation.virtual_time import clocks_of
 from tests.simulation.world import EPOCH, Process, World
@@ -53,6 +54,7 @@ _RESTART_LOOKS: Final = 70
 """Later than anything that a fault holds up."""
 _ERASE_STEPS: Final = 400
 """About as many as an erasure takes."""
+_REBUILD_STEPS: Final = 300
 _MEMORY: Final = Path("/dev/shm")
 
 
@@ -96,6 +98,10 @@ class Schedule:
         self.processes: dict[str, Process] = {}
         self.waiting: set[str] = set()
         """Requests and commands that are not done."""
+        self.are_processors_stopped = False
+        self.is_rebuilt = False
+        self.is_seen_rebuilt = False
+        """A batch in progress may be counted twice in the outcomes."""
         self.healed = False
         self.refused: set[bytes] = set()
         """Ids that ClickHouse has refused."""
@@ -141,7 +147,8 @@ class Schedule:
         return Worker(self.world, settings, self.shape.partitions, self.projects.registry())
 
     def _start_worker(self, number: int) -> None:
-        self._start(f"processors-{number}", self.worker(number).run, lambda: self._start_worker(number))
+        if not self.are_processors_stopped:
+            self._start(f"processors-{number}", self.worker(number).run, lambda: self._start_worker(number))
 
     def writer(self, number: int) -> Writer:
         """A new writer."""
@@ -163,10 +170,11 @@ class Schedule:
             process = Process(self.world, name, run, ended)
             if not self.healed:
                 self.processes[name] = process
-            nonlocal fatal_in
-            process.fatal_in, fatal_in = fatal_in, None
+            process.fatal_in = fatal_in
 
         def ended(process: Process) -> None:
+            nonlocal fatal_in
+            fatal_in = process.fatal_in
             self.processes.pop(name, None)
             if process.alive or process.error is not None or process.was_killed:
                 self.world.after(0.5, again)
@@ -201,9 +209,36 @@ class Schedule:
                 fatal_in = random.randint(1, _ERASE_STEPS) if random.random() < 0.5 else None
                 if erase is not None:
                     self._command("erase", erase, is_async=False, fatal_in=fatal_in)
+            case "rebuild" if not (self.shape.late or self.are_processors_stopped):
+                self._rebuild(random)
             case "replay":
                 self.server.refused.clear()
                 self._command("replay", operations.replay_dead_letters, is_async=True)
+
+    def _rebuild(self, random: Random) -> None:
+        """Stop the processors, rebuild, and start them again.
+
+        Left out is what late requests of theirs do, and a rebuild from a ClickHouse that has lost parts.
+        """
+        if any(entry.what == "part" for entry in self.entries):
+            return
+        self.are_processors_stopped = self.is_rebuilt = True
+        for process in self.world.processes:
+            if process.name.startswith("processors-"):
+                process.kill()
+        tables = random.choice((("issues",), ("seen",), ("issues", "seen")))
+        self.is_seen_rebuilt |= "seen" in tables
+        source = random.choice((None, "clickhouse"))
+        self.world.note(f"{' and '.join(tables)} are rebuilt from {source or 'what is complete'}")
+
+        async def main() -> None:
+            await operations.rebuild(tables, source)
+            self.are_processors_stopped = False
+            for number in range(self.shape.workers):
+                self._start_worker(number)
+
+        fatal_in = random.randint(1, _REBUILD_STEPS) if random.random() < 0.5 else None
+        self._command("rebuild", main, is_async=True, fatal_in=fatal_in)
 
     # Clients.
 
@@ -284,7 +319,8 @@ class Schedule:
             return "dead letters are not replayed"
         if any(segments.is_name(path.name) for path in self.folder.iterdir()):
             return "the spool is not empty"
-        return self._behind() or self._unrepaired()
+        # After a rebuild, the commits are no news.
+        return self._behind() or (self.is_rebuilt and unread(self.broker)) or self._unrepaired()
 
     def _behind(self) -> str:
         """A group that has not read all."""
@@ -319,11 +355,11 @@ class Schedule:
         """Raise Broken where a promise does not hold."""
         stored = check_stored(self.server, PROJECT, self.acknowledged, self.disk.flipped)
         check_rollups(self.server)
-        check_issues(self.server, self.changes)
-        if not self.disk.flipped:
+        check_issues(self.server, self.changes, is_rebuilt=self.is_rebuilt)
+        if not self.disk.flipped and not self.is_seen_rebuilt:
             check_outcomes(self.server, stored)
         check_seen(self.broker)
-        check_changes(self.server, self.broker, self.changes)
+        check_changes(self.server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
         check_erased(self.server, self.changes, self.erasures, self.refused)
 
 
@@ -370,6 +406,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
         # What one schedule leaves must not stay.
         "gc.freeze": lambda: None,
+        "click.echo": lambda *_, **__: None,
         # The hash of a user's id is slow on purpose.
         "storage.erase.ledger._COST": {"n": 2, "r": 1, "p": 1},
         "cli.reconcile._today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),

@@ -1,0 +1,163 @@
+"""The statements of `svc rebuild`, on the model of ClickHouse: what it counts, shows and knows by id."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cli.rebuild import from_clickhouse
+from schemas.ids import is_uuid7, uuid7_ms
+from storage.repair import rebuild_queries
+from tests.simulation.clickhouse_tables import Event
+
+if TYPE_CHECKING:
+    from tests.simulation.clickhouse import Server, Work
+
+_DAY_MS = 86_400_000
+
+
+class Rebuilding:
+    """What the processors' tables are rebuilt from."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self.statements: Mapping[str, Callable[..., Work]] = {
+            rebuild_queries._SIZES: self._sizes,
+            rebuild_queries._COUNTED: self._counted,
+            rebuild_queries._ERASED: self._erased,
+            rebuild_queries._ERASED_IDS: self._erased_ids,
+            rebuild_queries._SHOWN: self._shown,
+            rebuild_queries._CHANGES: self._changes,
+            rebuild_queries._SINCE: self._since,
+            rebuild_queries._RELEASES: self._releases,
+            rebuild_queries._RECEIVED_DAYS: self._received_days,
+            rebuild_queries._IDS: self._ids,
+            from_clickhouse._PAYLOAD: self._payload,
+        }
+
+    def _events(self) -> list[Event]:
+        return list(self._server.tables["events"].rows)
+
+    def _sizes(self, *_: Any) -> "Work":
+        yield 0.002
+        return [[*row] for row in sorted(Counter(event.project for event in self._events()).items())]
+
+    def _counted(self, parameters: Mapping[str, Any], _: Any) -> "Work":
+        yield 0.002
+        project, parts, part = parameters["project"], parameters["parts"], parameters["part"]
+        groups: dict[int, list[Event]] = {}
+        for event in sorted(self._events(), key=lambda event: (event.ts, event.number)):
+            if event.project == project and event.fingerprint % parts == part:
+                groups.setdefault(event.fingerprint, []).append(event)
+        return [[fingerprint, *_counts(events)] for fingerprint, events in groups.items()]
+
+    def _erased(self, *_: Any) -> "Work":
+        yield 0.002
+        found: Counter[tuple[int, int]] = Counter()
+        for (project, _, fingerprint), n in self._server.erasing.totals().items():
+            found[project, fingerprint] += n
+        return [[*pair, n] for pair, n in found.items()]
+
+    def _erased_ids(self, *_: Any) -> "Work":
+        yield 0.002
+        today = self._server.today_ms() // _DAY_MS * _DAY_MS
+        return [
+            [project, int.from_bytes(number, "little"), today]
+            for project, number in sorted(self._server.erasing.never_again)
+        ]
+
+    def _shown(self, *_: Any) -> "Work":
+        yield 0.002
+        rows = [row for _, row in self._server.latest["issues"].values() if not row["deleted"]]
+        return [
+            [
+                *(row["project_id"], row["issue_id"], row["fingerprints"], row["error_type"], row["message"]),
+                *(row["culprit"], row["status"], row["regressed"], _ms(row["first_seen"])),
+                *(_ms(row["last_seen"]), row["events"], row["users"], row["first_release"]),
+                *(row["last_release"], row["environments"], row["releases"], row["assignee"]),
+                *(row["resolved_in"], row["ignore_until"], int.from_bytes(row["last_event"], "little")),
+                *(row["grouping_version"], row["grouping_rule"], row["grouping_parts"]),
+                *(row["merged_into"], row["version"]),
+            ]
+            for row in sorted(rows, key=lambda row: (row["project_id"], row["issue_id"]))
+        ]
+
+    def _changes(self, *_: Any) -> "Work":
+        yield 0.002
+        rows = [
+            row for _, row in self._server.latest["issue_activity"].values() if row["kind"] != "commented"
+        ]
+        return [
+            [row["issue_id"], _ms(row["at"]), row["id"], row["kind"], row["data"]]
+            for row in sorted(rows, key=lambda row: (row["issue_id"], row["at"], row["id"]))
+        ]
+
+    def _since(self, parameters: Mapping[str, Any], _: Any) -> "Work":
+        yield 0.002
+        events = [
+            event
+            for event in self._events()
+            if event.project == parameters["project"]
+            and event.fingerprint in parameters["fingerprints"]
+            and _received(event) >= parameters["at"]
+        ]
+        return [[len(events), _users(events)]]
+
+    def _releases(self, parameters: Mapping[str, Any], _: Any) -> "Work":
+        yield 0.002
+        first: dict[str, int] = {}
+        for event in self._events():
+            if event.project == parameters["project"] and event.column("release"):
+                release = event.column("release")
+                first[release] = min(first.get(release, 1 << 62), _ms(event.ts))
+        return [[r] for at, r in sorted((at, r) for r, at in first.items()) if at <= parameters["at"]]
+
+    def _received_days(self, parameters: Mapping[str, Any], _: Any) -> "Work":
+        yield 0.002
+        days = {_received(event) // _DAY_MS for event in self._events()}
+        return [[day] for day in sorted(days, reverse=True)[: parameters["limit"]]]
+
+    def _ids(self, parameters: Mapping[str, Any], _: Any) -> "Work":
+        yield 0.002
+        since = parameters["since"]
+        return [
+            [event.project, event.number, _received(event)]
+            for event in self._events()
+            if _received(event) >= since or _own_ms(event) >= since
+        ]
+
+    def _payload(self, parameters: Mapping[str, Any], _: Any) -> "Work":
+        yield 0.001
+        key = parameters["project"], parameters["id"]
+        rows = self._server.tables["payloads"].rows
+        return [[row.column("payload")] for row in rows if (row.project, row.number) == key][:1]
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _received(event: Event) -> int:
+    return _ms(event.column("received"))
+
+
+def _own_ms(event: Event) -> int:
+    identity = event.id[::-1]
+    return uuid7_ms(identity) if is_uuid7(identity) else 0
+
+
+def _users(events: list[Event]) -> list[int]:
+    return sorted({event.column("user_hash") for event in events} - {0})
+
+
+def _counts(events: list[Event]) -> list[Any]:
+    """The columns of a fingerprint; its events by time."""
+    newest = events[-1]
+    columns = ("release", "error_type", "message", "platform", "grouping_version", "grouping_rule")
+    return [
+        *(len(events), _ms(events[0].ts), _ms(newest.ts), max(map(_received, events))),
+        *(events[0].column("release"), (newest.number, *map(newest.column, columns))),
+        *(dict(Counter(event.column(name) for event in events)) for name in columns[:1]),
+        *(dict(Counter(event.column(name) for event in events)) for name in ("environment", "platform")),
+        *(dict(Counter(_ms(event.ts) // 3_600_000 for event in events)), _users(events)),
+    ]
