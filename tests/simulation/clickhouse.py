@@ -191,10 +191,7 @@ class Server:
         in_force = sum(until > self.world.now for until in self.pauses.values())
         engine = "MergeTree SETTINGS non_replicated_deduplication_window = "
         return [
-            *(
-                [name, f"{engine}{table.window}", table.blocks, in_force]
-                for name, table in self.tables.items()
-            ),
+            *([name, f"{engine}{table.window}", table.last, in_force] for name, table in self.tables.items()),
             ["insert_pauses", "ReplacingMergeTree", self.pause_changes, in_force],
         ]
 
@@ -208,9 +205,7 @@ class Server:
 
     def _last_blocks(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
-        return [
-            [hash(tuple(self.tables[name].blocks for name in parameters["tables"] if name in self.tables))]
-        ]
+        return [[hash(tuple(self.tables[name].last for name in parameters["tables"] if name in self.tables))]]
 
     def _life(self, *_: Any) -> Work:
         yield 0.0
@@ -266,6 +261,7 @@ class Server:
         [(part, numbers)] = _DELETED.findall(sql)
         offsets = set(map(int, numbers.split(",")))
         events = table.parts.pop(part, None)
+        table.blocks += 1
         if events is not None:
             # The part gets another name.
             table.parts[f"{part}_1"] = [event for n, event in enumerate(events) if n not in offsets]

@@ -88,20 +88,27 @@ class Mutation:
         self.command = command
         self.find = find
         """Returns which events, or keys of a rollup, go: what that depends on is read when the deletion is done."""
+        table.blocks += 1
         self.blocks = table.blocks
         self.since: Counter[CountKey] = Counter()
         """What a rollup counted since."""
 
 
 class Table:
-    """A table of events or counts: its parts or sums, the number of its last block, and the tokens that it remembers."""
+    """A table of events or counts: its parts or sums, its block numbers, and the tokens that it remembers."""
 
     def __init__(self, window: int) -> None:
         self.window = window
         self.parts: dict[str, list[Event]] = {}
         self.counts: Counter[CountKey] = Counter()
         self.blocks = 0
-        self.tokens: dict[tuple[Hashable, str], None] = {}
+        """The last block number that was taken, by an insert or a mutation."""
+        self.last = 0
+        """The number of the last insert."""
+        self.keys: dict[int, set[CountKey]] = {}
+        """Of a rollup's parts."""
+        self.tokens: dict[tuple[Hashable, str], int] = {}
+        """With the number of their block."""
         self.mutations: list[Mutation] = []
         """Not done yet, oldest first."""
 
@@ -117,21 +124,26 @@ class Table:
     def remember(self, partition: Hashable, token: str) -> None:
         """Remember a token, and forget the oldest."""
         if token:
-            self.tokens[partition, token] = None
+            self.tokens[partition, token] = self.blocks + 1
             while len(self.tokens) > self.window:
                 del self.tokens[next(iter(self.tokens))]
 
     def add(self, events: Sequence[Event]) -> None:
         """Add a part."""
-        self.blocks += 1
+        self._take_number()
         self.parts[f"all_{self.blocks}"] = list(events)
 
     def count(self, counts: Counter[CountKey]) -> None:
         """Add counts."""
-        self.blocks += 1
+        self._take_number()
         self.counts.update(counts)
+        self.keys[self.blocks] = set(counts)
         for mutation in self.mutations:
             mutation.since.update(counts)
+
+    def _take_number(self) -> None:
+        self.blocks += 1
+        self.last = self.blocks
 
     def mutate(self) -> None:
         """Do the oldest mutation."""
@@ -141,9 +153,23 @@ class Table:
         def goes(row: Any, day: date, retention: int) -> bool:
             return partition_of(day, retention) == mutation.partition and meets(row)
 
-        for part, events in self.parts.items():
+        emptied = set()
+        for part, events in list(self.parts.items()):
             # A part keeps its number, whatever a mutation makes of its name.
-            if int(part.split("_")[1]) <= mutation.blocks:
+            number = int(part.split("_")[1])
+            if number <= mutation.blocks:
                 self.parts[part] = [e for e in events if not goes(e, e.day, e.retention)]
-        for key in [key for key in self.counts if goes(key, key[1], key[3])]:
+                if not self.parts[part]:
+                    del self.parts[part]
+                    emptied.add(number)
+        gone = [key for key in self.counts if goes(key, key[1], key[3])]
+        for key in gone:
             self.counts[key] = mutation.since[key]
+        for number in [number for number in self.keys if number <= mutation.blocks]:
+            self.keys[number].difference_update(gone)
+            if not self.keys[number]:
+                del self.keys[number]
+                emptied.add(number)
+        # A part without rows is dropped, and its token is forgotten.
+        for known in [known for known, number in self.tokens.items() if number in emptied]:
+            del self.tokens[known]

@@ -54,7 +54,7 @@ class Rebuilding:
     def _erased(self, *_: Any) -> "Work":
         yield 0.002
         found: Counter[tuple[int, int]] = Counter()
-        for (project, _, fingerprint), n in self._server.erasing.totals().items():
+        for (project, _day, fingerprint), n in self._server.erasing.totals().items():
             found[project, fingerprint] += n
         return [[*pair, n] for pair, n in found.items()]
 

@@ -8,10 +8,15 @@ from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.payload import compress
 from schemas.times import iso
+from storage.erase.issues import IssueDescription
+from storage.erase.user import erase_user
+from storage.errors import UnknownUser
+from storage.repair import rebuild_queries
 from storage.repair.duplicates import remove_duplicates
 from storage.repair.insert_pauses import in_force, paused
 from storage.repair.missing_rows import any_known, complete
@@ -29,6 +34,13 @@ _KINDS: Final = (
     *("new", "new", "new", "repeat", "repeat", "repeat", "borrow", "lose", "lose", "complete", "complete"),
     *("known", "repair", "repair", "duplicates", "refuse", "pause", "judge", "judge"),
 )
+_ERASING: Final = (
+    *("new", "new", "lose", "complete", "complete", "known", "repair", "duplicates"),
+    *("erase", "erase", "erase", "rebuild", "rebuild"),
+)
+"""With erasures, and what the processors' tables are rebuilt from. The server forgets the tokens of a part that is emptied, at some time
+later: so no block is repeated under its own."""
+USER: Final = "ann"
 _OPERATIONS: Final = 10
 Operation = Callable[[Store], Any]
 """Does something, and returns what is to be compared."""
@@ -48,6 +60,7 @@ class Block:
                 "timestamp": iso(moment),
                 "error": {"type": "E", "message": "m"},
                 "tags": {"project": str(project)},
+                "user": {"id": random.choice((USER, "bob"))},
             }
             event = ChunkEvent(
                 project, random.randbytes(16), moment, "js/1", compress(msgspec.json.encode(content))
@@ -63,13 +76,13 @@ class Block:
 class Histories:
     """The operations of one seed."""
 
-    def __init__(self, seed: int, *, wide: bool) -> None:
+    def __init__(self, seed: int, *, wide: bool, erasing: bool = False) -> None:
         self._random = Random(seed)
         self._seed = seed
         self._wide = wide
         self._blocks: list[Block] = []
         # In which tables a refused block takes a place among the tokens is not determined.
-        possible = _KINDS if wide else [kind for kind in _KINDS if kind != "refuse"]
+        possible = _ERASING if erasing else _KINDS if wide else [kind for kind in _KINDS if kind != "refuse"]
         kinds = ["new", *self._random.choices(possible, k=_OPERATIONS)]
         self.operations = [(kind, self._operation(kind)) for kind in kinds]
 
@@ -94,6 +107,8 @@ class Histories:
             "repair": lambda store: repair_rollups(store.client, days_of(block.rows)),
             "duplicates": lambda store: remove_duplicates(store.client, table),
             "pause": _pauses,
+            "erase": lambda store: _erased(store, block.projects[0]),
+            "rebuild": _rebuilt,
             "judge": lambda store: _judged(store, block),
         }
         made = {"lose": self._lost, "refuse": self._refused}
@@ -175,6 +190,37 @@ def _judged(store: Store, block: Block) -> Any:
 def _completed(store: Store, block: Block) -> Any:
     done = complete(store.client, block.rows, block.token)
     return done.added, done.repaired, done.refused
+
+
+def _erased(store: Store, project: int) -> Any:
+    """Erase a user; which events are counted as erased, and how issues are told to be described."""
+    told: list[IssueDescription] = []
+    try:
+        report = erase_user(
+            store.client,
+            project,
+            USER,
+            "o",
+            lambda: None,
+            lambda _, found: told.extend(found),
+            lambda _: None,
+        )
+    except UnknownUser:
+        return "nobody"
+    rows = {table.table: (table.rows_before > 0, table.rows_after > 0) for table in report.tables[:2]}
+    return report.events, report.before is None, rows, sorted(told, key=lambda one: one.issue)
+
+
+def _rebuilt(store: Store) -> Any:
+    """What is counted of each fingerprint, and the ids that are known."""
+    counts = [
+        replace(counted, users=sorted(counted.users))
+        for counted in sorted(rebuild_queries.counted(store.client), key=lambda one: one.project)
+    ]
+    days = rebuild_queries.received_days(store.client, 5)
+    since = rebuild_queries.since(store.client, PROJECTS[0], list(PROJECTS), 0)
+    known = sorted((project, number) for project, number, _ in rebuild_queries.ids(store.client, 0))
+    return counts, days, (since[0], sorted(since[1])), known
 
 
 def _pauses(store: Store) -> Any:

@@ -74,6 +74,8 @@ class RealStore:
 
     def empty(self, window: int) -> None:
         """Empty the tables, and let each remember so many tokens."""
+        for table in ("erasures", "erased_counts", "erased_events", "erasing", "erasing_tags"):
+            self.client.command(f"TRUNCATE TABLE {table}")
         for table in FED:
             self.client.command(f"TRUNCATE TABLE {table}")
             self.client.command(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from storage.migrations.migrate import migrate
-from tests.integration.simulation.store_histories import Histories, play, rows_of_equal_keys
+from tests.integration.simulation.store_histories import Histories, Operation, play, rows_of_equal_keys
 from tests.integration.simulation.stores import RealStore, on_model
 from tests.servers import new_database
 
@@ -27,8 +27,16 @@ def real(clickhouse_url: str) -> Iterator[RealStore]:
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_random_history_of_blocks(real: RealStore, seed: int, wide: bool) -> None:
-    window = WIDE_WINDOW if wide else NARROW_WINDOW
-    operations = Histories(seed, wide=wide).operations
+    compare(real, WIDE_WINDOW if wide else NARROW_WINDOW, seed, Histories(seed, wide=wide).operations)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_random_history_of_erasures(real: RealStore, seed: int) -> None:
+    compare(real, WIDE_WINDOW, seed, Histories(seed, wide=True, erasing=True).operations)
+
+
+def compare(real: RealStore, window: int, seed: int, operations: list[tuple[str, Operation]]) -> None:
+    """Play a history on both, and compare each answer and state."""
     real.empty(window)
     answers = zip(on_model(seed, window, play(operations)), play(operations)(real), strict=True)
     for number, (modelled, answered) in enumerate(answers):
