@@ -18,9 +18,9 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, Error, Operati
 
 from storage import client
 from storage.reader import stored_ids
-from storage.repair import consistent_read, duplicates, insert_pauses, missing_rows
+from storage.repair import consistent_read, insert_pauses, missing_rows
 from storage.writer import inserter, record_rows, server_state
-from tests.simulation import comparison
+from tests.simulation import comparison, duplicates
 from tests.simulation.clickhouse_tables import (
     FED,
     ROLLUP_TABLES,
@@ -41,7 +41,6 @@ Work = Generator[float, None, Any]
 """A statement's work: it yields the seconds that each step takes, and returns the answer."""
 _PAIRS: Final = re.compile(r"\((\d+), '(\d{4}-\d\d-\d\d)'\)")
 _REFUSED: Final = 117
-_DELETED: Final = re.compile(r"_part = '(\w+)' AND _part_offset IN \(([0-9, ]+)\)")
 
 
 class Answer:
@@ -97,9 +96,7 @@ class Server:
         self._patterns: list[tuple[re.Pattern[str], Callable[..., Work]]] = [*self.erasing.patterns]
         for sql, rows in comparison.statements(self).items():
             self._statements[sql] = self._counted(rows)
-        for name in duplicates.TABLES:
-            surplus = duplicates._SURPLUS.format(table=name, ids=duplicates._IDS_AT_ONCE)
-            self._statements[surplus] = self._surplus(name)
+        self._statements.update(duplicates.statements(self))
 
     def crash(self, seconds: float) -> None:
         """`kill -9`, and a start some seconds later. What runs stops between two steps."""
@@ -161,17 +158,18 @@ class Server:
 
     def query(self, sql: str, parameters: Mapping[str, Any], external: Any) -> Work:
         """A statement that reads."""
-        found = [statement for pattern, statement in self._patterns if pattern.match(sql.lstrip())]
         if sql in self._statements:
-            work = self._statements[sql](parameters, external)
-        elif found:
-            work = found[0](sql, parameters, external)
-        elif "r_n" in sql and "FULL OUTER JOIN" in sql:
+            return self._statements[sql](parameters, external)
+        text = sql.lstrip()
+        for pattern, statement in self._patterns:
+            if pattern.match(text):
+                return statement(sql, parameters, external)
+        if "r_n" in sql and "FULL OUTER JOIN" in sql:
             work = self._difference(sql)
         elif sql.lstrip().startswith("ALTER TABLE"):
-            work = self._delete(sql)
+            work = duplicates.delete(self, sql)
         elif sql.startswith("DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128}"):
-            work = self._forget_payload(parameters)
+            work = duplicates.forget_payload(self, parameters)
         else:
             raise NotImplementedError(f"the model does not know this statement: {sql}")
         return work
@@ -239,41 +237,6 @@ class Server:
             return rows()
 
         return counted
-
-    def _surplus(self, name: str) -> Callable[..., Work]:
-        def surplus(*_: Any) -> Work:
-            yield 0.002
-            known: set[Key] = set()
-            rows = []
-            for part, events in self.tables[name].parts.items():
-                for offset, event in enumerate(events):
-                    key = event.project, event.id
-                    if key in known:
-                        rows.append(["all", part, offset, event.project, event.day])
-                    known.add(key)
-            return rows
-
-        return surplus
-
-    def _delete(self, sql: str) -> Work:
-        yield 0.002
-        table = self.tables[sql.split()[2]]
-        [(part, numbers)] = _DELETED.findall(sql)
-        offsets = set(map(int, numbers.split(",")))
-        events = table.parts.pop(part, None)
-        table.blocks += 1
-        if events is not None:
-            # The part gets another name.
-            table.parts[f"{part}_1"] = [event for n, event in enumerate(events) if n not in offsets]
-        return []
-
-    def _forget_payload(self, parameters: Mapping[str, Any]) -> Work:
-        yield 0.001
-        key = parameters["project"], parameters["id"].to_bytes(16, "little")
-        parts = self.tables["payloads"].parts
-        for part, events in parts.items():
-            parts[part] = [event for event in events if (event.project, event.id) != key]
-        return []
 
     # Comparisons of rollups.
 

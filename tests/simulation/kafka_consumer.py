@@ -192,7 +192,7 @@ class Consumer(Client):
 
         Who asks again and again while nothing comes waits longer each time, as on a machine that has other work.
         """
-        deadline = self._loop.time() + timeout_ms / 1000 * (1 << self._idle_polls)
+        deadline = self._loop.time() + timeout_ms / 1000 * (1 << 2 * self._idle_polls)
         while True:
             self.check_errors()
             found = self._take(partitions or tuple(self._positions), max_records or 500)
@@ -202,7 +202,7 @@ class Consumer(Client):
                 return found
             remaining = deadline - self._loop.time()
             if remaining <= 0:
-                self._idle_polls = min(self._idle_polls + 1, 5)
+                self._idle_polls = min(self._idle_polls + 1, 3)
                 return {}
             arrived = self._arrived = self._loop.create_future()
             timer = self._loop.call_later(remaining, _settle, arrived)

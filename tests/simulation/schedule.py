@@ -1,18 +1,11 @@
-"""One schedule: the product on its models, while what a plan says happens, until everything is settled and checked."""
+"""One schedule: the product on its models, while what a plan says happens, and the look whether everything is settled."""
 
-import asyncio
-import os
-import shutil
-import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
-from unittest.mock import patch
 
 import msgspec
 from aiokafka.structs import TopicPartition
@@ -24,14 +17,11 @@ from schemas.projects import Project
 from schemas.settings import EdgeSettings, ProcessorsSettings
 from schemas.topics import Topic, topic_name
 from tests.simulation import clickhouse, faults, kafka_clients, operations
-from tests.simulation.clickhouse_client import Client
 from tests.simulation.disk import Disk
 from tests.simulation.kafka import Broker
-from tests.simulation.kafka_consumer import Consumer
-from tests.simulation.kafka_producer import Producer
 from tests.simulation.operations import USERS, Changes, Erasures, Projects
-from tests.simulation.pipeline import Edge, Worker, Writer, running
-from tests.simulation.plan import COMMANDS, Entry, Shape, plan
+from tests.simulation.pipeline import Edge, Writer, running
+from tests.simulation.plan import COMMANDS, Entry, Shape
 from tests.simulation.promises import (
     Broken,
     check_changes,
@@ -43,7 +33,7 @@ from tests.simulation.promises import (
     check_stored,
     unread,
 )
-from tests.simulation.virtual_time import clocks_of
+from tests.simulation.worker import Worker
 from tests.simulation.world import EPOCH, Process, World
 
 PROJECT: Final = 7
@@ -55,21 +45,6 @@ _RESTART_LOOKS: Final = 70
 _ERASE_STEPS: Final = 400
 """About as many as an erasure takes."""
 _REBUILD_STEPS: Final = 300
-_MEMORY: Final = Path("/dev/shm")
-
-
-class Executor:
-    """A thread pool whose threads the loop simulates."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """Do it now: only closing is submitted."""
-        work(*arguments)
-
-    def shutdown(self, *_: Any, **__: Any) -> None:
-        """Nothing to stop."""
 
 
 class Schedule:
@@ -382,57 +357,3 @@ def _event(number: str, user: str, random: Random) -> bytes:
             },
         }
     )
-
-
-@contextmanager
-def models(schedule: Schedule) -> Iterator[None]:
-    """Put the models where the product connects to servers."""
-    kafka_clients.Client.network = schedule.network
-    random = schedule.world.random
-
-    def get_client(**options: Any) -> Client:
-        return Client(
-            schedule.server, lambda: 0.0005 + 0.001 * random.random(), options["send_receive_timeout"]
-        )
-
-    replacements: dict[str, Any] = {
-        "broker.client.Consumer": Consumer,
-        "broker.client.Producer": Producer,
-        "broker.client.Admin": kafka_clients.Admin,
-        "clickhouse_connect.get_client": get_client,
-        "storage.writer.inserter.ThreadPoolExecutor": Executor,
-        "storage.reader.stored_ids.ThreadPoolExecutor": Executor,
-        "edge.delivery.spool.ThreadPoolExecutor": Executor,
-        "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
-        # What one schedule leaves must not stay.
-        "gc.freeze": lambda: None,
-        "click.echo": lambda *_, **__: None,
-        # The hash of a user's id is slow on purpose.
-        "storage.erase.ledger._COST": {"n": 2, "r": 1, "p": 1},
-        "cli.reconcile._today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
-    }
-    with clocks_of(schedule.world), schedule.disk.mounted(), ExitStack() as stack:
-        for name, replacement in replacements.items():
-            stack.enter_context(patch(name, replacement))
-        yield
-
-
-def run(seed: int, without: frozenset[int] = frozenset(), story: list[str] | None = None) -> Schedule:
-    """Run a schedule, without some entries of its plan. Raises Broken, Livelock, and what a process must not raise."""
-    shape, entries = plan(seed)
-    entries = [entry for number, entry in enumerate(entries) if number not in without]
-    memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory))
-    schedule = Schedule(seed, shape, entries, folder)
-    try:
-        with models(schedule):
-            schedule.start()
-            schedule.world.run(lambda: schedule.settled)
-            schedule.check()
-    finally:
-        if story is not None:
-            story += schedule.world.log
-        schedule.world.close()
-        asyncio.set_event_loop(None)
-        shutil.rmtree(folder, ignore_errors=True)
-    return schedule

@@ -24,6 +24,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._fiber = fiber
         self._asleep = False
         self._timer = 0
+        self._tasks: list[asyncio.Task[Any]] = []
         self._lanes: dict[Any, deque[Callable[[], None]]] = {}
         self._clock_resolution = 1e-9
 
@@ -76,6 +77,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
         timer._scheduled = True  # type: ignore[attr-defined]
         return timer
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:  # type: ignore[override]
+        """As asyncio's; it is remembered for `tasks_of`."""
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        self._tasks.append(task)
+        return task
 
     def create_future(self) -> asyncio.Future[Any]:
         """As asyncio's."""
@@ -171,6 +178,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._world.note(f"{self._process.name}: {context.get('message')}: {context.get('exception')!r}")
 
 
+def tasks_of(loop: VirtualLoop) -> set[asyncio.Task[Any]]:
+    """As `asyncio.all_tasks`, which looks through those of all loops, also of dead ones."""
+    return {task for task in loop._tasks if not task.done()}
+
+
 class _Policy(asyncio.DefaultEventLoopPolicy):
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -185,6 +197,7 @@ def clocks_of(world: World) -> Iterator[None]:
     """Let Python's clocks, and new event loops, be those of a world."""
     real = {name: getattr(time, name) for name in ("time", "monotonic", "perf_counter", "time_ns", "sleep")}
     before = asyncio.get_event_loop_policy()
+    all_tasks = asyncio.tasks.all_tasks
 
     def wall() -> float:
         return EPOCH + world.now - START + world.machine_skew
@@ -194,9 +207,11 @@ def clocks_of(world: World) -> Iterator[None]:
     time.monotonic = time.perf_counter = lambda: world.now
     setattr(time, "sleep", world.sleep)  # noqa: B010 - not of its type
     asyncio.set_event_loop_policy(_Policy(world))
+    setattr(asyncio.tasks, "all_tasks", tasks_of)  # noqa: B010 - not of its type
     try:
         yield
     finally:
         for name, function in real.items():
             setattr(time, name, function)
+        setattr(asyncio.tasks, "all_tasks", all_tasks)  # noqa: B010
         asyncio.set_event_loop_policy(before)

@@ -1,0 +1,98 @@
+"""Runs a schedule: the models stand where the product connects to servers, until everything is settled and checked."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
+
+from tests.simulation import kafka_clients
+from tests.simulation.clickhouse_client import Client
+from tests.simulation.kafka_consumer import Consumer
+from tests.simulation.kafka_producer import Producer
+from tests.simulation.plan import plan
+from tests.simulation.schedule import Schedule
+from tests.simulation.virtual_time import clocks_of
+from tests.simulation.world import EPOCH
+
+_MEMORY: Final = Path("/dev/shm")
+
+
+class Executor:
+    """A thread pool whose threads the loop simulates."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> None:
+        """Do it now: only closing is submitted."""
+        work(*arguments)
+
+    def shutdown(self, *_: Any, **__: Any) -> None:
+        """Nothing to stop."""
+
+
+async def _nothing(*_: Any) -> None:
+    """Instead of what no schedule looks at."""
+
+
+@contextmanager
+def models(schedule: Schedule) -> Iterator[None]:
+    """Put the models where the product connects to servers."""
+    kafka_clients.Client.network = schedule.network
+    random = schedule.world.random
+
+    def get_client(**options: Any) -> Client:
+        return Client(
+            schedule.server, lambda: 0.0005 + 0.001 * random.random(), options["send_receive_timeout"]
+        )
+
+    replacements: dict[str, Any] = {
+        "broker.client.Consumer": Consumer,
+        "broker.client.Producer": Producer,
+        "broker.client.Admin": kafka_clients.Admin,
+        "clickhouse_connect.get_client": get_client,
+        "storage.writer.inserter.ThreadPoolExecutor": Executor,
+        "storage.reader.stored_ids.ThreadPoolExecutor": Executor,
+        "edge.delivery.spool.ThreadPoolExecutor": Executor,
+        "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
+        # What one schedule leaves must not stay.
+        "gc.freeze": lambda: None,
+        # Metrics alone.
+        "storage.writer.stage.show_lag": _nothing,
+        "click.echo": lambda *_, **__: None,
+        # The hash of a user's id is slow on purpose.
+        "storage.erase.ledger._COST": {"n": 2, "r": 1, "p": 1},
+        "cli.reconcile._today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
+    }
+    with clocks_of(schedule.world), schedule.disk.mounted(), ExitStack() as stack:
+        for name, replacement in replacements.items():
+            stack.enter_context(patch(name, replacement))
+        yield
+
+
+def run(seed: int, without: frozenset[int] = frozenset(), story: list[str] | None = None) -> Schedule:
+    """Run a schedule, without some entries of its plan. Raises Broken, Livelock, and what a process must not raise."""
+    shape, entries = plan(seed)
+    entries = [entry for number, entry in enumerate(entries) if number not in without]
+    memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory))
+    schedule = Schedule(seed, shape, entries, folder)
+    try:
+        with models(schedule):
+            schedule.start()
+            schedule.world.run(lambda: schedule.settled)
+            schedule.check()
+    finally:
+        if story is not None:
+            story += schedule.world.log
+        schedule.world.close()
+        asyncio.set_event_loop(None)
+        shutil.rmtree(folder, ignore_errors=True)
+    return schedule

@@ -1,0 +1,314 @@
+"""A worker of the processors as a process of a world: the product's stages, with what Faust does for them."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from broker.batch_producer import BatchProducer
+from broker.client import new_consumer
+from broker.errors import KafkaError
+from broker.types import RebalanceListener, TopicPartition
+from processors.aggregator.stage import AggregatorStage, supersedes
+from processors.changelog import Changelog
+from processors.faust_app.agents import Agent
+from processors.faust_app.app import DELTAS_BATCH, LEASE_SHARE, MAX_IDLE_SECONDS
+from processors.faust_app.fence import Lease, RebalanceFence
+from processors.faust_app.look_up import InterruptibleLookUp
+from processors.faust_app.recovery import Recovery
+from processors.grouper.fingerprinter import Fingerprinter
+from processors.grouper.stage import GroupedTail, GrouperStage
+from processors.metrics import ProcessorsMetrics
+from processors.topic_names import TopicNames, names
+from schemas.health import Health
+from schemas.projects import ProjectRegistry
+from schemas.settings import ProcessorsSettings
+from storage.reader.stored_ids import StoredIds
+from tests.simulation.world import World
+
+PROCESSORS_METRICS: Final = ProcessorsMetrics(CollectorRegistry())
+
+
+class Table:
+    """What `processors.faust_app.tables.BatchTable` is to the stages."""
+
+    def __init__(self, topic: str, changelog: Changelog, owner: str | None = None) -> None:
+        self._topic = topic
+        self._changelog = changelog
+        self._owner = owner
+        self._active: set[int] = set()
+        self._parts: dict[int, dict[bytes, bytes]] = {}
+        self._reached: dict[int, int] = {}
+
+    def part(self, partition: int) -> Mapping[bytes, bytes]:
+        """Keys and values of a partition."""
+        return self._parts.setdefault(partition, {})
+
+    async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Write the changelog, then the part."""
+        changes = list(changes)
+        if not changes:
+            return
+        last = await self._changelog.write(partition, changes)
+        self._apply(partition, changes)
+        self._reached[partition] = last
+
+    async def check_owner(self, partition: int) -> None:
+        """As `BatchTable`."""
+        self._reached[partition] = await self._changelog.check_owner(partition)
+
+    async def hold(self, partitions: set[int]) -> None:
+        """Keep only these, and open new ones."""
+        for partition in self._parts.keys() - partitions:
+            del self._parts[partition]
+            self._reached.pop(partition, None)
+        self._changelog.hold(partitions & self._active)
+        if self._owner is not None:
+            for partition in sorted(partitions - self._active):
+                await self._changelog.open(partition, self._owner)
+        self._active = partitions
+
+    async def correct(self) -> None:
+        """Write again what a dropped record hides from compaction."""
+        for partition in sorted(self._active):
+            await self.write(partition, self._changelog.corrections(partition, self.part(partition)))
+
+    async def recover(self, consumer: Any, partitions: Iterable[int]) -> None:
+        """Read the changelog from where it was read before."""
+        tps = [TopicPartition(self._topic, p) for p in sorted(partitions)]
+        ends = await consumer.end_offsets(tps)
+        consumer.assign(tps)
+        for tp in tps:
+            consumer.seek(tp, self._reached.get(tp.partition, -1) + 1)
+        unread = set(tps)
+        while unread := {tp for tp in unread if await consumer.position(tp) < ends[tp]}:
+            for tp, records in (await consumer.getmany(*unread, timeout_ms=500)).items():
+                for record in records:
+                    stored = self.part(tp.partition).get(record.key)
+                    log = self._changelog.log(tp.partition)
+                    if log.read(record.offset, record.key, record.value, record.headers, stored):
+                        self._apply(tp.partition, [(record.key, record.value)])
+                self._reached[tp.partition] = records[-1].offset
+
+    def _apply(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        part = self._parts.setdefault(partition, {})
+        for key, value in changes:
+            if value is None:
+                part.pop(key, None)
+            else:
+                part[key] = value
+
+
+class _Message:
+    """A record as Faust gives it to an agent."""
+
+    def __init__(self, record: Any, generation: int) -> None:
+        self.partition = record.partition
+        self.offset = record.offset
+        self.timestamp = record.timestamp / 1000
+        self.key = record.key
+        self.value = record.value
+        self.headers = record.headers
+        self.generation_id = generation
+
+
+class _Event:
+    """An event of Faust's."""
+
+    def __init__(
+        self, message: _Message, acknowledge: Callable[[TopicPartition, int], None], tp: TopicPartition
+    ) -> None:
+        self.message = message
+        self._acknowledge = acknowledge
+        self._tp = tp
+
+    def ack(self) -> None:
+        self._acknowledge(self._tp, self.message.offset + 1)
+
+
+class _Offsets:
+    """The two calls of Faust's consumer that a recovery makes."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    async def earliest_offsets(self, *tps: Any) -> dict[Any, int]:
+        plain = [TopicPartition(tp.topic, tp.partition) for tp in tps]
+        return dict(zip(tps, (await self._consumer.beginning_offsets(plain)).values(), strict=True))
+
+    async def highwaters(self, *tps: Any) -> dict[Any, int]:
+        plain = [TopicPartition(tp.topic, tp.partition) for tp in tps]
+        return dict(zip(tps, (await self._consumer.end_offsets(plain)).values(), strict=True))
+
+
+class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+    """One worker of the processors."""
+
+    def __init__(
+        self, world: World, settings: ProcessorsSettings, partitions: int, projects: ProjectRegistry
+    ) -> None:
+        self._world = world
+        self._settings = settings
+        self._names: TopicNames = names(settings, partitions)
+        self._projects = projects
+        self._failed: asyncio.Future[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._acknowledged: dict[TopicPartition, int] = {}
+        self._has_acknowledged = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until killed. Raises what ends a worker."""
+        settings, topics, metrics = self._settings, self._names, PROCESSORS_METRICS
+        loop = asyncio.get_running_loop()
+        self._failed = loop.create_future()
+        self._fence = RebalanceFence()
+        self._lease = HeartbeatLease(LEASE_SHARE * settings.kafka_session_seconds, self._world)
+        producer = BatchProducer(settings, self._lease.check)
+        await producer.start()
+        self._seen = Table(topics.seen, Changelog(topics.seen, producer), settings.processors_worker)
+        self._issues = Table(topics.issues, Changelog(topics.issues, producer, supersedes))
+        self._grouper = GrouperStage(
+            *(
+                topics,
+                self._seen,
+                producer,
+                Fingerprinter(self._projects),
+                GroupedTail(settings, topics),
+                metrics,
+            ),  # type: ignore[arg-type]
+            days=settings.dedupe_days,
+            grouped_events=False,
+            bad_limit=0,
+            stored_ids=InterruptibleLookUp(StoredIds(settings.clickhouse_url, Health()), self._fence),
+        )
+        self._aggregator = AggregatorStage(topics, self._issues, self._seen, producer, metrics, bad_limit=0)  # type: ignore[arg-type]
+        self._recovery = Recovery(topics, self._grouper, self._aggregator, self._fence, metrics, lambda: 0)
+        self._agents = {
+            topics.events: Agent(
+                *("grouper", self._grouper, self._fence, metrics),
+                max_records=settings.processors_take_chunks,
+                seconds=settings.processors_take_seconds,
+            ),
+            topics.deltas: Agent(
+                *("aggregator", self._aggregator, self._fence, metrics),
+                max_records=DELTAS_BATCH,
+                seconds=settings.processors_fold_seconds,
+                idle_seconds=MAX_IDLE_SECONDS,
+            ),
+        }
+        self._consumer = new_consumer(
+            settings,
+            group_id=settings.processors_app,
+            group_instance_id=f"{settings.processors_app}-{settings.processors_worker}",
+        )
+        await self._consumer.start()
+        self._tables_consumer = new_consumer(settings)
+        await self._tables_consumer.start()
+        self._consumer.subscribe([topics.events, topics.deltas], listener=self)
+        await self._failed
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        """As `Processors._revoked`."""
+        try:
+            await self._recovery.revoke(self._lease.seconds)
+        except TimeoutError as error:
+            self._fail(error)
+        await self._stop_reading()
+        await self._commit()
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        """As `Processors._assigned` and Faust's recovery."""
+        self._lease.renew()
+        self._acknowledged.clear()
+        await self._recovery.begin(assigned)
+        partitions = {tp.partition for tp in assigned}
+        self._reading = asyncio.create_task(self._recover_and_read(assigned, partitions))
+        self._reading.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._failed is not None and not self._failed.done():
+            self._failed.set_exception(error)
+
+    async def _recover_and_read(self, assigned: set[TopicPartition], partitions: set[int]) -> None:
+        generation = self._consumer._generation
+        for table in (self._seen, self._issues):
+            await table.hold(partitions)
+            await table.recover(self._tables_consumer, partitions)
+            await table.correct()
+        await self._recovery.restore(_Offsets(self._consumer), partitions)
+        for tp, offset in self._recovery.next_offsets(assigned).items():
+            self._consumer.seek(TopicPartition(*tp), offset)
+            self._acknowledge(TopicPartition(*tp), offset)
+        self._fence.open = True
+        async with asyncio.TaskGroup() as tasks:
+            for topic, agent in self._agents.items():
+                tps = [tp for tp in assigned if tp.topic == topic]
+                if tps:
+                    tasks.create_task(self._read(agent, sorted(tps), generation))
+            tasks.create_task(self._commit_often())
+
+    async def _read(self, agent: Agent, tps: list[TopicPartition], generation: int) -> None:
+        while True:
+            taken = await self._consumer.getmany(*tps, timeout_ms=5000, max_records=agent._max_records)
+            events = [
+                _Event(_Message(record, generation), self._acknowledge, tp)
+                for tp, records in taken.items()
+                for record in records
+            ]
+            if events:
+                # A batch that has begun ends, also where the group rebalances meanwhile: the fence waits for it.
+                await asyncio.shield(asyncio.ensure_future(agent._handle(events, self._consumer._generation)))  # type: ignore[arg-type]
+
+    def _acknowledge(self, tp: TopicPartition, offset: int) -> None:
+        self._acknowledged[tp] = offset
+        self._has_acknowledged.set()
+
+    async def _commit_often(self) -> None:
+        while True:
+            await self._has_acknowledged.wait()
+            await asyncio.sleep(1.0)
+            self._has_acknowledged.clear()
+            await self._commit()
+
+    async def _commit(self) -> None:
+        assigned = self._consumer.assignment()
+        acknowledged = {tp: at for tp, at in self._acknowledged.items() if tp in assigned}
+        try:
+            await self._consumer.commit(acknowledged)
+        except KafkaError:
+            self._has_acknowledged.set()
+        else:
+            for tp, at in acknowledged.items():
+                if self._acknowledged.get(tp) == at:
+                    del self._acknowledged[tp]
+
+    async def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+
+
+class HeartbeatLease(Lease):
+    """A lease that knows when the last heartbeat was answered, without one in the agenda for each."""
+
+    def __init__(self, seconds: float, world: World) -> None:
+        super().__init__(seconds)
+        self._world = world
+        self._process = world._current().process
+
+    def check(self) -> None:
+        """As heartbeats would have renewed it. After a sleep of the machine the clock shows no silence."""
+        if self._process.has_slept:
+            return
+        now = self._world.now
+        last = max((s for s in self._process.silences if s.begin <= now), default=None, key=lambda s: s.end)
+        if last is None or now - last.end > 0.5:
+            self._renewed = now
+        elif self._renewed is not None:
+            self._renewed = max(self._renewed, last.begin - 1.0)
+        super().check()
