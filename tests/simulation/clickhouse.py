@@ -41,6 +41,7 @@ Work = Generator[float, None, Any]
 """A statement's work: it yields the seconds that each step takes, and returns the answer."""
 _PAIRS: Final = re.compile(r"\((\d+), '(\d{4}-\d\d-\d\d)'\)")
 _REFUSED: Final = 117
+_UNSTEADY_SECONDS: Final = 15.0
 
 
 class Answer:
@@ -78,6 +79,7 @@ class Server:
         """Events of lost parts."""
         self.refused: set[bytes] = set()
         """Ids whose rows `events` doesn't take."""
+        self._unsteady_until = 0.0
         self._number = 0
         self._statements: dict[str, Callable[..., Work]] = {
             insert_pauses._IN_FORCE: self._pauses_in_force,
@@ -108,7 +110,12 @@ class Server:
 
     def _start(self) -> None:
         self.is_up = True
+        self._unsteady_until = self.world.now + _UNSTEADY_SECONDS
         self.world.note("ClickHouse is up")
+
+    def is_unsteady(self) -> bool:
+        """Whether connections to it are lost: some time after a start."""
+        return self.life > 0 and self.world.now < self._unsteady_until
 
     def today_ms(self) -> int:
         """The time by the server's clock (Unix ms)."""

@@ -3,13 +3,17 @@
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from clickhouse_connect.driver.exceptions import OperationalError
 
 from tests.simulation.clickhouse import Answer, Server, Work
 from tests.simulation.clickhouse_tables import FED
+
+
+_LOST: Final = 0.04
+"""The share of answers that are lost."""
 
 
 class Client:
@@ -92,7 +96,7 @@ class Client:
                 fiber.resume()
 
         def done(result: Any, error: BaseException | None) -> None:
-            if world.random.random() < 0.02 * (error is None) * server.life:
+            if error is None and server.is_unsteady() and world.random.random() < _LOST:
                 error = OperationalError("the connection is lost")
             world.after(self._latency(), lambda: answer(result, error))
 

@@ -106,7 +106,7 @@ class Fault(NamedTuple):
 
 FAULTS: Final = {
     "an acknowledgement before the write": Fault(
-        {"edge.delivery.publisher.EventPublisher.wait_stored": _acknowledge_at_once}, seed=24
+        {"edge.delivery.publisher.EventPublisher.wait_stored": _acknowledge_at_once}, seed=12
     ),
     "a replay past the plan": Fault(
         {
@@ -114,14 +114,14 @@ FAULTS: Final = {
             # What else would catch it: a look at what is stored.
             "storage.writer.inserter.any_known": lambda client, rows: False,
         },
-        seed=53,
+        seed=162,
     ),
     "a token window of 2": Fault(
         {
             "tests.simulation.clickhouse_tables.Table.remember": _forget,
             "storage.writer.server_state._window": lambda engine: _ALL,
         },
-        seed=2710,
+        seed=68,
     ),
     "a dropped fence": Fault(
         {
@@ -132,26 +132,28 @@ FAULTS: Final = {
             "processors.aggregator.stage.supersedes": lambda value, stored: True,
             "tests.simulation.worker.supersedes": lambda value, stored: True,
         },
-        seed=36,
+        seed=55,
     ),
     "a repair that reads to the end of the log": Fault(
         {"cli.reconcile.send_missing": _complete_all},
-        seed=68,
+        seed=297,
     ),
     "an offset skipped after a recovery": Fault(
-        {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=402
+        {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=13
     ),
     "a segment removed although a record is torn": Fault(
-        {"edge.delivery.drain.open_segment": _open_until_damage}, seed=239
+        {"edge.delivery.drain.open_segment": _open_until_damage}, seed=341
     ),
-    "a repair that sends nothing": Fault({"cli.reconcile.send_missing": _send_nothing}, seed=1),
-    "an erasure that forgets payloads": Fault({"storage.erase.user.EVENT_TABLES": ("events",)}, seed=1),
-    "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=1),
-    "an erasure that does not redact": Fault({"cli.erase.beside_tables._redact": lambda *_: None}, seed=1),
+    "a repair that sends nothing": Fault({"cli.reconcile.send_missing": _send_nothing}, seed=3),
+    "an erasure that forgets payloads": Fault({"storage.erase.user.EVENT_TABLES": ("events",)}, seed=9),
+    "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=15),
+    "an erasure that does not redact": Fault({"cli.erase.beside_tables._redact": lambda *_: None}, seed=9),
     "a rebuild that takes ClickHouse for complete": Fault(
-        {"cli.rebuild.from_clickhouse._sources": _all_sources}, seed=1
+        {"cli.rebuild.from_clickhouse._sources": _all_sources}, seed=59
     ),
-    "erased ids that may come again": Fault({"tests.simulation.erasing.Erasing._among": _among_none}, seed=1),
+    "erased ids that may come again": Fault(
+        {"tests.simulation.erasing.Erasing._among": _among_none}, seed=48
+    ),
 }
 
 

@@ -8,7 +8,9 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 from msgspec.structs import replace
 
-from broker.client import name_of, reading, records_before, writing
+from broker.client import administering, name_of, reading, records_before, writing
+from broker.topics import empty_topic
+from cli.rebuild.command import _members
 from schemas.topics import Topic
 from storage.writer.blocks import NoBlock
 from storage.writer.source import GroupedSource, Listener
@@ -167,6 +169,28 @@ async def a_second_member(cluster: Cluster) -> Any:
     return answers
 
 
+async def an_emptied_table(cluster: Cluster) -> Any:
+    """As `svc rebuild` empties it, which looks for members of the group first. A static member stays one when it stops."""
+    topic = name_of(cluster.settings, Topic.SEEN)
+    tp = TopicPartition(topic, 0)
+    async with writing(cluster.settings) as producer, administering(cluster.settings) as admin:
+        counts = [await _members(admin, cluster.settings.writer_group)]
+        member = await Member(cluster, "0").start()
+        counts.append(await _members(admin, cluster.settings.writer_group))
+        await member.source.stop()
+        counts.append(await _members(admin, cluster.settings.writer_group))
+        for value in (b"1", b"2", b"3"):
+            await producer.send_and_wait(topic, value, key=b"k", partition=0)
+        counts.append(await empty_topic(cluster.settings, topic))
+        await producer.send_and_wait(topic, b"4", key=b"k", partition=0)
+        async with reading(cluster.settings) as consumer:
+            consumer.assign([tp])
+            await consumer.seek_to_beginning(tp)
+            ends = await consumer.end_offsets([tp])
+            read = [(r.offset, r.value) async for r in records_before(consumer, ends)]
+            return counts, (await consumer.beginning_offsets([tp]))[tp], ends[tp], read
+
+
 async def _stop(*members: Member) -> None:
     await asyncio.gather(*(member.source.stop() for member in members))
 
@@ -179,5 +203,6 @@ HISTORIES: Final[Mapping[str, History]] = {
         a_member_under_the_name_of_another,
         a_member_of_an_old_generation,
         a_second_member,
+        an_emptied_table,
     )
 }
