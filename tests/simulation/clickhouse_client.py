@@ -11,7 +11,6 @@ from clickhouse_connect.driver.exceptions import OperationalError
 from tests.simulation.clickhouse import Answer, Server, Work
 from tests.simulation.clickhouse_tables import FED
 
-
 _LOST: Final = 0.04
 """The share of answers that are lost."""
 
