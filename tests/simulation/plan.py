@@ -15,7 +15,7 @@ _FAULTS: Final = (
     *("slow", "twin", "twin", "sleep", "clock", "full", "power", "bit", "compaction", "refusal"),
     *("part", "part", "part", "retention", "retention"),
 )
-COMMANDS: Final = ("change", "change", "project", "repair", "replay", "erase", "erase", "rebuild")
+COMMANDS: Final = ("change", "change", "project", "repair", "replay", "erase", "rebuild")
 
 
 class Shape(Struct, frozen=True):
