@@ -106,7 +106,7 @@ class Fault(NamedTuple):
 
 FAULTS: Final = {
     "an acknowledgement before the write": Fault(
-        {"edge.delivery.publisher.EventPublisher.wait_stored": _acknowledge_at_once}, seed=12
+        {"edge.delivery.publisher.EventPublisher.wait_stored": _acknowledge_at_once}, seed=191
     ),
     "a replay past the plan": Fault(
         {
@@ -114,14 +114,14 @@ FAULTS: Final = {
             # What else would catch it: a look at what is stored.
             "storage.writer.inserter.any_known": lambda client, rows: False,
         },
-        seed=162,
+        seed=85,
     ),
     "a token window of 2": Fault(
         {
             "tests.simulation.clickhouse_tables.Table.remember": _forget,
             "storage.writer.server_state._window": lambda engine: _ALL,
         },
-        seed=68,
+        seed=918,
     ),
     "a dropped fence": Fault(
         {
@@ -132,27 +132,27 @@ FAULTS: Final = {
             "processors.aggregator.stage.supersedes": lambda value, stored: True,
             "tests.simulation.worker.supersedes": lambda value, stored: True,
         },
-        seed=55,
+        seed=91,
     ),
     "a repair that reads to the end of the log": Fault(
         {"cli.reconcile.send_missing": _complete_all},
-        seed=297,
+        seed=154,
     ),
     "an offset skipped after a recovery": Fault(
-        {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=13
+        {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=56
     ),
     "a segment removed although a record is torn": Fault(
-        {"edge.delivery.drain.open_segment": _open_until_damage}, seed=341
+        {"edge.delivery.drain.open_segment": _open_until_damage}, seed=1163
     ),
     "a repair that sends nothing": Fault({"cli.reconcile.send_missing": _send_nothing}, seed=3),
     "an erasure that forgets payloads": Fault({"storage.erase.user.EVENT_TABLES": ("events",)}, seed=9),
-    "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=15),
+    "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=48),
     "an erasure that does not redact": Fault({"cli.erase.beside_tables._redact": lambda *_: None}, seed=9),
     "a rebuild that takes ClickHouse for complete": Fault(
-        {"cli.rebuild.from_clickhouse._sources": _all_sources}, seed=59
+        {"cli.rebuild.from_clickhouse._sources": _all_sources}, seed=107
     ),
     "erased ids that may come again": Fault(
-        {"tests.simulation.erasing.Erasing._among": _among_none}, seed=48
+        {"tests.simulation.erasing.Erasing._among": _among_none}, seed=53
     ),
 }
 
