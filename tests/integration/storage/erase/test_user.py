@@ -20,7 +20,7 @@ from storage.erase.user import TABLES, erase_user, preview
 from storage.errors import UnknownUser
 from storage.repair import repair_rollups as repairing
 from storage.repair.missing_rows import complete
-from storage.repair.repair_rollups import repair_rollups
+from storage.repair.repair_rollups import repair_rollups, repair_where
 from storage.repair.rollups import ROLLUPS
 from storage.writer.event_rows import EventColumns
 from tests.eventually import eventually
@@ -214,13 +214,13 @@ def test_two_runs_of_one_erasure_at_the_same_time_leave_every_rollup_exact(
     """The second deletes what the first has recounted, and recounts it after the first has dropped the lists."""
     insert(client, block(), "t")
     deleted, dropped = threading.Event(), threading.Event()
-    recount, reports = erasing.repair_where, list[Any]()
+    reports = list[Any]()
 
     def late(other: Client, *arguments: Any) -> Any:
         if other is not client:
             deleted.set()
             assert dropped.wait(30)
-        return recount(other, *arguments)
+        return repair_where(other, *arguments)
 
     def resume() -> None:
         second = open_client(clickhouse_database_url)
