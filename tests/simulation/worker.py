@@ -261,8 +261,11 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
                 for record in records
             ]
             if events:
-                # A batch that has begun ends, also where the group rebalances meanwhile: the fence waits for it.
-                await asyncio.shield(asyncio.ensure_future(agent._handle(events, self._consumer._generation)))  # type: ignore[arg-type]
+                # A batch that has begun ends, also where the group rebalances meanwhile: the fence waits for it. Its failure ends
+                # the worker, also where this task was cancelled before it learned of it.
+                handling = asyncio.create_task(agent._handle(events, self._consumer._generation))  # type: ignore[arg-type]
+                handling.add_done_callback(self._ended)
+                await asyncio.shield(handling)
 
     def _acknowledge(self, tp: TopicPartition, offset: int) -> None:
         self._acknowledged[tp] = offset
