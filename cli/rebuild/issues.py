@@ -159,7 +159,7 @@ def _shown_alone(row: StoredIssue, events: int) -> IssueRecord:
         grouping_version=row.grouping_version,
         grouping_rule=row.grouping_rule,
         grouping_parts=tuple(row.grouping_parts),
-        merged_into=hex64(row.merged_into) if row.merged_into else None,
+        # Into what it is merged is up to the other issue, which counts it: of a merge under way, only one may know yet.
     )
 
 

@@ -156,5 +156,15 @@ def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> No
     assert fold.record().events == 13
 
 
+def test_a_merge_that_the_issue_which_is_merged_alone_knows_of_is_undone() -> None:
+    whole, part = issue_id(PROJECT, 2), issue_id(PROJECT, 3)
+    rows = [stored_row(2, events=5), stored_row(3, events=7, merged_into=whole)]
+    records = {
+        record.id: record for record in rebuilt([counted(2, 5), counted(3, 7)], rows, {}, COVERED, SOURCES)
+    }
+    assert (records[hex64(whole)].events, records[hex64(whole)].fingerprints) == (5, (hex64(2),))
+    assert (records[hex64(part)].events, records[hex64(part)].merged_into) == (7, None)
+
+
 def replace_fingerprint(fingerprint: int) -> Any:
     return replace(increment(), fingerprint=fingerprint)
