@@ -7,7 +7,7 @@ From ClickHouse: see `cli.rebuild.from_clickhouse`.
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 import click
@@ -17,7 +17,16 @@ from broker.errors import KafkaError, TopicMissing
 from broker.topics import empty_topic
 from broker.types import Admin
 from cli.console import clickhouse_failure, kafka_failure, need_kafka, settings_of
-from cli.rebuild.from_clickhouse import Need, folded, issues, no_issues, position_records, seen, write
+from cli.rebuild.from_clickhouse import (
+    Need,
+    folded,
+    issues,
+    no_issues,
+    none_interrupted,
+    position_records,
+    seen,
+    write,
+)
 from cli.workspace import Workspace
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
@@ -66,15 +75,33 @@ async def _is_whole(settings: ProcessorsSettings, topic: Topic) -> bool:
         return not any((await consumer.beginning_offsets(consumer.assignment())).values())
 
 
-async def _run(need: Need, tables: Iterable[str], source: str | None) -> None:
+async def _is_emptied(settings: ProcessorsSettings, topic: Topic) -> bool:
+    """Whether a log has a partition of which every record has expired."""
+    async with reading(settings, topic) as consumer:
+        begins = await consumer.beginning_offsets(consumer.assignment())
+        ends = await consumer.end_offsets(consumer.assignment())
+    return any(begins[tp] == ends[tp] > 0 for tp in ends)
+
+
+async def _from_clickhouse(settings: ProcessorsSettings, table: str) -> bool:
+    """Whether the topics are not enough. For `seen`, `grouped` must say how the last events were decided."""
+    if not await _is_whole(settings, LOGS[table]):
+        return True
+    return table == "seen" and await _is_emptied(settings, Topic.GROUPED)
+
+
+async def _run(need: Need, tables: Collection[str], source: str | None) -> None:
+    stored = source == "clickhouse"
+    if source is None:
+        stored = any([await _from_clickhouse(need.processors, table) for table in tables])
+    if stored and not need.writer.clickhouse_url:
+        raise click.ClickException(
+            "older records of the log have expired: set SVC_CLICKHOUSE_URL, or use --from topics to ignore them"
+        )
+    await none_working(need.processors)
+    if stored and "issues" not in tables:
+        await none_interrupted(need)
     for table in tables:
-        stored = source == "clickhouse"
-        if source is None:
-            stored = not await _is_whole(need.processors, LOGS[table])
-        if stored and not need.writer.clickhouse_url:
-            raise click.ClickException(
-                "older records of the log have expired: set SVC_CLICKHOUSE_URL, or use --from topics to ignore them"
-            )
         await none_working(need.processors)
         deleted, written = await (_issues if table == "issues" else _seen)(need, stored=stored)
         result = (
@@ -115,7 +142,7 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     """Rebuild a table of the processors: `seen` (ids), `issues` (counts and states), or `all`.
 
     Stop the processors first; for ClickHouse, let the writer run until it has read everything. From the topics, events older
-    than their first record are not counted.
+    than their first record are not counted. `seen` alone is not rebuilt from ClickHouse after processors that were killed.
     """
     need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
     need_kafka(need.processors.kafka_bootstrap)

@@ -134,6 +134,19 @@ async def seen(need: Need) -> list[Message]:
     ]
 
 
+async def none_interrupted(need: Need) -> None:
+    """Raise ClickException if the processors ended in the middle of a batch: its events are stored, its counts may be missing."""
+    tps = await _partitions(need.processors, name_of(need.processors, Topic.EVENTS))
+    committed = await _commits(need.processors, need.processors.processors_app, tps)
+    async with reading(need.processors) as consumer:
+        stored = await _sources(need, consumer)
+    if any(committed[tp][0] <= stored.get(tp.partition, -1) for tp in tps):
+        raise click.ClickException(
+            "the processors have ended in the middle of a batch, whose counts may be missing: "
+            "rebuild `all`, or start them once and stop them with SIGTERM"
+        )
+
+
 async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[Message]) -> int:
     """Append records; returns how many. Raises KafkaError."""
     count = 0

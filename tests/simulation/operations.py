@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
+from click import ClickException
 from msgspec.structs import replace
 
 from broker.consumer_lag import readers
@@ -200,8 +201,14 @@ def repair() -> None:
 
 
 async def rebuild(tables: Sequence[str], source: str | None) -> None:
-    """`svc rebuild` of tables of the processors, which are stopped."""
-    await rebuilding._run(Need(PROCESSORS, WRITER), tables, source)
+    """`svc rebuild` of tables of the processors, which are stopped; of all tables where the command asks for it."""
+    need = Need(PROCESSORS, WRITER)
+    try:
+        await rebuilding._run(need, tables, source)
+    except ClickException as error:
+        if "rebuild `all`" not in error.message:
+            raise
+        await rebuilding._run(need, rebuilding.LOGS, "clickhouse")
 
 
 async def replay_dead_letters() -> None:

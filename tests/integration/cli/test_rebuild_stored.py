@@ -85,6 +85,19 @@ class Pipeline:
             CliRunner().invoke, rebuild, [*arguments, "--yes"], obj=Workspace(self.folder, self.environ)
         )
 
+    async def interrupt(self) -> None:
+        """As if the processors had been killed before they committed anything."""
+        consumer: AIOKafkaConsumer = AIOKafkaConsumer(
+            bootstrap_servers=self.bootstrap,
+            group_id=f"{self.prefix}processors",
+            enable_auto_commit=False,
+        )
+        await consumer.start()
+        tps = [TopicPartition(f"{self.prefix}events", p) for p in range(PARTITIONS)]
+        consumer.assign(tps)
+        await consumer.commit(dict.fromkeys(tps, 0))
+        await consumer.stop()
+
     async def expire(self, *topics: str) -> None:
         """Delete all records of topics."""
         consumer: AIOKafkaConsumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap)
@@ -280,6 +293,27 @@ async def test_all_tables_are_built_before_the_writer_has_read_the_issues_that_w
         await eventually(pipeline.stored, timeout=60)
     done = await pipeline.rebuild("all", "--from", "clickhouse")
     assert done.exit_code == 0, done.output
+
+
+async def test_after_a_batch_that_was_interrupted_ids_are_not_built_without_the_counts(
+    pipeline: Pipeline, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=26, now_ms=now_ms() - 10_000_000)
+    await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
+    worker = start()
+    with ended(Writer(pipeline.environ, pipeline.folder / "writer.log")):
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        assert worker.stop() == 0
+        await eventually(pipeline.stored, timeout=60)
+    # Of a topic that says how the last events were decided nothing is left.
+    await pipeline.expire("grouped")
+    done = await pipeline.rebuild("seen")
+    assert (done.exit_code, "written from ClickHouse" in done.output) == (0, True), done.output
+    await pipeline.interrupt()
+    refused = await pipeline.rebuild("seen")
+    assert (refused.exit_code, "in the middle of a batch" in refused.output) == (1, True), refused.output
+    done = await pipeline.rebuild("all")
+    assert (done.exit_code, done.output.count("written from ClickHouse")) == (0, 2), done.output
 
 
 async def test_nothing_is_emptied_while_the_writer_has_something_left(
