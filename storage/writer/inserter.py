@@ -194,27 +194,18 @@ class _Forgotten(Exception):
 
 
 class Renewer:
-    """Records a plan again once it is old: a process that was frozen detects here that it was replaced.
-
-    While `leaving` says that the group is assigning the partitions anew, a plan is never fresh: the next owner may have it already.
-    """
+    """Records a plan again once it is old: a process that was frozen detects here that it was replaced."""
 
     fresh_seconds: Final = 5.0
 
-    def __init__(
-        self,
-        plan: BlockManifest,
-        record: Callable[[BlockManifest], Awaitable[None]],
-        leaving: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, plan: BlockManifest, record: Callable[[BlockManifest], Awaitable[None]]) -> None:
         self.plan = plan
         self._record = record
-        self._leaving = leaving
         self._at = time.monotonic()
 
     async def __call__(self) -> None:
         """Await it before each insert. Raises CommitFailedError."""
-        if self._leaving() or time.monotonic() - self._at > self.fresh_seconds:
+        if time.monotonic() - self._at > self.fresh_seconds:
             await self._record(self.plan)
             self._at = time.monotonic()
 

@@ -106,9 +106,6 @@ class EventsStage:
         """Whether the group assigns the partition to this member now."""
         return self._assigned.is_set() and partition in self._partitions
 
-    def _leaving(self) -> bool:
-        return not self._assigned.is_set()
-
     # One session.
 
     async def _write(self) -> None:
@@ -149,7 +146,7 @@ class EventsStage:
             self._metrics.repeated_blocks.inc()
             log.info("replaying a planned block of %d rows", len(block), extra={"token": plan.token("")})
             ours = {p: at.offset for p, at in committed.items() if at.state == plan}
-            await self._inserter.replay(block, Renewer(plan, self._recorder(ours), self._leaving))
+            await self._inserter.replay(block, Renewer(plan, self._recorder(ours)))
             ends = plan.ends(block.source_offsets)
             await self._source.commit({p: ends[p] for p in ours})
         committed = await self._source.committed(partitions)
@@ -216,7 +213,7 @@ class EventsStage:
             if len(block) or block.rejected or block.put_back:
                 record = self._recorder({r.partition: r.first for r in plan.ranges})
                 await record(plan)
-                await self._inserter.deliver(block, Renewer(plan, record, self._leaving))
+                await self._inserter.deliver(block, Renewer(plan, record))
             await self._source.commit(ends)
             self._next_offsets |= {partition: offset for partition, (offset, _) in ends.items()}
 

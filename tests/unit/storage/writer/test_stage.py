@@ -15,7 +15,7 @@ from schemas.health import Health
 from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings, load
 from storage.writer.blocks import BlockManifest, NoBlock
-from storage.writer.inserter import BlockInserter, FlushPolicy, LastFlush, Renewer
+from storage.writer.inserter import BlockInserter, FlushPolicy, LastFlush
 from storage.writer.metrics import WriterMetrics
 from storage.writer.source import GroupedSource, Listener
 from storage.writer.stage import EventsStage
@@ -119,22 +119,6 @@ async def test_a_block_that_takes_too_long_is_left_to_the_next_owner(monkeypatch
         await asyncio.sleep(0)
         (commit,) = source.commits
         assert isinstance(commit[1], BlockManifest)
-
-
-async def test_a_member_that_is_leaving_records_its_plan_again_before_each_insert() -> None:
-    recorded: list[BlockManifest] = []
-
-    async def record(plan: BlockManifest) -> None:
-        recorded.append(plan)
-
-    plan, leaving = BlockManifest((), mark=None), asyncio.Event()
-    renew = Renewer(plan, record, leaving.is_set)
-    await renew()
-    assert recorded == []
-    leaving.set()
-    await renew()
-    await renew()
-    assert recorded == [plan, plan]
 
 
 async def test_a_member_that_the_group_has_expelled_commits_nothing() -> None:
