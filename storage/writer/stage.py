@@ -17,8 +17,7 @@ A crash, or a rebalance, is repaired by the next owner of any of the partitions 
 - after 5: nothing is repeated. Records that a processor replayed are dropped by their source position, also after a restart;
 - with the group's offsets lost: records up to the partition's end at that moment (`by_id_until`) are completed by ids.
 
-A session lasts from one rebalance to the next. It finishes its block in progress within `_STOP_SECONDS`, or leaves it as a crash does.
-A client whose errors don't end by themselves is replaced.
+A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced.
 """
 
 import asyncio

@@ -32,7 +32,7 @@ class Consumer(Client):
         self._resets = options.get("auto_offset_reset", "latest") != "none"
         self._positions: dict[TopicPartition, int] = {}
         self._member: Member | None = None
-        self.generation = -1
+        self._generation = -1
         self._listener: Any = None
         self._arrived: asyncio.Future[None] | None = None
         self._rejoining: asyncio.Task[None] | None = None
@@ -67,6 +67,11 @@ class Consumer(Client):
             raise self._error
 
     @property
+    def generation(self) -> int:
+        """The group's generation that this member joined last; -1 before."""
+        return self._generation
+
+    @property
     def _group(self) -> Group:
         assert self._group_name is not None
         return self.broker.group(self._group_name)
@@ -96,7 +101,7 @@ class Consumer(Client):
                 self._group.join(member, self._topics, joined)
 
         await self._ask(serve, 1e9)
-        self.generation, partitions = await answer
+        self._generation, partitions = await answer
         commits = await self._commits(partitions)
         self._positions = {
             tp: commits[tp].offset if commits[tp].offset >= 0 else self.broker.log(tp).start
@@ -259,7 +264,7 @@ class Consumer(Client):
             tp: at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at, "")
             for tp, at in offsets.items()
         }
-        generation = self.generation
+        generation = self._generation
 
         def serve() -> None:
             self.broker.check_loaded(self._group)

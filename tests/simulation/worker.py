@@ -235,7 +235,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             self._failed.set_exception(error)
 
     async def _recover_and_read(self, assigned: set[TopicPartition], partitions: set[int]) -> None:
-        generation = self._consumer.generation
+        generation = self._consumer._generation
         for table in (self._seen, self._issues):
             await table.hold(partitions)
             await table.recover(self._tables_consumer, partitions)
@@ -263,7 +263,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             if events:
                 # A batch that has begun ends, also where the group rebalances meanwhile: the fence waits for it. Its failure ends
                 # the worker, also where this task was cancelled before it learned of it.
-                handling = asyncio.create_task(agent._handle(events, self._consumer.generation))  # type: ignore[arg-type]
+                handling = asyncio.create_task(agent._handle(events, self._consumer._generation))  # type: ignore[arg-type]
                 handling.add_done_callback(self._ended)
                 await asyncio.shield(handling)
 

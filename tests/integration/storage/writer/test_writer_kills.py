@@ -55,23 +55,6 @@ async def test_two_writers_share_the_partitions_and_a_frozen_owner_repeats_nothi
         assert await whole(stage) == exactly(stage.total)
 
 
-async def test_a_writer_that_joins_or_leaves_in_order_repeats_no_block(stage: Stage) -> None:
-    writers = [stage.writer("a", SVC_WRITER_BLOCK_ROWS="200")]
-    with ended(*writers):
-        await stage.produce(20)
-        await eventually(lambda: writers[0].get("readyz")[0] == 200)
-        producing = asyncio.create_task(stage.produce(150))
-        writers.append(stage.writer("b", SVC_WRITER_BLOCK_ROWS="200"))
-        with ended(writers[1]):
-            await eventually(lambda: writers[1].get("readyz")[0] == 200)
-            assert writers[0].stop() == 0
-            writers[0].restart()
-            await producing
-            assert await whole(stage) == exactly(stage.total)
-            for writer in writers:
-                assert "svc_writer_repeated_blocks_total 0.0" in writer.get("metrics")[1]
-
-
 async def test_clickhouse_killed_under_the_writer_leaves_each_event_once(
     kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

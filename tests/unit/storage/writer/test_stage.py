@@ -30,12 +30,10 @@ class Source:
 
     def __init__(self) -> None:
         self.commits: list[tuple[int, BlockManifest | NoBlock]] = []
-        self.started = asyncio.Event()
         self._records = [Record(0, b"no chunk")]
 
     async def start(self, listener: Listener) -> None:
         self.listener = listener
-        self.started.set()
 
     async def stop(self) -> None:
         pass
@@ -90,7 +88,8 @@ async def inserting(source: Source, delivery: Delivery) -> AsyncIterator[None]:
     )
     running = asyncio.create_task(stage.run())
     try:
-        await source.started.wait()
+        while not hasattr(source, "listener"):
+            await asyncio.sleep(0)
         await source.listener.on_partitions_assigned({TopicPartition("grouped", 0)})
         await delivery.begun.wait()
         yield
