@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from broker.client import administering, committed_offsets, name_of, new_consumer
 from broker.commit import COMMIT_SECONDS, commit, leave
-from broker.errors import CommitFailedError, KafkaError, OffsetOutOfRangeError
+from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
@@ -111,9 +111,6 @@ class GroupedSource:
 
         Raises CommitFailedError once the group has another owner for them, and CommitStalled where no answer comes.
         """
-        if self._consumer._coordinator.generation < 0:
-            # The group has expelled this member. Without a generation it would accept the commit once it has no members.
-            raise CommitFailedError("not a member of the group")
         offsets = {
             TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode_manifest(state))
             for partition, (offset, state) in states.items()

@@ -42,7 +42,6 @@ _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
 _RESTART_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
-"""For the block in progress, at the end of a session. Shorter than the group waits for its members in a rebalance."""
 _DICTIONARY_SECONDS: Final = 3.0
 _CHECK_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 60.0
@@ -114,7 +113,7 @@ class EventsStage:
         flush: asyncio.Task[None] | None = None
         last = LastFlush()
         try:
-            while self._assigned.is_set() and not self._stopping.is_set():
+            while not self._stopping.is_set():
                 if flush is not None and flush.done():
                     flush.result()
                     flush, last = None, self._inserter.last
@@ -289,15 +288,12 @@ class EventsStage:
             await asyncio.sleep(_RESTART_SECONDS)
 
     async def _on_revoked(self) -> None:
-        # The group waits for this member until it joins again, so the block in progress can still be committed. A block that is left
-        # half-way costs the next owner a comparison with what is stored.
+        # Nothing may be committed from here until the group is joined again: the commit would carry the next generation.
         self._assigned.clear()
         self._next_offsets.clear()
         if not self._stopping.is_set():
             self._start_joining()
         if self._session is not None and not self._session.done():
-            await asyncio.wait([self._session], timeout=_STOP_SECONDS)
-            # Nothing may be committed from here until the group is joined again: the commit would carry the next generation.
             self._session.cancel()
             await asyncio.wait([self._session])
 

@@ -67,11 +67,6 @@ class Consumer(Client):
             raise self._error
 
     @property
-    def generation(self) -> int:
-        """The group's generation that this member joined last; -1 before."""
-        return self._generation
-
-    @property
     def _group(self) -> Group:
         assert self._group_name is not None
         return self.broker.group(self._group_name)
