@@ -143,7 +143,7 @@ async def none_interrupted(need: Need) -> None:
     if any(committed[tp][0] <= stored.get(tp.partition, -1) for tp in tps):
         raise click.ClickException(
             "the processors have ended in the middle of a batch, whose counts may be missing: "
-            "rebuild `all`, or start them once and stop them with SIGTERM"
+            "start them once and stop them with SIGTERM, or, where they can't start, rebuild `all`"
         )
 
 

@@ -280,17 +280,21 @@ async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the
         await counts_are_exact(pipeline, feed)
 
 
-async def test_all_tables_are_built_before_the_writer_has_read_the_issues_that_were_just_written(
-    pipeline: Pipeline, start: Start
-) -> None:
-    feed = Feed(PARTITIONS, seed=25, now_ms=now_ms() - 10_000_000)
+async def work_off(pipeline: Pipeline, start: Start, seed: int) -> None:
+    """Some events, which all are stored when the worker and the writer have ended."""
+    feed = Feed(PARTITIONS, seed=seed, now_ms=now_ms() - 10_000_000)
     await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
     worker = start()
     with ended(Writer(pipeline.environ, pipeline.folder / "writer.log")):
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored, timeout=60)
         assert worker.stop() == 0
         await eventually(pipeline.stored, timeout=60)
+
+
+async def test_all_tables_are_built_before_the_writer_has_read_the_issues_that_were_just_written(
+    pipeline: Pipeline, start: Start
+) -> None:
+    await work_off(pipeline, start, seed=25)
     done = await pipeline.rebuild("all", "--from", "clickhouse")
     assert done.exit_code == 0, done.output
 
@@ -298,13 +302,7 @@ async def test_all_tables_are_built_before_the_writer_has_read_the_issues_that_w
 async def test_after_a_batch_that_was_interrupted_ids_are_not_built_without_the_counts(
     pipeline: Pipeline, start: Start
 ) -> None:
-    feed = Feed(PARTITIONS, seed=26, now_ms=now_ms() - 10_000_000)
-    await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
-    worker = start()
-    with ended(Writer(pipeline.environ, pipeline.folder / "writer.log")):
-        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        assert worker.stop() == 0
-        await eventually(pipeline.stored, timeout=60)
+    await work_off(pipeline, start, seed=26)
     # Of a topic that says how the last events were decided nothing is left.
     await pipeline.expire("grouped")
     done = await pipeline.rebuild("seen")
