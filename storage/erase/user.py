@@ -188,9 +188,12 @@ def _erase(client: Client, erasure: Erasure, tell: Tell, say: Say) -> UserReport
 
 def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) -> None:
     scope = listed_scope(erasure.project, erasure.id, week)
-    purge(client, {table: scope.rows(table) for table in EVENT_TABLES}, erasure.id)
+    rows = {table: scope.rows(table) for table in EVENT_TABLES}
+    purge(client, rows, erasure.id)
     # Nothing is deleted from the rollups unless a consistent read, which the recount needs, is possible now.
     read_in_pause(client, TABLES, lambda _: None, _QUIET_SECONDS)
+    # A repetition of a block that was being inserted: a part that a deletion empties no longer has the block's token.
+    purge(client, rows, erasure.id)
     # Recounted right after the deletion: in between, readers see too low counts.
     for share in _shares(client, erasure, scope, week):
         purge(client, {rollup.table: share.keys(rollup) for rollup in ROLLUPS}, erasure.id, once=True)

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from schemas.chunks import Grouping
@@ -19,6 +20,7 @@ from storage.erase.issues import IssueDescription
 from storage.erase.user import TABLES, erase_user, preview
 from storage.errors import UnknownUser
 from storage.repair import repair_rollups as repairing
+from storage.repair.consistent_read import read_in_pause
 from storage.repair.missing_rows import complete
 from storage.repair.repair_rollups import repair_rollups, repair_where
 from storage.repair.rollups import ROLLUPS
@@ -255,6 +257,25 @@ def test_what_is_read_again_from_the_log_does_not_bring_it_back(client: Client) 
     assert nothing(of_user(client))
     client.command("TRUNCATE TABLE events")
     assert complete(client, rows, "repair/2").rows["events"] > 0
+    assert nothing(of_user(client))
+    exact(client)
+
+
+def test_a_block_that_is_still_being_repeated_does_not_bring_the_events_back(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = block()
+    insert(client, rows, "t")
+    read = read_in_pause
+
+    def ends_now(*args: Any) -> None:
+        # Under another token, as the server forgets that of a part once the deletion has emptied it.
+        users = pc.equal(rows["user_hash"], pa.scalar(user_hash(PROJECT, USER), pa.uint64()))
+        insert(client, rows.filter(users), "forgotten")
+        read(*args)
+
+    monkeypatch.setattr(erasing, "read_in_pause", ends_now)
+    erase(client)
     assert nothing(of_user(client))
     exact(client)
 
