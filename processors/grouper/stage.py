@@ -6,7 +6,7 @@ For each batch (the words are those of `broker.stage`):
    have been forgotten are looked up where events are stored; the batch waits for the answer, and may be dropped meanwhile.
 2. *Decide* (`batch.decide`): new ids (`dedupe`), fingerprints (`fingerprinter`), and all outputs.
 3. *Record* the decisions in the table `seen`.
-4. *Publish* `grouped`, `grouped-events`, `outcomes` and `dead-letters` by partition, then `issue-deltas`.
+4. *Publish* `grouped`, `grouped-events`, `outcomes` and `dead-letters`, and once these are safe, `issue-deltas`.
 5. *Commit*: the agent acknowledges the records. The next offset is restored from `seen`; the acknowledgement is a hint.
 
 Each step is safe, on all in-sync replicas, before the next begins, and batches are handled one at a time. After a crash `restore`
@@ -229,7 +229,9 @@ class GrouperStage(PartitionStage[PartitionState]):
                 await self._mark_published(partition)
             raise
         await asyncio.gather(*(self._record(output) for output in outputs))
-        await self._publish(chain(*(self._outputs(output) for output in outputs), self._increments(outputs)))
+        await self._publish(chain.from_iterable(self._outputs(output) for output in outputs))
+        # Increments come last: what was counted is then stored, so that counts can be rebuilt from ClickHouse.
+        await self._publish(self._increments(outputs))
         for output in outputs:
             self._count(output)
             await self._compact(output.partition)

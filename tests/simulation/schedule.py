@@ -193,10 +193,9 @@ class Schedule:
     def _rebuild(self, random: Random) -> None:
         """Stop the processors, rebuild, and start them again.
 
-        Left out is what late requests of theirs do, a rebuild from a ClickHouse that has lost parts or refused rows, and a broker
-        that is away meanwhile.
+        Left out is what late requests of theirs do, and a rebuild from a ClickHouse that has lost parts or refused rows.
         """
-        if any(entry.what in {"part", "refusal", "broker"} for entry in self.entries):
+        if any(entry.what in {"part", "refusal"} for entry in self.entries):
             return
         self.are_processors_stopped = self.is_rebuilt = True
         for process in self.world.processes:

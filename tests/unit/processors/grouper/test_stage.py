@@ -1,10 +1,16 @@
 """The grouper over logs in memory: what a start knows of those before it."""
 
-import pytest
+import asyncio
+from collections.abc import Awaitable, Iterable
 
+import pytest
+from aiokafka.errors import KafkaTimeoutError
+
+from broker.batch_producer import WrittenBatch
+from broker.message import Message
 from processors.stage import TooManyBad
 from schemas.issues import decode_outcomes
-from tests.unit.processors.aggregator.world import Crash
+from tests.unit.processors.aggregator.world import NAMES, Crash, MemoryForwarder
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
 from tests.unit.processors.made import START, carried
 
@@ -35,6 +41,33 @@ async def test_a_batch_that_was_not_published_is_replayed_before_the_limit_stops
         with pytest.raises(TooManyBad):
             await world.settle(40)
     assert sum(world.stored().values()) == sum(world.counted().values()) == 8
+
+
+async def test_nothing_is_counted_whose_events_the_broker_has_not_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin = MemoryForwarder.begin
+
+    async def unacknowledged(
+        self: MemoryForwarder, topic: str, partition: int, messages: Iterable[Message]
+    ) -> list[Awaitable[WrittenBatch]]:
+        if topic != NAMES.grouped:
+            return await begin(self, topic, partition, messages)
+        late: asyncio.Future[WrittenBatch] = asyncio.get_running_loop().create_future()
+        late.set_exception(KafkaTimeoutError())
+        return [late]
+
+    world = GrouperWorld()
+    world.send([carried(1)])
+    await world.start()
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryForwarder, "begin", unacknowledged)
+        with pytest.raises(KafkaTimeoutError):
+            await world.settle()
+    assert not world.written(NAMES.deltas)
+    await world.start()
+    await world.settle()
+    assert sum(world.stored().values()) == sum(world.counted().values()) == 1
 
 
 async def test_once_the_cause_is_repaired_the_worker_goes_on_where_it_stopped() -> None:
