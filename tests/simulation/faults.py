@@ -130,7 +130,11 @@ def _expire(schedule: "Schedule", random: Random) -> None:
             for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
                 commit = offsets.get(TopicPartition(log.topic, log.partition))
                 until = commit.offset if commit else 0
+                before = log.records
                 log.trim(until if random.random() < 0.5 else random.randint(0, until))
+                if topic is Topic.ISSUE_ACTIVITY:
+                    gone = before[: len(before) - len(log.records)]
+                    schedule.expired.setdefault(log.partition, []).extend(gone)
     schedule.world.note("logs expire")
 
 

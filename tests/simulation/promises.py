@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import UTC
+from typing import Any, Final
 from uuid import UUID
 
 from processors.changelog import PartitionLog
@@ -17,11 +18,12 @@ from processors.grouper.dedup_log import (
 from processors.grouper.replay import first_hole
 from schemas.idempotency import is_repeat
 from schemas.ids import hex64
+from schemas.issues import IssueRecord, decode_activity
 from schemas.topics import Topic, topic_name
 from storage.repair.rollups import ROLLUPS
 from tests.simulation.clickhouse import Server
-from tests.simulation.clickhouse_tables import count_key
-from tests.simulation.kafka import Broker
+from tests.simulation.clickhouse_tables import Event, count_key
+from tests.simulation.kafka import Broker, LogRecord
 from tests.simulation.operations import Changes, Erasures
 
 
@@ -94,6 +96,97 @@ def check_issues(server: Server, changes: Changes, *, is_rebuilt: bool) -> None:
     )
     if any(created[row["issue_id"]] not in ({0, 1} if is_rebuilt else {1}) for row in rows):
         raise Broken(f"issues were not created once: {dict(created)}")
+
+
+_STATUS: Final[dict[str, str]] = {
+    "resolved": "resolved",
+    "ignored": "ignored",
+    "reopened": "open",
+    "regressed": "open",
+}
+"""The status of an issue after an activity."""
+
+
+def check_figures(
+    server: Server, broker: Broker, changes: Changes, expired: Mapping[int, list[LogRecord]]
+) -> None:
+    """The figures of each issue are those of its stored events, and its status is the one told last. Raises Broken.
+
+    Where some of its events were erased, nothing but its status is known. `expired` are records of `issue-activity` that its
+    partitions have no more.
+    """
+    stored: dict[int, list[Event]] = {}
+    for event in server.tables["events"].rows:
+        stored.setdefault(event.fingerprint, []).append(event)
+    erased = {fingerprint for _, _, fingerprint in server.erasing.totals()}
+    told = _told(broker, expired)
+    for issue in changes.issues().values():
+        events = [event for number in issue.fingerprints for event in stored.get(int(number, 16), ())]
+        if issue.merged_into is None and events and not erased.intersection(_numbers(issue)):
+            _compare(issue, _figures(events))
+        status = told.get(issue.id, "open")
+        if (issue.status, issue.regressed) != (_STATUS.get(status, "open"), status == "regressed"):
+            raise Broken(f"{issue.id} is {issue.status}, and was {status} last")
+
+
+def _told(broker: Broker, expired: Mapping[int, list[LogRecord]]) -> dict[str, str]:
+    """Of each issue the last activity that sets its status, in the order in which they were told first."""
+    known, last = set[str](), dict[str, str]()
+    for log in broker.topics[topic_name(Topic.ISSUE_ACTIVITY, "svc.", {})]:
+        for record in (*expired.get(log.partition, ()), *log.records):
+            activity = decode_activity(record.value or b"")
+            if activity.kind in _STATUS and activity.id not in known:
+                known.add(activity.id)
+                last[activity.issue] = activity.kind
+    return last
+
+
+def _numbers(issue: IssueRecord) -> set[int]:
+    return {int(number, 16) for number in issue.fingerprints}
+
+
+def _figures(events: list[Event]) -> dict[str, Any]:
+    """What an issue says of these events."""
+    times = [round(event.ts.replace(tzinfo=UTC).timestamp() * 1000) for event in events]
+    newest = max(events, key=lambda event: (event.ts, event.number))
+    oldest = min(events, key=lambda event: (event.ts, event.column("release")))
+    return {
+        "first_seen_ms": min(times),
+        "last_seen_ms": max(times),
+        "users": len({event.column("user_hash") for event in events} - {0}),
+        "first_release": oldest.column("release"),
+        "last_release": newest.column("release"),
+        "last_event": str(UUID(int=newest.number)),
+        "message": newest.column("message"),
+        "hours": Counter(time // 3_600_000 for time in times),
+        **{
+            f"{name}s": Counter(event.column(name) for event in events)
+            for name in ("release", "environment", "platform")
+        },
+    }
+
+
+def _compare(issue: IssueRecord, figures: Mapping[str, Any]) -> None:
+    for name, value in figures.items():
+        if getattr(issue, name) != value:
+            raise Broken(f"{issue.id} has {name} {getattr(issue, name)}, its events {value}")
+
+
+def check_merges(changes: Changes) -> None:
+    """Each merge and unmerge has ended, and both sides agree about it. Raises Broken."""
+    issues = changes.issues()
+    for issue in issues.values():
+        if issue.life.pending:
+            raise Broken(f"{issue.id} waits for {sorted(issue.life.pending)}")
+        if issue.merged_into is not None and issue.id not in issues[issue.merged_into].life.members:
+            raise Broken(f"{issue.id} is merged into {issue.merged_into}, which does not have it")
+        for number, member in issue.life.members.items():
+            joined = issues[number]
+            if (joined.merged_into, joined.life.join) != (issue.id, member.join):
+                raise Broken(f"{issue.id} has the member {number}, which is merged into {joined.merged_into}")
+            for name in ("events", "first_seen_ms", "last_seen_ms", "last_event", "releases", "hours"):
+                if getattr(member.figures, name) != getattr(joined, name):
+                    raise Broken(f"{issue.id} has another {name} of {number} than it has itself")
 
 
 def check_outcomes(server: Server, stored: int) -> None:

@@ -18,7 +18,7 @@ from schemas.settings import EdgeSettings, ProcessorsSettings
 from schemas.topics import Topic, topic_name
 from tests.simulation import clickhouse, faults, kafka_clients, operations
 from tests.simulation.disk import Disk
-from tests.simulation.kafka import Broker
+from tests.simulation.kafka import Broker, LogRecord
 from tests.simulation.operations import USERS, Changes, Erasures, Projects
 from tests.simulation.pipeline import Edge, Writer, running
 from tests.simulation.plan import COMMANDS, Entry, Shape
@@ -26,7 +26,9 @@ from tests.simulation.promises import (
     Broken,
     check_changes,
     check_erased,
+    check_figures,
     check_issues,
+    check_merges,
     check_outcomes,
     check_rollups,
     check_seen,
@@ -80,6 +82,8 @@ class Schedule:
         self.healed = False
         self.refused: set[bytes] = set()
         """Ids that ClickHouse has refused."""
+        self.expired: dict[int, list[LogRecord]] = {}
+        """Of each partition of `issue-activity`, what it has no more."""
         self.damaged = False
         """Rows were lost that a repair has not restored yet."""
         self._restarted = False
@@ -331,6 +335,8 @@ class Schedule:
         stored = check_stored(self.server, PROJECT, self.acknowledged, self.disk.flipped)
         check_rollups(self.server)
         check_issues(self.server, self.changes, is_rebuilt=self.is_rebuilt)
+        check_figures(self.server, self.broker, self.changes, self.expired)
+        check_merges(self.changes)
         if not self.disk.flipped and not self.is_seen_rebuilt:
             check_outcomes(self.server, stored)
         check_seen(self.broker)
