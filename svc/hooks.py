@@ -112,9 +112,21 @@ class Hooks:
         loop.set_exception_handler(handler)
 
     def _listen_to_logs(self) -> None:
+        """Hear every record without a handler on the root logger, which would silence the application's own logs.
+
+        With a handler there `logging.lastResort` prints nothing, and a later `basicConfig` does nothing.
+        """
         handler = LogHandler(current=self._current)
-        logging.getLogger().addHandler(handler)
-        self._undo.append(lambda: logging.getLogger().removeHandler(handler))
+
+        def hook(previous: Callable[..., Any]) -> Callable[..., Any]:
+            def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+                previous(logger, record)
+                if record.levelno >= handler.level:
+                    handler.handle(record)
+
+            return call_handlers
+
+        self._replace(logging.Logger, "callHandlers", hook)
 
     def _session(self, action: str) -> None:
         client = self._current()

@@ -12,19 +12,33 @@ OnRejected = Callable[[list[dict[str, Any]]], None]
 
 
 class Outcomes:
-    """Records outcomes. `counts` has sent, rejected, retries, and dropped by reason."""
+    """Records outcomes. `counts` has sent, rejected, retries, and dropped by reason; warnings name the `server`."""
 
     def __init__(
-        self, counts: Counter[str], notices: Notices, spool: EventSpool | None, on_rejected: OnRejected | None
+        self,
+        counts: Counter[str],
+        notices: Notices,
+        server: str,
+        spool: EventSpool | None,
+        on_rejected: OnRejected | None,
     ) -> None:
         self._counts = counts
         self._notices = notices
+        self._server = server
         self._spool = spool
         self._on_rejected = on_rejected
+        self._last_failure = "there was no time to send them"
 
-    def retry(self) -> None:
-        """Count a retry of a batch."""
+    def retry(self, answer: Answer) -> None:
+        """Count a retry of a batch after this answer."""
         self._counts["retries"] += 1
+        self._last_failure = self._reason(answer)
+
+    def abandon(self, events: int) -> None:
+        """Count events that are left when the program ends, and say why: nobody asks for the counts then."""
+        self.drop("closed", events)
+        fate = "are lost" if self._spool is None else "wait on disk for the next start"
+        self._notices.once("givenUp", "%d events %s: %s", events, fate, self._last_failure)
 
     def drop(self, reason: str, events: int) -> None:
         """Count events dropped for `reason`."""
@@ -44,15 +58,25 @@ class Outcomes:
             self._rejected(answer, ids)
         elif fate is Fate.REFUSED:
             self.drop("refused", len(ids))
-            self._notices.once(
-                f"status {answer.status}", "the server refused a batch: %s %s", answer.status, answer.why
-            )
+            self._notices.once(f"status {answer.status}", "events are lost: %s", self._reason(answer))
         else:
             self.drop("givenUp", len(ids))
-            why = answer.why or f"status {answer.status}"
-            self._notices.once("givenUp", "events are lost: the server cannot be reached (%s)", why)
+            self._notices.once("givenUp", "events are lost: %s", self._reason(answer))
         if self._spool is not None and fate is not Fate.GIVEN_UP:
             self._spool.remove(ids)
+
+    def _reason(self, answer: Answer) -> str:
+        """Why a batch was not taken, and what to look at."""
+        server = self._server
+        match answer.status:
+            case 0:
+                return f"{server} gave no answer of an ingest address ({answer.why}); check SVC_INGEST_URL"
+            case 401:
+                return f"{server} does not know the token; check SVC_TOKEN and SVC_INGEST_URL"
+            case 404 | 405:
+                return f"{server} is no ingest address (status {answer.status}); check SVC_INGEST_URL"
+            case status:
+                return f"{server} answered with status {status} {answer.why}".rstrip()
 
     def _rejected(self, answer: Answer, ids: Sequence[str]) -> None:
         if not answer.errors:

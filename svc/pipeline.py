@@ -22,6 +22,8 @@ BuildEvent = Callable[[], bytes | None]
 class Poster(Protocol):
     """The used part of `Uploader`."""
 
+    url: str
+
     def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
     def after_fork(self) -> None: ...  # noqa: D102
@@ -182,7 +184,7 @@ class Pipeline:
         decision = self._retry_policy.after(answer)
         self._not_before = self._now() + decision.wait if decision.wait else 0.0
         if decision.fate is Fate.AGAIN:
-            self._outcomes.retry()
+            self._outcomes.retry(answer)
             return
         batch, self._batch = self._batch, []
         self._outcomes.settle(decision.fate, answer, [ready.id for ready in batch])

@@ -45,7 +45,7 @@ class Transport:
         self._uploader = uploader
         self._clock = clock or SystemClock()
         self._spool = spool
-        self._outcomes = Outcomes(counts, notices, spool, on_rejected)
+        self._outcomes = Outcomes(counts, notices, uploader.url, spool, on_rejected)
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._interval = interval
@@ -146,7 +146,7 @@ class Transport:
             left = 0 if done or self._closed else len(self._pipeline)
             self._closed = True
         if left:
-            self._outcomes.drop("closed", left)
+            self._outcomes.abandon(left)
         self._wake.put(None)
         thread = self._thread
         if thread is None or not thread.is_alive():

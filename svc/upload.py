@@ -20,7 +20,7 @@ class Uploader:
     """Posts batches one at a time; `post` raises no network or server errors."""
 
     def __init__(self, url: str, token: str, sdk: str, timeout: float = 10.0) -> None:
-        self._url = url
+        self.url = url
         self._path = urlsplit(url).path.rstrip("/") + _PATH
         self._timeout = timeout
         self._connection: Connection | None = None
@@ -52,7 +52,7 @@ class Uploader:
         allowed = self._timeout if timeout is None else min(timeout, self._timeout)
         if self._connection is None or self._connection.was_closed():
             self._drop()
-            self._connection = connection_to(self._url)
+            self._connection = connection_to(self.url)
         connection = self._connection
         connection.allow(allowed)
         connection.request("POST", self._path, body, headers)

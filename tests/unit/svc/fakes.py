@@ -27,6 +27,8 @@ class ManualClock:
 class ScriptedPoster:
     """Takes batches; answers from the script, then for ever as `rest` says."""
 
+    url = "http://ingest.test"
+
     def __init__(
         self, clock: ManualClock, *script: Answer, rest: Callable[[int], Answer] | None = None
     ) -> None:

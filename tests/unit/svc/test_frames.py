@@ -13,6 +13,7 @@ import pytest
 
 from svc.exception_chain import CallSite, chain
 from svc.frames import Framer
+from svc.source_files import mask_secrets
 
 
 def frames_of(raising: Callable[[], Any], framer: Framer | None = None) -> list[dict[str, Any]]:
@@ -163,3 +164,16 @@ def test_secrets_and_persons_written_into_source_do_not_leave(tmp_path: Path) ->
         "mail('***')",
         'config["api_key"] = f"***"',
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "masked"),
+    [
+        ("init(release='night@2.1.0+77')", "init(release='night@2.1.0+77')"),
+        ("init(release='night@2.1.0-rc.1+77')", "init(release='night@2.1.0-rc.1+77')"),
+        ("notify('jo.doe+x@mail.example.co.uk')", "notify('***')"),
+        ("notify('jo@163.com', 'a@b.xn--p1ai')", "notify('***', '***')"),
+    ],
+)
+def test_a_release_is_no_mail_address(line: str, masked: str) -> None:
+    assert mask_secrets(line) == masked

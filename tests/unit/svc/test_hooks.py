@@ -203,11 +203,13 @@ def test_log_handler_survives_a_record_that_cannot_be_formatted(start: Start) ->
     assert svc.get_breadcrumbs() == []
 
 
-def test_log_handler_goes_with_close(start: Start) -> None:
-    before = list(logging.getLogger().handlers)
+def test_listening_to_logs_ends_with_close(start: Start) -> None:
+    handlers, call_handlers = list(logging.getLogger().handlers), logging.Logger.callHandlers
     start(capture={"logs": True})
+    assert logging.getLogger().handlers == handlers
+    assert logging.Logger.callHandlers is not call_handlers
     svc.close()
-    assert logging.getLogger().handlers == before
+    assert logging.Logger.callHandlers is call_handlers
     svc.LogHandler().emit(logging.LogRecord("shop", logging.INFO, "f", 1, "m", (), None))
 
 

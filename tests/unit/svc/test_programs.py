@@ -265,6 +265,47 @@ def test_exit_is_not_held_up_longer_than_set(ingest: Ingest, tmp_path: Path, fai
     assert float(done.stdout) < 5
 
 
+@pytest.mark.parametrize(
+    ("reply", "hint"),
+    [
+        (None, "gave no answer of an ingest address (ConnectionRefusedError"),
+        (Reply(303, headers={"Location": "/sign-in"}), "gave no answer of an ingest address (status 303)"),
+        (Reply(405, {"error": "methodNotAllowed"}), "is no ingest address (status 405)"),
+        (Reply(401, {"error": "unauthorized"}), "does not know the token"),
+        (Reply(503, {"error": "internal"}), "answered with status 503"),
+    ],
+)
+def test_crashing_script_says_in_one_line_why_its_errors_are_not_reported(
+    ingest: Ingest, tmp_path: Path, reply: Reply | None, hint: str
+) -> None:
+    ingest.answers.extend([reply] * 4 if reply else [])
+    url = ingest.url if reply else "http://127.0.0.1:1"
+    body = "svc.capture_exception(ValueError())\n1 / 0"
+    done = run(ingest, tmp_path, body, url=url, options="shutdown_timeout=0.1")
+    own = [line for line in done.stderr.splitlines() if line.startswith("svc: ")]
+    assert len(own) == 1, done.stderr
+    assert f"{url} {hint}" in own[0]
+
+
+def test_program_with_captured_logs_keeps_its_own(ingest: Ingest, tmp_path: Path) -> None:
+    body = """
+        import logging
+        shop = logging.getLogger("shop")
+        shop.warning("before any configuration")
+        logging.basicConfig(format="configured: %(message)s")
+        shop.warning("after it")
+        logging.getLogger("apart").propagate = False
+        logging.getLogger("apart").error("a logger that does not propagate")
+        svc.capture_exception(ValueError())
+    """
+    plain = run(ingest, tmp_path, body)
+    captured = run(ingest, tmp_path, body, options="capture={'logs': True}")
+    assert "configured: after it" in plain.stderr
+    assert captured.stderr == plain.stderr
+    crumbs = [crumb["data"]["message"] for crumb in ingest.events[-1]["breadcrumbs"]]
+    assert crumbs == ["before any configuration", "after it", "a logger that does not propagate"]
+
+
 def test_program_that_ends_at_once_has_nothing_to_wait_for(ingest: Ingest, tmp_path: Path) -> None:
     """`run` would not wait as long as this program may."""
     done = run(ingest, tmp_path, "", options="shutdown_timeout=600")
