@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from local.discovery import environment, overlaid
 
@@ -57,7 +58,7 @@ def hoisted(arguments: list[str]) -> list[str]:
     return [*first, *others, *arguments[end:]]
 
 
-class LazyGroup(click.Group):
+class LazyGroup(NearestGroup):
     """Subcommands by name and module: `svc send` doesn't wait for Faust's imports."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from cli.console import BAD_SETTING_STATUS, console, fail, settings_of
+from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from local.clickhouse.server import DATABASE, stored_url
 from local.data_dir import is_locked
@@ -18,7 +19,7 @@ from storage.client import parse_url
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
-@click.group()
+@click.group(cls=NearestGroup)
 def analysts() -> None:
     """Access for people with SQL: see docs/operate/analysts.md."""
 

@@ -14,6 +14,7 @@ import click
 from broker.client import name_of, reading, records_before, writing
 from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_errors, need_kafka, print_json, settings_of
+from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from schemas.dead_letters import DeadLetter, from_headers, replay_marker, replayed_before
 from schemas.settings import KafkaSettings, MigrateSettings
@@ -108,7 +109,7 @@ def _settings(workspace: Workspace) -> MigrateSettings:
     return settings
 
 
-@click.group()
+@click.group(cls=NearestGroup)
 def dead_letters() -> None:
     """Records that could not be processed."""
 

@@ -7,6 +7,7 @@ import click
 
 from cli.console import clickhouse_failure, fail, need_clickhouse, print_json, settings_of
 from cli.dictionary_training import best, measure, split, train
+from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from local.stack import dictionaries_folder
 from schemas.payload import OWN_LEVEL, SHIPPED_LEVEL
@@ -20,7 +21,7 @@ _MAX_SIZE_RATIO = 0.95
 _NOT_BETTER = 1
 
 
-@click.group()
+@click.group(cls=NearestGroup)
 def dictionary() -> None:
     """Train compression dictionaries on events of this deployment."""
 

@@ -20,6 +20,7 @@ from cli.console import (
     print_json,
     settings_of,
 )
+from cli.groups import NearestGroup
 from cli.issue_text import lines
 from cli.workspace import Workspace
 from control.issue_changes import IssueChanges, set_discarded
@@ -156,7 +157,7 @@ def _print(rows: list[Issue], as_json: bool) -> None:
     console().print(table)
 
 
-@click.group()
+@click.group(cls=NearestGroup)
 def issues() -> None:
     """List and change issues."""
 

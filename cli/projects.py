@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from cli.console import console, kafka_hint, need_kafka, print_json, settings_of
+from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from control import project_edits
 from control.project_store import ProjectStore
@@ -77,7 +78,7 @@ def _number(store: ProjectStore, wanted: str) -> int:
     return named[0] if named else 0
 
 
-@click.group()
+@click.group(cls=NearestGroup)
 def projects() -> None:
     """Create and change projects and their tokens."""
 

@@ -12,6 +12,7 @@ import click
 
 from broker.errors import SinkUnavailable
 from cli.console import need_kafka, print_json, settings_of
+from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.replay import QuarantinedSegment, listed, replay
@@ -20,7 +21,7 @@ from schemas.settings import EdgeSettings
 _WAIT_SECONDS = 30.0
 
 
-@click.group()
+@click.group(cls=NearestGroup)
 def spool() -> None:
     """Quarantined segments of the edge's disk spool."""
 

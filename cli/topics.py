@@ -13,6 +13,7 @@ import msgspec
 from broker.client import name_of, reading, records_before
 from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_errors, need_kafka, settings_of
+from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from schemas import chunks, dead_letters, increments, payload
 from schemas.ids import hex64, issue_id
@@ -156,7 +157,7 @@ def _print(topic: Topic, record: Record, project: str | None) -> bool:
     return True
 
 
-@click.group()
+@click.group(cls=NearestGroup)
 def topics() -> None:
     """Inspect the topics."""
 

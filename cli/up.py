@@ -5,12 +5,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from broker.consumer_lag import readers
 from cli.doctor.damage import check_damage
 from cli.workspace import Workspace
 from local.board import Board
@@ -19,6 +20,7 @@ from local.discovery import published
 from local.stack import PASSWORD_FILE, Stack
 from local.supervisor import Supervisor
 from schemas.errors import BadSetting, CannotRun
+from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings, load
 
 BAD_SETTING = 2
 FAILED = 1
@@ -31,7 +33,7 @@ def announce(stack: Stack, console: Console) -> None:
     lines = [f"\ndashboard   {stack.dashboard_url}  (user admin)"]
     if stack.environ.get("SVC_ADMIN_PASSWORD_FILE") == str(password):
         lines.append(f"password    {password.read_text().strip()}  (stored in {password})")
-    lines.append(f"ingest      {stack.ingest_url}/v1/events")
+    lines.append(f"ingest      {stack.ingest_url}")
     if (stack.data_dir / "clickhouse" / "ports.json").exists():
         lines.append("sql         `svc analysts connect` prints the connection details")
     lines.append(f"logs        {stack.data_dir / 'log'}")
@@ -44,9 +46,12 @@ def print_error(console: Console, text: str) -> None:
     console.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
-def warn_of_damage(url: str, console: Console) -> None:
+def warn_of_damage(environ: Mapping[str, str], console: Console) -> None:
     """Print rows lost to a full or failing disk, and the repair."""
-    for finding in check_damage(url):
+    groups = readers(
+        load(ProcessorsSettings, environ).processors_app, load(WriterSettings, environ).writer_group
+    )
+    for finding in check_damage(load(MigrateSettings, environ), groups, seconds=0):
         if not finding.ok:
             print_error(console, f"\n{finding.message}: {finding.fix}")
 
@@ -69,7 +74,7 @@ async def run(
             await supervisor.start()
         if not supervisor.stopping.is_set():
             announce(stack, console)
-            await asyncio.to_thread(warn_of_damage, stack.environ["SVC_CLICKHOUSE_URL"], console)
+            await asyncio.to_thread(warn_of_damage, stack.environ, console)
             with published(stack.data_dir, stack.variables):
                 code = await _until_stopped(supervisor, then)
     finally:

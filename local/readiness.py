@@ -1,9 +1,14 @@
 """Readiness of our processes over HTTP; blocking, for use in a thread."""
 
-import json
 import urllib.error
 import urllib.request
 from http.client import HTTPException
+
+import msgspec
+
+from schemas.health import Readiness
+
+_NOTHING = Readiness(ready=False, parts={})
 
 
 def reachable_host(host: str) -> str:
@@ -16,16 +21,29 @@ def is_ready(address: str, instance: str = "", timeout: float = 2.0) -> bool:
 
     The instance matters because another deployment may use the port.
     """
+    return _readiness(address, instance, timeout).ready
+
+
+def unready_parts(address: str, instance: str = "", timeout: float = 2.0) -> str:
+    """What a process that isn't ready is still doing, such as how far it has recovered; empty without an answer of ours."""
+    parts = _readiness(address, instance, timeout).parts
+    return "; ".join(f"{name}: {part.detail}" for name, part in parts.items() if not part.ok)
+
+
+def _readiness(address: str, instance: str, timeout: float) -> Readiness:
+    """The body of readyz; without an answer of this instance, not ready and without parts."""
     try:
         with urllib.request.urlopen(f"{address}/readyz", timeout=timeout) as response:  # noqa: S310 - ours, http
-            return bool(response.status == 200) and (
-                not instance or _instance_of(response.read()) == instance
-            )
-    except (OSError, ValueError, HTTPException):
-        return False
-
-
-def _instance_of(body: bytes) -> object:
-    """Raises ValueError for invalid JSON."""
-    content = json.loads(body)
-    return content.get("instance") if isinstance(content, dict) else None
+            status, body = response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            status, body = error.code, error.read()
+    except (OSError, HTTPException):
+        return _NOTHING
+    try:
+        readiness = msgspec.json.decode(body, type=Readiness)
+    except msgspec.DecodeError:
+        return _NOTHING
+    if (readiness.ready and status != 200) or (instance and readiness.instance != instance):
+        return _NOTHING
+    return readiness

@@ -12,7 +12,7 @@ from local.errors import StartError
 from local.kafka.container import choose_kafka
 from local.ports import is_free, stored_ports
 from local.private_file import write_private
-from local.readiness import is_ready, reachable_host
+from local.readiness import is_ready, reachable_host, unready_parts
 from local.supervisor import Child
 from schemas.settings import (
     AnalystSettings,
@@ -25,8 +25,8 @@ from schemas.settings import (
 
 SERVER_SECONDS = 300.0
 """For a server's own recovery after a kill."""
-PROCESS_SECONDS = 600.0
-"""For a process of ours that restores its state; one that cannot start exits much sooner."""
+PROCESS_SECONDS = 300.0
+"""For a process of ours to make progress while it restores its state; one that cannot start exits much sooner."""
 BACKGROUND_NICE = 10
 """On one machine, processing and storage yield to the edge, Kafka and the dashboard, which answer clients."""
 PASSWORD_FILE = "admin-password"  # noqa: S105 - a file's name
@@ -129,6 +129,7 @@ class Stack:
             overlaid(self.environ, {"SVC_INSTANCE": instance}),
             once=once,
             start_seconds=PROCESS_SECONDS,
+            progress=partial(unready_parts, address, instance),
             nice=BACKGROUND_NICE if name in {"processors", "writer"} else 0,
         )
 

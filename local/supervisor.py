@@ -27,7 +27,8 @@ class Child:
     """A command and its readiness check.
 
     `command` is called in a thread before each start, may do preparations, and returns the argument vector. `ready` is
-    called in a thread and may block for seconds. A child with `once` exits by itself; exit status 0 makes it ready. `data`
+    called in a thread and may block for seconds. A child that isn't ready after `start_seconds` is ended, unless what it
+    says in `progress`, called likewise, has changed since the last time. A child with `once` exits by itself; exit status 0 makes it ready. `data`
     is its data folder. `nice` lowers its priority.
     """
 
@@ -38,6 +39,7 @@ class Child:
     env: Mapping[str, str] | None = None
     once: bool = False
     start_seconds: float = 60.0
+    progress: Callable[[], str] = str
     grace_seconds: float = 30.0
     data: Path | None = None
     nice: int = 0
@@ -124,7 +126,7 @@ class Supervisor:
             self._set(child, "done" if child.once else "ready")
 
     async def _await_ready(self, child: Child, process: subprocess.Popen[bytes]) -> None:
-        limit = time.monotonic() + child.start_seconds
+        limit, last = time.monotonic() + child.start_seconds, ""
         while not self.stopping.is_set():
             code = process.poll()
             if child.once and code == 0:
@@ -134,8 +136,11 @@ class Supervisor:
             if not child.once and await asyncio.to_thread(child.ready):
                 return
             if time.monotonic() > limit:
-                late = f"was not ready after {child.start_seconds:.0f} s"
-                raise failed_start(child.name, late, child.log, child.data)
+                before, last = last, await asyncio.to_thread(child.progress)
+                if last == before:
+                    late = f"was not ready and made no progress in {child.start_seconds:.0f} s ({last})"
+                    raise failed_start(child.name, late.removesuffix(" ()"), child.log, child.data)
+                limit = time.monotonic() + child.start_seconds
             await self._pause(POLL_SECONDS)
 
     async def _keep(self, child: Child) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 from rich.text import Text
 
+from broker.consumer_lag import readers
 from broker.rights import PROCESSES, Process, needs
 from cli.console import console, print_json
 from cli.doctor.checks import Finding, check_disk, check_local_programs, check_settings
@@ -34,7 +35,7 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
     if stores:
         results += check_clickhouse(settings.clickhouse_url)
         results += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
-        results += check_damage(settings.clickhouse_url)
+        results += check_damage(settings, readers(processors.processors_app, writer.writer_group))
     results.append(
         check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else "")
     )

@@ -1,26 +1,43 @@
 """The check of `svc doctor` and `svc up` for ClickHouse rows lost to a full or failing disk."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from broker.consumer_lag import passed
+from broker.errors import KafkaError
 from cli.doctor.checks import Finding
+from schemas.errors import BadSetting
+from schemas.settings import MigrateSettings
+from schemas.topics import Topic
 from storage.client import ClickHouseError, open_client
 from storage.repair.damage import BrokenPart, broken_parts, without_issue
 
 NAME: Final = "stored rows"
 REPAIR: Final = "run `svc reconcile --repair`"
 _NAMED: Final = 3
+_PASS_SECONDS: Final = 15.0
 
 
-def check_damage(url: str) -> list[Finding]:
-    """One finding about the stored rows; none if ClickHouse doesn't answer, which another check reports."""
+def check_damage(
+    settings: MigrateSettings, groups: Mapping[str, list[Topic]], seconds: float = _PASS_SECONDS
+) -> list[Finding]:
+    """One finding about the stored rows; none if ClickHouse or Kafka doesn't answer, which another check reports.
+
+    `groups` are the readers of the pipeline. An issue is lost if it is missing once they have read what they had to read
+    when it was looked for; for that they get so many seconds.
+    """
     try:
-        client = open_client(url)
+        client = open_client(settings.clickhouse_url)
         try:
-            return [damage_finding(broken_parts(client), without_issue(client))]
+            broken, missing = broken_parts(client), without_issue(client)
+            if missing and (behind := asyncio.run(passed(settings, groups, seconds))):
+                waits = f"no part is broken; {behind.group} is {behind.records:,} records of {behind.topic} behind"
+                return [damage_finding(broken, 0) if broken else Finding(NAME, True, waits)]
+            return [damage_finding(broken, len(missing and missing & without_issue(client)))]
         finally:
             client.close()
-    except ClickHouseError:
+    except (BadSetting, ClickHouseError, KafkaError):
         return []
 
 

@@ -14,6 +14,7 @@ from processors.faust_app.fence import RebalanceFence
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import TopicNames
+from schemas.health import Part
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,14 @@ class Recovery:
         self._metrics = metrics
         self._read = read
         self._started, self._read_before = time.monotonic(), 0
+
+    def assigned(self) -> Part:
+        """For readyz: the partitions that are worked on, or how far their tables are read; `svc up` waits while this changes."""
+        held = sorted(self._grouper.partitions)
+        if self._fence.open:
+            return Part(ok=True, detail=f"partitions {held}")
+        read = self._read() - self._read_before
+        return Part(ok=False, detail=f"recovering: {read:,} table records read, partitions {held} restored")
 
     async def begin(self, assigned: set[TP]) -> None:
         """The group has assigned partitions: tables are about to be read.

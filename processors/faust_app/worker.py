@@ -60,21 +60,22 @@ async def run(
             return
         metrics = ProcessorsMetrics(registry)
         processors = Processors(settings, names(settings, partitions), projects, metrics, stored_ids)
-        await _work(processors, stop, health)
+        health.probe("assigned", processors.recovery.assigned)
+        await _work(processors, stop)
     finally:
         following.cancel()
         with suppress(asyncio.CancelledError):
             await following
 
 
-async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> None:
+async def _work(processors: Processors, stop: asyncio.Event) -> None:
     app = processors.app
     await processors.producer.start()
     failure: BaseException | None = None
     try:
         app.finalize()
         if await until(stop, _started(app)):
-            failure = await _watch(processors, stop, health)
+            failure = await _watch(processors, stop)
     finally:
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -86,8 +87,8 @@ async def _work(processors: Processors, stop: asyncio.Event, health: Health) -> 
         raise CannotRun(f"{type(failure).__name__}: {failure}")
 
 
-async def _watch(processors: Processors, stop: asyncio.Event, health: Health) -> BaseException | None:
-    """Update health and metrics; returns the error that ended the app, or None at `stop`."""
+async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException | None:
+    """Update metrics; returns the error that ended the app, or None at `stop`."""
     app, watchdog = processors.app, Watchdog()
     ends = LogEndOffsets(processors.settings, processors.next_offsets)
     fetching = asyncio.create_task(ends.run())
@@ -95,9 +96,6 @@ async def _watch(processors: Processors, stop: asyncio.Event, health: Health) ->
         while not stop.is_set():
             if app.should_stop:
                 return app.crash_reason or RuntimeError("the app stopped by itself")
-            assigned = processors.fence.open
-            held = sorted(processors.grouper.partitions)
-            health.set("assigned", ok=assigned, detail=f"partitions {held}" if assigned else "recovering")
             try:
                 _check(processors, watchdog, ends)
             except Stalled as error:

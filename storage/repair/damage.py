@@ -6,20 +6,16 @@ from typing import Final
 from clickhouse_connect.driver.exceptions import Error
 from msgspec import Struct
 
-from storage.client import Client, scalar
+from storage.client import Client
 
 _BROKEN: Final = """
     SELECT database, table, name, modification_time FROM system.detached_parts
     WHERE database = currentDatabase() AND startsWith(reason, 'broken') ORDER BY table, name"""
-# From a rollup, since `events` is too large to scan. The issue of young events may still be on its way.
+# From a rollup, since `events` is too large to scan.
 _WITHOUT_ISSUE: Final = """
-    SELECT count() FROM
-    (
-        SELECT project_id, fingerprint FROM issue_day GROUP BY project_id, fingerprint
-        HAVING toInt64(sum(n)) > 0 AND max(last) < now64(3, 'UTC') - toIntervalSecond({seconds:UInt32})
-    )
+    SELECT project_id, fingerprint FROM
+    (SELECT project_id, fingerprint FROM issue_day GROUP BY project_id, fingerprint HAVING toInt64(sum(n)) > 0)
     WHERE (project_id, fingerprint) NOT IN (SELECT project_id, arrayJoin(fingerprints) FROM issues FINAL WHERE deleted = 0)"""
-_YOUNG_SECONDS: Final = 600
 _DENIED: Final = 497
 
 
@@ -47,6 +43,6 @@ def broken_parts(client: Client) -> list[BrokenPart]:
         return []
 
 
-def without_issue(client: Client, young_seconds: int = _YOUNG_SECONDS) -> int:
-    """The number of fingerprints without an issue whose events are all older than `young_seconds`. Raises ClickHouseError."""
-    return int(scalar(client, _WITHOUT_ISSUE, {"seconds": young_seconds}))
+def without_issue(client: Client) -> set[tuple[int, int]]:
+    """The projects and fingerprints of stored events without an issue, which may still be on its way. Raises ClickHouseError."""
+    return {(project, fingerprint) for project, fingerprint in client.query(_WITHOUT_ISSUE).result_rows}

@@ -1,5 +1,6 @@
 """The command `svc` and its subcommands."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -7,9 +8,13 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from cli.__main__ import COMMANDS, LazyGroup, hoisted, svc
+from cli.up import announce
 from cli.workspace import Workspace
+from local.stack import Stack
+from tests.unit.local.test_stack import SERVERS
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,6 +35,33 @@ def test_unknown_subcommand_is_refused_in_one_sentence() -> None:
     answer = CliRunner().invoke(svc, ["nonsense"])
     assert answer.exit_code == 2
     assert "No such command 'nonsense'" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [(["isues"], "issues"), (["issues", "reslove"], "resolve"), (["projects", "token", "ad"], "add")],
+)
+def test_mistyped_subcommand_is_answered_with_the_nearest(words: list[str], nearest: str) -> None:
+    answer = CliRunner().invoke(svc, words)
+    assert answer.exit_code == 2
+    assert f"No such command '{words[-1]}'. Did you mean '{nearest}'?" in answer.output
+
+
+def test_doctor_works_where_nothing_runs(tmp_path: Path) -> None:
+    answer = CliRunner(env={"SVC_KAFKA_BOOTSTRAP": None, "SVC_CLICKHOUSE_URL": None}).invoke(
+        svc, ["doctor", "--data-dir", str(tmp_path)]
+    )
+    assert answer.exit_code == 1
+    assert isinstance(answer.exception, SystemExit), answer.exception
+    assert answer.output.count("no address is known") == 2
+
+
+def test_printed_ingest_address_is_the_one_that_the_library_takes(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, SERVERS)
+    printed = io.StringIO()
+    announce(stack, Console(file=printed))
+    [line] = [line for line in printed.getvalue().splitlines() if line.startswith("ingest")]
+    assert line.split() == ["ingest", stack.variables["SVC_INGEST_URL"]]
 
 
 def test_subcommand_whose_module_is_missing_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:

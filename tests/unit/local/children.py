@@ -46,6 +46,7 @@ def child(
     start_seconds: float = 30,
     grace_seconds: float = 30,
     ready: Callable[[], bool] | None = None,
+    progress: Callable[[], str] = str,
 ) -> Child:
     """A child that runs `program` with its name and `folder`; ready once it has touched `NAME.ready`."""
     command = [sys.executable, "-c", program, name, str(folder)]
@@ -57,6 +58,7 @@ def child(
         once=once,
         start_seconds=start_seconds,
         grace_seconds=grace_seconds,
+        progress=progress,
     )
 
 

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from local.ports import free_port
-from local.readiness import is_ready
+from local.readiness import is_ready, unready_parts
 from local.stack import Stack
 from schemas.health import Health
 from tests.unit.local.test_stack import SERVERS
@@ -60,6 +61,16 @@ def test_what_answers_without_the_word_is_not_ours(body: bytes) -> None:
 def test_process_that_is_not_ready_is_not() -> None:
     with answering(readiness("ours"), 503) as address:
         assert not is_ready(address, "ours")
+
+
+def test_process_that_is_not_ready_says_which_part_is_missing_and_how_far_it_is() -> None:
+    health = Health("ours")
+    health.set("kafka", ok=True)
+    health.set("assigned", ok=False, detail="recovering: 12,000 table records read")
+    with answering(msgspec.json.encode(health.readiness()), 503) as address:
+        assert unready_parts(address, "ours") == "assigned: recovering: 12,000 table records read"
+        assert unready_parts(address, "theirs") == ""
+    assert unready_parts(f"http://127.0.0.1:{free_port()}") == ""
 
 
 def test_closed_port_and_non_http_server_are_not_ready() -> None:

@@ -89,10 +89,33 @@ async def test_child_that_never_gets_ready_is_given_up_and_killed(tmp_path: Path
         [child("slow", tmp_path, ready=lambda: False, start_seconds=0.3)],
         lambda status: seen.append(status.pid or 0),
     )
-    with pytest.raises(StartError, match="slow was not ready"):
+    with pytest.raises(StartError, match=r"slow was not ready and made no progress in 0 s"):
         await supervisor.start()
     await supervisor.stop()
     assert not lives(max(seen))
+
+
+async def test_child_that_makes_progress_is_waited_for_however_long_it_takes(tmp_path: Path) -> None:
+    said = iter(["1 read", "2 read", "3 read", "4 read"])
+    asked: list[str] = []
+
+    def progress() -> str:
+        asked.append(next(said, "the last word"))
+        return asked[-1]
+
+    slow = child("slow", tmp_path, ready=lambda: len(asked) >= 4, start_seconds=0.05, progress=progress)
+    supervisor = Supervisor([slow])
+    await supervisor.start()
+    assert supervisor.statuses["slow"].state == "ready"
+    await supervisor.stop()
+
+
+async def test_child_whose_progress_ends_is_given_up_with_its_last_word(tmp_path: Path) -> None:
+    stuck = child("stuck", tmp_path, ready=lambda: False, start_seconds=0.05, progress=lambda: "7 read")
+    supervisor = Supervisor([stuck])
+    with pytest.raises(StartError, match=r"made no progress in 0 s \(7 read\)"):
+        await supervisor.start()
+    await supervisor.stop()
 
 
 async def test_step_that_runs_once_ends_before_the_next_child_starts(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from processors.faust_app.recovery import LogTooShort, Recovery
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
+from schemas.health import Part
 from schemas.settings import ProcessorsSettings, load
 
 NAMES = names(load(ProcessorsSettings, {}), 4)
@@ -107,3 +108,12 @@ async def test_revoked_partitions_are_dropped_before_tables_are_read_and_standby
     await recovery.begin({TP(NAMES.events, 1), TP(NAMES.deltas, 1), TP(NAMES.seen, 0)})
     assert (grouper.dropped, aggregator.dropped) == ([0], [0])
     assert registry.get_sample_value("svc_processors_recovering") == 1
+
+
+async def test_a_recovery_tells_how_far_it_is() -> None:
+    recovery, _ = made(Stage(40), SyncStage(60))
+    assert recovery.assigned() == Part(False, "recovering: 12 table records read, partitions [] restored")
+    await recovery.restore(Consumer(), {0, 1})
+    assert recovery.assigned().detail == "recovering: 12 table records read, partitions [0, 1] restored"
+    recovery._fence.open = True
+    assert recovery.assigned() == Part(True, "partitions [0, 1]")
