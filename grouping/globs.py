@@ -10,6 +10,7 @@ from fnmatch import translate
 from functools import cache
 from typing import Final
 
+from grouping.cost import pattern_cost
 from query.patterns import fitting, normal
 from query.tree import Pattern
 
@@ -29,6 +30,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return lambda text: fits()(text) is not None
 
 
-def weight(pattern: str) -> int:
-    """Steps that a character of a text may cost: comparisons are quick, regular expressions are not."""
-    return 1 + len(pattern) // (16 if _SETS.search(pattern) is None else 4)
+def cost(pattern: str) -> tuple[int, int]:
+    """Steps per character and per name: comparisons are quick, regular expressions are not."""
+    parts = pattern.split("*")
+    return pattern_cost(parts) if _SETS.search(pattern) is None else pattern_cost([*parts, "?"], letters=4)

@@ -1,8 +1,8 @@
 """A project's grouping rules, compiled to predicates over events.
 
 A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. A rule that
-doesn't parse is disabled, and its error recorded. A rule that fails on an event, or would cost too much, is skipped for that event
-only: the outcome depends on the rules and the event, not on earlier events. Other rules still apply.
+doesn't parse is disabled, and its error recorded. A rule that fails on an event, or would cost more steps than are left
+(`grouping.cost`), is skipped for that event only. Other rules still apply.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,10 +11,21 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from grouping.cost import MAX_STEPS, asks_of_error_alone, characters, query_weight
+from grouping.cost import (
+    EVENT_STEPS,
+    MAX_STEPS,
+    Cost,
+    EventSizes,
+    added,
+    asks_of_error_alone,
+    most_steps,
+    query_cost,
+    steps,
+    total,
+)
 from grouping.fingerprint.custom import Element, given
 from grouping.fingerprint.event_view import GroupingEvent
-from grouping.fingerprint.in_app_rules import InAppRule, InAppRules, frame_characters
+from grouping.fingerprint.in_app_rules import InAppRule, InAppRules, frame_names
 from grouping.variables import Compiled, compiled, filled
 from query.evaluate import predicate
 from query.event_view import EventView
@@ -42,7 +53,7 @@ Predicate = Callable[[EventView], bool]
 class CompiledRule(Struct, frozen=True, eq=False, gc=False):
     """A compiled rule, compared by identity; `position` is its position among all rules of its project.
 
-    `weight` is what its query costs for each character of an event, `of_error` whether it depends on error and platform alone.
+    `cost` is that of its query, `of_error` whether this depends on error and platform alone.
     """
 
     name: str
@@ -51,13 +62,12 @@ class CompiledRule(Struct, frozen=True, eq=False, gc=False):
     in_app_rules: InAppRules
     discard: bool
     position: int = 0
-    weight: int = 0
+    cost: Cost = {}
     of_error: bool = False
 
-    @property
-    def in_app_weight(self) -> int:
-        """Steps of its patterns per character of a frame's names."""
-        return sum(rule.weight for rule in self.in_app_rules)
+    def steps_of_marks(self, names: tuple[int, int]) -> int:
+        """Steps of its patterns on frames with so many characters of names, and so many names."""
+        return steps_of_marks(self.in_app_rules, names)
 
 
 class Answers(NamedTuple):
@@ -79,30 +89,68 @@ class CompiledRules:
     def __init__(self, rules: Iterable[CompiledRule], errors: dict[str, str]) -> None:
         self._rules = tuple(rules)
         self.errors = errors
-        self.weight = sum(rule.weight + rule.in_app_weight for rule in self._rules)
-        """Maximum steps of all rules per byte of an event."""
         self.of_error = tuple([rule for rule in self._rules if rule.of_error])
         self.of_event = tuple([rule for rule in self._rules if not rule.of_error])
+        self.cost_of_error = added([rule.cost for rule in self.of_error])
+        self.cost_of_event = added([rule.cost for rule in self.of_event])
+        marks = total([mark.cost for rule in self._rules for mark in rule.in_app_rules])
+        self._most = most_steps([self.cost_of_error, self.cost_of_event, {"file": marks}])
 
     def __bool__(self) -> bool:
         return bool(self._rules)
+
+    def are_cheap(self, size: int) -> bool:
+        """Whether all rules, on any event of this size in bytes, cost no more than what each event adds to a budget."""
+        return self.most_steps(size) <= EVENT_STEPS
+
+    def most_steps(self, size: int) -> int:
+        """Steps of all rules and their marks, at most, on an event of this size in bytes."""
+        return self._most[0] * size + self._most[1]
 
     def apply(self, view: EventView, event: GroupingEvent | None = None) -> RuleOutcome:
         """The outcome for one event; `event` has its frames."""
         return outcome_of(self.ask(view, event).fitting, lambda: view)
 
     def ask(self, view: EventView, event: GroupingEvent | None = None) -> Answers:
-        """The results of the rules on an event, in their order; a rule that would exceed the remaining steps is skipped."""
-        left, size = MAX_STEPS, characters(view)
-        names = 0 if event is None else frame_characters(event)
-        affordable: list[CompiledRule] = []
-        dear: list[CompiledRule] = []
-        for rule in self._rules:
-            cost = rule.weight * size + rule.in_app_weight * names
-            (affordable if cost <= left else dear).append(rule)
-            left -= cost if cost <= left else 0
+        """The results of the rules on an event that is alone in its record."""
+        answers, spent = self.ask_within(MAX_STEPS, EventSizes(lambda: view), view)
+        names = (0, 0) if event is None else frame_names(event)
+        return marked_within(MAX_STEPS - spent, answers, names)[0]
+
+    def ask_within(self, left: int, sizes: EventSizes, view: EventView) -> tuple[Answers, int]:
+        """The results of the rules on an event, in their order, and the steps spent; a rule that would exceed `left` is skipped."""
+        affordable, dear, spent = _affordable(self._rules, left, lambda rule: steps(rule.cost, sizes))
         answers = ask(affordable, view)
-        return answers._replace(skipped=(*answers.skipped, *[(rule, TOO_DEAR) for rule in dear]))
+        return answers._replace(skipped=(*answers.skipped, *dear)), spent
+
+
+def marked_within(left: int, answers: Answers, names: tuple[int, int]) -> tuple[Answers, int]:
+    """The answers without the rules whose marks would exceed `left`, and the steps spent; `names` is the size of those of frames."""
+    affordable, dear, spent = _affordable(answers.fitting, left, lambda rule: rule.steps_of_marks(names))
+    return Answers(tuple(affordable), (*answers.skipped, *dear)) if dear else answers, spent
+
+
+def steps_of_marks(in_app_rules: InAppRules, names: tuple[int, int]) -> int:
+    """Steps of marks on frames with so many characters of names, and so many names."""
+    characters, count = names
+    return sum([rule.cost[0] * characters + rule.cost[1] * count for rule in in_app_rules])
+
+
+def _affordable(
+    rules: Iterable[CompiledRule], left: int, cost_of: Callable[[CompiledRule], int]
+) -> tuple[list[CompiledRule], list[tuple[CompiledRule, str]], int]:
+    """The rules that `left` steps suffice for, the others with the reason, and the steps spent."""
+    affordable: list[CompiledRule] = []
+    dear: list[tuple[CompiledRule, str]] = []
+    spent = 0
+    for rule in rules:
+        cost = cost_of(rule)
+        if spent + cost <= left:
+            affordable.append(rule)
+            spent += cost
+        else:
+            dear.append((rule, TOO_DEAR))
+    return affordable, dear, spent
 
 
 def merged(some: Answers, others: Answers) -> Answers:
@@ -187,7 +235,7 @@ def _compiled(rule: GroupingRule, position: int) -> CompiledRule:
         _marks(rule),
         rule.discard,
         position,
-        query_weight(query),
+        query_cost(query),
         asks_of_error_alone(query),
     )
 

@@ -4,17 +4,22 @@ Databases and languages differ in Unicode's special cases (a final sigma, a dott
 case where that is one code point and does not cross between ASCII and the rest.
 """
 
+import re
 from collections import defaultdict
 from functools import cache
 
 from query.tree import Pattern
 
+# The code points whose lower case depends on their neighbours, is longer, or is ASCII.
+_SPECIAL = re.compile("[\u03a3\u0130\u212a]")
 _LAST_CASED = 0x1_E944
 
 
 def fold(text: str) -> str:
     """The text with every code point folded, of the same length."""
-    return text.lower() if text.isascii() else "".join(map(_fold_one, text))
+    if text.isascii() or _SPECIAL.search(text) is None:
+        return text.lower()
+    return "".join(map(_fold_one, text))
 
 
 def fold_pattern(pattern: Pattern) -> Pattern:

@@ -54,6 +54,10 @@ def fitting(pattern: Pattern) -> Callable[[str], bool]:
     if not rest:
         return lambda value: value == first
     last, least = rest.pop(), len(first) + len(pattern.parts[-1])
+    if not rest and not first:
+        return lambda value: value.endswith(last)
+    if not rest and not last:
+        return lambda value: value.startswith(first)
     if not rest:
         return lambda value: value.startswith(first) and value.endswith(last) and len(value) >= least
     if not first and not last and len(rest) == 1:

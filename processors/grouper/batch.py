@@ -4,7 +4,7 @@ The same records and decisions give the same outputs, on any worker and at any t
 """
 
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -19,6 +19,7 @@ from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds
 from processors.grouper.fingerprinter import EventGrouping, Fingerprinter
 from processors.grouper.id_index import split
 from processors.grouper.replay import ReplayBoundary
+from processors.grouper.rule_budget import RuleBudget
 from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import (
     EVENTS_FORMAT,
@@ -130,8 +131,11 @@ def decide(
     fingerprinter: Fingerprinter,
     output: BatchOutput,
     stored: Collection[bytes] = (),
-) -> None:
-    """Decide about a batch and add what follows to `output`; the keys `stored` of its old ids are duplicates. Raises LogRecreated."""
+) -> Iterator[None]:
+    """Decide about a batch and add what follows to `output`; the keys `stored` of its old ids are duplicates. Raises LogRecreated.
+
+    Yields after each record, which may have taken long. A batch that was begun must be ended, or its partition be restored.
+    """
     sources, chunks, undecided = batch
     # Outputs of records before the replay boundary were published; they are dropped.
     dropped, boundary = BatchOutput(state.partition), state.boundary
@@ -156,6 +160,7 @@ def decide(
         if decision is not None:
             _forget_dead(state, decision, record)
             fresh.append((decision, record))
+        yield
     # Entries carry the boundary until it is passed: the entries before them are lost.
     entry_boundary = (boundary.since, boundary.last) if state.next_offset <= boundary.last else None
     state.next_offset += len(sources)
@@ -271,6 +276,7 @@ class _ChunkWork:
         self.groupings: list[Grouping] = []
         self.indexes: dict[tuple[int, str], int] = {}
         self.increments = Increments()
+        self.rule_budget = RuleBudget()
 
     def run(self, record: DedupRecord) -> DedupRecord:
         """Add the outputs; returns the record completed with the fingerprints, as it is to be recorded."""
@@ -289,7 +295,7 @@ class _ChunkWork:
         for index, position in enumerate(positions):
             chunk_event = chunk[position]
             try:
-                event, result = group(chunk_event)
+                event, result = group(chunk_event, self.rule_budget)
             except (BadPayload, msgspec.DecodeError) as error:
                 dead.append((position, f"bad payload: {error}"))
                 continue
@@ -375,7 +381,7 @@ class _ChunkWork:
             output.increments.append(increments)
         for project, project_outcomes in outcomes.finish().items():
             output.outcomes.setdefault(project, []).extend(project_outcomes)
-        if skipped := self.fingerprinter.pop_skipped():
+        if skipped := self.rule_budget.skipped:
             output.rules_skipped += rules_skipped(output.partition, offset, skipped)
         output.events += len(self.chunk)
         output.new += len(self.kept)

@@ -14,8 +14,8 @@ from processors.grouper.fingerprinter import (
     MINUTE_MS,
     EventGrouping,
     EventOutline,
-    SkippedRule,
 )
+from processors.grouper.rule_budget import SkippedRule
 from schemas.chunks import ChunkEvent
 from schemas.ids import issue_id, user_hash
 from schemas.increments import Increment, Row, SourceIncrements, encode_source, join

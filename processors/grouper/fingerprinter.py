@@ -1,22 +1,21 @@
 """One event's grouping: decode it, ask the rules of its project, compute its fingerprint. Pure.
 
 Rules are compiled once per change of a project. Events of one problem often repeat the same error byte for byte, so results are
-cached by the error's bytes, by its stacks, and by the rules that were asked about it; a cached result equals a computed one.
+cached by the error's bytes, by its stacks, and by the rules that were asked about it; a cached result equals a computed one, and
+costs as many steps (`rule_budget`).
 """
 
 import logging
-from collections import Counter
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
-from grouping.cost import MAX_STEPS
+from grouping.cost import EventSizes, steps
 from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, grouped, locate
 from grouping.fingerprint.event_view import GroupingError
-from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules
+from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules, frame_names, most_names
 from grouping.fingerprint.stacks import ErrorLocation
 from grouping.rules import (
     NO_ANSWERS,
@@ -27,9 +26,12 @@ from grouping.rules import (
     RuleOutcome,
     ask,
     compile_rules,
+    marked_within,
     merged,
     outcome_of,
+    steps_of_marks,
 )
+from processors.grouper.rule_budget import RuleBudget
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Description, encode_description
@@ -48,8 +50,6 @@ CACHE_BYTES: Final = 8 << 20
 ENTRY_BYTES: Final = 1000
 """Rough size of a cache entry beside its key."""
 MINUTE_MS: Final = 60_000
-SkippedRule = tuple[int, int, str, str]
-"""A grouping rule that was skipped on events: project, minute of receipt, `tooDear` or `failed`, and the rule's name."""
 ABSENT = Raw(b"null")
 
 
@@ -204,11 +204,14 @@ class Fingerprinter:
         self._locations: LruCache[
             tuple[str | None, tuple[tuple[str | None, bytes], ...], InAppRules], ErrorLocation
         ] = LruCache(CACHE_BYTES)
-        self._answers: LruCache[tuple[CompiledRules, str | None, bytes], Answers] = LruCache(CACHE_BYTES)
-        self._skipped: Counter[SkippedRule] = Counter()
+        self._answers: LruCache[tuple[CompiledRules, str | None, bytes], tuple[Answers, int | None]] = (
+            LruCache(CACHE_BYTES)
+        )
 
-    def group(self, chunk_event: ChunkEvent) -> tuple[EventOutline, EventGrouping]:
-        """The decoded event and its grouping.
+    def group(
+        self, chunk_event: ChunkEvent, budget: RuleBudget | None = None
+    ) -> tuple[EventOutline, EventGrouping]:
+        """The decoded event and its grouping; `budget` is that of its record, without which it is alone in one.
 
         Raises BadPayload or msgspec.DecodeError for bytes that no edge wrote.
         """
@@ -217,7 +220,9 @@ class Fingerprinter:
         if self._version != self._projects.version:
             self._compile()
         rules = self._active.get(chunk_event.project) if self._active else None
-        outcome = self._outcome(event, rules, body, chunk_event) if rules else UNTOUCHED
+        outcome = (
+            self._outcome(event, rules, body, chunk_event, budget or RuleBudget()) if rules else UNTOUCHED
+        )
         result = self._by_error(event, outcome)
         if self._discarded and result.grouping.fingerprint in self._discarded.get(chunk_event.project, ()):
             result = EventGrouping(0, result.grouping, result.description)
@@ -227,13 +232,6 @@ class Fingerprinter:
     def failed_rules(self) -> int:
         """How many rules are ignored because they don't parse."""
         return sum(len(rules.errors) for _, rules in self._compiled.values())
-
-    def pop_skipped(self) -> Mapping[SkippedRule, int]:
-        """The rules skipped since the last call, with the number of events."""
-        skipped = self._skipped
-        if skipped:
-            self._skipped = Counter()
-        return skipped
 
     def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
         """The grouping by platform, error and the event's own fingerprint, and by what the rules did."""
@@ -260,33 +258,57 @@ class Fingerprinter:
         return error_event, location
 
     def _outcome(
-        self, event: EventOutline, rules: CompiledRules, body: bytes, chunk_event: ChunkEvent
+        self,
+        event: EventOutline,
+        rules: CompiledRules,
+        body: bytes,
+        chunk_event: ChunkEvent,
+        budget: RuleBudget,
     ) -> RuleOutcome:
-        view = LazyView(body, chunk_event)
-        if rules.weight * len(body) > MAX_STEPS:
-            # Some rules may be too expensive here: `CompiledRules.ask` counts steps. Any other event is cheap enough for all.
-            answers = rules.ask(view(), grouping_event(event))
-        else:
-            answers = self._of_error(event, rules, view)
-            if rules.of_event:
-                answers = merged(answers, ask(rules.of_event, view()))
+        view, error, project = LazyView(body, chunk_event), bytes(event.error), chunk_event.project
+        # Where the rules are cheap, nothing is counted: what each event adds to the budget suffices.
+        left = None if rules.are_cheap(len(body)) else budget.next_event(project)
+        answers, spent = self._answered(rules, (rules, event.platform, error), view, left, budget)
+        outcome = outcome_of(answers.fitting, view)
+        if left is not None:
+            left = budget.spend(project, spent)
+            marking = (event.platform, error, outcome.in_app_rules)
+            if outcome.in_app_rules and not budget.is_paid(marking):
+                spent = steps_of_marks(outcome.in_app_rules, most_names(error))
+                if spent <= left:
+                    budget.pay(marking)
+                else:
+                    answers, spent = marked_within(left, answers, frame_names(grouping_event(event)))
+                    outcome = outcome_of(answers.fitting, view)
+                budget.spend(project, spent)
         for rule, reason in answers.skipped:
             kind = "tooDear" if reason == TOO_DEAR else "failed"
-            self._skipped[
-                chunk_event.project, chunk_event.received_ms // MINUTE_MS, kind, rule.name[:MAX_NAME]
-            ] += 1
-        return outcome_of(answers.fitting, view)
+            minute = chunk_event.received_ms // MINUTE_MS
+            budget.skipped[project, minute, kind, rule.name[:MAX_NAME]] += 1
+        return outcome
 
-    def _of_error(self, event: EventOutline, rules: CompiledRules, view: LazyView) -> Answers:
-        """Answers of the rules that depend on the error and the platform alone."""
-        if not rules.of_error:
-            return NO_ANSWERS
-        key = (rules, event.platform, bytes(event.error))
-        answers = self._answers.get(key)
-        if answers is None:
-            answers = ask(rules.of_error, view())
-            self._answers.put(key, answers, len(key[2]) + ENTRY_BYTES)
-        return answers
+    def _answered(
+        self,
+        rules: CompiledRules,
+        key: tuple[CompiledRules, str | None, bytes],
+        view: LazyView,
+        left: int | None,
+        budget: RuleBudget,
+    ) -> tuple[Answers, int]:
+        """The answers of the rules, and the steps spent: at most `left`. What is remembered by `key`, the error, costs once in a record."""
+        known = self._answers.get(key) if rules.of_error else (NO_ANSWERS, 0)
+        of_error, spent = (None if known is None else known[1]), 0
+        if left is not None:
+            sizes = EventSizes(view)
+            of_error = steps(rules.cost_of_error, sizes) if of_error is None else of_error
+            spent = steps(rules.cost_of_event, sizes) + (0 if budget.is_paid(key) else of_error)
+            if spent > left:
+                return rules.ask_within(left, sizes, view())
+            budget.pay(key)
+        if known is None:
+            known = (ask(rules.of_error, view()), of_error)
+            self._answers.put(key, known, len(key[2]) + ENTRY_BYTES)
+        return merged(known[0], ask(rules.of_event, view())) if rules.of_event else known[0], spent
 
     def _compile(self) -> None:
         compiled = {}

@@ -74,6 +74,8 @@ from schemas.times import iso
 
 MIN_REPLAYED: Final = 256
 """Fewest records that are replayed after a loss of `seen`: more than are handled together."""
+PAUSE_SECONDS: Final = 0.05
+"""Longest work on a batch without letting others run, but for a single record."""
 TAIL_SECONDS: Final = 60.0
 """Longest time for reading the end of `grouped`."""
 
@@ -163,6 +165,9 @@ class GrouperStage(PartitionStage[PartitionState]):
         super().__init__(names, producer, metrics, bad_limit)
         self.looking_up = False
         """Whether a batch is waiting for the answer of `stored_ids`."""
+        self.decided = 0
+        """Records decided: progress within a batch."""
+        self._paused = 0.0
         self._stored_ids = stored_ids
         self._seen = seen
         self._fingerprinter = fingerprinter
@@ -218,11 +223,12 @@ class GrouperStage(PartitionStage[PartitionState]):
 
         Raises OffsetGap, TooManyBad, KafkaError or PartitionsLost: the worker must stop without acknowledging.
         """
+        self._paused = asyncio.get_running_loop().time()
         published = [p for p in by_partition if not self._states[p].decided]
         batches = [(self._states[p], self._read(self._states[p], r)) for p, r in by_partition.items()]
         stored = await self._stored(batches) if self._stored_ids else ()
         try:
-            outputs = [self._decide(state, batch, stored) for state, batch in batches]
+            outputs = [await self._decide(state, batch, stored) for state, batch in batches]
         except TooManyBad:
             # Each restart ends here again: without this, each would replay the last batch's dead letters.
             for partition in published:
@@ -259,11 +265,15 @@ class GrouperStage(PartitionStage[PartitionState]):
             stored |= {key for key, pair in unknown.items() if pair in found}
         return stored
 
-    def _decide(self, state: PartitionState, batch: DecodedBatch, stored: Collection[bytes]) -> BatchOutput:
+    async def _decide(
+        self, state: PartitionState, batch: DecodedBatch, stored: Collection[bytes]
+    ) -> BatchOutput:
         new = batch.sources
         output = BatchOutput(state.partition, grouped_events=self._grouped_events)
         recorded = frozenset(state.decided)
-        decide(state, batch, self._fingerprinter, output, stored)
+        for _ in decide(state, batch, self._fingerprinter, output, stored):
+            self.decided += 1
+            await self._pause()
         replayed = len(recorded) - len(state.decided)
         self._metrics.forwarded_again.inc(replayed)
         # The limit already has the replayed records, from `restore`.
@@ -274,6 +284,13 @@ class GrouperStage(PartitionStage[PartitionState]):
         for project, skipped in output.rules_skipped:
             self._metrics.rules_skipped.labels(str(project)).inc(sum(outcome.count for outcome in skipped))
         return output
+
+    async def _pause(self) -> None:
+        """Let others run after PAUSE_SECONDS of work: heartbeats, the followed projects, the health page."""
+        now = asyncio.get_running_loop().time()
+        if now - self._paused > PAUSE_SECONDS:
+            await asyncio.sleep(0)
+            self._paused = asyncio.get_running_loop().time()
 
     async def _record(self, output: BatchOutput) -> None:
         """Write the decisions to `seen`: a successor must publish what was decided."""

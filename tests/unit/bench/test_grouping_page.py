@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from bench.grouping_page import CASES, PAGE, Case, command, counts
 from cli.fingerprint_lines import explain
 from grouping import rule_checks
-from grouping.cost import MAX_STEPS
+from grouping.cost import EVENT_STEPS, MAX_STEPS
 from grouping.fingerprint.messages import headline, template
 from grouping.rule_checks import violations
 from grouping.rules import compile_rules
@@ -104,5 +104,6 @@ def test_the_limits_on_the_page_are_those_that_hold() -> None:
         f"| {rule_checks.MAX_PATTERNS}, each of {rule_checks.MAX_PATTERN} characters and {rule_checks.MAX_WILDCARDS} stars |",
         f"| {rule_checks.MAX_ELEMENTS}, each of {rule_checks.MAX_ELEMENT} characters |",
         f"{MAX_STEPS // 1_000_000} million steps",
+        f"{EVENT_STEPS // 1_000_000} million more for each event",
     ]
     assert [one for one in told if one not in RULES] == []

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from broker.batch_producer import BatchProducer
@@ -34,6 +35,13 @@ def registry(rules: Sequence[GroupingRule] = (), discarded: Sequence[str] = ()) 
     )  # fmt: skip
     projects.apply(b"1", encode_project(project))
     return projects
+
+
+def no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rule that reads anything is too expensive."""
+    monkeypatch.setattr("grouping.rules.EVENT_STEPS", -1)
+    monkeypatch.setattr("processors.grouper.rule_budget.EVENT_STEPS", 0)
+    monkeypatch.setattr("processors.grouper.rule_budget.MAX_STEPS", 0)
 
 
 class MemoryTail:

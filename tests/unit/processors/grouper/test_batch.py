@@ -18,6 +18,7 @@ from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
 from schemas.issues import encode_json
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from schemas.topics import MAX_RECORD_BYTES
+from tests.unit.processors.grouper.grouper_world import no_steps
 from tests.unit.processors.made import START, carried, source
 
 DAYS = 7
@@ -40,7 +41,8 @@ def run(
 ) -> BatchOutput:
     output = BatchOutput(PARTITION, grouped_events=True)
     records = new_records("events", state.partition, state.next_offset, sources)
-    decide(state, read_batch(state, records), grouper or Fingerprinter(registry()), output)
+    for _ in decide(state, read_batch(state, records), grouper or Fingerprinter(registry()), output):
+        pass
     return output
 
 
@@ -276,8 +278,7 @@ def test_each_id_is_forwarded_once(log: list[list[tuple[int, int]]]) -> None:
 def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("processors.grouper.fingerprinter.MAX_STEPS", 0)
-    monkeypatch.setattr("grouping.rules.MAX_STEPS", 0)
+    no_steps(monkeypatch)
     rules = Fingerprinter(registry(GroupingRule(name="dear", match="type:X", fingerprint=("x",))))
     sources = [source(0, [carried(1), carried(1), carried(2)]), source(1, [carried(3)])]
     output = run(fresh(), sources, rules)

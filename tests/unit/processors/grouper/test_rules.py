@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.rules import MARKS, MATCHES, grouper, measure, sample_events
-from grouping.cost import MAX_STEPS, characters
+from grouping.cost import MAX_STEPS
 from grouping.fingerprint import GroupingEvent, fingerprint
-from grouping.fingerprint.in_app_rules import frame_characters
+from grouping.fingerprint.in_app_rules import frame_names
 from grouping.rules import TOO_DEAR, compile_rules
 from processors.grouper.fingerprinter import Fingerprinter
+from processors.grouper.rule_budget import RuleBudget
 from query.event_view import from_json
 from schemas.chunks import ChunkEvent
 from schemas.payload import compress, decompress
@@ -67,11 +68,11 @@ def test_ten_thousand_patterns_saved_before_there_was_a_bound_hold_up_nobody() -
     many = GroupingRule("many", "", not_in_app=tuple(f"*nothing{n}*" for n in range(10_000)))
     other = GroupingRule("other", "", fingerprint=("{{ default }}", "x"))
     guarded = grouper([many, other])
+    budget = RuleBudget()
     for number in range(20):
         event = deep_event(number)
-        assert guarded.group(carried(number, event))[1].grouping.parts == (*before(event), "given x")
-    assert guarded.pop_skipped() == {(1, START // 60_000, "tooDear", "many"): 20}
-    assert guarded.pop_skipped() == {}
+        assert guarded.group(carried(number, event), budget)[1].grouping.parts == (*before(event), "given x")
+    assert budget.skipped == {(1, START // 60_000, "tooDear", "many"): 20}
 
 
 def test_a_rule_above_the_bound_is_asked_where_it_is_cheap() -> None:
@@ -87,13 +88,6 @@ def test_which_rules_are_too_dear_depends_on_the_event_alone() -> None:
         body = deep_event(frames, frames)
         answers = rules.ask(from_json(body, "web/1.0", START), decode(body))
         assert [(rule.name, reason) for rule, reason in answers.skipped] == expected
-
-
-@pytest.mark.parametrize("body", [BODIES[0], BODIES[-1], deep_event(1)])
-def test_an_events_bytes_bound_what_rules_look_at(body: bytes) -> None:
-    """Where all rules are cheap by the bytes, none is too dear by the characters: the answers may be remembered."""
-    assert characters(from_json(body, "web/1.0", START)) <= len(body)
-    assert frame_characters(decode(body)) <= len(body)
 
 
 HOSTILE = {
@@ -132,6 +126,6 @@ def test_the_steps_of_an_event_are_bounded() -> None:
     body = deep_event(2)
     compiled = compile_rules(rules)
     answers = compiled.ask(from_json(body, "web/1.0", START), decode(body))
-    asked = sum(rule.in_app_weight for rule in answers.fitting) * frame_characters(decode(body))
+    asked = sum(rule.steps_of_marks(frame_names(decode(body))) for rule in answers.fitting)
     assert asked <= MAX_STEPS
     assert len(answers.fitting) + len(answers.skipped) == 200

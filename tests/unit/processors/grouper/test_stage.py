@@ -11,7 +11,7 @@ from broker.message import Message
 from processors.stage import TooManyBad
 from schemas.issues import decode_outcomes
 from tests.unit.processors.aggregator.world import NAMES, Crash, MemoryForwarder
-from tests.unit.processors.grouper.grouper_world import GrouperWorld
+from tests.unit.processors.grouper.grouper_world import GrouperWorld, no_steps
 from tests.unit.processors.made import START, carried
 
 BAD = b"\xc1"
@@ -135,8 +135,7 @@ async def test_a_record_that_was_no_chunk_to_an_older_version_stays_dead_lettere
 
 
 async def test_skipped_rules_are_counted_in_records_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("processors.grouper.fingerprinter.MAX_STEPS", 0)
-    monkeypatch.setattr("grouping.rules.MAX_STEPS", 0)
+    no_steps(monkeypatch)
     world = GrouperWorld()
     world.rule()
     world.send([carried(1), carried(2)], [carried(1)])

@@ -1,0 +1,42 @@
+"""What grouping rules may cost within one record of `events`, by project. Pure.
+
+A record may be decided again, by another worker and within another batch: so the budget begins anew with each record, is counted in
+steps instead of time, and knows nothing of caches that a worker may have.
+"""
+
+from collections import Counter
+from collections.abc import Hashable
+
+from grouping.cost import EVENT_STEPS, MAX_STEPS
+
+SkippedRule = tuple[int, int, str, str]
+"""A grouping rule that was skipped on events: project, minute of receipt, `tooDear` or `failed`, and the rule's name."""
+
+
+class RuleBudget:
+    """The steps that each project's rules have left within a record, and the rules that were `skipped`, with numbers of events."""
+
+    def __init__(self) -> None:
+        self.skipped: Counter[SkippedRule] = Counter()
+        self._left: dict[int, int] = {}
+        self._paid: set[Hashable] = set()
+
+    def next_event(self, project: int) -> int:
+        """The steps for the next event of a project: what is left, and EVENT_STEPS."""
+        left = self._left[project] = min(
+            self._left.get(project, MAX_STEPS - EVENT_STEPS) + EVENT_STEPS, MAX_STEPS
+        )
+        return left
+
+    def spend(self, project: int, steps: int) -> int:
+        """Spend steps; returns what is left."""
+        self._left[project] -= steps
+        return self._left[project]
+
+    def is_paid(self, work: Hashable) -> bool:
+        """Whether work whose result is remembered was paid for within this record."""
+        return work in self._paid
+
+    def pay(self, work: Hashable) -> None:
+        """Remember that work is paid for."""
+        self._paid.add(work)
