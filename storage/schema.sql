@@ -235,7 +235,7 @@ CREATE TABLE issues
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (project_id, issue_id)
-SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000
+SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 0
 COMMENT 'Records of the topic issues, the newest of each with FINAL';
 
 CREATE TABLE issue_activity
@@ -250,7 +250,7 @@ CREATE TABLE issue_activity
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (project_id, issue_id, at, id)
-SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 10000
+SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 0
 COMMENT 'Changes of issues, each once with FINAL';
 
 CREATE TABLE outcomes
@@ -267,7 +267,7 @@ CREATE TABLE outcomes
 ENGINE = ReplacingMergeTree
 PARTITION BY toStartOfMonth(minute)
 ORDER BY (project_id, minute, sdk, outcome, reason, source, sequence)
-SETTINGS non_replicated_deduplication_window = 10000
+SETTINGS non_replicated_deduplication_window = 0
 COMMENT 'What became of events and requests, each flush once with FINAL';
 
 CREATE TABLE projects
@@ -283,7 +283,7 @@ CREATE TABLE projects
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY project_id
-SETTINGS non_replicated_deduplication_window = 10000
+SETTINGS non_replicated_deduplication_window = 0
 COMMENT 'Projects as the topic projects has them, the newest of each with FINAL';
 
 CREATE TABLE erasures
@@ -360,7 +360,7 @@ CREATE TABLE retentions
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (project_id, day, retention_days, payload_days)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS non_replicated_deduplication_window = 0;
 
 CREATE MATERIALIZED VIEW mv_retentions TO retentions AS
 SELECT project_id, toDate(fromUnixTimestamp64Milli(toInt64(version), 'UTC')) AS day, retention_days, payload_days

@@ -118,7 +118,7 @@ async def replay_records(settings: WriterSettings, client: Client, name: str) ->
 
 
 def _insert(client: Client, name: str, rows: pa.Table) -> None:
-    client.insert_arrow(name, rows, settings={**INSERT_SETTINGS, "insert_deduplicate": 0})
+    client.insert_arrow(name, rows, settings=dict(INSERT_SETTINGS))
 
 
 def _newest(rows: list[Row]) -> list[Row]:

@@ -91,5 +91,5 @@ async def write_projects(registry: ProjectRegistry, inserter: Inserter) -> None:
             now = time.time_ns() // 1_000_000
             rows = table(PROJECTS, [project_row(project, now) for project in registry])
             if rows.num_rows:
-                await inserter.insert("projects", rows, f"projects/{now}")
+                await inserter.insert("projects", rows)
         await asyncio.sleep(_LOOK_SECONDS)

@@ -112,8 +112,10 @@ class Inserter:
         self._thread.submit(self._drop)
         self._thread.shutdown(wait=False)
 
-    async def insert(self, table: str, rows: pa.Table, token: str, before: Before | None = None) -> Inserted:
-        """Insert, with retries until the server accepts it. Raises RefusedData.
+    async def insert(
+        self, table: str, rows: pa.Table, token: str = "", before: Before | None = None
+    ) -> Inserted:
+        """Insert, with retries until the server accepts it. Raises RefusedData. Tables that collapse equal rows need no token.
 
         `before` is awaited before each try; its exceptions end the insert.
         """

@@ -5,7 +5,8 @@
 3. *Publish*: insert the rows topic by topic, then the dead letters.
 4. *Commit* the next offsets.
 
-After a crash the batch, or another one with the same records, is inserted again; equal rows collapse.
+After a crash the batch, or another one with the same records, is inserted again; equal rows collapse. These tables remember no tokens:
+a server that was killed in an insert may remember one without its rows, and would drop the repeat.
 """
 
 import asyncio
@@ -189,24 +190,24 @@ class RecordsStage:
                 rejected.append(_rejected(record, "undecodable", str(error)))
         distinct = kind.distinct(row for row, _ in rows)
         if distinct:
-            rejected += await self._insert_rows(kind, distinct, rows, _token(topic, records))
+            rejected += await self._insert_rows(kind, distinct, rows)
         if removed and kind.topic is Topic.ISSUES:
             await self._inserter.run(lambda client: _delete(client, removed))
         await self._dead_letters.send(topic, rejected)
 
     async def _insert_rows(
-        self, kind: RecordTopic, rows: list[Row], origins: list[tuple[Row, Record]], token: str
+        self, kind: RecordTopic, rows: list[Row], origins: list[tuple[Row, Record]]
     ) -> list[RejectedRecord]:
         """Insert rows; refused ones are found by bisection and returned."""
         try:
-            await self._inserter.insert(kind.table, table(kind.schema, rows), token)
+            await self._inserter.insert(kind.table, table(kind.schema, rows))
         except (RefusedData, ValueError, OverflowError) as error:
             if len(rows) == 1:
                 record = next(record for row, record in origins if row is rows[0])
                 return [_rejected(record, "refused", str(error))]
             middle = len(rows) // 2
-            first = await self._insert_rows(kind, rows[:middle], origins, f"{token}/0")
-            return first + await self._insert_rows(kind, rows[middle:], origins, f"{token}/1")
+            first = await self._insert_rows(kind, rows[:middle], origins)
+            return first + await self._insert_rows(kind, rows[middle:], origins)
         return []
 
 
@@ -215,13 +216,6 @@ def _by_topic(batch: Mapping[TopicPartition, list[Record]]) -> dict[str, list[Re
     for tp in sorted(batch):
         by_topic.setdefault(tp.topic, []).extend(batch[tp])
     return by_topic
-
-
-def _token(topic: str, records: list[Record]) -> str:
-    spans: dict[int, list[int]] = {}
-    for record in records:
-        spans.setdefault(record.partition, []).append(record.offset)
-    return f"{topic}/" + ",".join(f"{p}:{o[0]}-{o[-1]}" for p, o in sorted(spans.items()))
 
 
 def _rejected(record: Record, kind: str, reason: str) -> RejectedRecord:

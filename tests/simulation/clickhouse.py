@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from datetime import date
+from importlib import resources
 from random import Random
 from typing import Any, Final
 
@@ -37,11 +38,26 @@ from tests.simulation.erasing import Erasing
 from tests.simulation.rebuilding import Rebuilding
 from tests.simulation.world import EPOCH, START, World
 
+_WINDOW: Final = re.compile(r"non_replicated_deduplication_window = (\d+)")
+_CREATED: Final = {
+    statement.split(maxsplit=3)[2]: statement
+    for statement in (resources.files("storage") / "schema.sql").read_text().split("\n\n")
+    if statement.startswith("CREATE TABLE")
+}
+LATEST_WINDOWS: Final = {
+    name: int(found[1]) if (found := _WINDOW.search(_CREATED[name])) else 0
+    for name in ("issues", "issue_activity", "outcomes", "projects")
+}
+"""How many tokens the tables remember that collapse equal keys."""
 Work = Generator[float, None, Any]
 """A statement's work: it yields the seconds that each step takes, and returns the answer."""
 _PAIRS: Final = re.compile(r"\((\d+), '(\d{4}-\d\d-\d\d)'\)")
 _REFUSED: Final = 117
 _UNSTEADY_SECONDS: Final = 15.0
+_DEATH_SECONDS: Final = 3.0
+"""How long a server that is to die in an insert waits for one."""
+_DEATH_SHARE: Final = 0.2
+"""The chance of each step of an insert."""
 
 
 class Answer:
@@ -58,13 +74,9 @@ class Server:
     def __init__(self, world: World, window: int = WINDOW) -> None:
         self.world = world
         self.tables = {name: Table(window) for name in FED}
-        self.latest: dict[str, dict[Any, tuple[int, Any]]] = {
-            "issues": {},
-            "issue_activity": {},
-            "outcomes": {},
-            "projects": {},
-        }
+        self.latest: dict[str, dict[Any, tuple[int, Any]]] = {name: {} for name in LATEST_WINDOWS}
         """Rows of tables that collapse equal keys, with the version."""
+        self.latest_tokens = {name: Table(window) for name, window in LATEST_WINDOWS.items()}
         self.pauses: dict[str, float] = {}
         self.pause_changes = 0
         self.running: dict[int, str] = {}
@@ -80,6 +92,8 @@ class Server:
         self.refused: set[bytes] = set()
         """Ids whose rows `events` doesn't take."""
         self._unsteady_until = 0.0
+        self._death: float | None = None
+        """For how long a server will be down that dies in one of the next inserts."""
         self._number = 0
         self._statements: dict[str, Callable[..., Work]] = {
             insert_pauses._IN_FORCE: self._pauses_in_force,
@@ -101,7 +115,25 @@ class Server:
         self._statements.update(duplicates.statements(self))
 
     def crash(self, seconds: float) -> None:
-        """`kill -9`, and a start some seconds later. What runs stops between two steps."""
+        """`kill -9`, now or in an insert, and a start some seconds later. What runs stops between two steps."""
+        if self.world.random.random() < 0.5:
+            self._crash(seconds)
+        else:
+            self._death = seconds
+            self.world.after(_DEATH_SECONDS, self._die)
+
+    def _die(self) -> None:
+        if self._death is not None and self.is_up:
+            self._crash(self._death)
+        self._death = None
+
+    def _step(self, seconds: float) -> float:
+        """The seconds of an insert's step, in which the server may die."""
+        if self._death is not None and self.world.random.random() < _DEATH_SHARE:
+            self.world.after(seconds * self.world.random.random(), self._die)
+        return seconds
+
+    def _crash(self, seconds: float) -> None:
         self.is_up = False
         self.life += 1
         self.running.clear()
@@ -310,7 +342,7 @@ class Server:
             for (name, partition), part in parts.items():
                 table = self.tables[name]
                 try:
-                    yield 0.0005 if random.random() < 0.9 else random.uniform(0.0, 2.0)
+                    yield self._step(0.0005 if random.random() < 0.9 else random.uniform(0.0, 2.0))
                 except GeneratorExit:
                     # The token is written before the part is in its place: a killed server may know it without the rows.
                     if random.random() < 0.5:
@@ -333,7 +365,7 @@ class Server:
         number = self._number
         self.running[number] = table
         try:
-            yield 0.0015
+            yield self._step(0.0015)
             rollup, written = self.tables[table], 0
             parts: dict[Hashable, list[tuple[CountKey, int]]] = {}
             for *key, n in pickle.loads(data):
@@ -347,10 +379,20 @@ class Server:
         finally:
             self.running.pop(number, None)
 
-    def insert_latest(self, table: str, rows: pa.Table) -> Work:
+    def insert_latest(self, table: str, rows: pa.Table, token: str) -> Work:
         """Rows into a table that collapses equal keys."""
-        yield 0.002
-        self.collapse(table, rows.to_pylist())
+        tokens = self.latest_tokens[table]
+        # Without a token, the rows are one.
+        token = token or repr(rows.to_pylist())
+        try:
+            yield self._step(0.002)
+        except GeneratorExit:
+            if tokens.window and self.world.random.random() < 0.5:
+                tokens.remember(None, token)
+            raise
+        if not tokens.knows(None, token):
+            tokens.remember(None, token)
+            self.collapse(table, rows.to_pylist())
         return rows.num_rows
 
     def insert_rows(self, table: str, rows: Sequence[Sequence[Any]], columns: Sequence[str]) -> Work:

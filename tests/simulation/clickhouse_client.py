@@ -70,7 +70,7 @@ class Client:
         elif table in FED:
             work = self._server.insert_into(table, rows, token)
         else:
-            work = self._server.insert_latest(table, rows)
+            work = self._server.insert_latest(table, rows, token)
         self._call(work)
 
     def raw_insert(

@@ -14,7 +14,6 @@ from schemas.chunks import decode_chunk
 from tests.simulation.world import World
 
 _SYNC_SECONDS: Final = 0.002
-_FRAME: Final = segments.size_of(b"")
 _write_all = segments.write_all
 
 
@@ -59,6 +58,8 @@ class Disk:
         at = random.randrange(len(data))
         begin = 0
         for record in segments.read(path).records:
+            # After bytes that another flip damaged: they are no record.
+            begin = data.index(segments.frame(record), begin)
             end = begin + segments.size_of(record)
             if begin <= at < end:
                 self.flipped.update(event.id for event in decode_chunk(record))

@@ -75,6 +75,27 @@ async def test_activity_and_outcomes_that_come_twice_count_once(
     client.close()
 
 
+async def test_rows_that_a_killed_server_lost_are_there_after_the_repeat(
+    stage: Stage, producer: AIOKafkaProducer
+) -> None:
+    """Also where it remembers their insert: it does so before the rows are in place."""
+    outcomes = [
+        Outcome("7", "2026-11-02T03:04:00.000Z", "js/1", "invalid", "schema", 3, "edge-1", number)
+        for number in (1, 2)
+    ]
+    await producer.send_and_wait(f"{stage.settings.topic_prefix}outcomes", encode_json(outcomes))
+    client = stage.client()
+    counted = "SELECT sum(count) FROM outcomes FINAL"
+    with ended(stage.writer()):
+        await eventually(lambda: scalar(client, counted) == 6)
+    client.command("ALTER TABLE outcomes DELETE WHERE sequence = 2 SETTINGS mutations_sync = 1")
+    assert scalar(client, counted) == 3
+    # Another group has committed nothing, as after a kill before the commit.
+    with ended(stage.writer("b", SVC_WRITER_GROUP=f"{stage.settings.writer_group}-again")):
+        await eventually(lambda: scalar(client, counted) == 6)
+    client.close()
+
+
 async def test_a_record_that_is_none_is_dead_lettered(stage: Stage, producer: AIOKafkaProducer) -> None:
     prefix = stage.settings.topic_prefix
     client = stage.client()
