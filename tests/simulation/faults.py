@@ -1,6 +1,5 @@
 """What fails: processes, their connections, the machine, and the servers."""
 
-import uuid
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -86,9 +85,10 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
             _compact(schedule, random)
         case "retention":
             _expire(schedule, random)
+        case "garbage":
+            schedule.clients.write_garbage(random, schedule.broker)
         case "refusal":
-            numbers = [number for events in schedule.sent[-1:] for number, _ in events[:1]]
-            ids = [uuid.UUID(number).bytes for number in numbers]
+            ids = [event.key[1] for events in schedule.sent[-1:] for event in events[:1]]
             schedule.refused.update(ids)
             schedule.server.refused.update(number[::-1] for number in ids)
 

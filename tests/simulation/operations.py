@@ -5,9 +5,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from random import Random
 from typing import Any, Final
 
+import msgspec
 from click import ClickException
 from msgspec.structs import replace
 
@@ -34,6 +36,9 @@ WRITER: Final = WriterSettings(kafka_bootstrap="k:1", clickhouse_url="http://u:p
 PROCESSORS: Final = ProcessorsSettings(kafka_bootstrap="k:1", clickhouse_url=WRITER.clickhouse_url)
 GROUPS: Final = ("svc-processors", "svc-writer")
 AT: Final = "2026-09-21T13:00:00.000Z"
+PROJECT: Final = 7
+OTHER: Final = 8
+"""A project in which nobody changes or erases anything."""
 USERS: Final = ("", "ann", "bob")
 """Whose events are sent; nobody's are among them."""
 _CHANGE_SECONDS: Final = 5.0
@@ -43,21 +48,36 @@ _SETTLE_SECONDS: Final = 5.0
 
 
 class Projects:
-    """The topic `projects` with one project, and the registries of the processes, which follow it some time behind."""
+    """The topic `projects` with two projects, and the registries of the processes, which follow it some time behind."""
 
-    def __init__(self, world: World, broker: Broker, project: Project) -> None:
+    def __init__(self, world: World, broker: Broker) -> None:
         self._world = world
         self._log = broker.topics[topic_name(Topic.PROJECTS, "svc.", {})][0]
         self._registries: list[ProjectRegistry] = []
-        self.project = project
-        self._write()
+        self.project, self.other = (
+            Project(id=str(number), name=f"p{number}", created_at="2026-01-01T00:00:00.000Z")
+            for number in (PROJECT, OTHER)
+        )
+        self.matched: set[str] = set()
+        """The messages that a rule has ever matched."""
+        self._write(self.other)
+        self._write(self.project)
 
-    def _write(self) -> None:
-        self._log.append([NewRecord(0, self.project.id.encode(), encode_project(self.project), ())])
+    def of(self, number: int) -> Project:
+        """A project by its number."""
+        return self.project if number == PROJECT else self.other
+
+    def has_matched(self, message: str) -> bool:
+        """Whether a rule has ever matched a message."""
+        return not self.matched.isdisjoint({message, "*"})
+
+    def _write(self, project: Project) -> None:
+        self._log.append([NewRecord(0, project.id.encode(), encode_project(project), ())])
 
     def registry(self) -> ProjectRegistry:
         """The registry of a process that starts."""
         registry = ProjectRegistry()
+        registry.apply(self.other.id.encode(), encode_project(self.other))
         self._apply(registry)
         self._registries.append(registry)
         return registry
@@ -71,11 +91,12 @@ class Projects:
                 "together", random.choice(("message:first", "message:*")), fingerprint=("one",)
             )
             rules = (rule,) if random.random() < 0.7 else ()
+            self.matched.update(rule.match.removeprefix("message:") for rule in rules)
             self.project = replace(self.project, grouping_rules=rules)
         self._world.note(
             f"the project changes: {self.project.retention_days} days, {self.project.grouping_rules}"
         )
-        self._write()
+        self._write(self.project)
         for registry in self._registries:
             self._world.after(self._world.random.uniform(0.0, 2.0), partial(self._apply, registry))
 
@@ -145,13 +166,20 @@ class Changes:
 class Erasures:
     """Erasures of users, and the ids that must be gone after them."""
 
-    def __init__(self, world: World, broker: Broker, server: Server, project: Project) -> None:
+    def __init__(
+        self,
+        world: World,
+        broker: Broker,
+        server: Server,
+        project: Project,
+        of_user: Callable[[str], set[bytes]],
+    ) -> None:
         self._world = world
         self._server = server
         self._log = broker.topics[topic_name(Topic.EVENTS, "svc.", {})]
         self._project = project
-        self.users: dict[bytes, str] = {}
-        """Of each id that was sent."""
+        self._of_user = of_user
+        """The ids that were sent of a user."""
         self.gone: set[bytes] = set()
         self._is_busy = False
 
@@ -186,11 +214,12 @@ class Erasures:
 
     def _accepted(self, user: str) -> set[bytes]:
         """What is in Kafka or stored of a user."""
-        events = {
-            event.id for log in self._log for r in log.records for event in decode_chunk(r.value or b"")
-        }
-        events |= {row.id[::-1] for row in self._server.tables["events"].rows}
-        return {number for number in events if self.users.get(number) == user}
+        events = set[tuple[int, bytes]]()
+        for record in chain.from_iterable(log.records for log in self._log):
+            with suppress(msgspec.DecodeError):
+                events.update((event.project, event.id) for event in decode_chunk(record.value or b""))
+        events |= {(row.project, row.id[::-1]) for row in self._server.tables["events"].rows}
+        return self._of_user(user) & {number for project, number in events if project == PROJECT}
 
 
 def repair() -> None:

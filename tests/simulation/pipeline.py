@@ -48,11 +48,10 @@ def running(world: World, main: Callable[[], Any]) -> Callable[[], None]:
 class Edge:
     """One edge process; `post` is called by a client outside of it."""
 
-    def __init__(self, world: World, settings: EdgeSettings, folder: Path, project: Project) -> None:
+    def __init__(self, world: World, settings: EdgeSettings, folder: Path) -> None:
         self._world = world
         self._settings = settings
         self._folder = folder
-        self._project = project
         self._loop: VirtualLoop | None = None
         self._publisher: EventPublisher | None = None
 
@@ -68,7 +67,7 @@ class Edge:
         self._loop = loop
         await drain_forever(spool, sink)
 
-    def post(self, events: Sequence[ValidEvent], answered: Callable[[bool], None]) -> None:
+    def post(self, project: Project, events: Sequence[ValidEvent], answered: Callable[[bool], None]) -> None:
         """A client's request; `answered` is called with whether it was accepted, unless the process dies before."""
         loop, publisher = self._loop, self._publisher
         if loop is None or publisher is None:
@@ -77,7 +76,7 @@ class Edge:
 
         async def handle() -> None:
             try:
-                chunks = publisher.put(self._project, "sdk/1", events)
+                chunks = publisher.put(project, "sdk/1", events)
                 await publisher.wait_stored(chunks)
             except Exception:  # noqa: BLE001 - 503
                 answered(False)

@@ -13,7 +13,7 @@ from tests.simulation.clickhouse_tables import WINDOW
 _FAULTS: Final = (
     *("kill", "kill", "step", "step", "step", "freeze", "freeze", "cut", "broker", "broker", "clickhouse"),
     *("slow", "twin", "twin", "sleep", "clock", "full", "power", "bit", "compaction", "refusal"),
-    *("part", "part", "part", "retention", "retention"),
+    *("part", "part", "part", "retention", "retention", "garbage"),
 )
 COMMANDS: Final = ("change", "change", "project", "repair", "replay", "erase", "rebuild")
 

@@ -31,21 +31,20 @@ class Broken(Exception):
     """A promise does not hold."""
 
 
-def check_stored(server: Server, project: int, acknowledged: Iterable[str], excused: set[bytes]) -> int:
-    """Each acknowledged id is once in `events` and `payloads`; returns the number of stored events.
+def check_stored(server: Server, wanted: set[tuple[int, bytes]], excused: set[bytes]) -> int:
+    """Each wanted (acknowledged) id is once in `events` and `payloads`; returns the number of stored events.
 
     Raises Broken. `excused` are ids whose bytes are damaged and in quarantine.
     """
-    wanted = {UUID(number).bytes for number in acknowledged}
-    stored = set[bytes]()
+    stored = set[tuple[int, bytes]]()
     for name in ("events", "payloads"):
         found = Counter((row.project, row.id[::-1]) for row in server.tables[name].rows)
         twice = [key for key, n in found.items() if n > 1]
         if twice:
             raise Broken(f"{len(twice)} ids are twice in {name}")
-        stored = {number for of, number in found if of == project}
-        erased = {number[::-1] for _, number in server.erasing.never_again}
-        missing = wanted - stored - excused - erased
+        stored = set(found)
+        erased = {(project, number[::-1]) for project, number in server.erasing.never_again}
+        missing = {key for key in wanted - stored - erased if key[1] not in excused}
         if missing:
             raise Broken(f"{len(missing)} acknowledged ids are not in {name}")
     if len(list(server.tables["events"].rows)) != len(stored):
@@ -74,21 +73,22 @@ def check_issues(server: Server, changes: Changes, *, is_rebuilt: bool) -> None:
             raise Broken(
                 f"{issue.id} has version {issue.version} in the topic and {row['version']} in the table"
             )
-    events = Counter(row.fingerprint for row in server.tables["events"].rows)
+    events = Counter((row.project, row.fingerprint) for row in server.tables["events"].rows)
     counted = events.copy()
-    for (_, _, fingerprint), n in server.erasing.totals().items():
-        counted[fingerprint] += n
+    for (project, _, fingerprint), n in server.erasing.totals().items():
+        counted[project, fingerprint] += n
     rows: list[Mapping[str, Any]] = [row for _, row in server.latest["issues"].values()]
-    grouped = set[int]()
+    grouped = set[tuple[int, int]]()
     for row in rows:
         if row["deleted"] or row["merged_into"]:
             continue
-        stored = sum(counted[fingerprint] for fingerprint in row["fingerprints"])
+        pairs = {(row["project_id"], fingerprint) for fingerprint in row["fingerprints"]}
+        stored = sum(counted[pair] for pair in pairs)
         if row["events"] != stored:
             raise Broken(
                 f"{hex64(row['issue_id'])} counts {row['events']} events, {stored} are stored or erased"
             )
-        grouped.update(row["fingerprints"])
+        grouped.update(pairs)
     if events.keys() - grouped:
         raise Broken(f"{len(events.keys() - grouped)} fingerprints belong to no issue")
     created = Counter(
@@ -115,14 +115,14 @@ def check_figures(
     Where some of its events were erased, nothing but its status is known. `expired` are records of `issue-activity` that its
     partitions have no more.
     """
-    stored: dict[int, list[Event]] = {}
+    stored: dict[tuple[int, int], list[Event]] = {}
     for event in server.tables["events"].rows:
-        stored.setdefault(event.fingerprint, []).append(event)
-    erased = {fingerprint for _, _, fingerprint in server.erasing.totals()}
+        stored.setdefault((event.project, event.fingerprint), []).append(event)
+    erased = {(project, fingerprint) for project, _, fingerprint in server.erasing.totals()}
     told = _told(broker, expired)
     for issue in changes.issues().values():
-        events = [event for number in issue.fingerprints for event in stored.get(int(number, 16), ())]
-        if issue.merged_into is None and events and not erased.intersection(_numbers(issue)):
+        events = [event for pair in _pairs(issue) for event in stored.get(pair, ())]
+        if issue.merged_into is None and events and erased.isdisjoint(_pairs(issue)):
             _compare(issue, _figures(events))
         status = told.get(issue.id, "open")
         if (issue.status, issue.regressed) != (_STATUS.get(status, "open"), status == "regressed"):
@@ -141,8 +141,8 @@ def _told(broker: Broker, expired: Mapping[int, list[LogRecord]]) -> dict[str, s
     return last
 
 
-def _numbers(issue: IssueRecord) -> set[int]:
-    return {int(number, 16) for number in issue.fingerprints}
+def _pairs(issue: IssueRecord) -> list[tuple[int, int]]:
+    return [(int(issue.project_id), int(number, 16)) for number in issue.fingerprints]
 
 
 def _figures(events: list[Event]) -> dict[str, Any]:
@@ -240,13 +240,17 @@ def check_erased(server: Server, changes: Changes, erasures: Erasures, refused: 
     if left:
         raise Broken(f"{len(left)} events of erased users were left out")
     for name in ("events", "payloads"):
-        back = erased & {row.id[::-1] for row in server.tables[name].rows}
+        back = server.erasing.never_again & {(row.project, row.id) for row in server.tables[name].rows}
         if back:
             raise Broken(f"{len(back)} erased events are in {name}")
-    named = {row["last_event"][::-1] for _, row in server.latest["issues"].values()}
-    named |= {UUID(issue.last_event).bytes for issue in changes.issues().values() if issue.last_event}
-    if named & erased:
-        raise Broken(f"{len(named & erased)} erased events are named by issues")
+    named = {(row["project_id"], row["last_event"]) for _, row in server.latest["issues"].values()}
+    named |= {
+        (int(issue.project_id), UUID(issue.last_event).bytes[::-1])
+        for issue in changes.issues().values()
+        if issue.last_event
+    }
+    if named & server.erasing.never_again:
+        raise Broken("erased events are named by issues")
     begun = {erasure for (_, erasure), (_, row) in server.erasing.ledger.items() if row["stage"] != "listing"}
     if begun & server.erasing.listed.keys():
         raise Broken("the list of an erasure is left")

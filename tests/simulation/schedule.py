@@ -1,25 +1,23 @@
 """One schedule: the product on its models, while what a plan says happens, and the look whether everything is settled."""
 
-import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-import msgspec
 from aiokafka.structs import TopicPartition
 from msgspec.structs import replace
 
 from edge.delivery import segments
 from schemas.dead_letters import from_headers, replayed_before
-from schemas.projects import Project
 from schemas.settings import EdgeSettings, ProcessorsSettings
 from schemas.topics import Topic, topic_name
 from tests.simulation import clickhouse, faults, kafka_clients, operations
+from tests.simulation.clients import Clients, Sent, check_garbage, check_sent
 from tests.simulation.disk import Disk
 from tests.simulation.kafka import Broker, LogRecord
-from tests.simulation.operations import USERS, Changes, Erasures, Projects
+from tests.simulation.operations import Changes, Erasures, Projects
 from tests.simulation.pipeline import Edge, Writer, running
 from tests.simulation.plan import COMMANDS, Entry, Shape
 from tests.simulation.promises import (
@@ -36,11 +34,8 @@ from tests.simulation.promises import (
     unread,
 )
 from tests.simulation.worker import Worker
-from tests.simulation.world import EPOCH, Process, World
+from tests.simulation.world import Process, World
 
-PROJECT: Final = 7
-_DAYS: Final = ("2026-08-24", "2026-09-21")
-_MESSAGES: Final = ("first", "second", "third")
 _MAX_LOOKS: Final = 150
 _RESTART_LOOKS: Final = 70
 """Later than anything that a fault holds up."""
@@ -67,11 +62,13 @@ class Schedule:
         self.server = clickhouse.Server(self.world, shape.window)
         self.disk = Disk(self.world, folder)
         self.folder = folder
-        project = Project(id=str(PROJECT), name="p", created_at="2026-01-01T00:00:00.000Z")
-        self.projects = Projects(self.world, self.broker, project)
+        self.projects = Projects(self.world, self.broker)
+        self.clients = Clients(self.world)
         self.changes = Changes(self.world, self.broker)
-        self.erasures = Erasures(self.world, self.broker, self.server, project)
-        self.acknowledged: set[str] = set()
+        self.erasures = Erasures(
+            self.world, self.broker, self.server, self.projects.project, self.clients.of_user
+        )
+        self.acknowledged: set[tuple[int, bytes]] = set()
         self.processes: dict[str, Process] = {}
         self.waiting: set[str] = set()
         """Requests and commands that are not done."""
@@ -89,7 +86,7 @@ class Schedule:
         self._restarted = False
         self.settled = False
         self._edge: Edge | None = None
-        self.sent: list[list[tuple[str, bytes]]] = []
+        self.sent: list[list[Sent]] = []
         self._count = 0
 
     # Processes.
@@ -113,7 +110,7 @@ class Schedule:
 
     def _start_edge(self) -> None:
         settings = EdgeSettings(kafka_bootstrap="k:1")
-        edge = self._edge = Edge(self.world, settings, self.folder, self.projects.project)
+        edge = self._edge = Edge(self.world, settings, self.folder)
         self._start("edge", edge.run, self._start_edge)
 
     def worker(self, number: int) -> Worker:
@@ -226,17 +223,16 @@ class Schedule:
         for _ in range(random.choice((1, 1, 2, 5))):
             # Some ids are older than the dedup window, and looked up.
             age = 40 * 86_400.0 if self._count % 4 == 3 else 10_000.0
-            number = _uuid7(random, EPOCH + self.world.now - age)
-            user = random.choice(USERS)
-            self.erasures.users[uuid.UUID(number).bytes] = user
-            events.append((number, _event(number, user, random)))
+            events.append(self.clients.event(random, age))
+        # A request is for one project.
+        events = [event for event in events if event.project == events[0].project]
         self.sent.append(events)
         self._post(events)
         if random.random() < 0.2:
             # A client that repeats what was accepted.
             self.world.after(random.uniform(0.0, 5.0), lambda: self._post(events))
 
-    def _post(self, events: list[tuple[str, bytes]]) -> None:
+    def _post(self, events: list[Sent]) -> None:
         self._count += 1
         name = f"post-{self._count}"
         self.waiting.add(name)
@@ -249,14 +245,15 @@ class Schedule:
                     return
                 answers.append(accepted)
                 if accepted:
-                    self.acknowledged.update(number for number, _ in events)
+                    self.acknowledged.update(event.key for event in events)
                     self.waiting.discard(name)
                 else:
                     self.world.after(1.0, try_once)
 
             self.world.after(10.0, lambda: answered(False))
             assert self._edge is not None
-            self._edge.post(events, answered)
+            bodies = [(event.number, event.body) for event in events]
+            self._edge.post(self.projects.of(events[0].project), bodies, answered)
 
         try_once()
 
@@ -332,7 +329,9 @@ class Schedule:
 
     def check(self) -> None:
         """Raise Broken where a promise does not hold."""
-        stored = check_stored(self.server, PROJECT, self.acknowledged, self.disk.flipped)
+        stored = check_stored(self.server, self.acknowledged, self.disk.flipped)
+        check_sent(self.server, self.clients.sent, self.projects.has_matched)
+        check_garbage(self.broker, self.clients.garbage)
         check_rollups(self.server)
         check_issues(self.server, self.changes, is_rebuilt=self.is_rebuilt)
         check_figures(self.server, self.broker, self.changes, self.expired)
@@ -342,24 +341,3 @@ class Schedule:
         check_seen(self.broker)
         check_changes(self.server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
         check_erased(self.server, self.changes, self.erasures, self.refused)
-
-
-def _uuid7(random: Random, at: float) -> str:
-    number = int(at * 1000) << 80 | 7 << 76 | random.getrandbits(12) << 64 | 2 << 62 | random.getrandbits(62)
-    return str(uuid.UUID(int=number))
-
-
-def _event(number: str, user: str, random: Random) -> bytes:
-    text = random.choice(_MESSAGES)
-    return msgspec.json.encode(
-        {
-            "id": number,
-            "timestamp": f"{random.choice(_DAYS)}T12:00:00.000Z",
-            **({"user": {"id": user}} if user else {}),
-            "error": {
-                "type": "E",
-                "message": text,
-                "stack": [{"file": f"{text}.py", "function": text, "line": 1}],
-            },
-        }
-    )

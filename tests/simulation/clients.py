@@ -1,0 +1,185 @@
+"""What clients send, and what must be stored of it: known from the client's side alone, without the product's code."""
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Final
+
+import msgspec
+from aiokafka.structs import TopicPartition
+from msgspec import Struct
+
+from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, encode_chunk
+from schemas.payload import decompress
+from schemas.topics import Topic, topic_name
+from tests.simulation.clickhouse import Server
+from tests.simulation.clickhouse_tables import Event
+from tests.simulation.kafka import Broker, NewRecord
+from tests.simulation.operations import OTHER, PROJECT, USERS
+from tests.simulation.world import EPOCH, World
+
+SDK: Final = "sdk/1"
+FINGERPRINTS: Final = {
+    "first": 0x4AD7193A84156FCB,
+    "second": 0x2F061811D900A9BB,
+    "third": 0xA0C7DF24D433C029,
+}
+"""Of each kind of events: a fingerprint is for ever."""
+TOGETHER: Final = 0x08E5E91BA9CB7E42
+"""The fingerprint that a rule of grouping gives."""
+_MOMENTS: Final = (
+    *("2026-08-24T12:00:00.000Z", "2026-08-24T12:00:00.001Z", "2026-09-21T12:00:00.000Z"),
+    *("2026-09-21T11:59:59.999Z", "2026-09-21T12:00:00.000Z", "2026-09-21T03:30:00.000Z"),
+)
+_RELEASES: Final = ("app@1.0.0", "app@1.1.0", "app@1.10.0", "web@7")
+_HOUR_SECONDS: Final = 3600.0
+_FORMAT: Final = ((FORMAT_HEADER, EVENTS_FORMAT),)
+_Key = tuple[int, bytes]
+
+
+class NotAsSent(Exception):
+    """Something else is stored than a client has sent."""
+
+
+class Sent(Struct, frozen=True):
+    """An event as its client knows it."""
+
+    project: int
+    number: str
+    kind: str
+    body: bytes
+    columns: dict[str, Any]
+
+    @property
+    def key(self) -> _Key:
+        """Project and the id's 16 bytes."""
+        return self.project, uuid.UUID(self.number).bytes
+
+
+class Clients:
+    """All events that were sent, by project and id: a client that repeats an id repeats its event."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.sent: dict[_Key, Sent] = {}
+        self.garbage: set[bytes] = set()
+        """Records of `events` that nobody can read, or whose one event can't be."""
+
+    def event(self, random: Random, age: float) -> Sent:
+        """A new event, whose id is some seconds old. Two projects may have the same id."""
+        project = PROJECT if random.random() < 0.75 else OTHER
+        others = [key for key in self.sent if key[0] != project and (project, key[1]) not in self.sent]
+        if others and random.random() < 0.1:
+            number = str(uuid.UUID(bytes=random.choice(others)[1]))
+        else:
+            number = _uuid7(random, EPOCH + self._world.now - age)
+        sent = _event(random, project, number)
+        self.sent[sent.key] = sent
+        return sent
+
+    def write_garbage(self, random: Random, broker: Broker) -> None:
+        """Somebody else writes to `events`: a record without a format, one that is no chunk, or an event without a payload."""
+        mark = random.randbytes(16)
+        at = int((EPOCH + self._world.now) * 1000)
+        value, headers = random.choice(
+            (
+                (mark, ()),
+                (b"\xc1" + mark, _FORMAT),
+                (encode_chunk([(PROJECT, mark, at, SDK, b"no frame")]), _FORMAT),
+            )
+        )
+        self.garbage.add(value)
+        topic = topic_name(Topic.EVENTS, "svc.", {})
+        partition = random.randrange(len(broker.topics[topic]))
+        broker.produce(TopicPartition(topic, partition), None, 0, [NewRecord(at, None, value, headers)])
+
+    def of_user(self, user: str) -> set[bytes]:
+        """The ids of a user's events in the project that is erased from."""
+        return {
+            number
+            for (project, number), sent in self.sent.items()
+            if project == PROJECT and sent.columns["user_id"] == user
+        }
+
+
+def check_sent(server: Server, sent: dict[_Key, Sent], has_together: Callable[[str], bool]) -> None:
+    """Every stored event is one that was sent, with its bytes and columns, and in its group. Raises NotAsSent.
+
+    `has_together` says whether a rule of `PROJECT` has ever put a kind of events together.
+    """
+    for row in server.tables["events"].rows:
+        event = _of(row, sent)
+        for name, value in event.columns.items():
+            found = row.column(name)
+            if (dict(found) if name == "tags" else found) != value and not _is_untrusted(row, name, value):
+                raise NotAsSent(f"{name} of {event.number} is {found!r}, not {value!r}")
+        wanted = {FINGERPRINTS[event.kind]}
+        if event.project == PROJECT and has_together(event.kind):
+            wanted.add(TOGETHER)
+        if row.fingerprint not in wanted:
+            raise NotAsSent(f"{event.number} of {event.kind} has the fingerprint {row.fingerprint:x}")
+    for row in server.tables["payloads"].rows:
+        if decompress(row.column("payload")) != _of(row, sent).body:
+            raise NotAsSent(f"the payload of {row.id[::-1].hex()} has other bytes")
+
+
+def check_garbage(broker: Broker, garbage: set[bytes]) -> None:
+    """What can't be read is among the dead letters. Raises NotAsSent."""
+    [letters] = broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
+    missing = garbage - {record.value for record in letters.records}
+    if missing:
+        raise NotAsSent(f"{len(missing)} unreadable records are no dead letters")
+
+
+def _of(row: Event, sent: dict[_Key, Sent]) -> Sent:
+    event = sent.get((row.project, row.id[::-1]))
+    if event is None:
+        raise NotAsSent(f"nobody has sent {row.id[::-1].hex()} of {row.project}")
+    return event
+
+
+def _is_untrusted(row: Event, name: str, value: Any) -> bool:
+    """Whether an event has the time of its receipt, because its own is too far from it."""
+    if name != "ts":
+        return False
+    received = row.column("received")
+    return bool(row.ts == received and abs((received - value).total_seconds()) > _HOUR_SECONDS)
+
+
+def _uuid7(random: Random, at: float) -> str:
+    number = int(at * 1000) << 80 | 7 << 76 | random.getrandbits(12) << 64 | 2 << 62 | random.getrandbits(62)
+    return str(uuid.UUID(int=number))
+
+
+def _event(random: Random, project: int, number: str) -> Sent:
+    kind, user, moment = random.choice(tuple(FINGERPRINTS)), random.choice(USERS), random.choice(_MOMENTS)
+    columns: dict[str, Any] = {"release": "", "environment": "", "platform": ""}
+    tags = {}
+    if random.random() < 0.8:
+        columns = {
+            "release": random.choice(_RELEASES),
+            "environment": random.choice(("live", "test")),
+            "platform": random.choice(("web", "ios")),
+        }
+        tags = {"n": str(random.randrange(100))}
+    body = msgspec.json.encode(
+        {
+            "id": number,
+            "timestamp": moment,
+            **({"user": {"id": user}} if user else {}),
+            **(
+                {**columns, "kind": "error", "device": {"os": "o", "osVersion": "1"}, "tags": tags}
+                if tags
+                else {}
+            ),
+            "error": {
+                "type": "E",
+                "message": kind,
+                "stack": [{"file": f"{kind}.py", "function": kind, "line": 1}],
+            },
+        }
+    )
+    columns |= {"user_id": user, "tags": tags, "message": kind, "error_type": "E", "sdk": SDK}
+    columns["ts"] = datetime.fromisoformat(moment).astimezone(UTC).replace(tzinfo=None)
+    return Sent(project, number, kind, body, columns)
