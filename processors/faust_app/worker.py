@@ -16,7 +16,14 @@ from broker.rights import needs
 from broker.startup import check_rights
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
-from processors.faust_app.watchdog import RECOVERY_SECONDS, SILENCE_SECONDS, STALL_SECONDS, Stalled, Watchdog
+from processors.faust_app.watchdog import (
+    RECOVERY_SECONDS,
+    SILENCE_SECONDS,
+    STALL_SECONDS,
+    Stalled,
+    Watchdog,
+    ends_if_blocked,
+)
 from processors.grouper.stage import IdLookUp
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
@@ -92,15 +99,18 @@ async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException |
     app, watchdog = processors.app, Watchdog()
     ends = LogEndOffsets(processors.settings, processors.next_offsets)
     fetching = asyncio.create_task(ends.run())
+    looks = 0
     try:
-        while not stop.is_set():
-            if app.should_stop:
-                return app.crash_reason or RuntimeError("the app stopped by itself")
-            try:
-                _check(processors, watchdog, ends)
-            except Stalled as error:
-                return error
-            await pause(stop, CHECK_SECONDS)
+        with ends_if_blocked(lambda: (looks, processors.grouper.decided)):
+            while not stop.is_set():
+                looks += 1
+                if app.should_stop:
+                    return app.crash_reason or RuntimeError("the app stopped by itself")
+                try:
+                    _check(processors, watchdog, ends)
+                except Stalled as error:
+                    return error
+                await pause(stop, CHECK_SECONDS)
     finally:
         fetching.cancel()
         with suppress(asyncio.CancelledError):
@@ -124,7 +134,9 @@ def _check(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> N
         metrics.lag.labels(tp.topic, str(tp.partition)).set(lag)
         # While a batch waits for ClickHouse, Faust's buffers may keep the aggregator waiting too.
         waiting = lag > 0 and not processors.grouper.looking_up
-        watchdog.check(f"{tp.topic}/{tp.partition}", next_offset, waiting=waiting, seconds=STALL_SECONDS)
+        # A long batch makes progress before its partitions do.
+        progress = (next_offset, processors.grouper.decided if tp.topic == processors.names.events else 0)
+        watchdog.check(f"{tp.topic}/{tp.partition}", progress, waiting=waiting, seconds=STALL_SECONDS)
 
 
 async def _started(app: ProcessorsApp) -> bool:

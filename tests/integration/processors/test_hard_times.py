@@ -56,6 +56,20 @@ async def test_a_worker_that_fetches_nothing_any_more_is_ended_and_goes_on_when_
     await assert_exact(kafka_bootstrap, prefix, feed)
 
 
+async def test_a_worker_whose_event_loop_is_blocked_is_ended_and_goes_on_when_it_is_started_again(
+    kafka_bootstrap: str, prefix: str, start: Start, tmp_path: Path
+) -> None:
+    feed = Feed(PARTITIONS, seed=14)
+    (tmp_path / "block").touch()
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 40, 20))
+    worker = start(module="tests.integration.processors.blocked_worker")
+    assert await asyncio.to_thread(worker.wait, 120) == 1
+    assert "event loop: no progress" in worker.log.read_text().splitlines()[-1]
+    worker.start()
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[LocalKafka]:
     """A broker of the test's own, that may be stopped."""

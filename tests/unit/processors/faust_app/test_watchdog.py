@@ -1,6 +1,19 @@
-import pytest
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
-from processors.faust_app.watchdog import Stalled, Watchdog
+import pytest
+from faust.types import TP
+from prometheus_client import CollectorRegistry
+
+from processors.faust_app import watchdog as module
+from processors.faust_app import worker
+from processors.faust_app.watchdog import GAP_SECONDS, Stalled, Watchdog, ends_if_blocked
+from processors.metrics import ProcessorsMetrics
 
 
 def test_work_that_waits_without_progress_is_noticed() -> None:
@@ -33,3 +46,78 @@ def test_what_may_not_move_while_partitions_change_hands_is_no_stall_afterwards(
     watchdog.check("events/0", 5, waiting=True, seconds=-1)
     watchdog.only("recovery")
     watchdog.check("events/0", 5, waiting=True, seconds=-1)
+
+
+def test_time_in_which_nobody_looked_is_no_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop was blocked, or the process frozen: what it watches could not go on either."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    watchdog = Watchdog()
+    watchdog.check("events/0", 5, waiting=True, seconds=60)
+    now += 172
+    watchdog.check("events/0", 5, waiting=True, seconds=60)
+    for _ in range(11):
+        now += GAP_SECONDS
+        watchdog.check("events/0", 5, waiting=True, seconds=60)
+    now += GAP_SECONDS
+    with pytest.raises(Stalled, match="no progress for 65 s"):
+        watchdog.check("events/0", 5, waiting=True, seconds=60)
+
+
+def fake_processors(**more: Any) -> Any:
+    """As `_check` sees a worker with a backlog in one partition of each source."""
+    return SimpleNamespace(
+        app=SimpleNamespace(consumer=SimpleNamespace(highwater=lambda _: 100)),
+        metrics=ProcessorsMetrics(CollectorRegistry()),
+        fence=SimpleNamespace(open=True),
+        names=SimpleNamespace(events="events"),
+        next_offsets=lambda: {TP("events", 0): 5},
+        grouper=SimpleNamespace(looking_up=False, **more),
+    )
+
+
+def test_a_batch_that_takes_long_is_no_stall_while_its_records_are_decided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "STALL_SECONDS", -1.0)
+    watchdog, ends = Watchdog(), SimpleNamespace(answers=0, latest={})
+    for decided in range(3):
+        worker._check(fake_processors(decided=decided), watchdog, ends)  # type: ignore[arg-type]
+    with pytest.raises(Stalled, match="events/0"):
+        worker._check(fake_processors(decided=2), watchdog, ends)  # type: ignore[arg-type]
+
+
+BLOCKED = """
+import logging, sys, time
+from processors.faust_app import watchdog
+watchdog.LOOP_SECONDS, watchdog.TICK_SECONDS = 0.2, 0.02
+logging.basicConfig(format="%(message)s")
+with watchdog.ends_if_blocked(lambda: 7):
+    while True:
+        pass
+"""
+
+
+def test_a_blocked_loop_ends_its_process_and_says_where_it_was() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", BLOCKED], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    assert line.startswith("the worker stops: Stalled: event loop: no progress for 0 s, in <string>:")
+
+
+def test_a_loop_that_goes_on_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TICK_SECONDS", 0.001)
+    monkeypatch.setattr(module, "LOOP_SECONDS", -1.0)
+    looks = 0
+
+    def progress() -> int:
+        nonlocal looks
+        looks += 1
+        return looks
+
+    with patch.object(os, "_exit") as end, ends_if_blocked(progress):
+        while looks < 10:
+            time.sleep(0.001)
+    end.assert_not_called()
