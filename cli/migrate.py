@@ -26,8 +26,11 @@ from storage.migrations import migrate as schema
 @click.option(
     "--print", "only_print", is_flag=True, help="Print topic specifications (YAML) and SQL; change nothing."
 )
+@click.option(
+    "--moved", is_flag=True, help="The data was moved or restored to this ClickHouse server: accept it."
+)
 @click.pass_obj
-def migrate(workspace: Workspace, only_print: bool) -> None:
+def migrate(workspace: Workspace, only_print: bool, moved: bool) -> None:
     """Create the topics and the ClickHouse schema; idempotent."""
     settings = settings_of(workspace, MigrateSettings)
     if only_print:
@@ -36,7 +39,7 @@ def migrate(workspace: Workspace, only_print: bool) -> None:
     need_kafka(settings.kafka_bootstrap)
     need_clickhouse(settings.clickhouse_url)
     try:
-        apply(settings)
+        apply(settings, moved=moved)
     except TopicsRefused as error:
         fail(f"Kafka at {settings.kafka_bootstrap}: {error}")
     except KafkaError as error:
@@ -56,7 +59,7 @@ def printed(settings: MigrateSettings) -> str:
     return f"{topics}sql: |\n{block}"
 
 
-def apply(settings: MigrateSettings) -> None:
+def apply(settings: MigrateSettings, *, moved: bool = False) -> None:
     """Create what is missing and print it. Raises KafkaError, TopicsRefused, ClickHouseError, BadSetting."""
     out = console()
     report = asyncio.run(ensure_topics(settings))
@@ -67,7 +70,7 @@ def apply(settings: MigrateSettings) -> None:
         out.print(f"{label}: {difference.message}", style="default" if difference.harmless else "yellow")
     for topic in report.unknown:
         out.print(f"not compared: {topic}", style="yellow")
-    done = schema.migrate(settings.clickhouse_url)
+    done = schema.migrate(settings.clickhouse_url, moved=moved)
     for migration in done:
         out.print(f"applied {migration.number:04} {migration.name}: {migration.why}")
     if not report.created and not done:

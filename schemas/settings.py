@@ -7,9 +7,11 @@ import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar, get_type_hints
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from schemas.addresses import is_address
 from schemas.errors import BadSetting
@@ -120,6 +122,9 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
             description="ClickHouse user for reading, with its own limits; unset: SVC_CLICKHOUSE_URL",
             extra={"secret": True},
         ),
+    ] = ""
+    clickhouse_ca_file: Annotated[
+        str, Meta(description="PEM file of the CA for https; unset: the system's CAs")
     ] = ""
 
 
@@ -373,7 +378,21 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
         raise BadSetting(f"{PREFIX}{missing.upper()} is required") from None
     if isinstance(settings, KafkaSettings):
         check_kafka(settings)
+    if isinstance(settings, ClickHouseSettings) and settings.clickhouse_ca_file:
+        settings = _with_ca(settings)
     return settings
+
+
+def _with_ca(settings: S) -> S:
+    """The settings with the CA file in the addresses, from which every client is made. Raises BadSetting."""
+    assert isinstance(settings, ClickHouseSettings)
+    file = settings.clickhouse_ca_file
+    _check_ca("SVC_CLICKHOUSE_CA_FILE", file)
+    urls = {name: getattr(settings, name) for name in ("clickhouse_url", "clickhouse_reader_url")}
+    query = urlencode({"ca_file": file})
+    return replace(
+        settings, **{name: f"{url}{'&' if '?' in url else '?'}{query}" for name, url in urls.items() if url}
+    )
 
 
 def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -415,11 +434,14 @@ def check_kafka(settings: KafkaSettings) -> None:
         if not is_address(address.strip()):
             raise BadSetting(f"SVC_KAFKA_BOOTSTRAP: {address.strip()!r} is not host:port")
     if settings.kafka_ca_file and settings.kafka_security_protocol.endswith("SSL"):
-        try:
-            ssl.create_default_context(cafile=settings.kafka_ca_file)
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise BadSetting(f"SVC_KAFKA_CA_FILE: can't use {settings.kafka_ca_file}: {why}") from None
+        _check_ca("SVC_KAFKA_CA_FILE", settings.kafka_ca_file)
+
+
+def _check_ca(name: str, file: str) -> None:
+    try:
+        ssl.create_default_context(cafile=file)
+    except OSError as error:
+        raise BadSetting(f"{name}: can't use {file}: {error.strerror or error}") from None
 
 
 def redacted(settings: Struct) -> dict[str, object]:

@@ -6,7 +6,7 @@ Clients block, so event loops call them in threads. Every failure is a `ClickHou
 import time
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 
 import clickhouse_connect
@@ -42,7 +42,7 @@ _LIFE: Final = "SELECT max(uuid) FROM system.databases WHERE name = 'INFORMATION
 
 
 class Address(Struct, frozen=True):
-    """The parts of `http(s)://user:password@host:port/database`."""
+    """The parts of `http(s)://user:password@host:port/database?ca_file=PATH`; without a file the system's CAs count."""
 
     scheme: str
     host: str
@@ -50,6 +50,7 @@ class Address(Struct, frozen=True):
     user: str
     password: str
     database: str
+    ca_file: str | None = None
 
 
 def parse_url(url: str) -> Address:
@@ -69,6 +70,7 @@ def parse_url(url: str) -> Address:
         user=unquote(parts.username or "default"),
         password=unquote(parts.password or ""),
         database=database,
+        ca_file=dict(parse_qsl(parts.query)).get("ca_file"),
     )
 
 
@@ -85,6 +87,7 @@ def open_client(url: str, *, database: str | None = None, **options: Any) -> Cli
         username=address.user,
         password=address.password,
         database=database or address.database,
+        ca_cert=address.ca_file,
         **{
             "compress": False,
             "autogenerate_session_id": False,

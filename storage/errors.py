@@ -1,11 +1,18 @@
 """Exceptions of the storage package that its callers handle."""
 
 from schemas.errors import QueryError
+from storage.diagnosis import RetryLater
 from storage.reader.answers import EventDetail
 
 
 class UnknownUser(Exception):
     """The project holds no event of this user, and none was ever erased."""
+
+
+class AnotherServer(RetryLater):
+    """The address of ClickHouse leads to several servers, or to another one than that of the data."""
+
+    reason = "anotherServer"
 
 
 class ReadError(Exception):

@@ -381,7 +381,8 @@ CREATE TABLE migrations
 (
     number UInt32,
     name String,
-    applied DateTime64(3, 'UTC') DEFAULT now64(3)
+    applied DateTime64(3, 'UTC') DEFAULT now64(3),
+    server String
 )
 ENGINE = ReplacingMergeTree
 ORDER BY number;

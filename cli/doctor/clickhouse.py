@@ -18,7 +18,9 @@ from cli.doctor.clickhouse_rights import (
 )
 from schemas.errors import BadSetting
 from storage.client import Address, ClickHouseError, open_client, parse_url
+from storage.errors import AnotherServer
 from storage.migrations.migrate import pending
+from storage.server_identity import check_server
 
 SECONDS = 5.0
 NAME = "clickhouse"
@@ -53,7 +55,8 @@ def ask(url: str, sql: str) -> str:
         },
     )
     try:
-        with urllib.request.urlopen(request, timeout=SECONDS) as response:  # noqa: S310
+        context = ssl.create_default_context(cafile=address.ca_file) if address.scheme == "https" else None
+        with urllib.request.urlopen(request, timeout=SECONDS, context=context) as response:  # noqa: S310
             text: bytes = response.read()
             return text.decode().strip()
     except urllib.error.HTTPError as error:
@@ -70,7 +73,7 @@ def _unreachable(name: str, variable: str, address: str, error: OSError) -> Find
         return Finding(name, False, f"the host name in {address} is unknown", correct)
     if isinstance(reason, ssl.SSLCertVerificationError):
         detail = f"the certificate of {address} is invalid: {reason.verify_message}"
-        return Finding(name, False, detail, "add its CA to the system's")
+        return Finding(name, False, detail, "set SVC_CLICKHOUSE_CA_FILE to its CA")
     if isinstance(reason, ssl.SSLError):
         detail = f"{address} does not use TLS"
         return Finding(name, False, detail, f"{correct}: http instead of https, or another port")
@@ -95,6 +98,15 @@ def _schema(url: str) -> Finding:
         names = ", ".join(f"{migration.number:04} {migration.name}" for migration in missing)
         return Finding("schema", False, f"not applied: {names}", "run `svc migrate`")
     return Finding("schema", True, "every migration is applied")
+
+
+def _server(url: str) -> Finding:
+    try:
+        check_server(url)
+    except AnotherServer as error:
+        detail, _, fix = str(error).partition(": ")
+        return Finding("server", False, detail, fix)
+    return Finding("server", True, f"every connection of {WRITER} leads to the server of the data")
 
 
 def _writer_rights(address: Address, run: Callable[[str], str]) -> Finding:
@@ -150,7 +162,10 @@ def check_clickhouse(url: str) -> list[Finding]:
 
     def further() -> Iterator[Finding]:
         yield _writer_rights(parse_url(url), partial(ask, url))
-        yield _schema(url)
+        schema = _schema(url)
+        yield schema
+        if schema.ok:
+            yield _server(url)
 
     return _check(NAME, WRITER, url, further)
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from storage.analysts.views import create, own_views
 from storage.client import Client, open_client, parse_url, scalar, version
+from storage.server_identity import check_recorded, recorded, the_server
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _CONDITION: Final = re.compile(r"^-- (from|below) (\d+)\.(\d+)$")
@@ -104,17 +105,26 @@ def pending(client: Client) -> list[Migration]:
     return [migration for migration in migrations() if migration.number not in done]
 
 
-def migrate(url: str) -> list[Migration]:
-    """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError."""
+def migrate(url: str, *, moved: bool = False) -> list[Migration]:
+    """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError, AnotherServer.
+
+    `moved` says that the data was moved to this server: it is the recorded one from now on.
+    """
     create_database(url)
     client = open_client(url)
     try:
         client.command(_APPLIED)
-        todo = pending(client)
+        server, todo = the_server(url), pending(client)
+        if not moved and all(migration.name != "server" for migration in todo):
+            check_recorded(client, server)
         for migration in todo:
             for statement in migration.statements(version(client)):
                 create(client, statement)
             client.insert("migrations", [[migration.number, migration.name]], column_names=["number", "name"])
+        if recorded(client) != server:
+            last = migrations()[-1]
+            row = [last.number, last.name, server]
+            client.insert("migrations", [row], column_names=["number", "name", "server"])
         own_views(client)
         return todo
     finally:

@@ -13,6 +13,7 @@ from broker.waiting import until
 from schemas.health import Health
 from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings
+from storage.server_identity import check_server
 from storage.writer.audit import run_audit
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.housekeeping import run_housekeeping, write_projects
@@ -60,6 +61,9 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     required = needs("", settings.writer_group, grouped_events=False)["writer"]
     try:
         await until(stopping, check_rights(settings, required))
+        if stopping.is_set():
+            return
+        await until(stopping, inserters[0].run(lambda _client: check_server(settings.clickhouse_url)))
         if stopping.is_set():
             return
         async with asyncio.TaskGroup() as tasks:

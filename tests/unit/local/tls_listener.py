@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import ipaddress
 import socket
 import ssl
 import threading
@@ -27,6 +28,9 @@ def certificate(folder: Path) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]), critical=False
+        )
         .sign(key, hashes.SHA256())
     )
     file = folder / "listener.pem"
