@@ -7,11 +7,13 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from aiokafka.conn import create_conn
 from aiokafka.errors import (
     IllegalSaslStateError,
+    InvalidTimestampError,
     KafkaConnectionError,
     KafkaError,
     SaslAuthenticationFailed,
@@ -35,6 +37,14 @@ class Unreachable(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.message}: {self.fix}"
+
+
+def reason_of(error: BaseException) -> str:
+    """Why an error ended a process, for people."""
+    if isinstance(error, InvalidTimestampError):
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return f"Kafka refuses records with this machine's time, {now}, as too far ahead or behind: correct the clock"
+    return f"{type(error).__name__}: {error}"
 
 
 def security_options(settings: KafkaSettings) -> dict[str, Any]:

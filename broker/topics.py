@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -17,11 +18,11 @@ from aiokafka.errors import (
 )
 from msgspec import Struct
 
-from broker.client import administering, reading
+from broker.client import administering, name_of, reading
 from broker.errors import TopicMissing, TopicsRefused
 from broker.types import Admin, TopicPartition
 from schemas.settings import KafkaSettings
-from schemas.topics import TopicSpec, topic_specs
+from schemas.topics import Topic, TopicSpec, topic_specs, unequal_partitions
 
 _TOPIC: Final = 2
 _UNLIMITED: Final = "-1"
@@ -72,10 +73,18 @@ async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
         created = await _create(admin, specs)
         existing = [spec for spec in specs if spec.name not in created]
         described = await _describe(admin, existing) if existing else {}
+    counts = {
+        topic: spec.partitions for topic, spec in zip(Topic, specs, strict=True) if spec.name in created
+    }
+    for topic, spec in zip(Topic, specs, strict=True):
+        if spec.name in described and (partitions := described[spec.name].partitions):
+            counts[topic] = partitions
+    unequal = unequal_partitions(counts, partial(name_of, settings))
     return TopicsReport(
         created=created,
         differences=[
-            difference for spec in existing for difference in differences(spec, described[spec.name])
+            *(difference for spec in existing for difference in differences(spec, described[spec.name])),
+            *([TopicDifference("", f"partitions: {unequal}; the processors don't start")] if unequal else []),
         ],
         unknown=[message for spec in existing for message in unknown(spec, described[spec.name])],
     )

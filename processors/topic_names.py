@@ -8,7 +8,7 @@ from schemas.topics import Topic
 
 
 class TopicNames(Struct, frozen=True):
-    """Names on the broker. `partitions` is the same for all except dead letters, which have one."""
+    """Names on the broker. `partitions` is that of the source, which the others have too, except dead letters."""
 
     events: str
     grouped: str
@@ -20,11 +20,6 @@ class TopicNames(Struct, frozen=True):
     dead_letters: str
     seen: str
     partitions: int
-
-    @property
-    def joined(self) -> tuple[str, ...]:
-        """The co-partitioned topics: they must have the same number of partitions."""
-        return (self.events, self.grouped, self.deltas, self.issues, self.seen)
 
 
 def names(settings: KafkaSettings, partitions: int) -> TopicNames:

@@ -1,7 +1,8 @@
 """The topics (contract, section 3): name, key, value and settings of each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
 
@@ -31,6 +32,30 @@ class Topic(Enum):
         self.cleanup = cleanup
         self.days = days
         self.spread = spread
+
+
+SAME_PARTITIONS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN)
+"""Their records of one partition belong together."""
+AS_MANY_PARTITIONS: Final = (Topic.GROUPED_EVENTS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
+"""They are written by the partition of the source, and may have more."""
+
+
+def unequal_partitions(counts: Mapping[Topic, int], name: Callable[[Topic], str]) -> str:
+    """What is wrong with the numbers of partitions of existing topics; empty if nothing is. `name` names them on the broker."""
+    same = {topic: counts[topic] for topic in SAME_PARTITIONS if topic in counts}
+    fewer = {t: counts[t] for t in AS_MANY_PARTITIONS if counts.get(t, 256) < max(same.values(), default=0)}
+    problems = []
+    if len(set(same.values())) > 1:
+        problems.append(f"{_counted(same, name)}: these must be equal")
+    if fewer:
+        problems.append(
+            f"{_counted(fewer, name)}, fewer than the {max(same.values())} of {name(Topic.EVENTS)}"
+        )
+    return "; ".join(problems)
+
+
+def _counted(counts: Mapping[Topic, int], name: Callable[[Topic], str]) -> str:
+    return ", ".join(f"{name(topic)} has {count}" for topic, count in counts.items())
 
 
 class TopicSpec(Struct, frozen=True):

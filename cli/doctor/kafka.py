@@ -12,12 +12,11 @@ from broker.rights import Process, RequiredRights, lacking
 from broker.topics import FoundTopic, TopicDifference, setting_differences, topic_settings
 from cli.doctor.checks import Finding
 from schemas.settings import KafkaSettings
-from schemas.topics import Topic, TopicSpec, topic_specs
+from schemas.topics import Topic, TopicSpec, topic_specs, unequal_partitions
 
 SECONDS = 15.0
 NAME = "kafka"
 NO_PROCESSES: Mapping[Process, RequiredRights] = MappingProxyType({})
-SAME_PARTITIONS = (Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN)
 """Co-partitioned topics."""
 
 
@@ -122,15 +121,14 @@ def _alter_commands(wrong: Sequence[TopicDifference], address: str) -> str:
 
 
 def partitions_finding(settings: KafkaSettings, view: ClusterView) -> Finding:
-    """Check that co-partitioned topics have equal numbers of partitions."""
+    """Check that the topics that are written by the source's partition have it."""
     specs = topic_specs(settings.topic_prefix, settings.topic_overrides, 1, 1)
-    together = [spec.name for spec, topic in zip(specs, Topic, strict=True) if topic in SAME_PARTITIONS]
-    counts = {name: view.topics[name].partitions for name in together if name in view.topics}
-    if len(set(counts.values())) > 1:
-        detail = "unequal: " + ", ".join(f"{name} has {count}" for name, count in counts.items())
-        fix = "give them equal numbers before the first event (kafka-topics.sh --alter); otherwise the processors don't start"
-        return Finding("partitions", False, detail, fix)
-    return Finding("partitions", True, "equal numbers in co-partitioned topics")
+    names = {topic: spec.name for spec, topic in zip(specs, Topic, strict=True)}
+    counts = {topic: view.topics[name].partitions for topic, name in names.items() if name in view.topics}
+    if unequal := unequal_partitions(counts, names.__getitem__):
+        fix = "add partitions before the first event (kafka-topics.sh --alter); otherwise the processors don't start"
+        return Finding("partitions", False, unequal, fix)
+    return Finding("partitions", True, "every topic has the partitions of its source")
 
 
 def replication_finding(specs: Sequence[TopicSpec], view: ClusterView, required: int) -> Finding:

@@ -4,12 +4,14 @@ import asyncio
 import gc
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import Final, cast
 
 from faust.tables.manager import TableManager
 from prometheus_client import CollectorRegistry
 
-from broker.client import TopicFollower, follow_projects, writing
+from broker.client import TopicFollower, follow_projects, name_of, writing
+from broker.diagnosis import reason_of
 from broker.errors import KafkaError
 from broker.log_end_offsets import LogEndOffsets
 from broker.rights import needs
@@ -31,6 +33,7 @@ from schemas.errors import CannotRun
 from schemas.health import Health, Part
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
+from schemas.topics import AS_MANY_PARTITIONS, SAME_PARTITIONS, Topic, unequal_partitions
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 1.0
@@ -91,7 +94,7 @@ async def _work(processors: Processors, stop: asyncio.Event) -> None:
             log.warning("the app did not stop cleanly: %s", error)
         await processors.producer.stop()
     if failure is not None:
-        raise CannotRun(f"{type(failure).__name__}: {failure}")
+        raise CannotRun(reason_of(failure))
 
 
 async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException | None:
@@ -145,20 +148,24 @@ async def _started(app: ProcessorsApp) -> bool:
 
 
 async def _partitions(settings: ProcessorsSettings) -> int:
-    """The number of partitions of the joined topics. Waits for Kafka and for the topics; raises CannotRun where they differ."""
-    joined = names(settings, settings.topic_partitions).joined
+    """The number of partitions of the source. Waits for Kafka and for the topics; raises CannotRun where one lacks a partition."""
+    topics = [
+        t
+        for t in (*SAME_PARTITIONS, *AS_MANY_PARTITIONS)
+        if t is not Topic.GROUPED_EVENTS or settings.grouped_events
+    ]
     while True:
         try:
             async with writing(settings, enable_idempotence=False) as producer:
-                counts = {topic: len(await producer.partitions_for(topic) or ()) for topic in joined}
+                counts = {t: len(await producer.partitions_for(name_of(settings, t)) or ()) for t in topics}
         except (KafkaError, OSError) as error:
             log.warning("Kafka: %s", error)
             counts = {}
         if counts and all(counts.values()):
-            if len(set(counts.values())) > 1:
-                raise CannotRun(f"these topics must have the same number of partitions: {counts}")
-            return counts[joined[0]]
-        if missing := [topic for topic, count in counts.items() if not count]:
+            if unequal := unequal_partitions(counts, partial(name_of, settings)):
+                raise CannotRun(f"partitions: {unequal}; `svc doctor` says how to correct it")
+            return counts[Topic.EVENTS]
+        if missing := [name_of(settings, topic) for topic, count in counts.items() if not count]:
             log.warning("topics missing: %s; run `svc migrate`", ", ".join(missing))
         await asyncio.sleep(1.0)
 

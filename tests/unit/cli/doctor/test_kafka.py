@@ -1,5 +1,7 @@
 """What doctor makes of a cluster that it sees."""
 
+import pytest
+
 from broker.cluster import OPERATIONS, ClusterView, TopicView, operations
 from broker.rights import RequiredRights, lacking
 from cli.doctor.kafka import (
@@ -102,6 +104,13 @@ def test_unequal_partitions_are_named_where_they_belong_together() -> None:
     assert not finding.ok
     assert "svc.events has 4, svc.grouped has 8" in finding.message
     assert partitions_finding(SETTINGS, view(dead_letters=topic(1), outcomes=topic(9))).ok
+
+
+@pytest.mark.parametrize("name", ["outcomes", "issue_activity", "grouped_events"])
+def test_a_topic_that_lacks_a_partition_of_its_source_is_named(name: str) -> None:
+    finding = partitions_finding(SETTINGS, view(**{name: topic(3)}))
+    assert not finding.ok
+    assert finding.message == f"svc.{name.replace('_', '-')} has 3, fewer than the 4 of svc.events"
 
 
 def test_replication_above_the_brokers_or_below_the_setting_is_wrong() -> None:
