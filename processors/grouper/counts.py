@@ -22,14 +22,14 @@ from schemas.increments import Increment, Row, SourceIncrements, encode_source, 
 from schemas.issues import RULE_SKIPPED, Outcome
 from schemas.times import event_time, iso, to_ms
 
-MAX_SKIPS: Final = 1000
-"""Skipped rules in one record of `outcomes`; each takes a kilobyte at most."""
+MAX_OUTCOMES: Final = 1000
+"""Outcomes in one record; each takes a kilobyte at most."""
 HOUR_MS: Final = 3_600_000
 CACHED_ISSUES: Final = 65_536
 MAX_BYTES: Final = 1 << 20
 """Size of a record of `issue-deltas`."""
 MAX_TOGETHER: Final = 200
-"""Increments that are encoded together: bounds a piece to well below `MAX_BYTES`."""
+"""Increments that are encoded together, if they are not longer than `MAX_BYTES`."""
 
 _ORIGIN: Final = attrgetter("project", "received_ms", "sdk")
 _ROW_ORDER: Final = attrgetter("release", "environment", "platform", "hour")
@@ -155,10 +155,7 @@ class RecordOutcomes:
 def rules_skipped(
     partition: int, offset: int, skipped: Mapping[SkippedRule, int]
 ) -> list[tuple[int, list[Outcome]]]:
-    """Rules that were skipped on events of one record, by project. They are not outcomes of events and in no sum of these.
-
-    However many rules a project has, each list fits into a record.
-    """
+    """Rules that were skipped on events of one record, by project. They are not outcomes of events and in no sum of these."""
     by_project: dict[int, list[Outcome]] = {}
     for (project, minute, kind, name), count in skipped.items():
         by_project.setdefault(project, []).append(
@@ -173,11 +170,7 @@ def rules_skipped(
                 sequence=offset,
             )
         )
-    return [
-        (project, outcomes[start : start + MAX_SKIPS])
-        for project, outcomes in by_project.items()
-        for start in range(0, len(outcomes), MAX_SKIPS)
-    ]
+    return list(by_project.items())
 
 
 def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, list[bytes]]:
@@ -194,8 +187,19 @@ def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, l
             target_pieces = pieces.setdefault(target, [])
             for start in range(0, len(increments), MAX_TOGETHER):
                 piece = increments[start : start + MAX_TOGETHER]
-                target_pieces.append(encode_source(SourceIncrements(source.partition, source.offset, piece)))
+                target_pieces += _encoded(SourceIncrements(source.partition, source.offset, piece))
     return {target: list(_joined(target_pieces)) for target, target_pieces in pieces.items()}
+
+
+def _encoded(source: SourceIncrements) -> list[bytes]:
+    """Increments as pieces of at most MAX_BYTES, or one increment each."""
+    piece, middle = encode_source(source), len(source.increments) // 2
+    if len(piece) <= MAX_BYTES or not middle:
+        return [piece]
+    halves = source.increments[:middle], source.increments[middle:]
+    return [
+        one for half in halves for one in _encoded(SourceIncrements(source.partition, source.offset, half))
+    ]
 
 
 def _joined(pieces: list[bytes]) -> Iterable[bytes]:

@@ -45,6 +45,8 @@ MAX_TEXT: Final = 1000
 MAX_NAME: Final = 200
 """Characters of a type, release, environment, culprit or grouping part that an issue keeps."""
 MAX_PARTS: Final = 32
+MAX_PARTS_BYTES: Final = 8000
+"""Bytes of a grouping's parts that are published. Clients and rules may give more; 300 groupings of a chunk must fit into a record."""
 CACHE_BYTES: Final = 8 << 20
 """Bytes of each generation of each cache: groupings by error, error locations by stack, rule answers by error."""
 ENTRY_BYTES: Final = 1000
@@ -329,16 +331,32 @@ class Fingerprinter:
         self._version = self._projects.version
 
 
+def published_parts(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The parts as they are published: all, or the first that fit into MAX_PARTS_BYTES, and `…`."""
+    if 5 * len(parts) + 4 * sum(map(len, parts)) <= MAX_PARTS_BYTES:
+        return parts
+    published: list[str] = []
+    left = MAX_PARTS_BYTES
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        left -= len(encoded) + 5
+        if left < 0:
+            return (*published, "…")
+        published.append(part)
+    return parts
+
+
 def _event_grouping(event: GroupingEvent, result: Fingerprint, location: ErrorLocation) -> EventGrouping:
+    parts = published_parts(result.parts)
     description = Description(
         (event.error.type or "")[:MAX_NAME],
         (event.error.message or "")[:MAX_TEXT],
         culprit(event, location)[:MAX_NAME],
         result.version,
         result.rule,
-        tuple([part[:MAX_NAME] for part in result.parts[:MAX_PARTS]]),
+        tuple([part[:MAX_NAME] for part in parts[:MAX_PARTS]]),
     )
-    grouping = Grouping(result.hash or 1, result.version, result.rule, result.parts)
+    grouping = Grouping(result.hash or 1, result.version, result.rule, parts)
     return EventGrouping(
         0 if result.discard else result.hash or 1, grouping, Raw(encode_description(description))
     )

@@ -48,7 +48,7 @@ from processors.grouper.batch import (
     source_position,
 )
 from processors.grouper.compaction import LogCompaction
-from processors.grouper.counts import bundles
+from processors.grouper.counts import MAX_OUTCOMES, bundles
 from processors.grouper.dedup_log import (
     DedupEntry,
     decode_entry,
@@ -306,8 +306,11 @@ class GrouperStage(PartitionStage[PartitionState]):
         if output.grouped_events:
             yield names.grouped_events, partition, (_public(partition, g) for g in output.grouped_events)
         for project, outcomes in (*output.outcomes.items(), *output.rules_skipped):
-            message = Message(b"%d" % project, encode_json(outcomes))
-            yield names.outcomes, project % names.partitions, [message]
+            pieces = (
+                outcomes[start : start + MAX_OUTCOMES] for start in range(0, len(outcomes), MAX_OUTCOMES)
+            )
+            messages = [Message(b"%d" % project, encode_json(piece)) for piece in pieces]
+            yield names.outcomes, project % names.partitions, messages
         yield from self._dead_letters(names.events, partition, output.dead)
 
     def _increments(self, outputs: Iterable[BatchOutput]) -> Iterator[Output]:

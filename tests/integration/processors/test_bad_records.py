@@ -1,16 +1,20 @@
 """Records that can't be processed, and the stream for other teams."""
 
 import json
+from uuid import UUID
 
+import msgspec
 from aiokafka import AIOKafkaProducer
 
 from schemas.chunks import ChunkEvent, encode_chunk
 from schemas.dead_letters import from_headers
+from schemas.ids import uuid7
+from schemas.payload import compress
 from schemas.topics import Topic
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
-from tests.integration.processors.feed import HEADERS, NOW_MS, Feed, produce
+from tests.integration.processors.feed import HEADERS, NOW_MS, Feed, event, produce
 from tests.integration.processors.test_exactness import assert_exact, backlog, until_counted
 
 DEAD = Topic.DEAD_LETTERS.title
@@ -34,6 +38,28 @@ async def test_a_poisoned_record_is_dead_lettered_and_the_stream_goes_on(
         assert (forwarded.topic, forwarded.stage) == (prefix + "events", "grouper")
         assert headers == HEADERS
         assert "not a chunk" in forwarded.reason
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+async def test_events_that_grow_when_they_are_grouped_stop_nobody(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    """A client may send any fingerprint: five events of a megabyte, which compress to nothing, make a record of five."""
+    feed = Feed(PARTITIONS, seed=15)
+    long = [
+        event(str(uuid7(NOW_MS)), 1, NOW_MS)
+        | {"fingerprint": [f"{n} {part} {'a' * 980}" for part in range(990)]}
+        for n in range(5)
+    ]
+    chunk = [
+        ChunkEvent(7, UUID(one["id"]).bytes, NOW_MS, "test/1", compress(msgspec.json.encode(one)))
+        for one in long
+    ]
+    await produce(kafka_bootstrap, prefix + "events", [(0, encode_chunk(chunk)), *backlog(feed, 20)])
+    worker = start()
+    feed.sent += len(chunk)
+    feed.ids |= {(one.project, one.id) for one in chunk}
+    await until_counted(kafka_bootstrap, prefix, feed, worker)
     await assert_exact(kafka_bootstrap, prefix, feed)
 
 

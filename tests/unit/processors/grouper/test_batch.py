@@ -8,16 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processors.grouper.batch import BatchOutput, PartitionState, decide, read_batch
-from processors.grouper.counts import rules_skipped
 from processors.grouper.dedup_log import DedupEntry, decode_entry, encode
 from processors.grouper.dedupe import Dedupe
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.replay import replay_start
 from processors.positions import OffsetGap, SourceRecord, new_records
 from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
-from schemas.issues import encode_json
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
-from schemas.topics import MAX_RECORD_BYTES
 from tests.unit.processors.grouper.grouper_world import no_steps
 from tests.unit.processors.made import START, carried, source
 
@@ -298,17 +295,6 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
     again = PartitionState(PARTITION, Dedupe(DAYS), 0, decided)
     repeated = [run(again, [one], rules) for one in sources]
     assert [one for e in repeated for _, found in e.rules_skipped for one in found] == forwarded
-
-
-def test_however_many_rules_are_skipped_what_is_reported_fits_into_records() -> None:
-    skipped = {
-        (1, minute, "tooDear", f"{rule:04}" + "\U0001f980" * 196): 1
-        for minute in range(9)
-        for rule in range(1000)
-    }
-    forwarded = rules_skipped(PARTITION, 0, skipped)
-    assert sum(len(found) for _, found in forwarded) == len(skipped)
-    assert max(len(encode_json(found)) for _, found in forwarded) < MAX_RECORD_BYTES // 2
 
 
 def test_the_retention_is_decided_with_the_fingerprint() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processors.faust_app.fence import Interrupted
@@ -183,6 +183,7 @@ BATCHES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(OWN, min_size=10, max_size=10), BATCHES)
 def test_decisions_are_those_of_a_memory_without_an_end(
     own: list[int], batches: list[tuple[list[tuple[int, list[int]]], str]]
