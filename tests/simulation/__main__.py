@@ -10,11 +10,13 @@ import sys
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 from multiprocessing import get_context
 
 import click
 
+from tests.simulation.aims import WANTED
 from tests.simulation.plan import plan
 from tests.simulation.planted import FAULTS, find
 from tests.simulation.run import run
@@ -27,17 +29,20 @@ sys.unraisablehook = lambda _: None
 _AT_ONCE = 100
 """Schedules of a process, which leaves its garbage when it ends: to look for it would take a quarter of the time."""
 _MOST_FAILURES = 5
+_MANY = 10_000
+"""Schedules after which everything wanted must be reached."""
+_SHOWN = 8
 
 
-def failures(seeds: Iterable[int]) -> list[tuple[int, str]]:
-    """The seeds whose schedule breaks a promise, and how."""
-    found = []
+def failures(seeds: Iterable[int]) -> tuple[list[tuple[int, str]], Counter[str]]:
+    """The seeds whose schedule breaks a promise, and how; and in how many what was reached."""
+    found, reached = [], Counter[str]()
     for seed in seeds:
         try:
-            run(seed)
+            reached.update(run(seed).reached.keys())
         except Exception as error:  # noqa: BLE001 - whatever a schedule raises is its result
             found.append((seed, f"{type(error).__name__}: {error}"))
-    return found
+    return found, reached
 
 
 def shrunk(seed: int) -> frozenset[int]:
@@ -99,6 +104,7 @@ def main(schedules: int, first: int, seed: int | None, jobs: int, planted: bool)
         sys.exit(not find_planted(schedules))
     began = time.monotonic()
     broken: list[tuple[int, str]] = []
+    reached = Counter[str]()
     done = 0
     seeds = range(first, first + schedules)
     # What is imported and cached is shared by all processes.
@@ -108,8 +114,9 @@ def main(schedules: int, first: int, seed: int | None, jobs: int, planted: bool)
     gc.disable()
     with get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
         work = [seeds[at : at + _AT_ONCE] for at in range(0, schedules, _AT_ONCE)]
-        for batch in pool.imap_unordered(failures, work):
+        for batch, here in pool.imap_unordered(failures, work):
             done += _AT_ONCE
+            reached += here
             for number, reason in batch:
                 broken.append((number, reason))
                 click.echo(f"seed {number}: {reason}\n  again: make simulate ARGS='--seed {number}'")
@@ -119,7 +126,10 @@ def main(schedules: int, first: int, seed: int | None, jobs: int, planted: bool)
     gc.collect()
     seconds = time.monotonic() - began
     click.echo(f"{min(done, schedules):,} schedules in {seconds:.0f} s, {len(broken)} broken")
-    sys.exit(bool(broken))
+    least = ", ".join(f"{name} {reached[name]}" for name in sorted(WANTED, key=reached.__getitem__)[:_SHOWN])
+    click.echo(f"reached least: {least}")
+    missing = done >= _MANY and not all(reached[name] for name in WANTED)
+    sys.exit(bool(broken) or missing)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from schemas.topics import Topic, topic_name
 from tests.simulation.clickhouse import Server
 from tests.simulation.clickhouse_tables import Event
 from tests.simulation.kafka import Broker, NewRecord
-from tests.simulation.operations import OTHER, PROJECT, USERS
+from tests.simulation.operations import OTHER, PROJECT, RELEASES, USERS
 from tests.simulation.world import EPOCH, World
 
 SDK: Final = "sdk/1"
@@ -32,7 +32,6 @@ _MOMENTS: Final = (
     *("2026-08-24T12:00:00.000Z", "2026-08-24T12:00:00.001Z", "2026-09-21T12:00:00.000Z"),
     *("2026-09-21T11:59:59.999Z", "2026-09-21T12:00:00.000Z", "2026-09-21T03:30:00.000Z"),
 )
-_RELEASES: Final = ("app@1.0.0", "app@1.1.0", "app@1.10.0", "web@7")
 _HOUR_SECONDS: Final = 3600.0
 _FORMAT: Final = ((FORMAT_HEADER, EVENTS_FORMAT),)
 _Key = tuple[int, bytes]
@@ -66,15 +65,22 @@ class Clients:
         self.garbage: set[bytes] = set()
         """Records of `events` that nobody can read, or whose one event can't be."""
 
+    def of_each_kind(self, random: Random) -> list[Sent]:
+        """A new event of each kind, in the project that people work in."""
+        return [self._new(random, 10_000.0, PROJECT, kind) for kind in FINGERPRINTS]
+
     def event(self, random: Random, age: float) -> Sent:
         """A new event, whose id is some seconds old. Two projects may have the same id."""
         project = PROJECT if random.random() < 0.75 else OTHER
+        return self._new(random, age, project, random.choice(tuple(FINGERPRINTS)))
+
+    def _new(self, random: Random, age: float, project: int, kind: str) -> Sent:
         others = [key for key in self.sent if key[0] != project and (project, key[1]) not in self.sent]
         if others and random.random() < 0.1:
             number = str(uuid.UUID(bytes=random.choice(others)[1]))
         else:
             number = _uuid7(random, EPOCH + self._world.now - age)
-        sent = _event(random, project, number)
+        sent = _event(random, project, number, kind)
         self.sent[sent.key] = sent
         return sent
 
@@ -152,13 +158,13 @@ def _uuid7(random: Random, at: float) -> str:
     return str(uuid.UUID(int=number))
 
 
-def _event(random: Random, project: int, number: str) -> Sent:
-    kind, user, moment = random.choice(tuple(FINGERPRINTS)), random.choice(USERS), random.choice(_MOMENTS)
+def _event(random: Random, project: int, number: str, kind: str) -> Sent:
+    user, moment = random.choice(USERS), random.choice(_MOMENTS)
     columns: dict[str, Any] = {"release": "", "environment": "", "platform": ""}
     tags = {}
     if random.random() < 0.8:
         columns = {
-            "release": random.choice(_RELEASES),
+            "release": random.choice(RELEASES),
             "environment": random.choice(("live", "test")),
             "platform": random.choice(("web", "ios")),
         }

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule
 
 _TABLES = (Topic.SEEN, Topic.ISSUES, Topic.PROJECTS)
+_PASSING = 3
 READERS = {
     "svc-processors": (Topic.EVENTS, Topic.ISSUE_DELTAS),
     "svc-writer": (Topic.GROUPED,),
@@ -85,6 +86,10 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
             _compact(schedule, random)
         case "retention":
             _expire(schedule, random)
+        case "lost":
+            _lose_table(schedule, random)
+        case "days":
+            _pass_days(schedule, random)
         case "garbage":
             schedule.clients.write_garbage(random, schedule.broker)
         case "refusal":
@@ -136,6 +141,39 @@ def _expire(schedule: "Schedule", random: Random) -> None:
                     gone = before[: len(before) - len(log.records)]
                     schedule.expired.setdefault(log.partition, []).extend(gone)
     schedule.world.note("logs expire")
+
+
+def _lose_table(schedule: "Schedule", random: Random) -> None:
+    """`seen` or `issues` is emptied, as by an operator's mistake; the logs from which they are built again are whole."""
+    kinds = {entry.what for entry in schedule.entries}
+    if schedule.shape.late or schedule.is_rebuilt or "retention" in kinds or "rebuild" in kinds:
+        return
+    topic = random.choice((Topic.SEEN, Topic.ISSUES))
+    for process in schedule.world.processes:
+        if process.name.startswith("processors-"):
+            process.kill()
+    for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
+        log.trim(log.end)
+    schedule.reached["seen is lost" if topic is Topic.SEEN else "issues are lost"] += 1
+    schedule.is_seen_rebuilt |= topic is Topic.SEEN
+    schedule.world.note(f"{topic.value} is lost")
+
+
+def _pass_days(schedule: "Schedule", random: Random, left: int = _PASSING) -> None:
+    """Days pass, each once everything that was accepted is stored, with an event a day; then the first event is sent again."""
+    kinds = {entry.what for entry in schedule.entries}
+    if not schedule.shape.low or schedule.healed or kinds & {"refusal", "part", "bit", "rebuild"}:
+        return
+    stored = {(row.project, row.id[::-1]) for row in schedule.server.tables["events"].rows}
+    if not schedule.acknowledged <= stored or any(name.startswith("post") for name in schedule.waiting):
+        schedule.world.after(0.3, lambda: _pass_days(schedule, random, left))
+    elif left:
+        schedule.world.machine_skew += 86_400.0
+        schedule.world.note("a day passes")
+        schedule.post_new(random)
+        schedule.world.after(0.3, lambda: _pass_days(schedule, random, left - 1))
+    else:
+        schedule.post(schedule.sent[0])
 
 
 def _compact(schedule: "Schedule", random: Random) -> None:

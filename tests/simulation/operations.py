@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -39,6 +39,7 @@ AT: Final = "2026-09-21T13:00:00.000Z"
 PROJECT: Final = 7
 OTHER: Final = 8
 """A project in which nobody changes or erases anything."""
+RELEASES: Final = ("app@1.0.0", "app@1.1.0", "app@1.10.0", "web@7")
 USERS: Final = ("", "ann", "bob")
 """Whose events are sent; nobody's are among them."""
 _CHANGE_SECONDS: Final = 5.0
@@ -124,14 +125,37 @@ class Changes:
                         found[issue.id] = issue
         return found
 
-    def one(self, random: Random) -> Callable[[], Any] | None:
-        """A user's change of some issue; None while there is none."""
+    def one(self, random: Random, wanted: str = "") -> Callable[[], Any] | None:
+        """A user's change of some issue, also of a wanted kind; None while there is none to change."""
         issues = self.issues()
-        if not issues:
-            return None
-        issue = issues[random.choice(sorted(issues))]
-        number = f"01a0c450-0000-7000-8000-{len(self.sent):012x}"
-        kind, data = self._change(random, issue, sorted(issues), number)
+        fit = [
+            issue
+            for _, issue in sorted(issues.items())
+            if (wanted != "unmerge" or issue.life.members)
+            and (wanted != "merge" or _partners(issue, issues, are_free=True))
+        ]
+        return self.change(random, random.choice(fit), wanted) if fit else None
+
+    def cross(self, random: Random) -> list[Callable[[], Any]]:
+        """Two merges of issues into each other, at once; none while there are no two issues."""
+        issues = self.issues()
+        fit = [issue for _, issue in sorted(issues.items()) if _partners(issue, issues, are_free=True)]
+        if not fit:
+            return []
+        left = random.choice(fit)
+        right = issues[random.choice(_partners(left, issues, are_free=True))]
+        return [
+            self._apply(left, "merge", {"issues": [right.id]}),
+            self._apply(right, "merge", {"issues": [left.id]}),
+        ]
+
+    def change(self, random: Random, issue: IssueRecord, wanted: str) -> Callable[[], Any]:
+        """A change of an issue."""
+        kind, data = self._change(random, issue, wanted)
+        return self._apply(issue, kind, data)
+
+    def _apply(self, issue: IssueRecord, kind: CommandKind, data: dict[str, Any]) -> Callable[[], Any]:
+        number = self._number()
         command = Command(number, issue.id, issue.project_id, kind, "user", AT, data)
         self.sent[number] = command
 
@@ -147,20 +171,45 @@ class Changes:
 
         return apply
 
-    def _change(
-        self, random: Random, issue: IssueRecord, others: list[str], number: str
-    ) -> tuple[CommandKind, dict[str, Any]]:
+    def _number(self) -> str:
+        return f"01a0c450-0000-7000-8000-{len(self.sent):012x}"
+
+    def _change(self, random: Random, issue: IssueRecord, wanted: str) -> tuple[CommandKind, dict[str, Any]]:
+        issues, number = self.issues(), self._number()
+        others = _partners(issue, issues, are_free=bool(wanted))
         members = [member.fingerprint for member in issue.life.members.values()]
-        match random.choice(("comment", "assign", "status", "merge", "unmerge")):
+        match wanted or random.choice(("comment", "assign", "status", "merge", "unmerge")):
             case "assign":
-                return "update", {"assignee": number}
+                data: dict[str, Any] = {"assignee": number}
             case "status":
-                return "update", {"status": random.choice(("open", "resolved", "ignored"))}
-            case "merge" if len(others) > 1:
-                return "merge", {"issues": [other for other in others if other != issue.id][:2]}
+                data = {"status": random.choice(("open", "resolved", "ignored"))}
+            case "resolve":
+                data = {"status": "resolved", "resolvedIn": random.choice((None, "next", *RELEASES))}
+            case "ignore":
+                until = random.choice(
+                    ({"events": random.randint(1, 3)}, {"users": 1}, {"users": 2}, {"time": AT})
+                )
+                data = {"status": "ignored", "ignoreUntil": until}
+            case "merge" if others:
+                return "merge", {"issues": random.sample(others, random.randint(1, min(2, len(others))))}
             case "unmerge" if members:
                 return "unmerge", {"fingerprints": members[:1]}
-        return "comment", {"text": number}
+            case _:
+                return "comment", {"text": number}
+        return "update", data
+
+
+def _partners(issue: IssueRecord, issues: Mapping[str, IssueRecord], *, are_free: bool) -> list[str]:
+    """Other issues of its project, with which it can be merged where they are free."""
+    if are_free and issue.merged_into is not None:
+        return []
+    return [
+        number
+        for number, other in sorted(issues.items())
+        if number != issue.id
+        and other.project_id == issue.project_id
+        and not (are_free and other.merged_into is not None)
+    ]
 
 
 class Erasures:

@@ -150,13 +150,17 @@ def _users(events: list[Event]) -> list[int]:
     return sorted({event.column("user_hash") for event in events} - {0})
 
 
+def _first(event: Event) -> tuple[datetime, str]:
+    return event.ts, event.column("release")
+
+
 def _counts(events: list[Event]) -> list[Any]:
     """The columns of a fingerprint; its events by time."""
     newest = events[-1]
     columns = ("release", "error_type", "message", "platform", "grouping_version", "grouping_rule")
     return [
         *(len(events), _ms(events[0].ts), _ms(newest.ts), max(map(_received, events))),
-        *(events[0].column("release"), (newest.number, *map(newest.column, columns))),
+        *(min(events, key=_first).column("release"), (newest.number, *map(newest.column, columns))),
         *(dict(Counter(event.column(name) for event in events)) for name in columns[:1]),
         *(dict(Counter(event.column(name) for event in events)) for name in ("environment", "platform")),
         *(dict(Counter(_ms(event.ts) // 3_600_000 for event in events)), _users(events)),

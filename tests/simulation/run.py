@@ -13,6 +13,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from tests.simulation import kafka_clients
+from tests.simulation.aims import aimed
 from tests.simulation.clickhouse_client import Client
 from tests.simulation.kafka_consumer import Consumer
 from tests.simulation.kafka_producer import Producer
@@ -71,7 +72,12 @@ def models(schedule: Schedule) -> Iterator[None]:
         "storage.erase.ledger._COST": {"n": 2, "r": 1, "p": 1},
         "cli.reconcile._today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
     }
-    with clocks_of(schedule.world), schedule.disk.mounted(), ExitStack() as stack:
+    if schedule.shape.low:
+        replacements |= {
+            "processors.grouper.compaction.MERGE_AT": 2,
+            "processors.grouper.dedup_log.DAY_RECORDS": 1,
+        }
+    with clocks_of(schedule.world), schedule.disk.mounted(), aimed(schedule), ExitStack() as stack:
         for name, replacement in replacements.items():
             stack.enter_context(patch(name, replacement))
         yield

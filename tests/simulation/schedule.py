@@ -1,5 +1,6 @@
 """One schedule: the product on its models, while what a plan says happens, and the look whether everything is settled."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,12 +15,13 @@ from schemas.dead_letters import from_headers, replayed_before
 from schemas.settings import EdgeSettings, ProcessorsSettings
 from schemas.topics import Topic, topic_name
 from tests.simulation import clickhouse, faults, kafka_clients, operations
+from tests.simulation.aims import reached
 from tests.simulation.clients import Clients, Sent, check_garbage, check_sent
 from tests.simulation.disk import Disk
 from tests.simulation.kafka import Broker, LogRecord
 from tests.simulation.operations import Changes, Erasures, Projects
 from tests.simulation.pipeline import Edge, Writer, running
-from tests.simulation.plan import COMMANDS, Entry, Shape
+from tests.simulation.plan import CHANGES, COMMANDS, PLACES, Entry, Shape
 from tests.simulation.promises import (
     Broken,
     check_changes,
@@ -37,8 +39,10 @@ from tests.simulation.worker import Worker
 from tests.simulation.world import Process, World
 
 _MAX_LOOKS: Final = 150
+_LOW_DAYS: Final = 1
 _RESTART_LOOKS: Final = 70
 """Later than anything that a fault holds up."""
+_CHANGE_TRIES: Final = 6
 _ERASE_STEPS: Final = 400
 """About as many as an erasure takes."""
 _REBUILD_STEPS: Final = 300
@@ -87,6 +91,9 @@ class Schedule:
         self.settled = False
         self._edge: Edge | None = None
         self.sent: list[list[Sent]] = []
+        self.armed: set[str] = set()
+        """Places at which a fault strikes the next process."""
+        self.reached: Counter[str] = Counter()
         self._count = 0
 
     # Processes.
@@ -120,7 +127,10 @@ class Schedule:
             clickhouse_url=operations.WRITER.clickhouse_url,
             processors_worker=str(number),
         )
-        return Worker(self.world, settings, self.shape.partitions, self.projects.registry())
+        days = _LOW_DAYS if self.shape.low else settings.dedupe_days
+        return Worker(
+            self.world, settings, self.shape.partitions, self.projects.registry(), days, self.reached
+        )
 
     def _start_worker(self, number: int) -> None:
         if not self.are_processors_stopped:
@@ -164,7 +174,13 @@ class Schedule:
     def _happen(self, entry: Entry) -> None:
         random = Random(entry.seed)
         if entry.what == "post":
-            self._post_new(random)
+            self.post_new(random)
+        elif entry.what == "all":
+            self._send(self.clients.of_each_kind(random))
+        elif entry.what in PLACES:
+            self.armed.add(entry.what)
+        elif entry.what in CHANGES:
+            self._change(entry.what, random, _CHANGE_TRIES)
         elif entry.what in COMMANDS:
             self._give(entry.what, random)
         else:
@@ -173,9 +189,7 @@ class Schedule:
     def _give(self, command: str, random: Random) -> None:
         match command:
             case "change":
-                change = self.changes.one(random)
-                if change is not None:
-                    self._command("change", change, is_async=True)
+                self._change("", random, 0)
             case "project":
                 self.projects.change(random)
             case "repair":
@@ -190,6 +204,17 @@ class Schedule:
             case "replay":
                 self.server.refused.clear()
                 self._command("replay", operations.replay_dead_letters, is_async=True)
+
+    def _change(self, wanted: str, random: Random, tries: int) -> None:
+        """A user's change, as soon as there is an issue for it."""
+        if wanted == "cross":
+            changes = self.changes.cross(random)
+        else:
+            changes = [change for change in (self.changes.one(random, wanted),) if change is not None]
+        for change in changes:
+            self._command("change", change, is_async=True)
+        if not changes and tries and not self.healed:
+            self.world.after(0.5, lambda: self._change(wanted, random, tries - 1))
 
     def _rebuild(self, random: Random) -> None:
         """Stop the processors, rebuild, and start them again.
@@ -218,7 +243,8 @@ class Schedule:
 
     # Clients.
 
-    def _post_new(self, random: Random) -> None:
+    def post_new(self, random: Random) -> None:
+        """A client sends some new events."""
         events = []
         for _ in range(random.choice((1, 1, 2, 5))):
             # Some ids are older than the dedup window, and looked up.
@@ -226,13 +252,17 @@ class Schedule:
             events.append(self.clients.event(random, age))
         # A request is for one project.
         events = [event for event in events if event.project == events[0].project]
-        self.sent.append(events)
-        self._post(events)
+        self._send(events)
         if random.random() < 0.2:
             # A client that repeats what was accepted.
-            self.world.after(random.uniform(0.0, 5.0), lambda: self._post(events))
+            self.world.after(random.uniform(0.0, 5.0), lambda: self.post(events))
 
-    def _post(self, events: list[Sent]) -> None:
+    def _send(self, events: list[Sent]) -> None:
+        self.sent.append(events)
+        self.post(events)
+
+    def post(self, events: list[Sent]) -> None:
+        """A client sends events until they are accepted."""
         self._count += 1
         name = f"post-{self._count}"
         self.waiting.add(name)
@@ -261,6 +291,7 @@ class Schedule:
 
     def _heal(self) -> None:
         self.healed = True
+        self.armed.clear()
         self.network.clumsy = 0.0
         self.disk.free()
         for process in self.world.processes:
@@ -341,3 +372,4 @@ class Schedule:
         check_seen(self.broker)
         check_changes(self.server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
         check_erased(self.server, self.changes, self.erasures, self.refused)
+        self.reached = reached(self)

@@ -1,7 +1,8 @@
 """A worker of the processors as a process of a world: the product's stages, with what Faust does for them."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -127,6 +128,20 @@ class _Event:
         self._acknowledge(self._tp, self.message.offset + 1)
 
 
+class _CountedLookUp:
+    """A look-up of old ids that counts what it finds."""
+
+    def __init__(self, look_up: InterruptibleLookUp, reached: Counter[str]) -> None:
+        self._look_up = look_up
+        self._reached = reached
+
+    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
+        """As `IdLookUp`."""
+        found = await self._look_up.among(ids)
+        self._reached["old id found stored"] += len(found)
+        return found
+
+
 class _Offsets:
     """The two calls of Faust's consumer that a recovery makes."""
 
@@ -146,12 +161,20 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     """One worker of the processors."""
 
     def __init__(
-        self, world: World, settings: ProcessorsSettings, partitions: int, projects: ProjectRegistry
+        self,
+        world: World,
+        settings: ProcessorsSettings,
+        partitions: int,
+        projects: ProjectRegistry,
+        days: int,
+        reached: Counter[str],
     ) -> None:
         self._world = world
         self._settings = settings
         self._names: TopicNames = names(settings, partitions)
         self._projects = projects
+        self._days = days
+        self._reached = reached
         self._failed: asyncio.Future[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._acknowledged: dict[TopicPartition, int] = {}
@@ -177,10 +200,12 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
                 GroupedTail(settings, topics),
                 metrics,
             ),  # type: ignore[arg-type]
-            days=settings.dedupe_days,
+            days=self._days,
             grouped_events=False,
             bad_limit=0,
-            stored_ids=InterruptibleLookUp(StoredIds(settings.clickhouse_url, Health()), self._fence),
+            stored_ids=_CountedLookUp(
+                InterruptibleLookUp(StoredIds(settings.clickhouse_url, Health()), self._fence), self._reached
+            ),
         )
         self._aggregator = AggregatorStage(topics, self._issues, self._seen, producer, metrics, bad_limit=0)  # type: ignore[arg-type]
         self._recovery = Recovery(topics, self._grouper, self._aggregator, self._fence, metrics, lambda: 0)
@@ -242,6 +267,10 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             await table.correct()
         await self._recovery.restore(_Offsets(self._consumer), partitions)
         for tp, offset in self._recovery.next_offsets(assigned).items():
+            log = self._issues.part(tp.partition)
+            self._reached["deltas are read again"] += (
+                tp.topic == self._names.deltas and not offset and bool(log)
+            )
             self._consumer.seek(TopicPartition(*tp), offset)
             self._acknowledge(TopicPartition(*tp), offset)
         self._fence.open = True

@@ -1,0 +1,123 @@
+"""Faults at a place of the product instead of a time: what is armed strikes the next process that comes there.
+
+Also what schedules reach: a counter of things without which a run of many schedules proves little.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
+
+from processors.grouper.dedup_log import decode_entry, is_entry
+from schemas.increments import is_bundle
+from schemas.issues import decode_activity, decode_delta
+from schemas.topics import Topic, topic_name
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule import Schedule
+
+_STAGE: Final = "processors.grouper.stage.GrouperStage."
+PLACES: Final = {
+    "at spooling": "edge.delivery.spool.Spool.append",
+    "at drain": "edge.delivery.drain.send_all",
+    "at removal": "edge.delivery.spool.Spool.remove",
+    "at decision": _STAGE + "_record",
+    "at increments": _STAGE + "_increments",
+    "at compaction": _STAGE + "_compact",
+    "at restoring": _STAGE + "restore",
+    "at fold": "processors.aggregator.stage.AggregatorStage._record",
+    "at insert": "storage.writer.inserter.BlockInserter.deliver",
+    "at second insert": "storage.writer.inserter.BlockInserter.replay",
+    "at commit": "storage.writer.dead_letters.DeadLetterWriter.send",
+    "at completion": "storage.writer.inserter.complete",
+}
+"""The functions at whose call a fault strikes."""
+_FREEZES: Final = {"at insert", "at second insert", "at decision"}
+SIGNALS: Final = ("join", "joined", "refused", "move", "news", "leave", "left")
+WANTED: Final = (
+    *PLACES,
+    *(f"signal {kind}" for kind in SIGNALS),
+    *("regressed", "reopened by a limit", "merged", "unmerged", "commented", "assigned"),
+    *(
+        "old id found stored",
+        "garbage",
+        "seen is merged",
+        "seen has expired",
+        "seen is lost",
+        "issues are lost",
+    ),
+    *("a refused row", "erased events", "rebuilt tables", "deltas are read again"),
+)
+"""What a run of all fixed seeds must reach."""
+
+
+def strike(schedule: "Schedule", place: str) -> None:
+    """Let the fault that is armed for a place happen there."""
+    random, fiber = schedule.world.random, schedule.world.fiber
+    if place not in schedule.armed or fiber is None:
+        return
+    schedule.armed.discard(place)
+    schedule.reached[place] += 1
+    schedule.world.note(f"{fiber.process.name} is {place}")
+    if place == "at completion":
+        seconds = random.choice((0.5, 3.0))
+        schedule.world.after(random.uniform(0.0, 0.02), lambda: schedule.server.crash(seconds))
+    elif place in _FREEZES and random.random() < 0.5:
+        fiber.process.freeze_in = random.randint(1, 8), random.choice((20.0, 40.0))
+    else:
+        fiber.process.fatal_in = random.randint(1, 12)
+
+
+@contextmanager
+def aimed(schedule: "Schedule") -> Iterator[None]:
+    """Watch the places that a plan aims at."""
+    with ExitStack() as stack:
+        for place in sorted({entry.what for entry in schedule.entries} & PLACES.keys()):
+            stack.enter_context(patch(PLACES[place], _watched(schedule, place)))
+        yield
+
+
+def _watched(schedule: "Schedule", place: str) -> Callable[..., Any]:
+    original = _found(PLACES[place])
+
+    @wraps(original)
+    def watched(*arguments: Any, **options: Any) -> Any:
+        strike(schedule, place)
+        return original(*arguments, **options)
+
+    return watched
+
+
+def _found(name: str) -> Any:
+    owner, _, attribute = name.rpartition(".")
+    try:
+        return getattr(import_module(owner), attribute)
+    except ModuleNotFoundError:
+        return getattr(_found(owner), attribute)
+
+
+def reached(schedule: "Schedule") -> Counter[str]:
+    """What a schedule has reached."""
+    found = schedule.reached.copy()
+    logs = schedule.broker.topics
+    for log in logs[topic_name(Topic.ISSUE_DELTAS, "svc.", {})]:
+        for record in log.records:
+            if not is_bundle(record.value or b"") and (signal := decode_delta(record.value or b"").signal):
+                found[f"signal {signal.kind}"] += 1
+    for log in logs[topic_name(Topic.ISSUE_ACTIVITY, "svc.", {})]:
+        for record in log.records:
+            activity = decode_activity(record.value or b"")
+            is_limit = activity.kind == "reopened" and activity.by == "system"
+            found["reopened by a limit" if is_limit else activity.kind] += 1
+    for log in logs[topic_name(Topic.SEEN, "svc.", {})]:
+        entries = [decode_entry(r.value) for r in log.records if r.value and is_entry(r.key or b"")]
+        found["seen is merged"] += any(entry.merged for entry in entries)
+        found["seen has expired"] += any((record.key or b"").startswith(b"h") for record in log.records)
+    found["garbage"] += len(schedule.clients.garbage)
+    found["a refused row"] += len(schedule.refused)
+    found["erased events"] += len(schedule.server.erasing.never_again)
+    found["rebuilt tables"] += schedule.is_rebuilt
+    return +found
