@@ -1,7 +1,7 @@
 """`python -m bench.processors`: the cost of grouping and folding per event, compared with the bare libraries.
 
 `load` runs events through one worker: deduplicate, fingerprint, fold, forward. `recovery` times the restore of millions of
-ids, `memory` measures their size.
+ids and of uncompacted states of issues, `memory` measures the size of ids.
 """
 
 import asyncio
@@ -31,7 +31,8 @@ from local.ports import free_port
 from processors.grouper.dedup_log import DedupEntry, DedupRecord, encode, entry_key
 from processors.grouper.id_index import IdIndex, id_keys
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
-from schemas.ids import event_partition, uuid7
+from schemas.ids import event_partition, hex64, uuid7
+from schemas.issues import IssueRecord, encode_json
 from schemas.payload import compress
 from schemas.times import iso
 from schemas.topics import topic_specs
@@ -250,9 +251,13 @@ def _measure(
 @processors.command()
 @click.option("--ids", default=10_000_000, show_default=True)
 @click.option("--block", default=10_000, show_default=True, help="Ids per entry.")
+@click.option("--issues", default=0, show_default=True)
+@click.option(
+    "--states", default=0, show_default=True, help="Records of these issues that are not compacted."
+)
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
-def recovery(ids: int, block: int, cache: Path) -> None:
-    """Time a worker's restore of a table of ids."""
+def recovery(ids: int, block: int, issues: int, states: int, cache: Path) -> None:
+    """Time a worker's restore of tables of ids and issues."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         kafka = LocalKafka(folder / "kafka", cache).start()
@@ -260,6 +265,7 @@ def recovery(ids: int, block: int, cache: Path) -> None:
             asyncio.run(prepare(kafka.bootstrap))
             asyncio.run(append(kafka.bootstrap, f"{PREFIX}seen", _blocks(ids, block)))
             asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", _tail(ids)))
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}issues", _states(issues, states)))
             started = time.monotonic()
             worker = Worker(kafka.bootstrap, folder)
             worker.until("svc_processors_recovery_seconds", 0.001)
@@ -269,8 +275,9 @@ def recovery(ids: int, block: int, cache: Path) -> None:
                 worker.metric("svc_processors_recovery_seconds"),
             )
             memory = worker.process.memory_info().rss / 1e6
+            read = worker.metric("svc_processors_recovery_records")
             print(
-                f"{known:,.0f} ids: recovery {seconds:.1f} s, {waited:.1f} s from start, memory {memory:.0f} MB"
+                f"{known:,.0f} ids, {read:,.0f} records: recovery {seconds:.1f} s, {waited:.1f} s from start, memory {memory:.0f} MB"
             )
             worker.stop()
         finally:
@@ -302,6 +309,32 @@ def _tail(ids: int) -> Iterator[tuple[int, bytes | None, bytes]]:
     for partition in range(PARTITIONS):
         for _ in range(ids // PARTITIONS // CHUNK):
             yield partition, None, encode_chunk([])
+
+
+def _states(issues: int, states: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """States of issues, one after the other, as an aggregator writes them."""
+    now = time.time_ns() // 1_000_000
+    names = {f"name-{n}": 1_000 for n in range(5)}
+    for version in range(states):
+        issue = version % issues * 0x9E3779B97F4A7C15 % (1 << 64)
+        record = IssueRecord(
+            id=hex64(issue),
+            project_id="1",
+            fingerprints=(hex64(issue),),
+            error_type="ConnectionResetError",
+            message="connection to <host> was reset by its peer after <n> bytes" * 2,
+            culprit="application.services.payments.settle",
+            first_seen_ms=now,
+            last_seen_ms=now,
+            users_sketch="A" * 400,
+            releases=names,
+            environments=names,
+            platforms={"python": 1_000},
+            hours={now // 3_600_000 - n: 100 for n in range(24)},
+            version=1 + version // issues,
+            positions=dict.fromkeys(range(PARTITIONS), version),
+        )
+        yield issue % PARTITIONS, record.id.encode(), encode_json(record)
 
 
 @processors.command()

@@ -176,7 +176,6 @@ def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
         stream_wait_empty=False,
         stream_buffer_maxsize=256,
         stream_recovery_delay=0.0,
-        recovery_buffer_size=50,
         table_standby_replicas=settings.processors_standbys,
         broker_session_timeout=settings.kafka_session_seconds,
         broker_heartbeat_interval=settings.kafka_heartbeat_seconds,

@@ -10,13 +10,15 @@
   dropped. `OrderedRecovery` also seeks the standbys again, of which its stop may have dropped records.
 - A broker answers the requests of a connection in order, so the seek and the requests of a recovery wait behind a fetch that waits
   for records. `PromptThread` shortens that wait from 1.5 s.
+- Faust makes a message, an event and some tasks of each record of a table: 0.2 to 0.8 ms. `PlacedConsumer` passes what it fetched of
+  a table to `OrderedRecovery.read`, all at once.
 
 `tests/unit/processors/faust_app/test_patches.py` fails when Faust changes the wrapped code.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from aiokafka import AIOKafkaConsumer
@@ -36,9 +38,34 @@ FETCH_WAIT_MS: Final = 200
 
 
 class OrderedRecovery(Recovery):
-    """A recovery that delivers no source record before its end."""
+    """A recovery that reads tables in bulk, and delivers no source record before its end."""
 
     logger = FAUST_LOG
+
+    def read(self, tp: TP, records: Sequence[Any]) -> None:
+        """Apply consecutive records of a table's partition; ends the recovery with the last one that it needs.
+
+        In place of `_slurp_changelogs`, whose queue remains empty.
+        """
+        if tp not in self.active_tps | self.standby_tps:
+            return
+        offsets = self.active_offsets if tp in self.active_tps else self.standby_offsets
+        known = cast(int | None, offsets[tp])
+        # A seek goes to the last record that is known.
+        new = [record for record in records if known is None or record.offset > known]
+        table: Any = self.tp_to_table[tp]
+        if new and table.data.read_records(tp.partition, new, self.app.consumer_generation_id):
+            offsets[tp] = new[-1].offset
+        if self.in_recovery and not self.need_recovery():
+            self._set_recovery_ended()
+            self.signal_recovery_end.set()
+        if not self.tables.standbys_ready and not self.standby_remaining_total():
+            self.tables.on_standbys_ready()
+
+    def _set_recovery_started(self) -> None:
+        # The end of an earlier one.
+        self.signal_recovery_end.clear()
+        super()._set_recovery_started()
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Resume the sources after a recovery."""
@@ -131,7 +158,13 @@ class PlacedConsumer(Consumer):
             return
         self._delivered.clear()
         stops = self._stops
-        fetched = await self._getmany(partitions, FETCH_WAIT_MS / 1000)
+        fetched = dict(await self._getmany(partitions, FETCH_WAIT_MS / 1000))
+        if self._stops != stops:
+            return
+        tables = cast(OrderedTableManager, self.app.tables)
+        for tp in fetched.keys() & partitions:
+            if tp.topic in tables.changelog_topics:
+                cast(OrderedRecovery, tables.recovery).read(tp, fetched.pop(tp))
         for tp, record in self.scheduler.iterate(fetched):
             if self._stops != stops:
                 return

@@ -5,12 +5,12 @@ batch, and the local store follows once all in-sync replicas have it. So the sto
 """
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from faust import App, Table
 from faust.stores.memory import Store
-from faust.types import TP, EventT
+from faust.types import TP
 from yarl import URL
 
 from broker.batch_producer import BatchProducer
@@ -66,32 +66,21 @@ class PartitionStore(Store[bytes, bytes]):
             else:
                 part[key] = value
 
-    def apply_changelog_batch(
-        self,
-        batch: Iterable[EventT[Any]],
-        to_key: Callable[[Any], Any],  # noqa: ARG002 - Faust's signature
-        to_value: Callable[[Any], Any],  # noqa: ARG002
-    ) -> None:
-        """Apply records that a recovery or a standby reads.
+    def read_records(self, partition: int, records: Sequence[Any], generation: int) -> bool:
+        """Apply consecutive records that a recovery or a standby reads; False where the partition has moved meanwhile.
 
-        Faust's buffers may hold records of partitions that have moved meanwhile, or of another table. Applied, they would make an
-        incomplete partition look complete.
+        Applied, they would make an incomplete partition look complete.
         """
-        topic = self.table.changelog_topic.get_topic_name()
-        for event in batch:
-            message = event.message
-            partition = message.partition
-            current = message.generation_id == self._generation
-            if message.topic == topic and current and partition in self._held:
-                self._read(partition, message)
-                self.reached[partition] = message.offset
-                self.read += 1
-
-    def _read(self, partition: int, message: Any) -> None:
-        key = message.key or b""
-        stored = self.parts[partition].get(key)
-        if self.changelog.log(partition).read(message.offset, key, message.value, message.headers, stored):
-            self.apply(partition, [(key, message.value)])
+        if generation != self._generation or partition not in self._held:
+            return False
+        part, log = self.parts[partition], self.changelog.log(partition)
+        for record in records:
+            key = record.key or b""
+            if log.read(record.offset, key, record.value, record.headers, part.get(key)):
+                self.apply(partition, [(key, record.value)])
+        self.reached[partition] = records[-1].offset
+        self.read += len(records)
+        return True
 
 
 class BatchTable(Table[bytes, bytes]):

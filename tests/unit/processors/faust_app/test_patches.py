@@ -3,14 +3,13 @@
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.consumer.group_coordinator import GroupCoordinator
-from faust.stores.memory import Store
 from faust.streams import Stream
 from faust.tables.base import Collection
 from faust.tables.manager import TableManager
@@ -40,7 +39,8 @@ WRAPPED: list[tuple[Callable[..., Any], str]] = [
     (Consumer._drain_messages, "44a2500309e83c63"),
     (Recovery._seek_offsets, "19598ca63d94d250"),
     (Collection.on_recovery_completed, "b1526fb39ea0e77e"),
-    (Store.apply_changelog_batch, "71863e3cd727aac2"),
+    (Recovery._set_recovery_started, "bcfebf81ae13fc75"),
+    (Recovery._slurp_changelogs.fun, "7825c7e50f766d5a"),
     (Stream.noack_take, "f2cc2dbfc162d200"),
     (AIOKafkaConsumerThread._create_worker_consumer, "c2701bfc3e6f6cad"),
     (AIOKafkaConsumer.start, "2f1ba70443327538"),
@@ -177,6 +177,92 @@ async def test_a_stop_of_the_flow_loses_no_record_of_a_standby(
     recovery.standby_offsets[SEEN] = 5
     await recovery.on_recovery_completed(3)
     assert fetching.sought == [{SEEN: 5}]
+
+
+class Shelf:
+    """A table whose partition has moved where `held` is unset."""
+
+    def __init__(self) -> None:
+        self.read: list[int] = []
+        self.held = True
+        self.data = self
+
+    def read_records(self, partition: int, records: Sequence[Any], generation: int) -> bool:
+        assert (partition, generation) == (0, 3)
+        if self.held:
+            self.read += [record.offset for record in records]
+        return self.held
+
+
+TABLE = TP("svc.seen", 0)
+
+
+class Recovering:
+    """A recovery of a table's partition, whose last record has offset 5."""
+
+    def __init__(self, fetching: Fetching, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fetching = fetching
+        app: Any = fetching.consumer.app
+        monkeypatch.setattr(type(app), "consumer_generation_id", 3, raising=False)
+        self.recovery, self.shelf = app.tables.recovery, Shelf()
+        self.recovery.active_tps.add(TABLE)
+        self.recovery.tp_to_table[TABLE] = self.shelf
+        self.recovery.active_offsets[TABLE], self.recovery.active_highwaters[TABLE] = 1, 5
+        fetching.consumer._active_partitions = {TABLE, RESTORED}
+        self.recovery._set_recovery_started()
+
+    async def fetches(self, *offsets: int, stopped: bool = False) -> list[tuple[TP, Any]]:
+        """Returns what is delivered beside the table's records."""
+        receiving = asyncio.create_task(received(self.fetching.consumer))
+        await let_others_run()
+        if stopped:
+            self.fetching.consumer.stop_flow()
+            self.fetching.consumer.resume_flow()
+        records = [SimpleNamespace(offset=offset) for offset in offsets]
+        self.fetching.fetched.set_result({TABLE: records, RESTORED: ["a"]})
+        self.fetching.fetched = asyncio.get_running_loop().create_future()
+        return await receiving
+
+    @property
+    def ended(self) -> bool:
+        assert self.recovery.in_recovery != self.recovery.signal_recovery_end.is_set()
+        return not self.recovery.in_recovery
+
+
+@pytest.fixture
+async def recovering(fetching: Fetching, monkeypatch: pytest.MonkeyPatch) -> Recovering:
+    return Recovering(fetching, monkeypatch)
+
+
+async def test_a_table_is_read_in_bulk_until_its_end(recovering: Recovering) -> None:
+    assert await recovering.fetches(1, 2, 4) == [(RESTORED, "a")]
+    assert (recovering.shelf.read, recovering.ended) == ([2, 4], False)
+    assert await recovering.fetches(5) == [(RESTORED, "a")]
+    assert (recovering.shelf.read, recovering.ended) == ([2, 4, 5], True)
+    recovering.recovery._set_recovery_started()
+    assert not recovering.ended
+
+
+async def test_what_a_table_does_not_take_ends_no_recovery(recovering: Recovering) -> None:
+    recovering.shelf.held = False
+    await recovering.fetches(2, 5)
+    assert (recovering.recovery.active_offsets[TABLE], recovering.ended) == (1, False)
+
+
+async def test_a_stop_during_the_fetch_keeps_its_records_from_the_table(recovering: Recovering) -> None:
+    assert await recovering.fetches(2, 5, stopped=True) == []
+    assert (recovering.shelf.read, recovering.ended) == ([], False)
+
+
+async def test_a_standby_is_ready_once_it_has_read_to_the_end(recovering: Recovering) -> None:
+    recovery = recovering.recovery
+    recovery.active_tps.clear()
+    recovery.standby_tps.add(TABLE)
+    recovery.standby_offsets[TABLE], recovery.standby_highwaters[TABLE] = 1, 5
+    ready: bool = recovery.tables.standbys_ready
+    assert not ready
+    await recovering.fetches(2, 5)
+    assert (recovering.shelf.read, recovery.tables.standbys_ready) == ([2, 5], True)
 
 
 @pytest.fixture

@@ -26,21 +26,8 @@ def store(tmp_path: Any) -> PartitionStore:
     return BatchTable(app, "seen", TOPIC, 4, cast(BatchProducer, None), nothing)._new_store()
 
 
-def read(partition: int, offset: int, key: bytes, generation: int, topic: str = TOPIC) -> Any:
-    message = SimpleNamespace(
-        partition=partition,
-        offset=offset,
-        key=key,
-        value=b"v",
-        headers=[],
-        generation_id=generation,
-        topic=topic,
-    )
-    return SimpleNamespace(message=message)
-
-
-def take_over(store: PartitionStore, *events: Any) -> None:
-    store.apply_changelog_batch(events, bytes, bytes)
+def read(offset: int, key: bytes) -> Any:
+    return SimpleNamespace(offset=offset, key=key, value=b"v", headers=[])
 
 
 def reached(store: PartitionStore, partition: int) -> int | None:
@@ -49,7 +36,7 @@ def reached(store: PartitionStore, partition: int) -> int | None:
 
 def test_a_share_that_was_read_is_read_on_from_where_it_ends(store: PartitionStore) -> None:
     store.hold({0, 1}, 5)
-    take_over(store, read(0, 7, b"a", 5), read(0, 9, b"b", 5))
+    assert store.read_records(0, [read(7, b"a"), read(9, b"b")], 5)
     assert (reached(store, 0), reached(store, 1)) == (9, None)
     store.hold({0}, 6)
     assert (reached(store, 0), store.parts[0]) == (9, {b"a": b"v", b"b": b"v"})
@@ -57,31 +44,25 @@ def test_a_share_that_was_read_is_read_on_from_where_it_ends(store: PartitionSto
 
 def test_what_was_written_here_need_not_be_read(store: PartitionStore) -> None:
     store.hold({0}, 5)
-    take_over(store, read(0, 7, b"a", 5))
+    store.read_records(0, [read(7, b"a")], 5)
     store.written(0, [(b"a", None), (b"c", b"w")], 12)
     assert (reached(store, 0), store.parts[0]) == (12, {b"c": b"w"})
 
 
 def test_a_partition_that_left_is_forgotten_with_its_place(store: PartitionStore) -> None:
     store.hold({0}, 5)
-    take_over(store, read(0, 7, b"a", 5))
+    store.read_records(0, [read(7, b"a")], 5)
     store.hold(set(), 6)
     store.hold({0}, 7)
     assert (reached(store, 0), dict(store.parts)) == (None, {})
 
 
-def test_buffered_events_of_an_earlier_assignment_are_not_taken_over(store: PartitionStore) -> None:
+def test_records_fetched_for_an_earlier_assignment_are_not_taken_over(store: PartitionStore) -> None:
     store.hold({0}, 5)
     store.hold(set(), 6)
-    take_over(store, read(0, 8, b"late", 5))
+    assert not store.read_records(0, [read(8, b"late")], 6)
     store.hold({0}, 7)
-    take_over(store, read(0, 9, b"late", 5))
-    assert (reached(store, 0), dict(store.parts)) == (None, {})
-
-
-def test_events_of_another_table_are_not_taken_over(store: PartitionStore) -> None:
-    store.hold({0}, 5)
-    take_over(store, read(0, 7, b"a", 5, topic="test.issues"))
+    assert not store.read_records(0, [read(9, b"late")], 5)
     assert (reached(store, 0), dict(store.parts)) == (None, {})
 
 
@@ -135,9 +116,9 @@ async def test_after_a_recovery_the_owner_writes_again_what_a_dropped_record_hid
     topic, tp = Topic(), TP(TOPIC, 0)
     table = BatchTable(app, "seen", TOPIC, 4, cast(BatchProducer, topic), nothing)
     table._parts.hold({0}, 5)
-    late = read(0, 9, b"k", 5)
-    late.message.headers = [("epoch", b"3")]
-    table.apply_changelog_batch([read(0, 7, OWNER_KEY, 5), late])
+    late = read(9, b"k")
+    late.headers = [("epoch", b"3")]
+    table._parts.read_records(0, [read(7, OWNER_KEY), late], 5)
     topic.keys = [None] * 10
     await table.on_recovery_completed({tp}, set())
     assert topic.keys[10:] == [b"k"]
