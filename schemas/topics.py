@@ -9,6 +9,7 @@ from msgspec import Struct
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
+_SEGMENT_MS = 5 * 60_000
 
 
 class Topic(Enum):
@@ -94,11 +95,12 @@ def _configs(topic: Topic, replication: int) -> dict[str, str]:
         "min.insync.replicas": str(max(1, replication - 1)),
     }
     if topic.cleanup == "compact":
-        # Compact soon: a topic that is read completely at each start must stay close to its live size.
+        # Compact soon: a topic that is read completely at each start must stay close to its live size. The newest segment is never
+        # compacted. `seen` may hold gigabytes, in files that stay open, but its records are few.
         configs |= {
             "min.cleanable.dirty.ratio": "0.2",
-            "segment.ms": str(_HOUR_MS),
-            "segment.bytes": str(64 * 1024 * 1024),
+            "segment.ms": str(_SEGMENT_MS),
+            "segment.bytes": str((64 if topic is Topic.SEEN else 8) * 1024 * 1024),
             # Tombstones stay for slow readers; entries of `seen` are numerous and short-lived.
             "delete.retention.ms": str(_HOUR_MS if topic is Topic.SEEN else _DAY_MS),
         }
