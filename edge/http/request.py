@@ -159,32 +159,33 @@ class BodyReader:
                 return data
             length = request.content_length
             if length is not None:
-                reservation.add(length)
+                reservation.check(length)
             # Only after every check that precedes the body.
             if "Expect" in request.headers:
                 await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 request.writer.output_size = 0
-            return await self._collect(content, max_bytes, None if length is not None else reservation)
+            return await self._collect(content, max_bytes, reservation)
         except (TimeoutError, ConnectionError):
             raise SlowBody from None
         except (RequestPayloadError, PayloadEncodingError) as error:
             details = [Detail("body", f"broken transfer: {error}")]
             raise RequestError(WireError.VALIDATION_FAILED, "body", details) from None
 
-    async def _collect(
-        self, content: StreamReader, max_bytes: int, reservation: BodyReservation | None
-    ) -> bytes:
+    async def _collect(self, content: StreamReader, max_bytes: int, reservation: BodyReservation) -> bytes:
         """Read to the end, or until there are more than `max_bytes`."""
         parts = []
         size = 0
         started = asyncio.get_running_loop().time()
-        async with asyncio.timeout(self._times.allowed(0)) as timeout:
-            while size <= max_bytes and (part := await content.readany()):
-                size += len(part)
-                if reservation is not None:
+        try:
+            async with asyncio.timeout(self._times.allowed(0)) as timeout:
+                reservation.begin(lambda: timeout.reschedule(started))
+                while size <= max_bytes and (part := await content.readany()):
+                    size += len(part)
                     reservation.add(len(part))
-                parts.append(part)
-                timeout.reschedule(started + self._times.allowed(size))
+                    parts.append(part)
+                    timeout.reschedule(started + self._times.allowed(size))
+        finally:
+            reservation.end()
         return b"".join(parts)
 
 
