@@ -57,7 +57,7 @@ def new_listener(host: str, port: int, *, shared: bool) -> socket.socket:
 def _claim_once(host: str, port: int) -> socket.socket:
     # A bind without SO_REUSEPORT fails if anyone listens, with or without a claim.
     with new_listener(host, port, shared=False) as probe:
-        address = _parse(probe.getsockname()[0])
+        address = parse(probe.getsockname()[0])
     claimed = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     if sys.platform != "linux" or port == 0:
         return claimed
@@ -89,11 +89,12 @@ def _claimed_addresses(port: int) -> list[Address]:
         if name.startswith(prefix):
             # Any program may use such a name.
             with suppress(ValueError):
-                addresses.append(_parse(name.removeprefix(prefix)))
+                addresses.append(parse(name.removeprefix(prefix)))
     return addresses
 
 
-def _parse(text: str) -> Address:
+def parse(text: str) -> Address:
+    """An address; an IPv4 address mapped into IPv6 becomes IPv4. Raises ValueError."""
     address = ip_address(text.partition("%")[0])
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 

@@ -90,6 +90,12 @@ class EdgeMetrics:
             "Errors that kept Kafka from being written to, by their class.",
             ["error"],
         )
+        self.connections = gauge("svc_edge_connections", "Open connections.")
+        self.connections_ended = counter(
+            "svc_edge_connections_ended",
+            "Connections that the edge ended, by reason: address or total (their limits), slow head or long head.",
+            ["reason"],
+        )
         self.in_flight = gauge("svc_edge_requests_in_flight", "Requests being served.")
         self.waiting = gauge("svc_edge_waiting_events", "Accepted events that are not safe yet.")
         self.spool_bytes = gauge("svc_edge_spool_bytes", "Bytes in the disk spool.")

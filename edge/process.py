@@ -25,6 +25,7 @@ from edge.http.app import build_app
 from edge.http.endpoints import Ingest
 from edge.http.request import BodyReader, body_times
 from edge.limits.body_budget import BodyBudget
+from edge.limits.connections import ConnectionLimits, affordable, descriptors
 from edge.limits.local_window import LocalWindow, RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.remote_window import RemoteWindow
@@ -98,9 +99,15 @@ class EdgeProcess:
         self._spawn(drain_forever(self._spool, self._sink))
         self._spawn(self._outcomes.run())
         self._spawn(trim_forever())
-        self._spawn(Gauges(self._metrics, self._chunker, self._delivery, self._sink, self._spool).run())
+        connections = ConnectionLimits(
+            affordable(settings.edge_connections, descriptors()), settings.edge_address_connections
+        )
+        self._spawn(
+            Gauges(self._metrics, self._chunker, self._delivery, self._sink, self._spool, connections).run()
+        )
         self._runner = web.ServerRunner(
-            build_app(ingest, self.health, self._metrics), shutdown_timeout=settings.edge_stop_seconds
+            build_app(ingest, self.health, self._metrics, connections, settings.edge_head_seconds),
+            shutdown_timeout=settings.edge_stop_seconds,
         )
         await self._runner.setup()
         await self._wait_ready()

@@ -20,6 +20,7 @@ from schemas.service_variables import is_service_variable
 PREFIX: Final = "SVC_"
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Positive = Annotated[int, Meta(ge=1)]
+NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
 
 
@@ -143,6 +144,21 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
         Seconds,
         Meta(description="maximum wait for Kafka's acknowledgement before an event goes to the spool"),
     ] = 2.0
+    edge_connections: Annotated[
+        Positive,
+        Meta(
+            description="connections that a worker holds at once, fewer where its limit of file descriptors is lower; further ones are closed"
+        ),
+    ] = 20_000
+    edge_address_connections: Annotated[
+        NotNegative,
+        Meta(
+            description="those of one IPv4 address or IPv6 /64, at most half of all; 0: any number, for an edge that only proxies reach"
+        ),
+    ] = 5000
+    edge_head_seconds: Annotated[
+        Seconds, Meta(description="maximum time to receive a request's head, also the first of a connection")
+    ] = 10.0
     edge_body_timeout_seconds: Annotated[Seconds, Meta(description="maximum time to receive a body")] = 30.0
     edge_body_grace_seconds: Annotated[
         Seconds, Meta(description="time before the minimum rate of a body applies")

@@ -130,10 +130,16 @@ class Spool:
         await self.count_quarantined()
 
     async def count_quarantined(self) -> None:
-        """Measure the quarantine again: `svc spool` may have replayed segments, or an operator removed them."""
+        """Measure the quarantine again: `svc spool` may have replayed segments, or an operator removed them.
+
+        A folder that can't be read just now, for want of a file descriptor, keeps its last size.
+        """
         loop = asyncio.get_running_loop()
         before = self.quarantined_bytes
-        self.quarantined_bytes = await loop.run_in_executor(self._thread, quarantined_bytes, self.directory)
+        with suppress(OSError):
+            self.quarantined_bytes = await loop.run_in_executor(
+                self._thread, quarantined_bytes, self.directory
+            )
         if self.quarantined_bytes < before:
             self._refused = False
 

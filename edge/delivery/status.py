@@ -10,6 +10,7 @@ from broker.send_errors import SendErrorKind
 from edge.delivery.kafka_sink import Failure, KafkaSink
 from edge.delivery.publisher import ChunkDelivery, Chunker
 from edge.delivery.spool import Spool
+from edge.limits.connections import ConnectionLimits
 from edge.metrics import EdgeMetrics
 from schemas.health import Part
 from schemas.topics import Topic
@@ -52,13 +53,20 @@ class Gauges:
     """Copies the state of one process's parts into its metrics."""
 
     def __init__(
-        self, metrics: EdgeMetrics, chunker: Chunker, delivery: ChunkDelivery, sink: KafkaSink, spool: Spool
+        self,
+        metrics: EdgeMetrics,
+        chunker: Chunker,
+        delivery: ChunkDelivery,
+        sink: KafkaSink,
+        spool: Spool,
+        connections: ConnectionLimits,
     ) -> None:
         self._metrics = metrics
         self._chunker = chunker
         self._delivery = delivery
         self._sink = sink
         self._spool = spool
+        self._connections = connections
         self._counted: dict[tuple[Counter, str], int] = {}
 
     async def run(self) -> None:
@@ -72,6 +80,7 @@ class Gauges:
     def update(self) -> None:
         """Update the metrics once."""
         metrics, sink, spool = self._metrics, self._sink, self._spool
+        metrics.connections.set(self._connections.total)
         metrics.waiting.set(self._chunker.waiting_events)
         metrics.spool_bytes.set(spool.size)
         metrics.spool_age.set(spool.age_seconds)

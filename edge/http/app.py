@@ -14,6 +14,7 @@ from edge.http.errors import RequestError
 from edge.http.openapi import document
 from edge.http.request import SlowBody
 from edge.http.server import EdgeServer
+from edge.limits.connections import ConnectionLimits
 from edge.metrics import EdgeMetrics
 from schemas.errors import WireError
 from schemas.health import Health
@@ -106,9 +107,11 @@ class EdgeApp:
         return responses.document(self._metrics.page(), "text/plain; version=0.0.4; charset=utf-8")
 
 
-def build_app(ingest: Ingest, health: Health, metrics: EdgeMetrics) -> EdgeServer:
+def build_app(
+    ingest: Ingest, health: Health, metrics: EdgeMetrics, limits: ConnectionLimits, head_seconds: float
+) -> EdgeServer:
     """The server for aiohttp's `web.ServerRunner`."""
-    return EdgeServer(EdgeApp(ingest, health, metrics).handle, metrics.malformed)
+    return EdgeServer(EdgeApp(ingest, health, metrics).handle, metrics, limits, head_seconds)
 
 
 def _allowed(routes: dict[str, Handler]) -> str:

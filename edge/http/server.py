@@ -1,8 +1,9 @@
-"""aiohttp's low-level server with our timeouts and our response to malformed HTTP."""
+"""aiohttp's low-level server with our timeouts, our limits of connections and our response to malformed HTTP."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -11,6 +12,8 @@ from aiohttp.web_protocol import RequestHandler
 
 from edge.http import responses
 from edge.http.errors import RequestError
+from edge.limits.connections import ConnectionLimits, sender_of
+from edge.metrics import EdgeMetrics
 from schemas.errors import Detail, WireError
 
 log = logging.getLogger(__name__)
@@ -20,22 +23,66 @@ _IDLE_SECONDS: Final = 75.0
 _LINGER_SECONDS: Final = 2.0
 """How long the remaining body of a refused request is read and discarded, so that the client can read the response."""
 _READ_BUFFER: Final = 64 * 1024
+_MAX_HEAD_BYTES: Final = 32 * 1024
+"""A head that has not ended after so many bytes is refused; aiohttp alone would keep a megabyte of each."""
 
 
 class EdgeConnection(RequestHandler):
-    """One connection. A malformed request gets a declared error and is logged without a traceback."""
+    """One connection. A malformed request gets a declared error and is logged without a traceback.
 
-    __slots__ = ("_last_body",)
+    It must end its first head, and each later one, within the server's time and size.
+    """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    __slots__ = ("_head_bytes", "_last_body", "_refused", "_sender", "_server")
+
+    def __init__(self, server: "EdgeServer", **options: Any) -> None:
+        super().__init__(server, **options)
+        self._server = server
+        self._sender: str | None = None
         self._last_body: StreamReader | None = None
+        self._head_bytes = 0
+        self._refused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the connection, or end it."""
+        peer = transport.get_extra_info("peername")
+        sender = sender_of(peer[0]) if peer else ""
+        if not self._server.admit(sender):
+            cast(asyncio.Transport, transport).abort()
+            return
+        self._sender = sender
+        super().connection_made(transport)
+        self._server.begin_head(self)
 
     def data_received(self, data: bytes) -> None:
-        """Remember the body that is being received."""
+        """Remember the body that is being received, and see to the head. What follows malformed HTTP is thrown away."""
+        if self._refused:
+            return
+        requests = self._request_count
+        in_body = self._last_body is not None and not self._last_body.is_eof()
         super().data_received(data)
-        if self._messages:
-            self._last_body = self._messages[-1][1]
+        if self._request_count > requests:
+            self._head_bytes = 0
+            self._server.end_head(self)
+            message, self._last_body = self._messages[-1]
+            if not isinstance(message, RawRequestMessage):
+                self._refused = True
+                # Its frames hold this data and the error itself: a cycle that would wait for the garbage collector.
+                message.exc.__traceback__ = None
+        elif data and not in_body:
+            self._head_bytes += len(data)
+            self._server.begin_head(self)
+            if self._head_bytes > _MAX_HEAD_BYTES:
+                self.end("long head")
+
+    def end(self, reason: str) -> None:
+        """End the connection: at once if it is idle, else after the request that is being served."""
+        self._refused = True
+        self._server.metrics.connections_ended.labels(reason).inc()
+        if self._request_in_progress:
+            self.close()
+        else:
+            self.force_close()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio: whether to keep the other half open
         """Respond to complete requests before closing: a client that closed its sending half may still read."""
@@ -52,6 +99,9 @@ class EdgeConnection(RequestHandler):
         """Break the reference cycle with the body: with thousands of them a garbage collection blocks the loop for up to 100 ms."""
         super().connection_lost(exc)
         self._last_body = None
+        if self._sender is not None:
+            self._server.end_head(self)
+            self._server.limits.close(self._sender)
 
     def handle_error(
         self,
@@ -68,16 +118,15 @@ class EdgeConnection(RequestHandler):
         else:
             log.error("server error: %s", message, exc_info=exc)
             response = responses.error(RequestError(WireError.INTERNAL, "fault"))
-        if isinstance(self._manager, EdgeServer):
-            self._manager.refused(response.status)
+        self._server.metrics.malformed(response.status)
         response.force_close()
         return response
 
 
 class EdgeServer(web.Server):
-    """Creates the connections. aiohttp must not inflate bodies: it would do so without a limit.
+    """Creates the connections, as many as the limits admit, and ends those whose head takes longer than `head_seconds`.
 
-    `refused` is called with the status of each response to malformed HTTP.
+    aiohttp must not inflate bodies: it would do so without a limit.
     """
 
     _options: Final[dict[str, Any]] = {
@@ -91,11 +140,44 @@ class EdgeServer(web.Server):
     def __init__(
         self,
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-        refused: Callable[[int], None],
+        metrics: EdgeMetrics,
+        limits: ConnectionLimits,
+        head_seconds: float,
     ) -> None:
         super().__init__(handler)
-        self.refused = refused
+        self.metrics = metrics
+        self.limits = limits
+        self._head_seconds = head_seconds
+        # Every head has the same time, so they stand in the order of their ends.
+        self._heads: dict[EdgeConnection, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self) -> RequestHandler:
         """The protocol of a new connection."""
         return EdgeConnection(self, loop=self._loop, **self._options)
+
+    def admit(self, sender: str) -> bool:
+        """Whether the limits admit one more connection, which is counted."""
+        refused = self.limits.open(sender)
+        if refused:
+            self.metrics.connections_ended.labels(refused).inc()
+        return not refused
+
+    def begin_head(self, connection: EdgeConnection) -> None:
+        """From now on, if it doesn't already, the time of a head runs."""
+        if connection not in self._heads:
+            self._heads[connection] = self._loop.time() + self._head_seconds
+            if self._timer is None:
+                self._timer = self._loop.call_later(self._head_seconds, self._end_slow)
+
+    def end_head(self, connection: EdgeConnection) -> None:
+        """The head came, or the connection ended."""
+        self._heads.pop(connection, None)
+
+    def _end_slow(self) -> None:
+        now = self._loop.time()
+        for connection in [each for each, end in self._heads.items() if end <= now]:
+            self.end_head(connection)
+            connection.end("slow head")
+        first = next(iter(self._heads.values()), None)
+        self._timer = self._loop.call_at(first, self._end_slow) if first else None

@@ -19,6 +19,7 @@ from edge.http.endpoints import Ingest
 from edge.http.request import BodyReader, BodyTimes
 from edge.http.server import EdgeServer
 from edge.limits.body_budget import BodyBudget
+from edge.limits.connections import ConnectionLimits
 from edge.limits.local_window import LocalWindow
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.scheduler import FairScheduler
@@ -40,7 +41,13 @@ MOMENT = "2026-01-01T00:00:00.000Z"
 class LiveEdge:
     """An edge that listens; `project` has one token, `lenient` another and is lenient to `react-native/*`."""
 
-    def __init__(self, folder: Path, body_timeout: float = 30.0, spool_bytes: int = 1 << 20) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        body_timeout: float = 30.0,
+        spool_bytes: int = 1 << 20,
+        head_seconds: float = 10.0,
+    ) -> None:
         self.sink = MemorySink()
         self.spool = Spool(folder, spool_bytes, 3600)
         self.chunker = Chunker(ChunkDelivery(self.sink, self.spool).deliver, ChunkLimits(linger_ms=1))
@@ -53,7 +60,9 @@ class LiveEdge:
         self.throttle = RefusalThrottle()
         self.body_budget = BodyBudget(256 << 20, 32 << 20)
         self.app = EdgeApp(self.ingest(EventPublisher(self.chunker, self.sink)), self.health, self.metrics)
-        self.runner = web.ServerRunner(EdgeServer(self.handle, self.metrics.malformed), shutdown_timeout=1)
+        self.connections = ConnectionLimits(10_000, 0)
+        server = EdgeServer(self.handle, self.metrics, self.connections, head_seconds)
+        self.runner = web.ServerRunner(server, shutdown_timeout=1)
         self.project = self.add_project("1")
         self.lenient = self.add_project("2", lenient_sdks=("react-native/*",))
         self.port = 0

@@ -8,9 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from aiohttp.http_exceptions import HttpProcessingError
 
 from edge.http.server import EdgeConnection
-from tests.contract.edge.live_edge import LiveEdge, live_edge
+from schemas.ids import new_token
+from schemas.projects import Token
+from tests.contract.edge.live_edge import MOMENT, LiveEdge, live_edge
 from tests.edge_events import encoded
 from tests.eventually import eventually
 
@@ -258,3 +261,125 @@ async def test_flood_of_refusals_is_answered_at_a_pace_and_others_at_once(
     assert [token for token, _ in pauses] == ["", "", edge.project.tokens[0].token]
     assert (await edge.post(encoded())).status == 202
     assert len(pauses) == 3
+
+
+async def test_head_without_end_is_refused_once_and_leaves_nothing_to_collect(edge: LiveEdge) -> None:
+    """What aiohttp's parser says of the rest would keep the rest in cycles: 100 such connections took 1.7 GB."""
+    gc.collect()
+    gc.disable()
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 4_000_000)
+        await eventually(lambda: edge.connections.total == 0)
+        assert not [each for each in gc.get_objects() if isinstance(each, HttpProcessingError)]
+        page = (await edge.post(b"", "/metrics", method="GET")).body
+        assert b'svc_edge_requests_total{endpoint="malformed",status="400"} 1.0' in page
+        await hang_up(writer)
+    finally:
+        gc.enable()
+
+
+async def test_head_of_many_small_lines_is_bounded_too(edge: LiveEdge) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+    with suppress(ConnectionError):
+        for number in range(20):
+            writer.write(b"X%d: " % number + b"y" * 4000 + b"\r\n")
+            await writer.drain()
+            await asyncio.sleep(0)
+        assert await reader.read() == b""
+    page = (await edge.post(b"", "/metrics", method="GET")).body
+    assert b'svc_edge_connections_ended_total{reason="long head"} 1.0' in page
+    await hang_up(writer)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"], ids=["silent", "half a head"]
+)
+async def test_head_that_takes_too_long_ends_its_connection(tmp_path: Path, sent: bytes) -> None:
+    async with live_edge(tmp_path, head_seconds=0.3) as edge:
+        reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        writer.write(sent)
+        async with asyncio.timeout(10):
+            assert await reader.read() == b""
+        page = (await edge.post(b"", "/metrics", method="GET")).body
+        assert b'svc_edge_connections_ended_total{reason="slow head"} 1.0' in page
+        await hang_up(writer)
+
+
+async def test_later_head_that_takes_too_long_ends_its_connection_and_an_idle_one_stays(
+    tmp_path: Path,
+) -> None:
+    async with live_edge(tmp_path, head_seconds=0.3) as edge:
+        pairs = [await asyncio.open_connection("127.0.0.1", edge.port) for _ in range(2)]
+        for reader, writer in pairs:
+            writer.write(request(edge, encoded()))
+            assert (await read_answer(reader))[0] == 202
+        (reader, writer), (idle_reader, idle_writer) = pairs
+        writer.write(request(edge, encoded())[:50])
+        async with asyncio.timeout(10):
+            assert await reader.read() == b""
+        idle_writer.write(request(edge, encoded()))
+        assert (await read_answer(idle_reader))[0] == 202
+        await hang_up(writer, idle_writer)
+
+
+async def test_body_has_a_time_of_its_own(tmp_path: Path) -> None:
+    async with live_edge(tmp_path, head_seconds=0.2) as edge:
+        reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        whole = request(edge, encoded())
+        writer.write(whole[:-10])
+        _, silent = await asyncio.open_connection("127.0.0.1", edge.port)
+        await eventually(lambda: edge.connections.total == 1)
+        writer.write(whole[-10:])
+        assert (await read_answer(reader))[0] == 202
+        await hang_up(writer, silent)
+
+
+@pytest.mark.parametrize(("most", "by_address", "reason"), [(3, 3, b"total"), (100, 3, b"address")])
+async def test_connections_beyond_a_limit_are_closed_until_others_end(
+    edge: LiveEdge, most: int, by_address: int, reason: bytes
+) -> None:
+    edge.connections._most, edge.connections._most_by_address = most, by_address
+    held = [await asyncio.open_connection("127.0.0.1", edge.port) for _ in range(3)]
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    with suppress(ConnectionResetError):
+        assert await reader.read() == b""
+    await hang_up(writer, held.pop()[1])
+    await eventually(lambda: edge.connections.total == 2)
+    assert (await edge.post(encoded())).status == 202
+    page = (await edge.post(b"", "/metrics", method="GET")).body
+    assert b'svc_edge_connections_ended_total{reason="%s"} 1.0' % reason in page
+    await hang_up(*[writer for _, writer in held])
+
+
+async def test_declared_bodies_that_never_come_leave_the_memory_to_others(edge: LiveEdge) -> None:
+    edge.body_budget._max_bytes = 2_000_000
+    project = edge.add_project("3", tokens=tuple(Token(new_token(), MOMENT) for _ in range(9)))
+    begun = []
+    for token in project.tokens:
+        _, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        headers = edge.headers(project) | {"Authorization": f"Bearer {token.token}"}
+        lines = ["POST /v1/events HTTP/1.1", "Host: x", "Content-Length: 1000000"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        writer.write(("\r\n".join(lines) + "\r\n\r\n").encode() + b" " * 1000)
+        begun.append(writer)
+    await eventually(lambda: edge.body_budget.total == 9000)
+    assert (await edge.post(encoded(pad="x" * 900_000))).status == 202
+    await hang_up(*begun)
+
+
+async def test_bodies_held_open_give_way_to_a_token_that_holds_less(edge: LiveEdge) -> None:
+    edge.body_budget._max_bytes = 1_000_000
+    held = []
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+        writer.write(request(edge, encoded(pad="x" * 300_000))[:-10])
+        held.append((reader, writer))
+    await eventually(lambda: edge.body_budget.total > 900_000)
+    small = edge.headers(edge.lenient)
+    assert (await edge.post(encoded(pad="x" * 200_000), headers=small)).status == 202
+    assert await read_answer(held[0][0]) == (503, b'{"error":"internal"}')
+    assert edge.body_budget.total > 500_000
+    await hang_up(*[writer for _, writer in held])
+    await eventually(lambda: edge.body_budget.total == 0)

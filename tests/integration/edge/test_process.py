@@ -45,6 +45,11 @@ async def post(
         return response.status
 
 
+def descriptors(edge: EdgeProcess) -> int:
+    """How many file descriptors it has open."""
+    return len(list(Path(f"/proc/{edge.pid}/fd").iterdir()))
+
+
 async def test_accepted_events_stand_in_the_topic_as_sent_in_their_partition(
     place: Place, tmp_path: Path
 ) -> None:
@@ -267,3 +272,35 @@ async def test_edge_of_another_deployment_can_not_share_the_port(place: Place, t
         assert await other.wait() == 1
         assert other.log.startswith(f"can't listen on 127.0.0.1:{edge.port}: ")
         assert other.log.count("\n") == 1
+
+
+async def test_edge_without_file_descriptors_lives_and_serves_once_it_has_some(
+    place: Place, tmp_path: Path
+) -> None:
+    """Its limit falls while it runs, so its own limit of connections, made for the higher one, doesn't help it."""
+    async with (
+        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, edge_head_seconds="600")) as edge,
+        aiohttp.ClientSession() as session,
+    ):
+        assert await post(session, edge, encoded(), headers(place.project)) == 202
+        used = descriptors(edge)
+        resource.prlimit(edge.pid, resource.RLIMIT_NOFILE, (used + 20, used + 20))
+        held = [await asyncio.open_connection("127.0.0.1", edge.port) for _ in range(60)]
+        await eventually(lambda: descriptors(edge) >= used + 19)
+
+        async def counted() -> bool:
+            """The metrics are still updated, which looks into a folder; asked over the session's open connection."""
+            page = await (await session.get(edge.url + "/metrics")).text()
+            return "svc_edge_connections 2" in page
+
+        await eventually(counted)
+        for _, writer in held:
+            writer.transport.abort()
+
+        async def answers() -> bool:
+            with suppress(aiohttp.ClientError):
+                return await post(session, edge, encoded(), headers(place.project)) == 202
+            return False
+
+        await eventually(answers)
+        assert "a part of the edge failed" not in edge.log
