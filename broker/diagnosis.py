@@ -163,7 +163,7 @@ async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable
         try:
             await connection.send(MetadataRequest([]))
         finally:
-            connection.close()
+            await connection.close()
     except (KafkaError, OSError, ValueError) as error:
         return explained(error, settings, f"{host}:{port}")
     return None

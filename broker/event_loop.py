@@ -1,8 +1,10 @@
-"""Runs the event loop of the edge and the writer: uvloop, with a patch of aiokafka for lost connections.
+"""Runs the event loop of the edge and the writer: uvloop, with two patches of aiokafka's connections.
 
-After a connection reset, a write to the transport raises RuntimeError in uvloop, while asyncio's own loop ignores it; aiokafka
-only handles OSError (aio-libs/aiokafka, issue 1038, open). Until the connection's reader ends, such an error ends the task
-that requests cluster metadata, and whatever waits for metadata, such as a commit or a lost coordinator's group, never returns.
+- After a connection reset, a write to the transport raises RuntimeError in uvloop, while asyncio's own loop ignores it; aiokafka
+  only handles OSError (aio-libs/aiokafka, issue 1038, open). Until the connection's reader ends, such an error ends the task
+  that requests cluster metadata, and whatever waits for metadata, such as a commit or a lost coordinator's group, never returns.
+- A connection that is closed over TLS while a response is under way, as that to a consumer's fetch is, waits in uvloop for the
+  broker's close_notify until 30 s are over; asyncio's own loop ends with the response.
 """
 
 from collections.abc import Callable, Coroutine
@@ -23,9 +25,10 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def patch_aiokafka() -> None:
-    """Turn the RuntimeError of a write to a lost connection into a KafkaConnectionError, which aiokafka handles."""
+    """Turn the RuntimeError of a write to a lost connection into a KafkaConnectionError, which aiokafka handles; close at once."""
     for name, write in _WRITES.items():
         setattr(AIOKafkaConnection, name, _translating(write))
+    AIOKafkaConnection.close = _close
 
 
 def _translating(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,4 +46,15 @@ def _translating(write: Callable[..., Any]) -> Callable[..., Any]:
     return translated
 
 
+@wraps(AIOKafkaConnection.close)
+def _close(self: Any, *args: Any, **kwargs: Any) -> Any:
+    writer = self._writer
+    closed = _CLOSE(self, *args, **kwargs)
+    if writer is not None and self._security_protocol.endswith("SSL"):
+        # Nothing is lost: whoever closes has waited for the answers to its requests, or doesn't want them any more.
+        writer.transport.abort()
+    return closed
+
+
+_CLOSE: Final = AIOKafkaConnection.close
 _WRITES: Final = {name: getattr(AIOKafkaConnection, name) for name in ("send", "_send_sasl_token")}

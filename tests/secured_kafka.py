@@ -1,4 +1,4 @@
-"""A real broker with SASL and ACLs: it lets in whom it knows, and each only to what was allowed."""
+"""A real broker with TLS, SASL and ACLs: it lets in whom it knows, and each only to what was allowed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,10 +8,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 from msgspec import Struct
+from msgspec.structs import replace
 
 from local.kafka.server import LocalKafka
 from local.ports import free_port
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, load
+from tests.certificates import certificate
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4
 READ, WRITE, CREATE, DESCRIBE, DESCRIBE_CONFIGS = 3, 4, 5, 8, 10
@@ -85,39 +87,44 @@ class CreateAcls(Request[_CreateAcls]):  # type: ignore[misc]
 
 
 class SecuredKafka(LocalKafka):
-    """A broker with two listeners: `bootstrap` is for administrators, `secured` wants SASL (PLAIN) and obeys ACLs.
+    """A broker with two listeners: `bootstrap` is for administrators, `secured` wants TLS and SASL (PLAIN) and obeys ACLs.
 
-    The password of each user is its name and `-secret`.
+    The password of each user is its name and `-secret`; `authority` is the file of the CA.
     """
 
     def __init__(self, directory: Path, cache: Path, users: Sequence[str]) -> None:
         super().__init__(directory, cache)
         broker, controller, port = self._ports["broker"], self._ports["controller"], free_port()
         self.secured = f"127.0.0.1:{port}"
+        self.authority = certificate(directory.resolve())
         known = " ".join(f'user_{user}="{user}-secret"' for user in users)
-        both = f"PLAINTEXT://127.0.0.1:{broker},SASL_PLAINTEXT://{self.secured}"
+        both = f"PLAINTEXT://127.0.0.1:{broker},SASL_SSL://{self.secured}"
         self.overrides |= {
             "listeners": f"{both},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": both,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{_PLAIN} {known};",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{_PLAIN} {known};",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.authority),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
         }
 
+    def environ(self, user: str) -> dict[str, str]:
+        """The variables with which `user` connects."""
+        return {
+            "SVC_KAFKA_BOOTSTRAP": self.secured,
+            "SVC_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+            "SVC_KAFKA_CA_FILE": str(self.authority),
+            "SVC_KAFKA_SASL_MECHANISM": "PLAIN",
+            "SVC_KAFKA_USERNAME": user,
+            "SVC_KAFKA_PASSWORD": f"{user}-secret",
+        }
+
     def settings(self, user: str, **more: Any) -> KafkaSettings:
-        """The settings with which `user` connects."""
-        return KafkaSettings(
-            **{
-                "kafka_bootstrap": self.secured,
-                "kafka_security_protocol": "SASL_PLAINTEXT",
-                "kafka_sasl_mechanism": "PLAIN",
-                "kafka_username": user,
-                "kafka_password": f"{user}-secret",
-                **more,
-            }
-        )
+        """The same as settings."""
+        return replace(load(KafkaSettings, self.environ(user)), **more)
 
     async def allow(self, *acls: Acl) -> None:
         """Add the rights."""

@@ -97,8 +97,9 @@ def test_a_topic_that_may_only_be_read_is_not_one_to_write_to(kafka: SecuredKafk
             "does not offer SCRAM-SHA-512",
             "SVC_KAFKA_SASL_MECHANISM",
         ),
-        ({"kafka_security_protocol": "SASL_SSL"}, "does not speak TLS", "SVC_KAFKA_SECURITY_PROTOCOL"),
-        ({"kafka_security_protocol": "PLAINTEXT"}, "expects credentials", "to a SASL_ protocol"),
+        ({"kafka_security_protocol": "SASL_PLAINTEXT"}, "speaks TLS", "SVC_KAFKA_SECURITY_PROTOCOL"),
+        ({"kafka_security_protocol": "SSL"}, "expects credentials", "to a SASL_ protocol"),
+        ({"kafka_ca_file": ""}, "certificate of 127.0.0.1", "SVC_KAFKA_CA_FILE"),
     ],
 )
 def test_connection_failures_are_distinguished(
@@ -112,11 +113,7 @@ def test_connection_failures_are_distinguished(
 
 def environ(kafka: SecuredKafka, user: str, **more: str) -> dict[str, str]:
     return {
-        "SVC_KAFKA_BOOTSTRAP": kafka.secured,
-        "SVC_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
-        "SVC_KAFKA_SASL_MECHANISM": "PLAIN",
-        "SVC_KAFKA_USERNAME": user,
-        "SVC_KAFKA_PASSWORD": f"{user}-secret",
+        **kafka.environ(user),
         "SVC_CLICKHOUSE_URL": "http://u:p@127.0.0.1:1/svc",
         **more,
     }

@@ -20,9 +20,9 @@ from storage.migrations.migrate import migrate
 from storage.server_identity import check_server
 from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
+from tests.certificates import certificate
 from tests.eventually import eventually
 from tests.forwarder import forwarding
-from tests.unit.local.tls_listener import certificate
 
 
 def at(url: str, port: int, scheme: str = "http") -> str:

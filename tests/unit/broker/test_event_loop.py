@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -14,6 +16,7 @@ from aiokafka.protocol.admin import ApiVersionResponse_v0
 from aiokafka.protocol.metadata import MetadataResponse_v1
 
 from broker.event_loop import patch_aiokafka
+from tests.certificates import certificate
 
 METADATA, API_VERSIONS = 3, 18
 NO_LINGER = struct.pack("ii", 1, 0)
@@ -23,11 +26,12 @@ NO_LINGER = struct.pack("ii", 1, 0)
 class Broker:
     """Answers what a client asks before it knows of topics, and resets its connections."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._writers: list[asyncio.StreamWriter] = []
 
     async def start(self) -> str:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         host, port = self._server.sockets[0].getsockname()
         self._metadata = MetadataResponse_v1([(0, host, port, None)], 0, []).encode()
         return f"{host}:{port}"
@@ -53,6 +57,11 @@ class Broker:
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
             writer.transport.abort()
 
+    def ignore(self) -> None:
+        """Read nothing more, as a broker whose answer to a fetch is under way."""
+        for writer in self._writers:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+
     async def stop(self) -> None:
         """Wait until each connection is closed: uvloop waits for ever at its end for one that it has to warn of."""
         self._server.close()
@@ -66,7 +75,7 @@ class Broker:
 @pytest.fixture
 def unmended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts back at the end what the test mends."""
-    for name in ("send", "_send_sasl_token"):
+    for name in ("send", "_send_sasl_token", "close"):
         write = getattr(AIOKafkaConnection, name)
         monkeypatch.setattr(AIOKafkaConnection, name, getattr(write, "__wrapped__", write))
 
@@ -125,3 +134,30 @@ def test_bug_that_is_patched_is_still_there(monkeypatch: pytest.MonkeyPatch) -> 
 def test_loop_of_asyncio_needs_no_mending(monkeypatch: pytest.MonkeyPatch) -> None:
     _, answer = asyncio.run(ask_while_reset(monkeypatch))
     assert answer is True
+
+
+async def close_while_ignored(file: Path) -> None:
+    """Close a client of a broker that reads nothing more. Raises TimeoutError."""
+    server, trust = (
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH),
+        ssl.create_default_context(cafile=file),
+    )
+    server.load_cert_chain(file)
+    broker = Broker(server)
+    address = await broker.start()
+    client = AIOKafkaClient(bootstrap_servers=address, security_protocol="SSL", ssl_context=trust)
+    await client.bootstrap()
+    await client.force_metadata_update()
+    broker.ignore()
+    try:
+        async with asyncio.timeout(10):
+            await client.close()
+    finally:
+        broker.reset()
+        await broker.stop()
+
+
+@pytest.mark.usefixtures("unmended")
+def test_a_client_over_tls_does_not_wait_for_the_broker_to_say_good_bye(tmp_path: Path) -> None:
+    patch_aiokafka()
+    uvloop.run(close_while_ignored(certificate(tmp_path)))

@@ -1,8 +1,6 @@
 """An exchange ends by its deadline whatever the server does, and goes to the configured address."""
 
 import contextlib
-import datetime
-import ipaddress
 import itertools
 import json
 import os
@@ -14,13 +12,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from svc.answers import MAX_ANSWER_BYTES, Answer
 from svc.connection import Connection
 from svc.upload import Uploader
+from tests.certificates import certificate
 from tests.unit.svc.ingest import Ingest, Reply
 
 EVENT = json.dumps({"id": "x"}).encode()
@@ -74,30 +70,7 @@ def drip(before: bytes, each: bytes) -> Iterator[bytes]:
 @pytest.fixture
 def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     """A server's side of TLS for 127.0.0.1, which the system trusts."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path / "both.pem"
-    file.write_bytes(
-        made.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
+    file = certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(file)
