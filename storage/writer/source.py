@@ -1,12 +1,11 @@
-"""The topic `grouped`, read as a member of the writer's group: records, commits that carry a plan, and single ranges."""
+"""The topic `grouped`, read as a member of the writer's group: records, commits that carry a plan, and ranges read again."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-from broker.client import administering, committed_offsets, name_of, new_consumer
+from broker.client import administering, committed_offsets, name_of, new_consumer, reading
 from broker.commit import COMMIT_SECONDS, commit, leave
 from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
@@ -129,33 +128,38 @@ class GroupedSource:
             if commit.offset >= 0
         }
 
-    async def range(self, partition: int, first: int, last: int) -> AsyncIterator[Record]:
-        """The records of a range, of any partition; those past the topic's retention are missing.
+    async def ranges(self, spans: Mapping[int, tuple[int, int]]) -> AsyncIterator[Record]:
+        """The records from the first to the last offset of each partition, whoever owns it, read by one client; each partition's in order.
 
-        Raises KafkaError when the broker doesn't deliver them.
+        Those past the topic's retention are missing. Raises KafkaError when the broker doesn't deliver them.
         """
-        tp = TopicPartition(self.topic, partition)
-        consumer = new_consumer(self._settings, auto_offset_reset="none")
-        await consumer.start()
-        try:
-            consumer.assign([tp])
-            begin = (await consumer.beginning_offsets([tp]))[tp]
-            position = max(first, begin)
-            consumer.seek(tp, position)
-            waits = 0
-            while position <= last:
-                records: list[Any] = (await consumer.getmany(tp, timeout_ms=_RANGE_WAIT_MS)).get(tp, [])
-                waits = 0 if records else waits + 1
-                if waits > _RANGE_WAITS:
-                    raise KafkaError(
-                        f"records {position} to {last} of {self.topic}/{partition} are not delivered"
-                    )
-                for record in records:
-                    if record.offset > last:
-                        return
-                    position = record.offset + 1
-                    yield record
-        except OffsetOutOfRangeError:
+        unread = {TopicPartition(self.topic, partition): last for partition, (_, last) in spans.items()}
+        if not unread:
             return
-        finally:
-            await asyncio.shield(consumer.stop())
+        waits = 0
+        async with reading(
+            self._settings, auto_offset_reset="none", fetch_max_bytes=_FETCH_BYTES
+        ) as consumer:
+            consumer.assign(list(unread))
+            for tp, begin in (await consumer.beginning_offsets(list(unread))).items():
+                consumer.seek(tp, max(spans[tp.partition][0], begin))
+            while unread := {tp: last for tp, last in unread.items() if await consumer.position(tp) <= last}:
+                try:
+                    batches = await consumer.getmany(*unread, timeout_ms=_RANGE_WAIT_MS)
+                except OffsetOutOfRangeError as error:
+                    for tp, begin in (await consumer.beginning_offsets(list(error.args[0]))).items():
+                        if begin > await consumer.position(tp):
+                            consumer.seek(tp, begin)
+                        else:
+                            del unread[tp]
+                    continue
+                waits = 0 if batches else waits + 1
+                if waits > _RANGE_WAITS:
+                    names = ", ".join(
+                        f"{tp.topic}/{tp.partition} up to {last}" for tp, last in unread.items()
+                    )
+                    raise KafkaError(f"records of {names} are not delivered")
+                for tp, records in batches.items():
+                    for record in records:
+                        if record.offset <= unread[tp]:
+                            yield record

@@ -173,25 +173,25 @@ class EventsStage:
         self, committed: Mapping[int, Committed], bounds: Mapping[int, tuple[int, int]]
     ) -> set[int]:
         """Partitions whose first unread records are stored already: a commit that the network held up has replaced a later one."""
-        rewound = set[int]()
+        spans, blocks = dict[int, tuple[int, int]](), dict[int, Block]()
         for partition, at in committed.items():
             begin, end = bounds[partition]
             first, last = max(at.offset, begin), min(at.offset + _READ_RECORDS, end) - 1
             if first <= last and isinstance(at.state, NoBlock):
-                block, source_offset = Block(self._retention), at.state.source_offset
-                async for record in self._source.range(partition, first, last):
-                    source_offset = block.feed(record, source_offset)
-                if await self._inserter.has_any(block):
-                    rewound.add(partition)
-        return rewound
+                spans[partition], blocks[partition] = (first, last), Block(self._retention)
+                blocks[partition].source_offsets[partition] = at.state.source_offset
+        async for record in self._source.ranges(spans):
+            block = blocks[record.partition]
+            block.feed(record, block.source_offsets[record.partition])
+        return {partition for partition, block in blocks.items() if await self._inserter.has_any(block)}
 
     async def _read_plan(self, plan: BlockManifest) -> Block:
         block = Block(self._retention)
-        for span in plan.ranges:
-            source_offset = span.source_offset
-            async for record in self._source.range(span.partition, span.first, span.last):
-                source_offset = block.feed(record, source_offset, span.by_id_until)
-            block.source_offsets[span.partition] = source_offset
+        spans = {span.partition: span for span in plan.ranges}
+        block.source_offsets |= {partition: span.source_offset for partition, span in spans.items()}
+        async for record in self._source.ranges({p: (span.first, span.last) for p, span in spans.items()}):
+            source_offset = block.source_offsets[record.partition]
+            block.feed(record, source_offset, spans[record.partition].by_id_until)
         return block
 
     async def _read(self, blocks: "_OpenBlocks", timeout: float) -> None:

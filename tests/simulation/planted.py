@@ -1,7 +1,7 @@
 """Faults planted in the product: the simulation is worth what it finds of them."""
 
 import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.simulation.run import run
 _AT_ONCE: Final = 100
 _WINDOW: Final = 2
 _ALL: Final = 1 << 40
-_range = GroupedSource.range
+_ranges = GroupedSource.ranges
 _restore = GrouperStage.restore
 _remember = Table.remember
 
@@ -39,10 +39,10 @@ async def _close_nothing(*_: Any) -> None:
     """Batches in progress go on while the group gives their partitions away."""
 
 
-def _read_past(self: GroupedSource, partition: int, first: int, last: int) -> AsyncIterator[Any]:
+def _read_past(self: GroupedSource, spans: Mapping[int, tuple[int, int]]) -> AsyncIterator[Any]:
     """A replay reads whatever follows the planned records too."""
-    end = Client.network.broker.topics[self.topic][partition].end
-    return _range(self, partition, first, max(last, end - 1))
+    logs = Client.network.broker.topics[self.topic]
+    return _ranges(self, {p: (first, max(last, logs[p].end - 1)) for p, (first, last) in spans.items()})
 
 
 def _forget(self: Table, partition: Any, token: str) -> None:
@@ -110,7 +110,7 @@ FAULTS: Final = {
     ),
     "a replay past the plan": Fault(
         {
-            "storage.writer.source.GroupedSource.range": _read_past,
+            "storage.writer.source.GroupedSource.ranges": _read_past,
             # What else would catch it: a look at what is stored.
             "storage.writer.inserter.any_known": lambda client, rows: False,
         },
