@@ -152,10 +152,16 @@ class RejectedRecord(Struct, frozen=True):
 
 
 class PutBack(Struct, frozen=True):
-    """An event put back from the dead letters; `origin` is the position at which it was dead-lettered."""
+    """An event put back from the dead letters; `origin` is where it was dead-lettered, and why: `partition/offset/kind`."""
 
     event: ChunkEvent
     origin: str
+
+    @property
+    def position(self) -> tuple[str, int, str]:
+        """Partition, offset (0 if unreadable) and kind, which an earlier release left out."""
+        partition, offset, kind, *_ = [*self.origin.split("/"), "", ""]
+        return partition, int(offset) if offset.isdecimal() else 0, kind
 
 
 class Block:
@@ -271,7 +277,7 @@ def _alone(
         kind=kind,
         reason=reason,
         value=excerpt(chunk, [(event, grouping)]),
-        headers=_marked(record, f"{record.partition}/{record.offset}".encode()),
+        headers=_marked(record, f"{record.partition}/{record.offset}/{kind}".encode()),
         event=event,
     )
 

@@ -1,15 +1,15 @@
 """Writes what can't be inserted to the dead letters, and its count to the outcomes."""
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Literal
 
 from broker.client import name_of, new_producer
 from broker.errors import KafkaError
 from broker.stage import DeadEvent, dead_letter_messages
 from broker.types import Producer
+from schemas.chunks import ChunkEvent
 from schemas.issues import Outcome, encode_json
 from schemas.settings import WriterSettings
 from schemas.times import iso
@@ -83,50 +83,40 @@ def _dead_event(record: RejectedRecord) -> DeadEvent:
     )
 
 
-def dead_letter_outcomes(rejected: list[RejectedRecord]) -> list[Outcome]:
-    """How many events of each record were dead-lettered; always the same for the same records."""
-    counts = Counter(
-        (
-            record.partition,
-            record.offset,
-            record.event.project,
-            record.event.received_ms // _MINUTE_MS,
-            record.event.sdk,
-            record.kind,
-        )
-        for record in rejected
-        if record.event is not None
-    )
-    return [
-        Outcome(
-            project_id=str(project),
-            minute=iso(minute * _MINUTE_MS),
-            sdk=sdk,
-            outcome="deadLettered",
-            reason=kind,
-            count=count,
-            source=f"{_STAGE}/{partition}",
-            sequence=offset,
-        )
-        for (partition, offset, project, minute, sdk, kind), count in counts.items()
-    ]
+def dead_letter_outcomes(rejected: Iterable[RejectedRecord]) -> Iterator[Outcome]:
+    """That events were dead-lettered; always the same for the same records."""
+    for record in rejected:
+        if record.event is not None:
+            yield _outcome(record.event, str(record.partition), record.offset, "deadLettered", record.kind)
 
 
 def put_back_outcomes(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
     """Outcomes that balance `deadLettered` for events put back: accepted once more, as for a dead letter of the grouper.
 
-    The same for every copy of a dead letter, so it counts once however often it is put back.
+    The same for every copy of a dead letter, so it counts once however often it is put back. That it was a dead letter is counted
+    too: its writer may have ended before, and another may have stored the event in its place.
     """
     for copy in put_back:
-        event = copy.event
-        partition, _, offset = copy.origin.partition("/")
-        yield Outcome(
-            project_id=str(event.project),
-            minute=iso(event.received_ms // _MINUTE_MS * _MINUTE_MS),
-            sdk=event.sdk,
-            outcome="accepted",
-            reason="putBack",
-            count=1,
-            source=f"{_STAGE}/{partition}/{event.id.hex()}",
-            sequence=int(offset) if offset.isdecimal() else 0,
-        )
+        partition, offset, kind = copy.position
+        yield _outcome(copy.event, partition, offset, "accepted", "putBack")
+        if kind:
+            yield _outcome(copy.event, partition, offset, "deadLettered", kind)
+
+
+def _outcome(
+    event: ChunkEvent,
+    partition: str,
+    offset: int,
+    outcome: Literal["accepted", "deadLettered"],
+    reason: str,
+) -> Outcome:
+    return Outcome(
+        project_id=str(event.project),
+        minute=iso(event.received_ms // _MINUTE_MS * _MINUTE_MS),
+        sdk=event.sdk,
+        outcome=outcome,
+        reason=reason,
+        count=1,
+        source=f"{_STAGE}/{partition}/{event.id.hex()}",
+        sequence=offset,
+    )

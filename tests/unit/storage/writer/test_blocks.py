@@ -20,7 +20,7 @@ from schemas.ids import uuid7
 from schemas.payload import compress
 from schemas.projects import Project, ProjectRegistry, RegistryRetention, encode_project
 from storage.writer.blocks import UNCOUNTED, Block, Headers, RecordRange, sent_again
-from storage.writer.dead_letters import put_back_outcomes
+from storage.writer.dead_letters import dead_letter_outcomes, put_back_outcomes
 from storage.writer.tokens import ServerMark
 from tests.unit.query.test_event_fields import EVENT
 
@@ -99,6 +99,17 @@ def test_two_copies_of_a_letter_are_one_event_that_came_back_once() -> None:
     assert (first.outcome, first.reason, first.count, first.sequence) == ("accepted", "putBack", 1, 4)
 
 
+def test_what_is_put_back_was_a_dead_letter_even_if_its_writer_ended_before_it_counted_it() -> None:
+    block, again = Block(RegistryRetention(ProjectRegistry())), Block(RegistryRetention(ProjectRegistry()))
+    feed(block, [Record(4, chunk(3, [b"broken", b"broken"]))])
+    feed(again, [Record(9, one.value, headers=one.headers) for one in block.rejected], seen=8)
+    counted = list(dead_letter_outcomes(block.rejected))
+    assert [one.outcome for one in counted] == ["deadLettered"] * 2
+    told = list(put_back_outcomes(again.put_back))
+    assert [one for one in told if one.outcome == "deadLettered"] == counted
+    assert [one.reason for one in told if one.outcome == "accepted"] == ["putBack"] * 2
+
+
 def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_counts_for_nothing() -> None:
     block = Block(RegistryRetention(ProjectRegistry()))
     feed(block, [Record(0, b"\xc1", headers=(("trace", b"x"),))])
@@ -134,7 +145,7 @@ def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
     (rejected,) = block.rejected
     again = decode_grouped(rejected.value)
     assert [one.payload for one in decode_chunk(again.chunk)] == [b"broken"]
-    assert (REPLAYED_HEADER, b"0/0") in rejected.headers
+    assert (REPLAYED_HEADER, b"0/0/unreadable") in rejected.headers
 
 
 def test_a_refused_row_is_traced_to_its_event() -> None:
