@@ -1,4 +1,4 @@
-"""`python -m tests.simulation`: many schedules, on every core; exit status 1 if a promise is broken in one of them.
+"""`python -m tests.simulation`: many schedules of new seeds, on every core; exit status 1 if a promise is broken in one of them.
 
 Sets have no order of their own from one Python to the next, so the interpreter is started with a fixed hash seed.
 """
@@ -6,6 +6,7 @@ Sets have no order of their own from one Python to the next, so the interpreter 
 import gc
 import logging
 import os
+import secrets
 import sys
 import time
 import traceback
@@ -17,7 +18,7 @@ from multiprocessing import get_context
 import click
 
 from tests.simulation.aims import WANTED
-from tests.simulation.plan import plan
+from tests.simulation.kept import keep, plan_of
 from tests.simulation.planted import FAULTS, find
 from tests.simulation.run import run
 
@@ -32,6 +33,7 @@ _MOST_FAILURES = 5
 _MANY = 10_000
 """Schedules after which everything wanted must be reached."""
 _SHOWN = 8
+_SEEDS = 1 << 40
 
 
 def failures(seeds: Iterable[int]) -> tuple[list[tuple[int, str]], Counter[str]]:
@@ -48,7 +50,7 @@ def failures(seeds: Iterable[int]) -> tuple[list[tuple[int, str]], Counter[str]]
 def shrunk(seed: int) -> frozenset[int]:
     """The entries of a failing plan that can be left out while it still fails."""
     without: frozenset[int] = frozenset()
-    for number in reversed(range(len(plan(seed)[1]))):
+    for number in reversed(range(len(plan_of(seed)[1]))):
         if _fails(seed, without | {number}):
             without |= {number}
     return without
@@ -70,10 +72,10 @@ def find_planted(schedules: int) -> bool:
     return None not in seeds.values()
 
 
-def show(seed: int) -> bool:
+def show(seed: int, *, keeps: bool) -> bool:
     """Print a schedule: its plan, what happened, and its end; of a failing plan what it needs. Returns whether it holds."""
     without = shrunk(seed) if _fails(seed, frozenset()) else frozenset()
-    shape, entries = plan(seed)
+    shape, entries = plan_of(seed)
     click.echo(f"seed {seed}: {shape}")
     for number, entry in enumerate(entries):
         if number not in without:
@@ -81,9 +83,11 @@ def show(seed: int) -> bool:
     story: list[str] = []
     try:
         run(seed, without, story)
-    except Exception:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - as above
         click.echo("\n".join(story))
         traceback.print_exc()
+        if keeps:
+            keep(seed, str(error))
         return False
     click.echo("\n".join(story))
     click.echo("every promise holds")
@@ -92,21 +96,24 @@ def show(seed: int) -> bool:
 
 @click.command()
 @click.option("--schedules", default=20_000, show_default=True, help="How many schedules.")
-@click.option("--first", default=1, show_default=True, help="The first seed.")
+@click.option("--first", type=int, help="The first seed; without it, one that nobody has run.")
 @click.option("--seed", type=int, help="One schedule alone, with its story; a failing one is shrunk first.")
+@click.option("--keep", "keeps", is_flag=True, help="With --seed: keep one that fails, with its plan.")
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @click.option("--planted", is_flag=True, help="Find the faults of tests/simulation/planted.py instead.")
-def main(schedules: int, first: int, seed: int | None, jobs: int, planted: bool) -> None:
+def main(schedules: int, first: int | None, seed: int | None, keeps: bool, jobs: int, planted: bool) -> None:
     """Run schedules of faults and commands against the product, on models of its servers."""
     if seed is not None:
-        sys.exit(not show(seed))
+        sys.exit(not show(seed, keeps=keeps))
     if planted:
         sys.exit(not find_planted(schedules))
     began = time.monotonic()
     broken: list[tuple[int, str]] = []
     reached = Counter[str]()
     done = 0
+    first = secrets.randbelow(_SEEDS) if first is None else first
     seeds = range(first, first + schedules)
+    click.echo(f"seeds {first} to {seeds[-1]}")
     # What is imported and cached is shared by all processes.
     failures(seeds[:1])
     gc.collect()

@@ -66,7 +66,7 @@ class Shape(Struct, frozen=True):
     clumsy: float
     late: float
     seconds: float
-    low: bool
+    low: bool = False
     """Whether ids are forgotten after a day, and entries of `seen` are merged by twos."""
 
 

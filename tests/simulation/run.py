@@ -17,7 +17,7 @@ from tests.simulation.aims import aimed
 from tests.simulation.clickhouse_client import Client
 from tests.simulation.kafka_consumer import Consumer
 from tests.simulation.kafka_producer import Producer
-from tests.simulation.plan import plan
+from tests.simulation.kept import plan_of
 from tests.simulation.schedule import Schedule
 from tests.simulation.virtual_time import clocks_of
 from tests.simulation.world import EPOCH
@@ -85,7 +85,7 @@ def models(schedule: Schedule) -> Iterator[None]:
 
 def run(seed: int, without: frozenset[int] = frozenset(), story: list[str] | None = None) -> Schedule:
     """Run a schedule, without some entries of its plan. Raises Broken, Livelock, and what a process must not raise."""
-    shape, entries = plan(seed)
+    shape, entries = plan_of(seed)
     entries = [entry for number, entry in enumerate(entries) if number not in without]
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory))

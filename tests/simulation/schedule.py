@@ -233,6 +233,8 @@ class Schedule:
         self.world.note(f"{' and '.join(tables)} are rebuilt from {source or 'what is complete'}")
 
         async def main() -> None:
+            if not self.are_processors_stopped:
+                return  # It was killed after its end.
             await operations.rebuild(tables, source)
             self.are_processors_stopped = False
             for number in range(self.shape.workers):

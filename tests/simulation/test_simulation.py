@@ -16,6 +16,13 @@ with planted("a repair that reads to the end of the log"):
     print(len(plan(seed)[1]), len(shrunk(seed)))
 """
 
+KEPT = """
+from tests.simulation.__main__ import failures
+from tests.simulation.kept import kept
+
+print(len(kept()) > 9, failures(kept())[0])
+"""
+
 
 def simulation(*arguments: str) -> str:
     """What a run prints, with the order of sets that `make simulate` has."""
@@ -40,3 +47,7 @@ def test_a_seed_tells_the_same_story_each_time() -> None:
 def test_a_failing_plan_is_shrunk_to_what_it_needs() -> None:
     entries, unneeded = map(int, simulation("-c", SHRINK).split())
     assert 0 < unneeded < entries
+
+
+def test_each_seed_that_broke_a_promise_holds_with_the_plan_that_it_had() -> None:
+    assert simulation("-c", KEPT) == "True []\n"

@@ -1,0 +1,41 @@
+"""The seeds that have broken a promise, each with the plan that it had then: another generator of plans makes another one of it."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from tests.simulation.plan import Entry, Shape, plan
+
+_FILE: Final = Path(__file__).with_name("kept.json")
+
+
+class Kept(Struct, frozen=True):
+    """A seed, the promise that it broke, and its plan."""
+
+    seed: int
+    broke: str
+    shape: Shape
+    entries: list[Entry]
+
+
+def kept() -> dict[int, Kept]:
+    """All, by their seeds."""
+    return {one.seed: one for one in msgspec.json.decode(_FILE.read_bytes(), type=list[Kept])}
+
+
+def plan_of(seed: int) -> tuple[Shape, list[Entry]]:
+    """The plan that was kept of a seed, else the one that it stands for."""
+    known = _KEPT.get(seed)
+    return (known.shape, known.entries) if known else plan(seed)
+
+
+def keep(seed: int, broke: str) -> None:
+    """Keep a seed with its plan."""
+    every = kept() | {seed: Kept(seed, broke, *plan_of(seed))}
+    lines = [msgspec.json.encode(every[seed]).decode() for seed in sorted(every)]
+    _FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+
+
+_KEPT: Final = kept()
