@@ -44,7 +44,11 @@ def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
         return Exchanged(record)
     pending = {issue: Pending("join", command.id, command.by, command.at) for issue in wanted}
     signals = [replace(_request(record, "join", issue, command.id, command), room=room) for issue in wanted]
-    return Exchanged(replace(record, life=replace(life, pending=pending)), signals=tuple(signals))
+    # A rebuild forgets requests: answers to this one may have come before, and were told to leave.
+    known = tuple(name for name in life.signals if not name.endswith(f"-{command.id}"))
+    return Exchanged(
+        replace(record, life=replace(life, pending=pending, signals=known)), signals=tuple(signals)
+    )
 
 
 def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchanged:

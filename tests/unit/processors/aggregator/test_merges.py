@@ -2,9 +2,11 @@
 
 import pytest
 
+from processors.aggregator.totals import figures
 from schemas.ids import hex64
-from schemas.issues import IssueRecord
-from tests.unit.processors.aggregator.world import START, World, id_of, increment
+from schemas.issues import DeltaRecord, IssueRecord
+from schemas.merges import Signal
+from tests.unit.processors.aggregator.world import NAMES, PROJECT, START, World, id_of, increment
 
 RELEASE = "app@1.0.0+1"
 
@@ -167,6 +169,22 @@ async def test_a_ring_of_merges_leaves_one_issue_that_has_what_it_shows(order: t
     await world.settle(limit=1)
     shown = [i for i in map(world.issue, order) if i.merged_into is None]
     assert sum(one.events for one in shown) == 6
+
+
+async def test_a_merge_that_a_rebuild_undid_is_made_when_its_command_comes_again() -> None:
+    world = await with_issues(1, 2)
+    alone = world.issue(2)
+    # The answer is in the log, and the rebuilt issue knows nothing of its request.
+    answer = Signal(
+        "joined", id_of(1), alone.id, str(PROJECT), "c", fingerprint=hex64(2), version=1, figures=figures(alone)
+    )  # fmt: skip
+    world.put(int(id_of(1), 16) % NAMES.partitions, DeltaRecord(signal=answer))
+    await world.settle()
+    world.ask(id_of(1), "merge", {"issues": [id_of(2)]}, "c")
+    await world.settle()
+    issue = world.issue(1)
+    assert (sums(issue), issue.life.pending) == ((3, 3, {RELEASE: 3}), {})
+    assert world.issue(2).merged_into == id_of(1)
 
 
 async def test_an_issue_that_is_not_there_is_refused_and_nothing_is_waited_for() -> None:
