@@ -35,6 +35,7 @@ from schemas.settings import MigrateSettings
 from storage.errors import ReadError, StorageUnavailable
 from storage.reader.answers import ActivityPage, Issue, KeyWarning
 from storage.reader.completion import FindUnknownKeys
+from storage.reader.execute import Limits
 from storage.reader.issue_calls import GetIssue, ListActivity
 from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
@@ -43,6 +44,8 @@ from storage.reader.similar import ListSimilarIssues
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 DEADLINE_SECONDS = 10.0
+CHANGE_LIMITS = Limits(seconds=2, grace_seconds=1)
+"""A change doesn't wait longer for ClickHouse, and the command ends with the last statement."""
 
 
 class IssueId(click.ParamType):
@@ -83,8 +86,14 @@ class IssueTools:
 
     def __init__(self, settings: MigrateSettings) -> None:
         self.settings = settings
-        self.reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
-        self.changes = IssueChanges(self.reader, Commands(settings, DEADLINE_SECONDS))
+        url = settings.clickhouse_reader_url or settings.clickhouse_url
+        self.reader, self._quick_reader = Reader.open(url), Reader.open(url, CHANGE_LIMITS)
+        self.changes = IssueChanges(self._quick_reader, Commands(settings, DEADLINE_SECONDS))
+
+    async def close(self) -> None:
+        """Wait for what is running, and close."""
+        await self.reader.close()
+        await self._quick_reader.close()
 
 
 def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
@@ -98,7 +107,7 @@ def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
         try:
             return await work(tools)
         finally:
-            await tools.reader.close()
+            await tools.close()
 
     try:
         return asyncio.run(main())
@@ -330,7 +339,7 @@ def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: b
     """Drop an issue's new events before they are stored, and ignore it."""
 
     async def work(tools: IssueTools) -> Issue:
-        row = await tools.reader.read(GetIssue(issue))
+        (row,) = await tools.changes.find([issue])
         async with ProjectStore(tools.settings) as store:
             return await set_discarded(store, tools.changes, row, not undo, by=by)
 

@@ -1,8 +1,8 @@
 """Changes of issues, as the dashboard and the CLI make them.
 
-A change is made once its effect is in the topic `issues`. The answer then waits briefly for ClickHouse, so
-that the next read shows the change. If ClickHouse doesn't answer in time, the record from the topic is the
-answer.
+A change is a command to the issue that is named. The issue's record in the topic `issues` decides: it says whether the change
+is made, and of which issue. ClickHouse decorates: it tells at once which issue doesn't exist, knows the project's releases, and
+counts the range. It is waited for briefly, so that the next read shows the change; without it, the record is the answer.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from control import project_edits
-from control.issue_commands import Commands
+from control.issue_commands import Commands, is_made
 from control.ports import IssueChangePort, ProjectPort
 from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, IgnoreUntil, Update, UpdateData, violations
-from schemas.errors import BadChange, ChangeRefused, Detail
+from schemas.errors import BadChange, ChangeRefused, ChangesUnavailable, Detail
 from schemas.idempotency import request_id
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
@@ -28,20 +28,21 @@ from storage.client import ClickHouseError
 from storage.errors import NotFound, ReadError
 from storage.reader.answers import Issue
 from storage.reader.count_calls import ListReleases
-from storage.reader.issue_calls import CountIssues, GetIssueRow, GetIssueVersions, IssueVersion, ListActivity
-from storage.reader.issue_rows import IssueRow, issue_of, row_of
+from storage.reader.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
+from storage.reader.issue_rows import issue_of, row_of
 from storage.reader.reader import Reader
 
 log = logging.getLogger(__name__)
 
-VISIBLE_SECONDS: Final = 3.0
-"""How long to wait until ClickHouse shows a change; its counts get another third of that."""
+ANSWER_SECONDS: Final = 3.0
+"""How long an answer waits for ClickHouse, from the request on; the last third is for the counts."""
+LOOK_SECONDS: Final = 1.0
+"""How long ClickHouse is asked for the issues' project or its releases, and the processors for issues that ClickHouse doesn't have."""
 MAX_FINGERPRINTS: Final = 101
 """Fingerprints of one issue: its own and those that the processors allow to be merged into it."""
 _POLL_SECONDS: Final = 0.03
 _CONCURRENT_READS: Final = 4
-_RECENT: Final = 500
-"""Newest activity entries of an issue that are searched for an earlier unmerge."""
+_SILENT: Final = (ReadError, ClickHouseError, TimeoutError)
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -50,15 +51,18 @@ class CommandSender(Protocol):
     """The part of `Commands` that `IssueChanges` needs."""
 
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
-        """Send commands; each issue's record once its command is applied. Raises ChangesUnavailable."""
+        """Send commands; by issue the record that knows its command. Raises ChangesUnavailable and KeyReused."""
+        ...
+
+    async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
+        """By issue its present record, or that of the issue it is merged into. Raises ChangesUnavailable."""
         ...
 
 
 class IssueChanges:
     """Makes changes of issues. `by` names the author; a change repeated under its `key` is made once.
 
-    Raises NotFound, BadChange, ChangeRefused, KeyReused (the issue knows the key from another change),
-    ChangesUnavailable, and what the reader raises.
+    Raises NotFound, BadChange, ChangeRefused, KeyReused (the issue knows the key from another change) and ChangesUnavailable.
     """
 
     def __init__(
@@ -66,79 +70,83 @@ class IssueChanges:
         reader: Reader,
         commands: Commands | CommandSender,
         now_ms: Callable[[], int] | None = None,
-        visible_seconds: float = VISIBLE_SECONDS,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._reader = reader
         self._commands = commands
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
-        self._visible_seconds = visible_seconds
+        self._answer_seconds = answer_seconds
+
+    async def find(self, issues: Sequence[str]) -> list[Issue]:
+        """Issues as the processors know them, each or the issue that it is merged into."""
+        now_ms = self._now_ms()
+        return [issue_of(record, now_ms) for record in (await self._records(issues)).values()]
 
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Change the status, fix release, snooze or assignee of an issue."""
-        row = await self._reader.read(GetIssueRow(issue))
-        (changed,) = await self._update(row.project_id, [row], update, by, key)
+        (changed,) = await self._update([issue], None, update, by, (key, issue))
         return changed
 
     async def update_many(
         self, project: int, issues: Sequence[str], update: Update, *, by: str, key: str = ""
     ) -> list[Issue]:
         """Apply the same change to many issues of a project; ids of one merged issue count once."""
-        rows = await self._rows(issues, project)
-        unique = list({row.issue_id: row for row in rows}.values())
-        return await self._update(project, unique, update, by, key)
+        return await self._update(issues, project, update, by, (key, str(project)))
 
     async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
         """Comment on an issue."""
-        row = await self._reader.read(GetIssueRow(issue))
-        await self._apply([row], "comment", {"text": text}, by, key, text)
+        projects = await self._projects([issue])
+        await self._apply(projects, "comment", {"text": text}, by, (key, issue), text)
 
     async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Merge other issues into this one."""
-        row = await self._reader.read(GetIssueRow(issue))
-        others = {hex64(other.issue_id): other for other in await self._rows(issues, row.project_id)}
-        members = list(others)
-        others.pop(hex64(row.issue_id), None)
-        fingerprints = len(row.fingerprints) + sum(len(other.fingerprints) for other in others.values())
-        if fingerprints > MAX_FINGERPRINTS:
-            raise BadChange([Detail("issues", f"an issue has at most {MAX_FINGERPRINTS} fingerprints")])
-        records = await self._apply([row], "merge", {"issues": members}, by, key, sorted(issues))
-        (record,) = records.values()
-        if missing := sorted(set(others) - set(record.life.members)):
+        until = self._until()
+        found = await self._records([issue, *issues])
+        target, project = found[issue], found[issue].project_id
+        _check_project(project, found)
+        members = {found[other].id: len(found[other].fingerprints) for other in issues}
+        others = {other: None for other in members if other != target.id}
+        if len(target.fingerprints) + sum(members[other] for other in others) > MAX_FINGERPRINTS:
+            raise _too_many()
+        data = {"issues": list(members)}
+        (record,) = await self._apply(
+            {target.id: project}, "merge", data, by, (key, target.id), sorted(issues)
+        )
+        if missing := sorted(others.keys() - record.life.members.keys()):
             raise ChangeRefused(f"another merge of {', '.join(missing)} is in progress: try again")
-        (changed,) = await self._answers(row.project_id, [record], dict.fromkeys(others, record.id))
+        (changed,) = await self._answers([record], dict.fromkeys(others, record.id), until)
         return changed
 
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Split merged fingerprints off into issues of their own."""
-        row = await self._reader.read(GetIssueRow(issue))
-        merged = {hex64(number) for number in row.fingerprints[1:]}
-        unknown = [fingerprint for fingerprint in fingerprints if fingerprint not in merged]
-        wanted = sorted(fingerprints)
-        if unknown and not await self._was_unmerged(hex64(row.issue_id), key, wanted):
+        until, wanted = self._until(), sorted(fingerprints)
+        whole = (await self._records([issue]))[issue]
+        project = int(whole.project_id)
+        unknown = [fingerprint for fingerprint in wanted if fingerprint not in whole.fingerprints[1:]]
+        # A repeated request finds its fingerprints gone.
+        is_known = request_id(key, whole.id, "unmerge", wanted) in whole.life.commands
+        if unknown and not is_known:
             raise BadChange([Detail("fingerprints", f"{unknown[0]} is not merged into this issue")])
-        records = await self._apply([row], "unmerge", {"fingerprints": wanted}, by, key, wanted)
-        (record,) = records.values()
-        split = {hex64(issue_id(row.project_id, int(fingerprint, 16))): None for fingerprint in fingerprints}
-        (changed,) = await self._answers(row.project_id, [record], split)
+        (record,) = await self._apply(
+            {whole.id: whole.project_id}, "unmerge", {"fingerprints": wanted}, by, (key, whole.id), wanted
+        )
+        split = {hex64(issue_id(project, int(fingerprint, 16))): None for fingerprint in fingerprints}
+        (changed,) = await self._answers([record], split, until)
         return changed
 
-    async def _was_unmerged(self, issue: str, key: str, fingerprints: list[str]) -> bool:
-        """Whether this request repeats an unmerge that was made: its fingerprints are no longer merged."""
-        if not key:
-            return False
-        change = f"{issue}-{request_id(key, issue, 'unmerge', fingerprints)}-unmerged"
-        page = await self._reader.read(ListActivity(issue, limit=_RECENT))
-        return any(row.id == change for row in page.activity)
-
     async def _update(
-        self, project: int, rows: Sequence[IssueRow], update: Update, by: str, key: str
+        self, issues: Sequence[str], project: int | None, update: Update, by: str, key: tuple[str, str]
     ) -> list[Issue]:
         if details := violations(update) or self._snooze_violations(update):
             raise BadChange(details)
+        until, projects = self._until(), await self._projects(issues)
+        if project is not None:
+            _check_project(str(project), projects)
+            projects = dict.fromkeys(projects, str(project))
         fields = {name: getattr(update, name) for name in Update.__struct_fields__}
-        data = UpdateData(**fields, known=await self._releases(project) if update.resolved_in else ())
-        records = await self._apply(rows, "update", msgspec.to_builtins(data), by, key, update)
-        return await self._answers(project, list(records.values()), {})
+        known = await self._releases(next(iter(projects.values()))) if update.resolved_in else ()
+        data = msgspec.to_builtins(UpdateData(**fields, known=known))
+        return await self._answers(await self._apply(projects, "update", data, by, key, update), {}, until)
 
     def _snooze_violations(self, update: Update) -> list[Detail]:
         until = update.ignore_until
@@ -146,65 +154,129 @@ class IssueChanges:
             return [Detail("ignoreUntil.time", "must be in the future")]
         return []
 
-    async def _rows(self, issues: Sequence[str], project: int) -> list[IssueRow]:
-        """The stored rows of issues. Raises BadChange if one belongs to another project."""
-        rows = await gather_few(lambda issue: self._reader.read(GetIssueRow(issue)), issues)
-        for issue, row in zip(issues, rows, strict=True):
-            if row.project_id != project:
-                raise BadChange([Detail("issues", f"{issue} is not an issue of this project")])
-        return rows
+    def _until(self) -> float:
+        return asyncio.get_running_loop().time() + self._answer_seconds
 
-    async def _releases(self, project: int) -> tuple[str, ...]:
-        """The project's newest releases, ordered by when they were first seen."""
-        releases = (await self._reader.read(ListReleases(project, limit=MAX_KNOWN))).releases
+    async def _projects(self, issues: Sequence[str]) -> dict[str, str]:
+        """The project of each issue, which never changes; all empty if ClickHouse doesn't answer. Raises NotFound."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                found = dict(zip(issues, await gather_few(self._project, issues), strict=True))
+        except _SILENT as error:
+            log.warning("ClickHouse can't tell the project of %s: %r", ", ".join(issues), error)
+            return dict.fromkeys(issues, "")
+        if unknown := [issue for issue, project in found.items() if not project]:
+            # The writer may be behind: the processors know.
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    records = await self._commands.show(unknown)
+            except (ChangesUnavailable, TimeoutError):
+                raise NotFound("there is no such issue") from None
+            found |= {issue: record.project_id for issue, record in records.items()}
+        return found
+
+    async def _project(self, issue: str) -> str:
+        try:
+            return str(await self._reader.read(FindProject(issue)))
+        except NotFound:
+            return ""
+
+    async def _records(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
+        """The record of each issue, or of the issue that it is merged into."""
+        await self._projects(issues)
+        return await self._commands.show(issues)
+
+    async def _releases(self, project: str) -> tuple[str, ...]:
+        """The project's newest releases, ordered by when they were first seen; none without ClickHouse: the issue knows its own."""
+        if not project:
+            return ()
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                releases = (await self._reader.read(ListReleases(int(project), limit=MAX_KNOWN))).releases
+        except _SILENT as error:
+            log.warning("ClickHouse can't tell the releases of project %s: %r", project, error)
+            return ()
         ordered = sorted(releases, key=lambda release: (release.first_seen, release.release))
         return tuple(release.release[:MAX_RELEASE] for release in ordered)
 
     async def _apply(
         self,
-        rows: Sequence[IssueRow],
+        projects: Mapping[str, str],
         kind: CommandKind,
         data: dict[str, Any],
         by: str,
-        key: str,
+        key: tuple[str, str],
         request: object,
-    ) -> dict[str, IssueRecord]:
-        """Send a command to each issue. The key identifies `request`: the input without data looked up for it."""
-        at = iso(self._now_ms())
-        commands = []
-        for row in rows:
-            issue = hex64(row.issue_id)
-            command = request_id(key, issue, kind, request) or str(uuid7())
-            commands.append(Command(command, issue, str(row.project_id), kind, by, at, data))
-        return await self._commands.apply(commands)
+    ) -> list[IssueRecord]:
+        """Send a command to each issue, and return the issues that it changed, each once.
+
+        All have one id, so an issue that gets it twice, for two of its parts, applies it once. `key` has its scope. It identifies
+        `request`: the input without data looked up for it.
+        """
+        given, scope = key
+        name, at = request_id(given, scope, kind, request) or str(uuid7()), iso(self._now_ms())
+        commands = [Command(name, issue, project, kind, by, at, data) for issue, project in projects.items()]
+        found = await self._commands.apply(commands)
+        for command in commands:
+            if not is_made(found[command.issue], command):
+                raise _refusal(command, found[command.issue])
+        return list({record.id: record for record in found.values()}.values())
 
     async def _answers(
-        self, project: int, records: Sequence[IssueRecord], merged_into: Mapping[str, str | None]
+        self, records: Sequence[IssueRecord], merged_into: Mapping[str, str | None], until: float
     ) -> list[Issue]:
         """The changed issues. `merged_into` maps merged or split-off issues to the issue they now belong to."""
-        now_ms = self._now_ms()
+        now_ms, project = self._now_ms(), int(records[0].project_id)
         try:
-            await self._wait_visible(project, records, merged_into)
-            async with asyncio.timeout(self._visible_seconds / 3):
+            await self._wait_visible(project, records, merged_into, until - self._answer_seconds / 3)
+            async with asyncio.timeout_at(until):
                 return await self._reader.read(
                     CountIssues(project, [row_of(record, now_ms) for record in records])
                 )
-        except (ReadError, ClickHouseError, TimeoutError) as error:
+        except _SILENT as error:
             log.warning("%d changes applied, but ClickHouse can't show them yet: %r", len(records), error)
             return [issue_of(record, now_ms) for record in records]
 
     async def _wait_visible(
-        self, project: int, records: Sequence[IssueRecord], merged_into: Mapping[str, str | None]
+        self,
+        project: int,
+        records: Sequence[IssueRecord],
+        merged_into: Mapping[str, str | None],
+        until: float,
     ) -> None:
-        """Return once ClickHouse shows the change, or after a timeout."""
+        """Return once ClickHouse shows the change, or at `until`, a time of the loop."""
         expected = {record.id: record.version for record in records}
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._visible_seconds):
+            async with asyncio.timeout_at(until):
                 while True:
                     stored = await self._reader.read(GetIssueVersions(project, [*expected, *merged_into]))
                     if _are_visible(stored, expected, merged_into):
                         return
                     await asyncio.sleep(_POLL_SECONDS)
+
+
+def _check_project(project: str, issues: Mapping[str, IssueRecord] | Mapping[str, str]) -> None:
+    """Raises BadChange if an issue, given by its record or its project, is known to be of another project."""
+    for issue, found in issues.items():
+        if (found if isinstance(found, str) else found.project_id) not in {"", project}:
+            raise _foreign(issue)
+
+
+def _refusal(command: Command, record: IssueRecord) -> Exception:
+    """Why the issue of this record refused the command."""
+    if command.project_id not in {"", record.project_id}:
+        return _foreign(command.issue)
+    if command.kind == "merge":
+        return _too_many()
+    return ChangeRefused("the issue was changed meanwhile: try again")
+
+
+def _foreign(issue: str) -> BadChange:
+    return BadChange([Detail("issues", f"{issue} is not an issue of this project")])
+
+
+def _too_many() -> BadChange:
+    return BadChange([Detail("issues", f"an issue has at most {MAX_FINGERPRINTS} fingerprints")])
 
 
 def _are_visible(

@@ -2,16 +2,22 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from broker.client import name_of, reading, writing
 from broker.errors import KafkaError
-from broker.types import Consumer, TopicPartition
+from broker.types import Consumer, Producer, TopicPartition
 from schemas.errors import ChangesUnavailable
 from schemas.idempotency import is_repeat
+from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, decode_issue, encode_json
+from schemas.life import turned_away
 from schemas.settings import KafkaSettings
+from schemas.times import iso
 from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
@@ -30,17 +36,28 @@ class Commands:
         self._issues = name_of(settings, Topic.ISSUES)
 
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
-        """Send commands, one per issue; return each issue's record once its command is fully applied.
+        """Send commands, one per issue; return by issue the record that knows its command: fully applied, or refused (`is_made`).
 
-        Raises ChangesUnavailable after the deadline, and KeyReused if the issue knows the key from another
-        command.
+        The record is that of another issue where the named one is merged. Raises ChangesUnavailable after the deadline, and
+        KeyReused if the issue knows the key from another command.
         """
         try:
             async with asyncio.timeout(self._deadline):
-                return await self._applied({command.issue: command for command in commands})
+                return await self._settled({command.issue: command for command in commands})
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning("%d changes not confirmed: %r", len(commands), error)
             raise ChangesUnavailable("the change was not confirmed in time") from error
+
+    async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
+        """By issue its present record, or that of the issue it is merged into. Raises ChangesUnavailable, also where there is none."""
+        at = iso(time.time_ns() // 1_000_000)
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await self._settled(
+                    {issue: Command(str(uuid7()), issue, "", "show", "", at) for issue in issues}
+                )
+        except (TimeoutError, KafkaError, OSError) as error:
+            raise ChangesUnavailable("the processors did not answer in time; nothing was changed") from error
 
     async def send(self, commands: Sequence[Command]) -> None:
         """Send commands and wait for Kafka only, not for their effect. Raises ChangesUnavailable on timeout."""
@@ -63,33 +80,48 @@ class Commands:
             log.warning("%d changes not sent: %r", len(commands), error)
             raise ChangesUnavailable("the changes could not be sent in time") from error
 
-    async def _applied(self, commands: dict[str, Command]) -> dict[str, IssueRecord]:
+    async def _settled(self, commands: dict[str, Command]) -> dict[str, IssueRecord]:
         reader = reading(self._settings, auto_offset_reset="latest", fetch_max_wait_ms=_FETCH_WAIT_MS)
         async with reader as consumer, writing(self._settings, enable_idempotence=False) as producer:
             await consumer._client.add_topic(self._issues)
             await consumer._client.force_metadata_update()
-            partitions = consumer.partitions_for_topic(self._issues)
+            partitions = len(consumer.partitions_for_topic(self._issues) or ())
             if not partitions:
                 raise ChangesUnavailable("the topics are missing: run `svc migrate`")
-            partition_of = {issue: int(issue, 16) % len(partitions) for issue in commands}
-            assigned = [TopicPartition(self._issues, partition) for partition in set(partition_of.values())]
-            consumer.assign(assigned)
-            # Seek before sending: an effect can't be missed then.
-            for tp, end in (await consumer.end_offsets(assigned)).items():
-                consumer.seek(tp, end)
-            sent = [
-                await producer.send(
-                    self._deltas, encode_json(DeltaRecord(command=command)), partition=partition_of[issue]
-                )
-                for issue, command in commands.items()
-            ]
-            await asyncio.gather(*sent)
-            return await _effects(consumer, commands)
+            found: dict[str, IssueRecord] = {}
+            waiting = commands
+            while waiting:
+                await self._send_from_end(consumer, producer, waiting, partitions)
+                found |= await _effects(consumer, waiting)
+                # What a merged issue forwards is sent on too: the next issue applies it once, and publishes its record.
+                waiting = {
+                    target: replace(command, issue=target)
+                    for issue, command in waiting.items()
+                    if (target := forwarded_to(found[issue], command)) and target not in found
+                }
+            return {issue: _last(found, command) for issue, command in commands.items()}
+
+    async def _send_from_end(
+        self, consumer: Consumer, producer: Producer, commands: dict[str, Command], partitions: int
+    ) -> None:
+        """Send commands, with the consumer at the end that `issues` had before: an effect can't be missed then."""
+        partition_of = {issue: int(issue, 16) % partitions for issue in commands}
+        assigned = [TopicPartition(self._issues, partition) for partition in set(partition_of.values())]
+        consumer.assign(assigned)
+        for tp, end in (await consumer.end_offsets(assigned)).items():
+            consumer.seek(tp, end)
+        sent = [
+            await producer.send(
+                self._deltas, encode_json(DeltaRecord(command=command)), partition=partition_of[issue]
+            )
+            for issue, command in commands.items()
+        ]
+        await asyncio.gather(*sent)
 
 
 async def _effects(consumer: Consumer, commands: dict[str, Command]) -> dict[str, IssueRecord]:
-    applied: dict[str, IssueRecord] = {}
-    while len(applied) < len(commands):
+    settled: dict[str, IssueRecord] = {}
+    while len(settled) < len(commands):
         for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
             for record in records:
                 issue = (record.key or b"").decode()
@@ -97,9 +129,36 @@ async def _effects(consumer: Consumer, commands: dict[str, Command]) -> dict[str
                 if command is None or record.value is None:
                     continue
                 state = decode_issue(record.value)
-                if is_done(state, command.id):
-                    applied[issue] = state
-    return {issue: applied[issue] for issue in commands}
+                if is_settled(state, command):
+                    settled[issue] = state
+    return settled
+
+
+def _last(found: dict[str, IssueRecord], command: Command) -> IssueRecord:
+    record = found[command.issue]
+    passed = {record.id}
+    while (target := forwarded_to(record, command)) and target not in passed:
+        record = found[target]
+        passed.add(target)
+    return record
+
+
+def is_settled(state: IssueRecord, command: Command) -> bool:
+    """Whether the record of the command's issue answers it: applied, forwarded or refused. Raises KeyReused."""
+    return (
+        command.kind == "show" or turned_away(command.id) in state.life.signals or is_done(state, command.id)
+    )
+
+
+def forwarded_to(state: IssueRecord, command: Command) -> str | None:
+    """The issue that a settled command was forwarded to."""
+    passed_on = command.kind == "show" or turned_away(command.id) in state.life.signals
+    return state.merged_into if passed_on else None
+
+
+def is_made(state: IssueRecord, command: Command) -> bool:
+    """Whether a settled command was applied; else the issue refused it."""
+    return command.id in state.life.commands
 
 
 def is_done(state: IssueRecord, command: str) -> bool:

@@ -41,6 +41,10 @@ class ProjectPort(Protocol):
 class IssueChangePort(Protocol):
     """`control.issue_changes.IssueChanges`, or a fake; its docstrings name what each method raises."""
 
+    async def find(self, issues: Sequence[str]) -> list[Issue]:
+        """Issues as the processors know them, each or the issue that it is merged into."""
+        ...
+
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Change an issue."""
         ...

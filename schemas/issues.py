@@ -17,7 +17,7 @@ ActivityKind = Literal[
 class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A requested change of an issue, ordered with the increments of its issue.
 
-    The requester creates `id`; a command is applied once per id.
+    The requester creates `id`; a command is applied once per id. An empty `project_id` is any project.
     """
 
     id: str

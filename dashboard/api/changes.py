@@ -10,7 +10,6 @@ from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
 from schemas.errors import WireError
 from storage.reader.answers import Issue, SimilarIssues
-from storage.reader.issue_calls import GetIssue
 from storage.reader.similar import ListSimilarIssues
 
 
@@ -71,8 +70,8 @@ async def _comment(call: Call[NoInput, CommentData]) -> ChangeDone:
 
 
 async def _discard(call: Call[NoInput, DiscardData]) -> Issue:
-    issue = await call.reader.read(GetIssue(call.issue()))
     projects, changes = call.state.dependencies.projects, changes_of(call.state)
+    (issue,) = await changes.find([call.issue()])
     request = call.request_name(issue.project_id)
     return await set_discarded(projects, changes, issue, call.body.discard, by=call.by, request=request)
 

@@ -5,7 +5,6 @@ from urllib.parse import parse_qsl, urlencode
 
 from aiohttp import web
 
-from control.issue_changes import gather_few
 from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.dependencies import State, changes_of, state_of
 from dashboard.http.errors import invalid
@@ -14,7 +13,6 @@ from dashboard.projects import project_of
 from dashboard.view.text import plural
 from schemas.changes import MAX_ASSIGNEE, MAX_ISSUES, Update, is_issue
 from schemas.projects import Project
-from storage.reader.issue_calls import GetIssue
 
 LIST_PARAMETERS: Final = frozenset(
     {"query", "environment", "state", "sort", "range", "start", "end", "cursor"}
@@ -71,14 +69,14 @@ def result_message(done: str, count: str) -> str:
 
 async def _merge(state: State, project: Project, issues: list[str], by: str) -> None:
     """Merge into the issue with the most events: people know that one."""
-    reader = state.dependencies.reader
-    rows = await gather_few(lambda issue: reader.read(GetIssue(issue)), issues)
+    changes = changes_of(state)
+    rows = await changes.find(issues)
     if any(issue.project_id != project.id for issue in rows):
         raise invalid("issue", "only issues of this project")
     target = max(rows, key=lambda issue: (issue.total_events, issue.id))
     others = [issue.id for issue in rows if issue.id != target.id]
     if others:
-        await changes_of(state).merge(target.id, others, by=by)
+        await changes.merge(target.id, others, by=by)
 
 
 def _back(project: Project, query: str, result: dict[str, str]) -> web.Response:

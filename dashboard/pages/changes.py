@@ -13,7 +13,6 @@ from dashboard.http.inputs import read_issue
 from dashboard.http.responses import redirect
 from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
 from schemas.times import iso
-from storage.reader.issue_calls import GetIssue
 
 HOUR_MS: Final = 3_600_000
 Fields = dict[str, str]
@@ -79,7 +78,7 @@ async def _unmerge(request: web.Request, issue: str, fields: Fields) -> None:
 
 async def _discard(request: web.Request, issue: str, fields: Fields) -> None:
     dependencies, changes = state_of(request).dependencies, changes_of(state_of(request))
-    current = await dependencies.reader.read(GetIssue(issue))
+    (current,) = await changes.find([issue])
     discard = fields.get("discard") == "yes"
     await set_discarded(dependencies.projects, changes, current, discard, by=request[IDENTITY].name)
 

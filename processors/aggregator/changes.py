@@ -22,7 +22,7 @@ from schemas.changes import (
 from schemas.idempotency import uses_known_key
 from schemas.increments import Increment
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord
-from schemas.life import MAX_COMMANDS, MAX_SIGNALS
+from schemas.life import MAX_COMMANDS, MAX_SIGNALS, turned_away
 from schemas.merges import News, Signal
 from schemas.times import parse_iso
 
@@ -66,20 +66,25 @@ class BatchChanges:
     def command(self, offset: int, command: Command, find: Find) -> None:
         """Apply a command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with no state changed."""
         fold = find(command.issue)
-        if fold is None or fold.state.project_id != command.project_id:
+        if command.kind == "show":
+            if fold is not None:
+                self.dirty[fold.id] = fold
+            return
+        if fold is None:
             raise RefusedChange("no such issue")
         _check(command)
         life = fold.state.life
         if offset <= life.applied:
             return
-        if uses_known_key(command.id, life.commands):
+        # A replay or rebuild delivers it again: a command that was refused or forwarded before must not be applied now.
+        name = turned_away(command.id)
+        if uses_known_key(command.id, life.commands) or name in life.signals:
             # A repeated request: the record is published unchanged, because its sender waits for it and compares the command there.
             self.dirty[fold.id] = fold
             return
-        # A replay or rebuild delivers it again: a command that was refused or forwarded before must not be applied now.
-        name = f"command-{command.id}"
-        if name in life.signals:
-            return
+        if command.project_id not in {"", fold.state.project_id}:
+            self._remember(fold, offset, name)
+            raise RefusedChange("an issue of another project")
         if command.kind == "redact":
             # Also in a merged issue: its own description is visible again once it is unmerged.
             fold.redact(_redact(command))

@@ -33,6 +33,9 @@ class Limits(Struct, frozen=True):
     rows: Annotated[int, Meta(gt=0, description="rows that one statement may read")] = 500_000_000
     threads: Annotated[int, Meta(gt=0, description="threads of one statement in ClickHouse")] = 2
     concurrency: Annotated[int, Meta(gt=0, description="statements at once; more wait")] = 8
+    grace_seconds: Annotated[
+        int, Meta(gt=0, description="time beyond `seconds` for the answer to arrive")
+    ] = 5
     wait_seconds: Annotated[float, Meta(gt=0, description="longest wait for a turn")] = 5.0
 
 
@@ -109,7 +112,7 @@ class ClickHouseExecutor:
         except Empty:
             client = open_client(
                 self._url,
-                send_receive_timeout=self._limits.seconds + 5,
+                send_receive_timeout=self._limits.seconds + self._limits.grace_seconds,
                 query_retries=1,
                 form_encode_query_params=True,
             )

@@ -33,6 +33,10 @@ class MemoryChanges:
         self.asked: list[Asked] = []
         self._requests: dict[str, list[str]] = defaultdict(list)
 
+    async def find(self, issues: Sequence[str]) -> list[Issue]:
+        """As the reader keeps them."""
+        return [await self._reader.read(GetIssue(issue)) for issue in issues]
+
     async def update(self, issue: str, update: Update, *, by: str, key: str = "") -> Issue:
         """Status and whether it is assigned; told as activity."""
         shown = await self._reader.read(GetIssue(issue))

@@ -18,7 +18,7 @@ from cli import dead_letters, reconcile
 from cli.erase.beside_tables import EraseRefused, EraseTools, erase_user, find
 from cli.rebuild import command as rebuilding
 from cli.rebuild.from_clickhouse import Need
-from control.issue_commands import Commands
+from control.issue_commands import Commands, is_made
 from schemas.changes import CommandKind
 from schemas.chunks import decode_chunk
 from schemas.errors import ChangesUnavailable
@@ -112,7 +112,8 @@ class Changes:
         self._world = world
         self._logs = broker.topics[topic_name(Topic.ISSUES, "svc.", {})]
         self.sent: dict[str, Command] = {}
-        self.confirmed: set[str] = set()
+        self.confirmed: dict[str, str] = {}
+        """The issue that each confirmed command was applied to: its own, or the one that this was merged into."""
 
     def issues(self) -> dict[str, IssueRecord]:
         """The newest record of each issue in the topic, as its readers know it: an old owner's may come later."""
@@ -161,11 +162,12 @@ class Changes:
 
         async def apply() -> None:
             self._world.note(f"{kind} {issue.id}: {data}")
-            # One that is refused by now, as a merge into an issue that was merged itself, is never confirmed.
+            # One that is refused by now is never confirmed.
             for _ in range(_TRIES):
                 with suppress(ChangesUnavailable):
-                    await Commands(WRITER, _CHANGE_SECONDS).apply([command])
-                    self.confirmed.add(number)
+                    settled = await Commands(WRITER, _CHANGE_SECONDS).apply([command])
+                    if is_made(settled[issue.id], command):
+                        self.confirmed[number] = settled[issue.id].id
                     return
                 await asyncio.sleep(0.5)
 

@@ -279,7 +279,7 @@ def check_changes(server: Server, broker: Broker, changes: Changes, *, is_rebuil
         if told[number] > 1:
             raise Broken(f"the {command.kind} {number} is told {told[number]} times")
         if number in changes.confirmed and number not in refused:
-            if not is_rebuilt and not is_repeat(number, issues[command.issue].life.commands):
+            if not is_rebuilt and not is_repeat(number, issues[changes.confirmed[number]].life.commands):
                 raise Broken(f"the confirmed {command.kind} {number} is not applied")
             if once and told[number] != 1:
                 raise Broken(f"the confirmed {command.kind} {number} is not told")

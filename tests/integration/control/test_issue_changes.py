@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import socket
 import sys
 from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cli.issues import CHANGE_LIMITS
 from control.issue_changes import IssueChanges
 from control.issue_commands import Commands
 from grouping.fingerprint import GroupingEvent, fingerprint
@@ -24,6 +26,8 @@ from schemas.errors import BadChange, ChangesUnavailable, KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord
 from schemas.payload import compress
+from storage.errors import NotFound
+from storage.migrations.migrate import migrate
 from storage.reader.issue_calls import GetIssue, GetIssueRow, GetIssueVersions
 from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
@@ -33,6 +37,7 @@ from tests.integration.processors import readback
 from tests.integration.processors.feed import NOW_MS, event, produce
 from tests.integration.processors.process import WorkerProcess
 from tests.integration.storage.grouped import Stage, ended
+from tests.servers import new_database
 
 PROJECT = 7
 
@@ -112,6 +117,21 @@ def fingerprint_of(kind: int) -> int:
 
 def issue_of(kind: int) -> str:
     return hex64(issue_id(PROJECT, fingerprint_of(kind)))
+
+
+@pytest.fixture
+def empty_database(clickhouse_url: str) -> Iterator[str]:
+    """The URL of a database that has the tables, and nothing in them."""
+    with new_database(clickhouse_url) as url:
+        migrate(url)
+        yield url
+
+
+@contextmanager
+def frozen_server() -> Iterator[str]:
+    """The URL of a ClickHouse whose process stands still: the kernel takes connections, and nobody answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/svc"
 
 
 @contextmanager
@@ -264,6 +284,43 @@ async def test_changes_of_what_is_not_there_are_refused_before_they_are_sent(liv
     assert [detail.field for detail in refused.value.details] == ["ignoreUntil.time"]
 
 
+async def test_every_change_is_made_while_clickhouse_is_frozen(living: Living) -> None:
+    for kind in (1, 2, 3):
+        await living.send(kind, "shop@1.0.0+1")
+        await living.counted(kind, 1)
+    one, two, three = map(issue_of, (1, 2, 3))
+    part = hex64(fingerprint_of(2))
+    with frozen_server() as url:
+        reader = Reader.open(url, CHANGE_LIMITS)
+        blind = IssueChanges(reader, Commands(living.stage.settings, 30), answer_seconds=0.3)
+        assert (await blind.update(one, Update(resolved_in="next"), by="ann")).status == "resolved"
+        await blind.comment(two, "look", by="ann")
+        merged = await blind.merge(one, [two], by="ann")
+        assert (merged.total_events, len(merged.fingerprints)) == (2, 2)
+        # One and two are the same issue by now, and a merged one brings its parts along.
+        many = await blind.update_many(PROJECT, [one, two, three], Update(assignee="bob"), by="ann")
+        assert [(issue.id, issue.assignee) for issue in many] == [(one, "bob"), (three, "bob")]
+        assert (await blind.merge(three, [two], by="ann")).total_events == 3
+        assert [issue.id for issue in await blind.find([two])] == [three]
+        assert (await blind.unmerge(one, [part], by="ann")).total_events == 2
+        with pytest.raises(BadChange):
+            await blind.unmerge(one, [part], by="ann")
+        status, out = await run_svc(living, "reopen", one, "--json", SVC_CLICKHOUSE_URL=url)
+        assert (status, json.loads(out)[0]["id"]) == (0, three)
+        await reader.close()
+
+
+async def test_an_issue_whose_row_is_late_can_be_changed(living: Living, empty_database: str) -> None:
+    await living.send(1, "shop@1.0.0+1")
+    await living.counted(1, 1)
+    reader = Reader.open(empty_database)
+    late = IssueChanges(reader, Commands(living.stage.settings, 30), answer_seconds=0.1)
+    assert (await late.update(issue_of(1), Update(assignee="bob"), by="ann")).assignee == "bob"
+    with pytest.raises(NotFound):
+        await late.update(issue_of(2), Update(assignee="bob"), by="ann")
+    await reader.close()
+
+
 async def test_similar_issues_share_parts_and_say_which(living: Living) -> None:
     for kind in (1, 2):
         await living.send(kind, "shop@1.0.0+1")
@@ -277,7 +334,7 @@ async def test_similar_issues_share_parts_and_say_which(living: Living) -> None:
     assert [set(one.shared) for one in found] == ([shared] if shared else [])
 
 
-async def run_svc(living: Living, *arguments: str) -> tuple[int, str]:
+async def run_svc(living: Living, *arguments: str, **environ: str) -> tuple[int, str]:
     """Exit status and output of `svc issues`."""
     command = [
         sys.executable,
@@ -288,7 +345,7 @@ async def run_svc(living: Living, *arguments: str) -> tuple[int, str]:
         "issues",
     ]
     process = await asyncio.create_subprocess_exec(
-        *command, *arguments, env=os.environ | living.stage.environ, stdout=PIPE, stderr=STDOUT
+        *command, *arguments, env=os.environ | living.stage.environ | environ, stdout=PIPE, stderr=STDOUT
     )
     out, _ = await process.communicate()
     return process.returncode or 0, out.decode()

@@ -43,7 +43,7 @@ def test_a_user_without_a_name_changes_issues_as_svc(
 def test_unavailable_clickhouse_is_reported_with_its_address() -> None:
     own = NOWHERE | {"SVC_CLICKHOUSE_READER_URL": "http://127.0.0.1:2/svc"}
     for env, port, variable in ((NOWHERE, 1, "SVC_CLICKHOUSE_URL"), (own, 2, "SVC_CLICKHOUSE_READER_URL")):
-        answer = CliRunner().invoke(svc, ["issues", "resolve", ISSUE], env=env)
+        answer = CliRunner().invoke(svc, ["issues", "show", ISSUE], env=env)
         assert answer.exit_code == 1
         assert f"nothing answers at 127.0.0.1:{port}" in answer.output
         assert f"correct {variable}\n" in answer.output

@@ -7,15 +7,17 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from control import issue_changes
 from control.issue_changes import IssueChanges
 from schemas.changes import Update
+from schemas.errors import BadChange, ChangesUnavailable
 from schemas.ids import hex64
 from schemas.issues import Command, IssueRecord
 from schemas.life import Life
 from schemas.merges import Figures, Member
 from storage.client import ClickHouseError
-from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.reader.issue_calls import CountIssues, GetIssueRow, GetIssueVersions, IssueVersion
+from storage.errors import NotFound, QueryTooExpensive, StorageUnavailable
+from storage.reader.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
 from storage.reader.issue_rows import RangeCounts, answer, issue_of, row_of
 from storage.reader.ranges import HOUR_MS
 from storage.reader.reader import Reader
@@ -43,28 +45,49 @@ def a_record(number: int) -> IssueRecord:
 
 
 class Log:
-    """The topic of issues: each command is in at once."""
+    """The topic of issues and its processors: each command is in at once. Unless `answers`, nobody works on it."""
 
     def __init__(self) -> None:
         self.records = {hex64(number): a_record(number) for number in (1, 2)}
+        self.answers = True
+
+    async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
+        if not self.answers or not self.records.keys() >= {*issues}:
+            raise ChangesUnavailable("nobody answers")
+        found = [self.records[issue] for issue in issues]
+        return {record.id: self.records[record.merged_into or record.id] for record in found}
 
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
+        found = await self.show([command.issue for command in commands])
         for command in commands:
-            record = self.records[command.issue]
-            if command.kind == "merge":
-                (other,) = command.data["issues"]
-                part = Member(other, "j", 1, Figures(events=9))
-                record = replace(
-                    record,
-                    fingerprints=(*record.fingerprints, other),
-                    events=18,
-                    life=Life(members={other: part}),
-                )
+            record = found[command.issue]
+            if command.project_id in {"", record.project_id}:
+                record = self._applied(self.records[record.id], command)
+            self.records[record.id] = found[command.issue] = record
+        return found
+
+    def _applied(self, record: IssueRecord, command: Command) -> IssueRecord:
+        if command.id in record.life.commands:
+            return record
+        if command.kind == "merge":
+            others = [other for other in command.data["issues"] if other != record.id]
+            record = replace(record, fingerprints=(*record.fingerprints, *others), events=18)
+            record = replace(
+                record,
+                life=Life(members={other: Member(other, "j", 1, Figures(events=9)) for other in others}),
+            )
+            for other in others:
                 self.records[other] = replace(self.records[other], merged_into=record.id, version=2)
-            else:
-                record = replace(record, status=command.data["status"])
-            self.records[command.issue] = replace(record, version=record.version + 1)
-        return {command.issue: self.records[command.issue] for command in commands}
+        elif command.kind == "unmerge":
+            leaving = command.data["fingerprints"]
+            kept = tuple(one for one in record.fingerprints if one not in leaving)
+            record = replace(record, fingerprints=kept, events=9, life=Life())
+            for other in leaving:
+                self.records[other] = replace(self.records[other], merged_into=None, version=3)
+        elif command.kind == "update":
+            record = replace(record, status=command.data["status"])
+        life = replace(record.life, commands=(*record.life.commands, command.id))
+        return replace(record, version=record.version + 1, life=life)
 
 
 class ClickHouse:
@@ -78,8 +101,10 @@ class ClickHouse:
 
     async def read(self, call: object) -> Any:
         match call:
-            case GetIssueRow(issue=issue):
-                return row_of(self._before[issue], NOW_MS)
+            case FindProject(issue=issue):
+                if issue not in self._before:
+                    raise NotFound("there is no such issue")
+                return int(self._before[issue].project_id)
             case GetIssueVersions(issues=issues):
                 if self._trouble is not None:
                     raise self._trouble
@@ -87,6 +112,7 @@ class ClickHouse:
                 return {
                     issue: IssueVersion(records[issue].version, records[issue].merged_into)
                     for issue in issues
+                    if issue in records
                 }
             case CountIssues(rows=rows):
                 return [answer(row, RangeCounts(len(row.fingerprints), 1, (0,) * 14)) for row in rows]
@@ -94,17 +120,24 @@ class ClickHouse:
                 raise AssertionError(call)
 
 
+class FrozenClickHouse:
+    """It answers nothing at all."""
+
+    async def read(self, _: object) -> Any:
+        await asyncio.Event().wait()
+
+
 class HangingClickHouse(ClickHouse):
     """It knows the issues, and answers nothing once they are changed."""
 
     async def read(self, call: object) -> Any:
-        if not isinstance(call, GetIssueRow):
+        if not isinstance(call, FindProject):
             await asyncio.Event().wait()
         return await super().read(call)
 
 
-def changes(reader: Any, log: Log, visible_seconds: float = 5.0) -> IssueChanges:
-    return IssueChanges(cast(Reader, reader), log, lambda: NOW_MS, visible_seconds)
+def changes(reader: Any, log: Log, answer_seconds: float = 5.0) -> IssueChanges:
+    return IssueChanges(cast(Reader, reader), log, lambda: NOW_MS, answer_seconds)
 
 
 TROUBLE: list[Exception] = [
@@ -130,7 +163,7 @@ async def test_a_change_that_was_made_is_answered_though_clickhouse_does_not_ans
 
 async def test_a_server_that_hangs_does_not_hold_up_the_answer_to_a_change() -> None:
     log = Log()
-    changed = await changes(HangingClickHouse(log), log, visible_seconds=0.05).update(
+    changed = await changes(HangingClickHouse(log), log, answer_seconds=0.05).update(
         hex64(1), Update(status="ignored"), by="ann"
     )
     assert (changed.status, changed.total_events) == ("ignored", 9)
@@ -138,12 +171,79 @@ async def test_a_server_that_hangs_does_not_hold_up_the_answer_to_a_change() -> 
 
 async def test_a_merge_is_answered_in_figures_that_agree_while_the_writer_is_behind() -> None:
     log = Log()
-    changed = await changes(ClickHouse(log, late=True), log, visible_seconds=0.05).merge(
+    changed = await changes(ClickHouse(log, late=True), log, answer_seconds=0.05).merge(
         hex64(1), [hex64(2)], by="ann"
     )
     assert (changed.fingerprints, changed.total_events) == ([hex64(1), hex64(2)], 18)
     # What the range counts is asked for all fingerprints that the record has.
     assert changed.events == 2
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for ClickHouse before a change."""
+    monkeypatch.setattr(issue_changes, "LOOK_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_every_change_is_made_and_answered_while_clickhouse_answers_nothing() -> None:
+    log = Log()
+    blind = changes(FrozenClickHouse(), log, answer_seconds=0.03)
+    one, other = hex64(1), hex64(2)
+    assert (
+        await blind.update(one, Update(status="resolved", resolved_in="next"), by="ann")
+    ).status == "resolved"
+    await blind.comment(one, "look", by="ann")
+    many = await blind.update_many(PROJECT, [one, other], Update(status="ignored"), by="ann")
+    assert [issue.status for issue in many] == ["ignored", "ignored"]
+    merged = await blind.merge(one, [other], by="ann")
+    assert (merged.fingerprints, merged.total_events) == ([one, other], 18)
+    # Both are parts of one by now.
+    assert len(await blind.update_many(PROJECT, [one, other], Update(status="open"), by="ann")) == 1
+    assert [issue.id for issue in await blind.find([other])] == [one]
+    assert (await blind.unmerge(other, [other], by="ann")).fingerprints == [one]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_issue_of_another_project_is_refused_by_its_record_too() -> None:
+    log = Log()
+    log.records[hex64(2)] = replace(log.records[hex64(2)], project_id="8")
+    for reader in (ClickHouse(log), FrozenClickHouse()):
+        with pytest.raises(BadChange, match="0002 is not an issue of this project"):
+            await changes(reader, log).update_many(PROJECT, [hex64(2)], Update(status="open"), by="ann")
+    with pytest.raises(BadChange, match="0002 is not an issue of this project"):
+        await changes(FrozenClickHouse(), log).merge(hex64(1), [hex64(2)], by="ann")
+    assert log.records[hex64(2)].version == 1
+
+
+async def test_what_has_just_been_merged_is_taken_apart_while_the_writer_is_behind() -> None:
+    log = Log()
+    late = changes(ClickHouse(log, late=True), log, answer_seconds=0.03)
+    await late.merge(hex64(1), [hex64(2)], by="ann")
+    assert (await late.unmerge(hex64(1), [hex64(2)], by="ann")).fingerprints == [hex64(1)]
+    with pytest.raises(BadChange, match="0002 is not merged into this issue"):
+        await late.unmerge(hex64(1), [hex64(2)], by="ann")
+
+
+async def test_an_issue_that_only_the_processors_know_can_be_changed() -> None:
+    log = Log()
+    late = changes(ClickHouse(log, StorageUnavailable("behind")), log)
+    log.records[hex64(3)] = a_record(3)
+    assert (await late.update(hex64(3), Update(status="ignored"), by="ann")).status == "ignored"
+
+
+async def test_an_issue_that_nobody_knows_is_not_found_and_gets_no_command() -> None:
+    log = Log()
+    with pytest.raises(NotFound):
+        await changes(ClickHouse(log), log).comment(hex64(9), "x", by="ann")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_with_nobody_to_answer_a_change_is_unavailable_and_not_unknown() -> None:
+    log = Log()
+    log.answers = False
+    with pytest.raises(ChangesUnavailable):
+        await changes(FrozenClickHouse(), log).update(hex64(9), Update(status="open"), by="ann")
 
 
 async def test_a_snooze_that_has_ended_reads_as_open_in_a_record_as_in_its_row() -> None:
