@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from broker.client import name_of, reading, writing
 from broker.errors import KafkaError
 from broker.types import Consumer, Producer, TopicPartition
-from schemas.errors import ChangesUnavailable
+from schemas.errors import ChangePending, ChangesUnavailable
 from schemas.idempotency import is_repeat
 from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, decode_issue, encode_json
-from schemas.life import turned_away
+from schemas.life import declined
 from schemas.settings import KafkaSettings
 from schemas.times import iso
 from schemas.topics import Topic
@@ -38,24 +38,28 @@ class Commands:
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
         """Send commands, one per issue; return by issue the record that knows its command: fully applied, or refused (`is_made`).
 
-        The record is that of another issue where the named one is merged. Raises ChangesUnavailable after the deadline, and
-        KeyReused if the issue knows the key from another command.
+        The record is that of another issue where the named one is merged. Raises after the deadline ChangePending, or
+        ChangesUnavailable if nothing was sent, and KeyReused if the issue knows the key from another command.
         """
+        sending = asyncio.Event()
         try:
             async with asyncio.timeout(self._deadline):
-                return await self._settled({command.issue: command for command in commands})
+                return await self._settled({command.issue: command for command in commands}, sending)
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning("%d changes not confirmed: %r", len(commands), error)
-            raise ChangesUnavailable("the change was not confirmed in time") from error
+            if sending.is_set():
+                raise ChangePending(
+                    "the change was not confirmed in time and is still being applied"
+                ) from error
+            raise ChangesUnavailable("Kafka did not answer in time; nothing was changed") from error
 
     async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
         """By issue its present record, or that of the issue it is merged into. Raises ChangesUnavailable, also where there is none."""
         at = iso(time.time_ns() // 1_000_000)
         try:
             async with asyncio.timeout(self._deadline):
-                return await self._settled(
-                    {issue: Command(str(uuid7()), issue, "", "show", "", at) for issue in issues}
-                )
+                questions = {issue: Command(str(uuid7()), issue, "", "show", "", at) for issue in issues}
+                return await self._settled(questions, asyncio.Event())
         except (TimeoutError, KafkaError, OSError) as error:
             raise ChangesUnavailable("the processors did not answer in time; nothing was changed") from error
 
@@ -67,20 +71,12 @@ class Commands:
                 writing(self._settings, enable_idempotence=False) as producer,
             ):
                 partitions = await producer.partitions_for(self._deltas)
-                sent = [
-                    await producer.send(
-                        self._deltas,
-                        encode_json(DeltaRecord(command=command)),
-                        partition=int(command.issue, 16) % len(partitions),
-                    )
-                    for command in commands
-                ]
-                await asyncio.gather(*sent)
+                await self._send(producer, commands, len(partitions))
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning("%d changes not sent: %r", len(commands), error)
             raise ChangesUnavailable("the changes could not be sent in time") from error
 
-    async def _settled(self, commands: dict[str, Command]) -> dict[str, IssueRecord]:
+    async def _settled(self, commands: dict[str, Command], sending: asyncio.Event) -> dict[str, IssueRecord]:
         reader = reading(self._settings, auto_offset_reset="latest", fetch_max_wait_ms=_FETCH_WAIT_MS)
         async with reader as consumer, writing(self._settings, enable_idempotence=False) as producer:
             await consumer._client.add_topic(self._issues)
@@ -91,7 +87,9 @@ class Commands:
             found: dict[str, IssueRecord] = {}
             waiting = commands
             while waiting:
-                await self._send_from_end(consumer, producer, waiting, partitions)
+                await self._seek_end(consumer, waiting, partitions)
+                sending.set()
+                await self._send(producer, waiting.values(), partitions)
                 found |= await _effects(consumer, waiting)
                 # What a merged issue forwards is sent on too: the next issue applies it once, and publishes its record.
                 waiting = {
@@ -101,20 +99,23 @@ class Commands:
                 }
             return {issue: _last(found, command) for issue, command in commands.items()}
 
-    async def _send_from_end(
-        self, consumer: Consumer, producer: Producer, commands: dict[str, Command], partitions: int
-    ) -> None:
-        """Send commands, with the consumer at the end that `issues` had before: an effect can't be missed then."""
-        partition_of = {issue: int(issue, 16) % partitions for issue in commands}
-        assigned = [TopicPartition(self._issues, partition) for partition in set(partition_of.values())]
+    async def _seek_end(self, consumer: Consumer, issues: Iterable[str], partitions: int) -> None:
+        """Read the partitions of these issues from their present end; called before sending, so no effect is missed."""
+        assigned = [
+            TopicPartition(self._issues, number) for number in {int(i, 16) % partitions for i in issues}
+        ]
         consumer.assign(assigned)
         for tp, end in (await consumer.end_offsets(assigned)).items():
             consumer.seek(tp, end)
+
+    async def _send(self, producer: Producer, commands: Iterable[Command], partitions: int) -> None:
         sent = [
             await producer.send(
-                self._deltas, encode_json(DeltaRecord(command=command)), partition=partition_of[issue]
+                self._deltas,
+                encode_json(DeltaRecord(command=command)),
+                partition=int(command.issue, 16) % partitions,
             )
-            for issue, command in commands.items()
+            for command in commands
         ]
         await asyncio.gather(*sent)
 
@@ -145,14 +146,12 @@ def _last(found: dict[str, IssueRecord], command: Command) -> IssueRecord:
 
 def is_settled(state: IssueRecord, command: Command) -> bool:
     """Whether the record of the command's issue answers it: applied, forwarded or refused. Raises KeyReused."""
-    return (
-        command.kind == "show" or turned_away(command.id) in state.life.signals or is_done(state, command.id)
-    )
+    return command.kind == "show" or declined(command.id) in state.life.signals or is_done(state, command.id)
 
 
 def forwarded_to(state: IssueRecord, command: Command) -> str | None:
     """The issue that a settled command was forwarded to."""
-    passed_on = command.kind == "show" or turned_away(command.id) in state.life.signals
+    passed_on = command.kind == "show" or declined(command.id) in state.life.signals
     return state.merged_into if passed_on else None
 
 

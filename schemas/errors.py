@@ -129,7 +129,11 @@ class ChangeRefused(Exception):
 
 
 class ChangesUnavailable(Exception):
-    """The change was not confirmed in time and may still be applied; retrying the same command applies it once."""
+    """The change can't be made now; unless it is a ChangePending, nothing was sent."""
+
+
+class ChangePending(ChangesUnavailable):
+    """The change was sent, but not confirmed in time: it may still be applied. Retrying the same command applies it once."""
 
 
 class ProjectsUnavailable(Exception):

@@ -10,7 +10,7 @@ MAX_SIGNALS = 300
 """Signals, and refused or forwarded commands, that a record remembers for the same reason; news have versions."""
 
 
-def turned_away(command: str) -> str:
+def declined(command: str) -> str:
     """The name under which a record remembers a command that it refused, or forwarded to the issue that it is merged into."""
     return f"command-{command}"
 

@@ -81,7 +81,7 @@ def http_error_of(error: Exception) -> HttpError | None:
         case ProjectsUnavailable():
             mapped = unavailable("projects can't be read or changed right now: Kafka doesn't answer")
         case ChangesUnavailable():
-            mapped = unavailable("the change was not confirmed in time: Kafka or the processors don't answer")
+            mapped = unavailable(str(error))
         case ChangeRefused():
             mapped = HttpError(WireError.CONFLICT, sentence=str(error))
         case KeyReused():

@@ -12,6 +12,7 @@ from dashboard.http.responses import redirect
 from dashboard.projects import project_of
 from dashboard.view.text import plural
 from schemas.changes import MAX_ASSIGNEE, MAX_ISSUES, Update, is_issue
+from schemas.errors import ChangePending
 from schemas.projects import Project
 
 LIST_PARAMETERS: Final = frozenset(
@@ -40,14 +41,17 @@ async def change(request: web.Request) -> web.Response:
         raise invalid("change", f"one of {', '.join(DONE)}")
     if not issues or (action == "merge" and len(issues) < 2):
         return _back(project, fields.get("back", ""), {"done": "none"})
-    by = request[IDENTITY].name
-    if action == "merge":
-        await _merge(state, project, issues, by)
-    else:
-        assignee = fields.get("assignee", "").strip()[:MAX_ASSIGNEE] or None
-        update = _STATUS.get(action) or Update(assignee=assignee)
-        await changes_of(state).update_many(project.number, issues, update, by=by)
-    return _back(project, fields.get("back", ""), {"done": action, "count": str(len(issues))})
+    by, result = request[IDENTITY].name, "done"
+    try:
+        if action == "merge":
+            await _merge(state, project, issues, by)
+        else:
+            assignee = fields.get("assignee", "").strip()[:MAX_ASSIGNEE] or None
+            update = _STATUS.get(action) or Update(assignee=assignee)
+            await changes_of(state).update_many(project.number, issues, update, by=by)
+    except ChangePending:
+        result = "pending"
+    return _back(project, fields.get("back", ""), {result: action, "count": str(len(issues))})
 
 
 async def selected(request: web.Request) -> list[str]:

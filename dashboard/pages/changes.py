@@ -12,6 +12,7 @@ from dashboard.http.errors import invalid
 from dashboard.http.inputs import read_issue
 from dashboard.http.responses import redirect
 from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
+from schemas.errors import ChangePending
 from schemas.times import iso
 
 HOUR_MS: Final = 3_600_000
@@ -19,13 +20,16 @@ Fields = dict[str, str]
 
 
 async def change(request: web.Request) -> web.Response:
-    """Make the change of the form, then redirect to the issue."""
+    """Make the change of the form, then redirect to the issue, also while the change is still being applied."""
     issue, fields = read_issue(request.match_info["issue"]), await read_form(request)
     action = fields.get("change", "")
     apply = _CHANGES.get(action)
     if apply is None:
         raise invalid("change", f"one of {', '.join(_CHANGES)}")
-    await apply(request, issue, fields)
+    try:
+        await apply(request, issue, fields)
+    except ChangePending:
+        return redirect(f"/issues/{issue}?pending={action}")
     return redirect(f"/issues/{issue}?done={action}")
 
 

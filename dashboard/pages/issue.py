@@ -56,6 +56,7 @@ async def show(request: web.Request) -> web.Response:
         tag_query=tag_query,
         similar=similar.similar,
         can_change=state.dependencies.changes is not None,
+        is_pending="pending" in request.query,
         is_damaged=is_damaged,
         is_discarded=set(issue.fingerprints) <= set(project.discarded),
     )

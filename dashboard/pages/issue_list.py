@@ -65,6 +65,7 @@ async def show(request: web.Request) -> web.Response:
         unknown_keys=unknown_keys(parameters, warnings),
         durations=DURATIONS,
         note=bulk.result_message(request.query.get("done", ""), request.query.get("count", "")),
+        is_pending="pending" in request.query,
         can_change=state.dependencies.changes is not None,
         tabs={"": "All"} | TABS,
         view=current_view(project, parameters),

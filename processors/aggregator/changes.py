@@ -22,7 +22,7 @@ from schemas.changes import (
 from schemas.idempotency import uses_known_key
 from schemas.increments import Increment
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord
-from schemas.life import MAX_COMMANDS, MAX_SIGNALS, turned_away
+from schemas.life import MAX_COMMANDS, MAX_SIGNALS, declined
 from schemas.merges import News, Signal
 from schemas.times import parse_iso
 
@@ -77,7 +77,7 @@ class BatchChanges:
         if offset <= life.applied:
             return
         # A replay or rebuild delivers it again: a command that was refused or forwarded before must not be applied now.
-        name = turned_away(command.id)
+        name = declined(command.id)
         if uses_known_key(command.id, life.commands) or name in life.signals:
             # A repeated request: the record is published unchanged, because its sender waits for it and compares the command there.
             self.dirty[fold.id] = fold

@@ -31,6 +31,8 @@ class MemoryChanges:
     def __init__(self, reader: MemoryReader) -> None:
         self._reader = reader
         self.asked: list[Asked] = []
+        self.failure: Exception | None = None
+        """What each call raises once the change is asked for."""
         self._requests: dict[str, list[str]] = defaultdict(list)
 
     async def find(self, issues: Sequence[str]) -> list[Issue]:
@@ -88,6 +90,8 @@ class MemoryChanges:
             return True
         known += [request] if request else []
         self.asked.append(asked)
+        if self.failure is not None:
+            raise self.failure
         return False
 
     def _tell(self, issue: Issue, kind: str, by: str, data: dict[str, object]) -> None:

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from schemas.changes import Update
+from schemas.errors import ChangePending
 from tests.memory.changes import Asked
 from tests.unit.dashboard.sample import SHOWCASE, fill, showcase
 from tests.unit.dashboard.site import NOW, Site
@@ -45,6 +46,16 @@ async def test_the_pressed_button_changes_every_selected_issue(
         f"/projects/{site.project.id}/issues?query=a%26b&sort=events&done={change}&count=2",
     )
     assert site.changes.asked == [Asked("update", issue, given, "admin", "") for issue in TWO]
+
+
+async def test_a_bulk_change_that_is_still_being_applied_leads_back_to_the_list(site: Site) -> None:
+    site.changes.failure = ChangePending("the change was not confirmed in time")
+    status, location = await post(site, "resolve", TWO, back="?sort=events")
+    listed = f"/projects/{site.project.id}/issues"
+    assert (status, location) == (303, f"{listed}?sort=events&pending=resolve&count=2")
+    html = await (await site.client.get(location)).text()
+    assert "still being applied" in html
+    assert "2 issues resolved" not in html
 
 
 async def test_assigning_to_nobody_takes_the_name_away(site: Site) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from schemas.changes import IgnoreUntil, Update
-from schemas.errors import ChangeRefused, ChangesUnavailable
+from schemas.errors import ChangePending, ChangeRefused, ChangesUnavailable
 from schemas.ids import hex64
 from storage.errors import StorageUnavailable
 from storage.reader.issue_calls import GetIssue
@@ -140,6 +140,24 @@ async def test_each_control_of_the_page_makes_its_change(
     )
     assert (answer.status, answer.headers["Location"]) == (303, f"/issues/{issue}?done={fields['change']}")
     assert site.changes.asked == [Asked(call, issue, given, "admin", "")]
+
+
+async def test_a_change_that_is_still_being_applied_stays_on_the_page_and_says_so(site: Site) -> None:
+    issue = await an_issue(site)
+    await site.sign_in()
+    html = await (await site.client.get(f"/issues/{issue}")).text()
+    assert "still being applied" not in html
+    found = re.search(r'name="csrf" value="([^"]+)"', html)
+    assert found is not None
+    site.changes.failure = ChangePending("the change was not confirmed in time")
+    answer = await site.client.post(
+        f"/issues/{issue}/change", data={"change": "resolve", "csrf": found[1]}, allow_redirects=False
+    )
+    assert (answer.status, answer.headers["Location"]) == (303, f"/issues/{issue}?pending=resolve")
+    assert "still being applied" in await (await site.client.get(answer.headers["Location"])).text()
+    site.changes.failure = ChangesUnavailable("Kafka did not answer in time; nothing was changed")
+    answer = await site.client.post(f"/issues/{issue}/change", data={"change": "reopen", "csrf": found[1]})
+    assert (answer.status, "nothing was changed" in await answer.text()) == (503, True)
 
 
 async def test_a_page_that_fails_after_a_change_says_that_the_change_was_made(site: Site) -> None:
