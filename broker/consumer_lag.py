@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
+from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import for_code
 from msgspec import Struct
 
@@ -70,6 +71,35 @@ async def passed(
     return None
 
 
+async def without_reader(settings: KafkaSettings, group: str, topic: Topic) -> dict[int, int]:
+    """The partitions of a topic that no member of the group reads, each with the number of records that wait.
+
+    Empty while the group has no members, or distributes its partitions. Raises KafkaError.
+    """
+    async with _clients(settings) as (admin, consumer):
+        ends = await _ends(admin, consumer, name_of(settings, topic))
+        [answer] = await admin.describe_consumer_groups([group])
+        [described] = answer.to_object()["groups"]
+        if described["state"] != "Stable":
+            return {}
+        left = {tp: end for tp, end in ends.items() if tp not in assigned(described["members"])}
+        return {tp.partition: records for tp, records in (await _lags(admin, consumer, group, left)).items()}
+
+
+def nobody_reads(topic: str, lags: Mapping[int, int]) -> str:
+    """What is wrong where partitions have no reader, given the records that wait in each; empty where there are none. Pure."""
+    if not lags:
+        return ""
+    names, records = ", ".join(map(str, sorted(lags))), sum(lags.values())
+    return f"no member of the group reads partitions {names} of {topic}, where {records} records wait"
+
+
+def assigned(members: Iterable[Mapping[str, Any]]) -> set[TopicPartition]:
+    """The partitions of the members of a group, as the broker describes them."""
+    encoded = [member["member_assignment"] for member in members]
+    return {tp for each in encoded if each for tp in ConsumerProtocol.ASSIGNMENT.decode(each).partitions()}
+
+
 @asynccontextmanager
 async def _clients(settings: KafkaSettings) -> AsyncIterator[tuple[Admin, Consumer]]:
     async with administering(settings) as admin, reading(settings) as consumer:
@@ -87,7 +117,15 @@ async def _ends(admin: Admin, consumer: Consumer, topic: str) -> dict[TopicParti
 
 
 async def _lag(admin: Admin, consumer: Consumer, group: str, ends: Mapping[TopicPartition, int]) -> int:
+    return sum((await _lags(admin, consumer, group, ends)).values())
+
+
+async def _lags(
+    admin: Admin, consumer: Consumer, group: str, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    if not ends:
+        return {}
     begins = await consumer.beginning_offsets(list(ends))
     committed = await committed_offsets(admin, group, ends)
     # Without a commit a group starts at the beginning; deleted records don't count.
-    return sum(max(0, end - max(committed[p].offset, begins[p])) for p, end in ends.items())
+    return {p: max(0, end - max(committed[p].offset, begins[p])) for p, end in ends.items()}

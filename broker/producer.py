@@ -24,9 +24,7 @@ class RecordProducer:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._requests: set[asyncio.Task[Any]] = set()
-        self._producer = new_producer(
-            settings, linger_ms=0, max_batch_size=_BATCH_BYTES, metadata_max_age_ms=30_000
-        )
+        self._producer = new_producer(settings, linger_ms=0, max_batch_size=_BATCH_BYTES)
         self._track_requests()
 
     async def start(self) -> None:

@@ -3,9 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 
+from broker.client import name_of
 from broker.cluster import ClusterView, describe_cluster
+from broker.consumer_lag import nobody_reads, without_reader
 from broker.diagnosis import addresses, why_refused
 from broker.errors import KafkaError
 from broker.rights import Process, RequiredRights, lacking
@@ -17,7 +20,7 @@ from schemas.topics import Topic, TopicSpec, topic_specs, unequal_partitions
 SECONDS = 15.0
 NAME = "kafka"
 NO_PROCESSES: Mapping[Process, RequiredRights] = MappingProxyType({})
-"""Co-partitioned topics."""
+UNWRITTEN = "see the readyz of the writers; if they don't take the partitions within a minute, restart them"
 
 
 def check_kafka(
@@ -42,8 +45,10 @@ def _check_cluster(
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     specs = topic_specs(settings.topic_prefix, settings.topic_overrides, 1, settings.topic_replication)
     groups = [group for need in needed.values() for group in need.groups]
+    writers = needed["writer"].groups[0] if "writer" in needed else ""
     try:
         view, configs = asyncio.run(_look(settings, specs, groups))
+        unwritten = asyncio.run(_unwritten(settings, writers)) if writers else ""
     except (KafkaError, OSError) as error:
         detail = f"{address} accepts the connection but does not answer ({error or type(error).__name__})"
         fix = "see the broker's log; is every advertised address reachable?"
@@ -59,6 +64,7 @@ def _check_cluster(
             rights_finding(process, lacking(need, settings, allowed, view.groups))
             for process, need in needed.items()
         ),
+        *([Finding("writers", False, unwritten, UNWRITTEN)] if unwritten else []),
     ]
 
 
@@ -68,6 +74,15 @@ async def _look(
     async with asyncio.timeout(SECONDS):
         view = await describe_cluster(settings, [spec.name for spec in specs], groups)
         return view, await topic_settings(settings, _seen(specs, view))
+
+
+async def _unwritten(settings: KafkaSettings, group: str) -> str:
+    """Partitions that the running writers leave out; empty where none runs, or the rights to see it are missing."""
+    with suppress(KafkaError, OSError, TimeoutError):
+        async with asyncio.timeout(SECONDS):
+            left = await without_reader(settings, group, Topic.GROUPED)
+            return nobody_reads(name_of(settings, Topic.GROUPED), left)
+    return ""
 
 
 def _seen(specs: Sequence[TopicSpec], view: ClusterView) -> list[TopicSpec]:

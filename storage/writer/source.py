@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from broker.client import administering, committed_offsets, name_of, new_consumer, reading
 from broker.commit import COMMIT_SECONDS, commit, leave
+from broker.consumer_lag import without_reader
 from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
@@ -100,6 +101,16 @@ class GroupedSource:
         begins = await self._consumer.beginning_offsets(tps)
         ends = await self._consumer.end_offsets(tps)
         return {tp.partition: (begins[tp], ends[tp]) for tp in tps}
+
+    async def without_writer(self) -> dict[int, int]:
+        """The partitions that no member of the group writes, each with the number of records that wait.
+
+        The group distributes them once one of its members learns that it may.
+        """
+        left = await without_reader(self._settings, self._group, Topic.GROUPED)
+        if left:
+            await self._consumer._client.force_metadata_update()
+        return left
 
     def check(self) -> None:
         """Raise the error that ended the membership in the group, if any: reads raise it too, but nothing is read meanwhile."""

@@ -27,6 +27,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from broker.consumer_lag import nobody_reads
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from schemas.health import Health
 from schemas.payload import MissingDictionary
@@ -80,6 +81,7 @@ class EventsStage:
         self._by_id_until: dict[int, int] = {}
         self._next_offsets: dict[int, int] = {}
         self._joining_since = 0.0
+        self._without_writer: set[int] = set()
 
     async def run(self) -> None:
         """Write until stopped. Raises errors that waiting can't repair."""
@@ -239,8 +241,31 @@ class EventsStage:
             else:
                 if joining > _JOIN_SECONDS:
                     await self._replace(f"no assignment for {joining:.0f} s")
+                elif not self._joining_since:
+                    await self._look_for_work()
             return False
         return True
+
+    async def _look_for_work(self) -> None:
+        """Tell whether others write what was not assigned to this member, or nobody does."""
+        try:
+            async with asyncio.timeout(_LAG_ANSWER_SECONDS):
+                left = await self._source.without_writer()
+        except (KafkaError, OSError, TimeoutError) as error:
+            left, detail = {}, f"Kafka: {error or 'no response'}"
+        else:
+            detail = nobody_reads(self._source.topic, left)
+        if self._partitions or self._joining_since:
+            return
+        self._health.set("grouped", ok=not detail, detail=detail or "no partition is left for this writer")
+        self._show_without_writer(left)
+
+    def _show_without_writer(self, lags: Mapping[int, int]) -> None:
+        for partition in self._without_writer - lags.keys():
+            self._metrics.lag.remove(self._source.topic, str(partition))
+        for partition, records in lags.items():
+            self._metrics.lag.labels(self._source.topic, partition).set(records)
+        self._without_writer = set(lags)
 
     async def _replace(self, reason: str) -> None:
         """Replace the client: some of its errors never end."""
@@ -304,11 +329,12 @@ class EventsStage:
     async def _on_assigned(self, partitions: set[int]) -> None:
         self._partitions = partitions
         self._joining_since = 0.0
+        self._show_without_writer({})
         log.info("writing partitions %s", sorted(partitions))
         if partitions:
             self._assigned.set()
         else:
-            self._health.set("grouped", ok=True, detail="no partition is left for this writer")
+            self._health.set("grouped", ok=False, detail="the group has assigned no partition")
 
 
 class _OpenBlocks:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import (
     KafkaConnectionError,
     KafkaError,
@@ -16,7 +17,7 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
-from tests.simulation.kafka import Broker
+from tests.simulation.kafka import Broker, Group, Member
 from tests.simulation.virtual_time import VirtualLoop
 from tests.simulation.world import World
 
@@ -160,12 +161,24 @@ class Unused:
 class Described:
     """An answer about groups."""
 
-    def __init__(self, groups: Sequence[Mapping[str, Any]]) -> None:
-        self._members = [sorted(members) for members in groups]
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._groups = [
+            {
+                "state": "PreparingRebalance" if group.joining else "Stable" if group.members else "Empty",
+                "members": [_member(group.members[name]) for name in sorted(group.members)],
+            }
+            for group in groups
+        ]
 
     def to_object(self) -> dict[str, Any]:
         """As aiokafka decodes it."""
-        return {"groups": [{"members": members} for members in self._members]}
+        return {"groups": self._groups}
+
+
+def _member(member: Member) -> dict[str, Any]:
+    assignment = [(tp.topic, [tp.partition]) for tp in sorted(member.partitions)]
+    encoded = ConsumerProtocol.ASSIGNMENT(0, assignment, b"").encode()
+    return {"member_id": member.name, "member_assignment": encoded}
 
 
 class Admin(Client):
@@ -191,7 +204,7 @@ class Admin(Client):
 
     async def describe_consumer_groups(self, groups: Sequence[str]) -> list["Described"]:
         """The members of groups."""
-        return await self._ask(lambda: [Described([self.broker.group(group).members for group in groups])])
+        return await self._ask(lambda: [Described([self.broker.group(group) for group in groups])])
 
     async def alter_configs(self, _: Sequence[Any]) -> None:
         """Settings of topics, of which the model knows none."""
