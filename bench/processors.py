@@ -28,7 +28,7 @@ from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from local.kafka.server import LocalKafka
 from local.ports import free_port
-from processors.grouper.dedup_log import DedupEntry, DedupRecord, encode, entry_key
+from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord, encode, entry_key
 from processors.grouper.id_index import IdIndex, id_keys
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
 from schemas.ids import event_partition, hex64, uuid7
@@ -274,10 +274,11 @@ def recovery(ids: int, block: int, issues: int, states: int, cache: Path) -> Non
                 worker.metric("svc_processors_seen_ids{"),
                 worker.metric("svc_processors_recovery_seconds"),
             )
-            memory = worker.process.memory_info().rss / 1e6
+            memory, cpu = worker.process.memory_info().rss / 1e6, cpu_seconds(worker.process)
             read = worker.metric("svc_processors_recovery_records")
             print(
-                f"{known:,.0f} ids, {read:,.0f} records: recovery {seconds:.1f} s, {waited:.1f} s from start, memory {memory:.0f} MB"
+                f"{known:,.0f} ids, {read:,.0f} records: recovery {seconds:.1f} s, {waited:.1f} s and {cpu:.1f} s of CPU from"
+                f" start, memory {memory:.0f} MB"
             )
             worker.stop()
         finally:
@@ -294,9 +295,11 @@ def _blocks(ids: int, block: int) -> Iterator[tuple[int, bytes, bytes]]:
     share = ids // PARTITIONS
     for partition in range(PARTITIONS):
         for start in range(0, share, block):
-            keys = id_keys([1] * block, _random_ids(block, now, rng))
+            keys = rng.randbytes(KEY_BYTES * block)
             records = [
-                DedupRecord(at // CHUNK, 0, [], keys[(at - start) * 16 : (at - start + CHUNK) * 16])
+                DedupRecord(
+                    at // CHUNK, 0, [], keys[(at - start) * KEY_BYTES : (at - start + CHUNK) * KEY_BYTES]
+                )
                 for at in range(start, start + block, CHUNK)
             ]
             day = now - (share - start) * 6 * 86_400_000 // share
