@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from grouping.fingerprint.frames import Site
@@ -9,6 +10,8 @@ from grouping.fingerprint.frames import Site
 _DEFAULT = re.compile(r"\A\s*\{\{\s*default\s*\}\}\s*\Z")
 # A client may send any JSON; longer text doesn't improve grouping.
 _ELEMENT_CHARACTERS = 1000
+MAX_ELEMENTS: Final = 1000
+"""Elements of a given fingerprint that count; a megabyte may have half a million."""
 MISSING: Final = "<none>"
 """The value of a variable that the event lacks."""
 
@@ -32,7 +35,7 @@ def given(elements: Iterable[object] | None) -> tuple[str, ...]:
     """The elements as text; empty if there are only blanks and nulls, which counts as absent."""
     if not elements:
         return ()
-    texts = tuple([_text(element) for element in elements])
+    texts = tuple([_text(element) for element in islice(elements, MAX_ELEMENTS)])
     return texts if any(text.strip() and text != "null" for text in texts) else ()
 
 

@@ -18,7 +18,7 @@ STALL_SECONDS: Final = 60.0
 SILENCE_SECONDS: Final = 120.0
 """Longest time without an answer from the brokers about the ends of the source topics."""
 LOOP_SECONDS: Final = 60.0
-"""Longest time in which the event loop neither looks at itself nor decides about a record."""
+"""Longest time in which the event loop neither looks at itself nor decides about an event."""
 TICK_SECONDS: Final = 1.0
 GAP_SECONDS: Final = 5.0
 """Time that passes at most between two looks: whoever looks less often was held up itself, as is what it looks at."""

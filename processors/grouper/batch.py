@@ -4,7 +4,7 @@ The same records and decisions give the same outputs, on any worker and at any t
 """
 
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -134,7 +134,7 @@ def decide(
 ) -> Iterator[None]:
     """Decide about a batch and add what follows to `output`; the keys `stored` of its old ids are duplicates. Raises LogRecreated.
 
-    Yields after each record, which may have taken long. A batch that was begun must be ended, or its partition be restored.
+    Yields before each event, some of which take long. A batch that was begun must be ended, or its partition be restored.
     """
     sources, chunks, undecided = batch
     # Outputs of records before the replay boundary were published; they are dropped.
@@ -156,11 +156,10 @@ def decide(
         else:
             published = None if recorded else _published_fingerprints(state, source)
             work = _ChunkWork(target, source, chunk, fingerprinter, published)
-            record = work.run(recorded or _new_record(source, chunk, decision))
+            record = yield from work.run(recorded or _new_record(source, chunk, decision))
         if decision is not None:
             _forget_dead(state, decision, record)
             fresh.append((decision, record))
-        yield
     # Entries carry the boundary until it is passed: the entries before them are lost.
     entry_boundary = (boundary.since, boundary.last) if state.next_offset <= boundary.last else None
     state.next_offset += len(sources)
@@ -278,8 +277,8 @@ class _ChunkWork:
         self.increments = Increments()
         self.rule_budget = RuleBudget()
 
-    def run(self, record: DedupRecord) -> DedupRecord:
-        """Add the outputs; returns the record completed with the fingerprints, as it is to be recorded."""
+    def run(self, record: DedupRecord) -> Generator[None, None, DedupRecord]:
+        """Add the outputs; returns the record completed with the fingerprints, as it is to be recorded. Yields before each event."""
         output, chunk = self.output, self.chunk
         if record.total != len(chunk):
             where = f"events/{output.partition}/{self.source.offset}"
@@ -294,6 +293,7 @@ class _ChunkWork:
         repeated: list[int] = []
         for index, position in enumerate(positions):
             chunk_event = chunk[position]
+            yield
             try:
                 event, result = group(chunk_event, self.rule_budget)
             except (BadPayload, msgspec.DecodeError) as error:

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 
 from grouping.cost import EventSizes, steps
 from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, grouped, locate
+from grouping.fingerprint.custom import MAX_ELEMENTS
 from grouping.fingerprint.event_view import GroupingError
 from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules, frame_names, most_names
 from grouping.fingerprint.stacks import ErrorLocation
@@ -99,7 +100,7 @@ def stacks(error: ErrorOutline) -> tuple[tuple[str | None, bytes], ...]:
 
 def without_stacks(event: EventOutline, error: ErrorOutline) -> GroupingEvent:
     """The part that decides the group when the error's location is known. Raises msgspec.DecodeError."""
-    return GroupingEvent(_without_stack(error), event.platform, _decode_elements(event.fingerprint))
+    return GroupingEvent(_without_stack(error), event.platform, _elements(event.fingerprint))
 
 
 def _without_stack(error: ErrorOutline) -> GroupingError:
@@ -109,7 +110,13 @@ def _without_stack(error: ErrorOutline) -> GroupingError:
 
 def grouping_event(event: EventOutline) -> GroupingEvent:
     """The part that decides the group. Raises msgspec.DecodeError."""
-    return GroupingEvent(_decode_error(event.error), event.platform, _decode_elements(event.fingerprint))
+    return GroupingEvent(_decode_error(event.error), event.platform, _elements(event.fingerprint))
+
+
+def _elements(fingerprint: Raw) -> list[Any] | None:
+    """The elements of a fingerprint that count."""
+    elements = _decode_elements(fingerprint)
+    return None if elements is None else [_decode_element(element) for element in elements[:MAX_ELEMENTS]]
 
 
 def id_text(raw: bytes) -> str:
@@ -121,7 +128,8 @@ def id_text(raw: bytes) -> str:
 decode_event = msgspec.json.Decoder(EventOutline).decode
 _decode_outline = msgspec.json.Decoder(ErrorOutline).decode
 _decode_error = msgspec.json.Decoder(GroupingError).decode
-_decode_elements = msgspec.json.Decoder(list[Any] | None).decode
+_decode_elements = msgspec.json.Decoder(list[Raw] | None).decode
+_decode_element = msgspec.json.Decoder(Any).decode
 
 
 K = TypeVar("K")

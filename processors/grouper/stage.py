@@ -75,7 +75,7 @@ from schemas.times import iso
 MIN_REPLAYED: Final = 256
 """Fewest records that are replayed after a loss of `seen`: more than are handled together."""
 PAUSE_SECONDS: Final = 0.05
-"""Longest work on a batch without letting others run, but for a single record."""
+"""Longest work on a batch without letting others run, but for a single event."""
 TAIL_SECONDS: Final = 60.0
 """Longest time for reading the end of `grouped`."""
 
@@ -166,7 +166,7 @@ class GrouperStage(PartitionStage[PartitionState]):
         self.looking_up = False
         """Whether a batch is waiting for the answer of `stored_ids`."""
         self.decided = 0
-        """Records decided: progress within a batch."""
+        """Events decided: progress within a batch."""
         self._paused = 0.0
         self._stored_ids = stored_ids
         self._seen = seen
@@ -270,10 +270,13 @@ class GrouperStage(PartitionStage[PartitionState]):
     ) -> BatchOutput:
         new = batch.sources
         output = BatchOutput(state.partition, grouped_events=self._grouped_events)
-        recorded = frozenset(state.decided)
+        recorded, time = frozenset(state.decided), asyncio.get_running_loop().time
         for _ in decide(state, batch, self._fingerprinter, output, stored):
             self.decided += 1
-            await self._pause()
+            if time() - self._paused > PAUSE_SECONDS:
+                # Let others run: heartbeats, the followed projects, the health page.
+                await asyncio.sleep(0)
+                self._paused = time()
         replayed = len(recorded) - len(state.decided)
         self._metrics.forwarded_again.inc(replayed)
         # The limit already has the replayed records, from `restore`.
@@ -284,13 +287,6 @@ class GrouperStage(PartitionStage[PartitionState]):
         for project, skipped in output.rules_skipped:
             self._metrics.rules_skipped.labels(str(project)).inc(sum(outcome.count for outcome in skipped))
         return output
-
-    async def _pause(self) -> None:
-        """Let others run after PAUSE_SECONDS of work: heartbeats, the followed projects, the health page."""
-        now = asyncio.get_running_loop().time()
-        if now - self._paused > PAUSE_SECONDS:
-            await asyncio.sleep(0)
-            self._paused = asyncio.get_running_loop().time()
 
     async def _record(self, output: BatchOutput) -> None:
         """Write the decisions to `seen`: a successor must publish what was decided."""
