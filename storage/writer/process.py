@@ -58,6 +58,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     health.probe("kafka", follower.answering)
+    health.probe("name", source.name.part)
     required = needs("", settings.writer_group, grouped_events=False)["writer"]
     try:
         await until(stopping, check_rights(settings, required))

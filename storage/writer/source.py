@@ -9,6 +9,7 @@ from broker.client import administering, committed_offsets, name_of, new_consume
 from broker.commit import COMMIT_SECONDS, commit, leave
 from broker.consumer_lag import without_reader
 from broker.errors import KafkaError, OffsetOutOfRangeError
+from broker.member_name import MemberName
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
@@ -56,6 +57,9 @@ class GroupedSource:
         self._settings = settings
         self._group = settings.writer_group
         self._started: Consumer | None = None
+        self.name = MemberName(
+            self._group, f"SVC_WRITER_WORKER={settings.writer_worker}", settings.kafka_session_seconds
+        )
 
     async def start(self, listener: Listener) -> None:
         """Join the group."""
@@ -101,6 +105,10 @@ class GroupedSource:
         begins = await self._consumer.beginning_offsets(tps)
         ends = await self._consumer.end_offsets(tps)
         return {tp.partition: (begins[tp], ends[tp]) for tp in tps}
+
+    def joined(self) -> None:
+        """Note the id under which the group was joined."""
+        self.name.joined(self._consumer._coordinator.member_id)
 
     async def without_writer(self) -> dict[int, int]:
         """The partitions that no member of the group writes, each with the number of records that wait.

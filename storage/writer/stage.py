@@ -330,6 +330,7 @@ class EventsStage:
         self._partitions = partitions
         self._joining_since = 0.0
         self._show_without_writer({})
+        self._source.joined()
         log.info("writing partitions %s", sorted(partitions))
         if partitions:
             self._assigned.set()

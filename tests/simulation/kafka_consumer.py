@@ -40,6 +40,7 @@ class Consumer(Client):
         self._idle_polls = 0
         self._client = Unused()
         self._coordinator = self
+        self.member_id = self._instance
         self._error: BaseException | None = None
 
     # Life and membership.

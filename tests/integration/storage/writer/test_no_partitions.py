@@ -1,4 +1,4 @@
-"""A writer to which its group assigns nothing."""
+"""Writers that get nothing from their group, or not for long."""
 
 import asyncio
 import json
@@ -69,3 +69,10 @@ async def test_a_writer_that_is_one_more_than_there_are_partitions_is_ready(stag
     with ended(*writers):
         await eventually(lambda: all(writer.get("readyz")[0] == 200 for writer in writers))
         assert any(ready(writer, "no partition is left") for writer in writers)
+
+
+async def test_two_writers_of_one_name_say_so(stage: Stage) -> None:
+    writers = [stage.writer("0", SVC_KAFKA_SESSION_SECONDS="30") for _ in range(2)]
+    with ended(*writers):
+        said = "another process is in the group"
+        await eventually(lambda: all(said in str(writer.health("name").get("detail")) for writer in writers))
