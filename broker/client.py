@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
-from aiokafka.errors import GroupLoadInProgressError, KafkaError
+from aiokafka.errors import GroupLoadInProgressError, KafkaError, TopicAuthorizationFailedError
 
 from broker.diagnosis import security_options, why_unreachable
+from broker.send_errors import SendErrorKind, kind_of
 from broker.types import Admin, Consumer, OffsetAndMetadata, Producer, Record, TopicPartition
 from schemas.health import Part
 from schemas.projects import ProjectRegistry
@@ -187,10 +188,13 @@ class TopicFollower:
         self._applied: dict[TopicPartition, int] = {}
         self._changed = asyncio.Condition()
         self._current_at: float | None = None
+        self._refused = False
         self.loaded = asyncio.Event()
 
     def answering(self) -> Part:
-        """Whether a broker has responded recently: for readiness."""
+        """Whether a broker has responded recently: for readiness. What was read stays valid without the right to read more."""
+        if self._refused:
+            return Part(self.loaded.is_set(), f"Kafka refuses Read on topic {self._topic}")
         if self._current_at is None:
             return Part(ok=False, detail="connecting")
         silent = self.age > SILENT_SECONDS
@@ -213,8 +217,9 @@ class TopicFollower:
                     attempt = 0
                     await self._follow(consumer)
             except (KafkaError, OSError) as error:
+                self._refused = kind_of(error) is SendErrorKind.DENIED
                 # Only diagnosed from time to time: it takes seconds if nobody responds.
-                diagnose = attempt % _EXPLAIN_EVERY == 0
+                diagnose = attempt % _EXPLAIN_EVERY == 0 and not self._refused
                 reason = await asyncio.to_thread(why_unreachable, self._settings) if diagnose else None
                 log.warning("can't follow %s: %s", self._topic, reason or error)
                 await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
@@ -243,6 +248,8 @@ class TopicFollower:
             partitions = consumer.partitions_for_topic(self._topic)
             if partitions:
                 return sorted(partitions)
+            if self._topic in consumer._client.cluster.unauthorized_topics:
+                raise TopicAuthorizationFailedError(self._topic)
             log.warning("topic %s is missing: run `svc migrate`", self._topic)
             await asyncio.sleep(1.0)
 
@@ -258,6 +265,7 @@ class TopicFollower:
             return
         if all(positions):
             self._current_at = requested_at
+            self._refused = False
             self.loaded.set()
 
     def _apply_record(self, key: bytes | None, value: bytes | None) -> None:

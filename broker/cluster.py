@@ -26,7 +26,15 @@ from broker.client import administering
 from broker.types import Admin
 from schemas.settings import KafkaSettings
 
-OPERATIONS: Final = {3: "Read", 4: "Write", 5: "Create", 8: "Describe", 10: "DescribeConfigs"}
+OPERATIONS: Final = {
+    3: "Read",
+    4: "Write",
+    5: "Create",
+    6: "Delete",
+    8: "Describe",
+    10: "DescribeConfigs",
+    11: "AlterConfigs",
+}
 """Kafka's codes of the operations that this service uses."""
 _NOT_REPORTED: Final = -(1 << 31)
 _PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
@@ -153,18 +161,21 @@ async def describe_cluster(
 ) -> ClusterView:
     """Describe the cluster. Raises KafkaError."""
     async with administering(settings) as admin:
-        response = await admin._send_request(_TopicsAndRights(topics))
-        described = {topic[1]: topic for topic in response.topics}
-        return ClusterView(
-            brokers=len(response.brokers),
-            topics={name: _topic(topic) for name, topic in described.items() if not topic[0]},
-            missing=frozenset(
-                name
-                for name, topic in described.items()
-                if for_code(topic[0]) is UnknownTopicOrPartitionError
-            ),
-            groups={group: await _group(admin, group) for group in groups},
-        )
+        return await describe(admin, topics, groups)
+
+
+async def describe(admin: Admin, topics: Iterable[str], groups: Iterable[str]) -> ClusterView:
+    """As `describe_cluster`, with a client that stays connected. Raises KafkaError."""
+    response = await admin._send_request(_TopicsAndRights(topics))
+    described = {topic[1]: topic for topic in response.topics}
+    return ClusterView(
+        brokers=len(response.brokers),
+        topics={name: _topic(topic) for name, topic in described.items() if not topic[0]},
+        missing=frozenset(
+            name for name, topic in described.items() if for_code(topic[0]) is UnknownTopicOrPartitionError
+        ),
+        groups={group: await _group(admin, group) for group in groups},
+    )
 
 
 def _topic(description: tuple[Any, ...]) -> TopicView:

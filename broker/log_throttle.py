@@ -1,28 +1,43 @@
-"""Throttles log messages that the Kafka client repeats several times a second during an outage."""
+"""Throttles log messages that repeat several times a second: the Kafka client's during an outage, and everyone's about a lost right."""
 
 import logging
 import time
 from collections.abc import Callable
 from typing import Final
 
+from broker.send_errors import SendErrorKind, kind_of
+
 _LOGGERS: Final = ("aiokafka", "broker.client")
 _PAUSE_SECONDS: Final = 30.0
+_REFUSED_SECONDS: Final = 60.0
+_REFUSALS: Final = ("not authorized", "AuthorizationFailed")
 
 
 class RepeatFilter(logging.Filter):
-    """Passes each distinct message of the loggers above once in 30 s."""
+    """Passes each distinct message of the loggers above once in 30 s.
+
+    What is logged about a refused right passes once a minute whoever logs it, and without a traceback: `broker.rights_watch` names
+    the right.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._now = now
         self._passed_at: dict[tuple[str, str], float] = {}
+        self._refused_at = -_REFUSED_SECONDS
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is logged."""
+        now = self._now()
+        if _is_refusal(record):
+            record.exc_info = None
+            if now - self._refused_at < _REFUSED_SECONDS:
+                return False
+            self._refused_at = now
+            return True
         if not record.name.startswith(_LOGGERS):
             return True
         message = record.name, record.getMessage()
-        now = self._now()
         if now - self._passed_at.get(message, -_PAUSE_SECONDS) < _PAUSE_SECONDS:
             return False
         self._passed_at = {
@@ -32,6 +47,13 @@ class RepeatFilter(logging.Filter):
         }
         self._passed_at[message] = now
         return True
+
+
+def _is_refusal(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None and kind_of(error) is SendErrorKind.DENIED:
+        return True
+    return record.levelno < logging.CRITICAL and any(text in record.getMessage() for text in _REFUSALS)
 
 
 def throttle_repeats() -> None:

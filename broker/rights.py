@@ -4,23 +4,50 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, topic_name
 
-Process = Literal["edge", "processors", "writer", "dashboard"]
-PROCESSES: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashboard")
+Process = Literal["edge", "processors", "writer", "dashboard", "operator"]
+PROCESSES: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashboard", "operator")
+"""With the operator, who runs commands."""
+DEAD_LETTERS_GROUP: Final = "dead-letters-replay"
+"""The group of `svc dead-letters`, behind the prefix."""
 
 
 class RequiredRights(Struct, frozen=True):
-    """Topics that a process reads and writes, and its consumer groups. Read and Write imply Describe."""
+    """Topics that a process reads and writes, and its consumer groups. Read and Write imply Describe.
+
+    Without what it `describes`, its work goes on: the audit fails, or a command doesn't know whether the pipeline is behind. `compares`
+    are topics whose settings it compares, `empties` those whose records it deletes.
+
+    `sources` are the topics that it reads as a member of its groups: without one, or without its group, it stands still.
+    """
 
     reads: tuple[Topic, ...]
     writes: tuple[Topic, ...]
     groups: tuple[str, ...] = ()
+    sources: tuple[Topic, ...] = ()
+    describes: tuple[Topic, ...] = ()
+    describes_groups: tuple[str, ...] = ()
+    compares: tuple[Topic, ...] = ()
+    empties: tuple[Topic, ...] = ()
+
+    @property
+    def topics(self) -> list[Topic]:
+        """All topics, each once."""
+        return list(dict.fromkeys([*self.reads, *self.writes, *self.describes]))
+
+    @property
+    def to_start(self) -> "RequiredRights":
+        """The rights without which the process does not begin."""
+        return replace(self, describes=(), describes_groups=())
 
 
-def needs(processors_app: str, writer_group: str, *, grouped_events: bool) -> dict[Process, RequiredRights]:
+def needs(
+    processors_app: str, writer_group: str, *, grouped_events: bool, prefix: str = "svc."
+) -> dict[Process, RequiredRights]:
     """The rights that each process requires, given the names of the consumer groups."""
     return {
         "edge": RequiredRights(reads=(Topic.PROJECTS,), writes=(Topic.EVENTS, Topic.OUTCOMES)),
@@ -35,14 +62,29 @@ def needs(processors_app: str, writer_group: str, *, grouped_events: bool) -> di
                 *((Topic.GROUPED_EVENTS,) if grouped_events else ()),
             ),
             groups=(processors_app,),
+            sources=(Topic.EVENTS, Topic.ISSUE_DELTAS),
         ),
         "writer": RequiredRights(
             reads=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.PROJECTS),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
             groups=(writer_group, f"{writer_group}-records"),
+            sources=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
+            describes=(Topic.EVENTS,),
+            describes_groups=(processors_app,),
         ),
         "dashboard": RequiredRights(
             reads=(Topic.PROJECTS, Topic.ISSUES), writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS)
+        ),
+        "operator": RequiredRights(
+            reads=tuple(Topic),
+            writes=(
+                *(Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN),
+                *(Topic.PROJECTS, Topic.DEAD_LETTERS),
+            ),
+            groups=(f"{prefix}{DEAD_LETTERS_GROUP}",),
+            describes_groups=(processors_app, writer_group, f"{writer_group}-records"),
+            compares=tuple(Topic),
+            empties=(Topic.ISSUES, Topic.SEEN),
         ),
     }
 
@@ -60,8 +102,19 @@ def lacking(
     return [
         *_missing("Read", "topic", _names(need.reads, settings), topics),
         *_missing("Write", "topic", _names(need.writes, settings), topics),
+        *_missing("Describe", "topic", _names(need.describes, settings), topics),
+        *_missing("DescribeConfigs", "topic", _names(need.compares, settings), topics),
+        *_missing("Delete", "topic", _names(need.empties, settings), topics),
+        *_missing("AlterConfigs", "topic", _names(need.empties, settings), topics),
         *_missing("Read", "group", need.groups, groups),
+        *_missing("Describe", "group", need.describes_groups, groups),
     ]
+
+
+def standstill(need: RequiredRights, settings: KafkaSettings) -> frozenset[str]:
+    """The rights without which the process stands still, as `lacking` names them."""
+    sources = [f"Read on topic {name}" for name in _names(need.sources, settings)]
+    return frozenset([*sources, *(f"Read on group {group}" for group in need.groups)])
 
 
 def _names(topics: Iterable[Topic], settings: KafkaSettings) -> list[str]:

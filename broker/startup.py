@@ -25,7 +25,7 @@ _EXPLAIN_EVERY: Final = 20
 
 
 async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
-    """Wait for a broker, and return if it grants all rights in `need`. Raises CannotRun.
+    """Wait for a broker, and return if it grants all rights in `need` that a process begins with. Raises CannotRun.
 
     A broker that can't report rights counts as granting them.
     """
@@ -33,7 +33,7 @@ async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
     while True:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                missing = await _missing(settings, need)
+                missing = await _missing(settings, need.to_start)
         except (IncompatibleBrokerVersion, UnsupportedVersionError) as error:
             log.warning("Kafka can't report the rights of these credentials: %s", error)
             return
@@ -54,7 +54,6 @@ async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
 
 
 async def _missing(settings: KafkaSettings, need: RequiredRights) -> list[str]:
-    topics = dict.fromkeys([*need.reads, *need.writes])
-    names = [topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in topics]
+    names = [topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in need.topics]
     view = await describe_cluster(settings, names, need.groups)
     return lacking(need, settings, view.allowed(names), view.groups)

@@ -12,6 +12,7 @@ import click
 from aiohttp import web
 
 from broker.rights import needs
+from broker.rights_watch import watch_rights
 from broker.startup import check_rights
 from broker.waiting import until
 from cli.logs import configure
@@ -19,13 +20,14 @@ from control.issue_changes import IssueChanges
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
 from dashboard.app import build_app, build_runner
-from dashboard.dependencies import Dependencies
+from dashboard.dependencies import STATE, Dependencies
 from dashboard.http.proxies import parse_networks
 from schemas.errors import BadSetting, CannotRun
 from schemas.payload import use_dictionaries
 from schemas.settings import DashboardSettings, load
 from storage.client import parse_url
 from storage.reader.reader import Reader
+from storage.rights import ClickHouseRights, reader_rights
 
 log = logging.getLogger(__name__)
 
@@ -85,17 +87,22 @@ async def serve(settings: DashboardSettings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
-    reader = Reader.open(settings.clickhouse_reader_url or settings.clickhouse_url)
-    runner = build_runner(
-        build_app(settings, Dependencies(reader, projects, changes=IssueChanges(reader, Commands(settings))))
+    url = settings.clickhouse_reader_url or settings.clickhouse_url
+    reader = Reader.open(url)
+    app = build_app(
+        settings, Dependencies(reader, projects, changes=IssueChanges(reader, Commands(settings)))
     )
+    state, runner, required = app[STATE], build_runner(app), needs("", "", grouped_events=False)["dashboard"]
     try:
         await runner.setup()
         await web.TCPSite(runner, settings.dashboard_host, settings.dashboard_port).start()
         projects.start()
         # Pages are served meanwhile: reads don't need Kafka.
-        await until(stop, check_rights(settings, needs("", "", grouped_events=False)["dashboard"]))
-        await stop.wait()
+        await until(stop, check_rights(settings, required))
+        stored_rights = ClickHouseRights(url, reader_rights)
+        await until(
+            stop, watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)
+        )
     finally:
         await runner.cleanup()
         await projects.stop()

@@ -7,11 +7,12 @@ expires before the dead letters do. Replay is at-least-once; consumers deduplica
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from broker.client import name_of, reading, records_before, writing
+from broker.rights import DEAD_LETTERS_GROUP
 from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_errors, need_kafka, print_json, settings_of
 from cli.groups import NearestGroup
@@ -20,13 +21,12 @@ from schemas.dead_letters import DeadLetter, from_headers, replay_marker, replay
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.topics import Topic
 
-GROUP: Final = "dead-letters-replay"
 Letter = tuple[DeadLetter, list[tuple[str, bytes]], Record]
 
 
 @asynccontextmanager
 async def _reader(settings: KafkaSettings) -> AsyncIterator[tuple[Consumer, TopicPartition]]:
-    async with reading(settings, group_id=settings.topic_prefix + GROUP) as consumer:
+    async with reading(settings, group_id=settings.topic_prefix + DEAD_LETTERS_GROUP) as consumer:
         tp = TopicPartition(name_of(settings, Topic.DEAD_LETTERS), 0)
         consumer.assign([tp])
         yield consumer, tp

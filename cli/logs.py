@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TextIO
 
+from broker.log_throttle import throttle_repeats
 from schemas.service_variables import service_variables
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     else:
         handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    throttle_repeats()
     _log_uncaught()
     for name in NOISY:
         # The debug and info records of Faust and aiokafka cost a tenth of the throughput.

@@ -20,6 +20,7 @@ from cli.workspace import Workspace
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError
 from storage.migrations import migrate as schema
+from storage.server_identity import IDENTITY
 
 
 @click.command()
@@ -51,10 +52,15 @@ def migrate(workspace: Workspace, only_print: bool, moved: bool) -> None:
 def printed(settings: MigrateSettings) -> str:
     """One YAML document: the topics, and the SQL of all migrations in a block."""
     topics = yaml.safe_dump({"topics": as_builtins(specs_of(settings))}, sort_keys=False)
-    sql = []
+    sql = [f"{schema.TABLE.strip()};"]
     for migration in schema.migrations():
         sql.append(f"-- {migration.number:04} {migration.name}: {migration.why}")
-        sql += [statement + ";" for statement in migration.statements()]
+        sql += [statement + ";" for statement in (*migration.statements(), migration.record)]
+    last = schema.migrations()[-1]
+    # From then on the writer refuses another server.
+    sql.append(
+        f"INSERT INTO migrations (number, name, server) SELECT {last.number}, '{last.name}', ({IDENTITY.strip()});"
+    )
     block = "\n".join("  " + line if line else "" for line in "\n".join(sql).splitlines())
     return f"{topics}sql: |\n{block}"
 

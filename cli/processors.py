@@ -20,6 +20,7 @@ from schemas.payload import use_dictionaries
 from schemas.settings import ProcessorsSettings, load
 from storage.client import parse_url
 from storage.reader.stored_ids import StoredIds
+from storage.rights import ClickHouseRights, reader_rights
 
 
 @click.command(help="Run a Faust worker: deduplicate and group events, maintain issues.")
@@ -73,9 +74,11 @@ async def _main(settings: ProcessorsSettings) -> None:
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     host, port = settings.processors_health_host, settings.processors_health_port
-    stored_ids = StoredIds(settings.clickhouse_url, health) if settings.clickhouse_url else None
+    url = settings.clickhouse_url
+    stored_ids = StoredIds(url, health) if url else None
+    stored_rights = ClickHouseRights(url, reader_rights) if url else None
     async with serving_health(host, port, "SVC_PROCESSORS_HEALTH_PORT", health, registry):
-        await run(settings, stop, health, registry, stored_ids)
+        await run(settings, stop, health, registry, stored_ids, stored_rights)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class EdgeMetrics:
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        registry = self._registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
         counter = partial(Counter, registry=registry)
         gauge = partial(Gauge, registry=registry, multiprocess_mode="livesum")
         self.requests = counter(
@@ -156,7 +156,7 @@ class EdgeMetrics:
         """The metrics of all workers in Prometheus' text format."""
         directory = os.environ.get(MULTIPROCESS)
         if not directory:
-            return generate_latest(self._registry)
+            return generate_latest(self.registry)
         combined = CollectorRegistry()
         MultiProcessCollector(combined, path=directory)  # type: ignore[no-untyped-call]
         return generate_latest(combined)

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from broker.rights import needs
+from broker.rights_watch import watch_rights
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.outcomes import OutcomeReporter
@@ -99,6 +101,9 @@ class EdgeProcess:
         self._spawn(drain_forever(self._spool, self._sink))
         self._spawn(self._outcomes.run())
         self._spawn(trim_forever())
+        # Without any of them it is ready: it spools, or knows the projects of the snapshot.
+        required = needs("", "", grouped_events=False)["edge"]
+        self._spawn(watch_rights(settings, required, self.health, self._metrics.registry))
         connections = ConnectionLimits(
             affordable(settings.edge_connections, descriptors()), settings.edge_address_connections
         )

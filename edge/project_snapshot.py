@@ -125,7 +125,9 @@ class ProjectSnapshot:
     def health(self) -> Part:
         """For readyz: whether tokens can be looked up, and in which data."""
         if self._read:
-            since = "" if self.current else f" as of {self.age():.0f} s ago: Kafka has not responded since"
+            since = (
+                "" if self.current else f" as of {self.age():.0f} s ago: the topic could not be read since"
+            )
             return Part(True, f"{len(self._live)} projects{since}")
         if self.known:
             return Part(

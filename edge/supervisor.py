@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Final
 
 from broker import event_loop
-from broker.log_throttle import throttle_repeats
 from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
@@ -39,7 +38,6 @@ _MIN_RESTART_SECONDS: Final = 0.5
 def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT with the configured number of processes; each configures its log. Raises CannotRun."""
     configure_logs(settings.log_level)
-    throttle_repeats()
     raise_file_limit()
     folder = Path(settings.data_dir) / "edge"
     try:
@@ -149,7 +147,6 @@ def _work(
 ) -> None:
     configure_logs(settings.log_level)
     use_dictionaries(settings.payload_dictionaries)
-    throttle_repeats()
     raise_file_limit()
     _exit(event_loop.run(serve(settings, listener, tether)))
 

@@ -15,6 +15,14 @@ class AnotherServer(RetryLater):
     reason = "anotherServer"
 
 
+class ServerRefused(Exception):
+    """The server answered with an error: its code and its first line."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
 class ReadError(Exception):
     """Base of the errors of read calls; its text is one sentence for people."""
 

@@ -9,7 +9,7 @@ from storage.client import Client, open_client, scalar
 from storage.errors import AnotherServer
 
 # Some engines have no id of their own. That of the database is made with it, and kept across restarts.
-_IDENTITY: Final = """
+IDENTITY: Final = """
     SELECT concat(toString(serverUUID()), '/', toString(uuid)) FROM system.databases WHERE name = currentDatabase()"""
 _RECORDED: Final = "SELECT argMax(server, applied) FROM migrations WHERE server != ''"
 _CONNECTIONS: Final = 4
@@ -53,6 +53,6 @@ def _identity(url: str) -> str:
     # Clients share their connections otherwise.
     client = open_client(url, dedicated_pool=True)
     try:
-        return str(scalar(client, _IDENTITY))
+        return str(scalar(client, IDENTITY))
     finally:
         client.close()

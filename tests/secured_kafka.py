@@ -1,6 +1,7 @@
 """A real broker with TLS, SASL and ACLs: it lets in whom it knows, and each only to what was allowed."""
 
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,21 @@ from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.rights import RequiredRights
+from local.kafka.command import kafka_command
+from local.kafka.config import cluster_id, properties
+from local.kafka.downloads import kafka_jars
+from local.kafka.java import find_java
 from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.settings import KafkaSettings, load
 from tests.certificates import certificate
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4
-READ, WRITE, CREATE, DESCRIBE, DESCRIBE_CONFIGS = 3, 4, 5, 8, 10
+READ, WRITE, CREATE, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 4, 5, 6, 8, 10, 11
 _LITERAL, _PREFIXED, _ALLOW = 3, 4, 3
+SCRAM = "SCRAM-SHA-512"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
@@ -29,6 +37,21 @@ class Acl(Struct, frozen=True):
     name: str
     operation: int
     prefixed: bool = False
+
+
+def acls(user: str, need: RequiredRights) -> Iterator[Acl]:
+    """The documented rights of a process."""
+    for operation, topics in (
+        (READ, need.reads),
+        (WRITE, need.writes),
+        (DESCRIBE, need.describes),
+        (DESCRIBE_CONFIGS, need.compares),
+        (DELETE, need.empties),
+        (ALTER_CONFIGS, need.empties),
+    ):
+        yield from (Acl(user, TOPIC, f"svc.{topic.title}", operation) for topic in topics)
+    yield from (Acl(user, GROUP, group, READ) for group in need.groups)
+    yield from (Acl(user, GROUP, group, DESCRIBE) for group in need.describes_groups)
 
 
 class _Created(Response):  # type: ignore[misc]
@@ -70,20 +93,72 @@ class CreateAcls(Request[_CreateAcls]):  # type: ignore[misc]
 
     def build(self, request_struct_class: type[_CreateAcls]) -> _CreateAcls:
         """The request of this version."""
-        return request_struct_class(
-            [
-                (
-                    a.kind,
-                    a.name,
-                    _PREFIXED if a.prefixed else _LITERAL,
-                    f"User:{a.user}",
-                    "*",
-                    a.operation,
-                    _ALLOW,
-                )
-                for a in self._acls
-            ]
+        return request_struct_class(rows(self._acls))
+
+
+def rows(acls: Sequence[Acl]) -> list[tuple[int, str, int, str, str, int, int]]:
+    """Bindings, and filters that match only them, in Kafka's form."""
+    return [
+        (
+            a.kind,
+            a.name,
+            _PREFIXED if a.prefixed else _LITERAL,
+            f"User:{a.user}",
+            "*",
+            a.operation,
+            _ALLOW,
         )
+        for a in acls
+    ]
+
+
+class _Deleted(Response):  # type: ignore[misc]
+    API_KEY = 31
+    API_VERSION = 1
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "results",
+            Array(
+                ("error_code", Int16),
+                ("error_message", String("utf-8")),
+                (
+                    "matching",
+                    Array(
+                        ("error_code", Int16),
+                        ("error_message", String("utf-8")),
+                        ("resource_type", Int8),
+                        ("resource_name", String("utf-8")),
+                        ("pattern_type", Int8),
+                        ("principal", String("utf-8")),
+                        ("host", String("utf-8")),
+                        ("operation", Int8),
+                        ("permission_type", Int8),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+class _DeleteAcls(RequestStruct):  # type: ignore[misc]
+    API_KEY = 31
+    API_VERSION = 1
+    RESPONSE_TYPE = _Deleted
+    SCHEMA = _CreateAcls.SCHEMA
+
+
+class DeleteAcls(Request[_DeleteAcls]):  # type: ignore[misc]
+    """Kafka's DeleteAcls, which aiokafka lacks."""
+
+    API_KEY = 31
+
+    def __init__(self, acls: Sequence[Acl]) -> None:
+        self._acls = acls
+
+    def build(self, request_struct_class: type[_DeleteAcls]) -> _DeleteAcls:
+        """The request of this version."""
+        return request_struct_class(rows(self._acls))
 
 
 class SecuredKafka(LocalKafka):
@@ -128,11 +203,52 @@ class SecuredKafka(LocalKafka):
 
     async def allow(self, *acls: Acl) -> None:
         """Add the rights."""
+        await self._administer(CreateAcls(acls))
+
+    async def forbid(self, *acls: Acl) -> None:
+        """Take rights back that were added."""
+        matching = await self._administer(DeleteAcls(acls))
+        assert all(len(result[2]) == 1 for result in matching), matching
+
+    async def _administer(self, request: CreateAcls | DeleteAcls) -> list[Any]:
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
         await admin.start()
         try:
-            answer = await admin._send_to_controller(CreateAcls(acls))
+            results: list[Any] = (await admin._send_to_controller(request)).results
         finally:
             await admin.close()
-        refused = [result for result in answer.results if result[0]]
-        assert refused == []
+        assert [result for result in results if result[0]] == []
+        return results
+
+
+class ScramKafka(SecuredKafka):
+    """As SecuredKafka, with SCRAM-SHA-512 in place of PLAIN."""
+
+    def __init__(self, directory: Path, cache: Path, users: Sequence[str]) -> None:
+        super().__init__(directory, cache, users)
+        self._users = users
+        del self.overrides["listener.name.sasl_ssl.plain.sasl.jaas.config"]
+        self.overrides |= {
+            "sasl.enabled.mechanisms": SCRAM,
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{_SCRAM};",
+        }
+
+    def prepare(self) -> list[str]:
+        """Format the data directory with our users: without one they could only be created through a client."""
+        data, config = self.directory / "data", self.directory / "server.properties"
+        if not (data / "meta.properties").exists():
+            config.write_text(properties(self._ports, data, self.overrides))
+            known = (f"{SCRAM}=[name={user},password={user}-secret]" for user in self._users)
+            users = [argument for user in known for argument in ("--add-scram", user)]
+            program = ["kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id()]
+            command = [*program, "-c", str(config), *users]
+            subprocess.run(
+                kafka_command(find_java(), kafka_jars(self.cache), command, 64),
+                check=True,
+                capture_output=True,
+            )
+        return super().prepare()
+
+    def environ(self, user: str) -> dict[str, str]:
+        """The variables with which `user` connects."""
+        return super().environ(user) | {"SVC_KAFKA_SASL_MECHANISM": SCRAM}

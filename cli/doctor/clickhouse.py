@@ -3,26 +3,26 @@
 import socket
 import ssl
 import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 
 from cli.doctor.checks import Finding
-from cli.doctor.clickhouse_rights import (
+from schemas.errors import BadSetting
+from storage.client import Address, ClickHouseError, open_client, parse_url
+from storage.errors import AnotherServer, ServerRefused
+from storage.migrations.migrate import pending
+from storage.rights import (
     Right,
     as_grants,
+    ask,
     lacking,
+    operator_rights,
     read_only,
     reader_rights,
     writer_rights,
 )
-from schemas.errors import BadSetting
-from storage.client import Address, ClickHouseError, open_client, parse_url
-from storage.errors import AnotherServer
-from storage.migrations.migrate import pending
 from storage.server_identity import check_server
 
-SECONDS = 5.0
 NAME = "clickhouse"
 MIN_VERSION = (25, 8)
 WRITER, READER = "SVC_CLICKHOUSE_URL", "SVC_CLICKHOUSE_READER_URL"
@@ -32,38 +32,6 @@ CODES = {
     "81": ("the database does not exist", "run `svc migrate`, or correct the last part of {variable}"),
     "497": ("the user lacks a right", "grant what docs/operate/permissions.md lists"),
 }
-
-
-class ServerRefused(Exception):
-    """The server answered with an error: its code and its first line."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-def ask(url: str, sql: str) -> str:
-    """Run one statement; returns TSV. Raises ServerRefused, BadSetting, or OSError if no server answers."""
-    address = parse_url(url)
-    request = urllib.request.Request(  # noqa: S310 - the operator's own address
-        f"{address.scheme}://{address.host}:{address.port}/",
-        data=sql.encode(),
-        headers={
-            "X-ClickHouse-User": address.user,
-            "X-ClickHouse-Key": address.password,
-            "X-ClickHouse-Database": address.database,
-        },
-    )
-    try:
-        context = ssl.create_default_context(cafile=address.ca_file) if address.scheme == "https" else None
-        with urllib.request.urlopen(request, timeout=SECONDS, context=context) as response:  # noqa: S310
-            text: bytes = response.read()
-            return text.decode().strip()
-    except urllib.error.HTTPError as error:
-        with error:
-            code = error.headers.get("X-ClickHouse-Exception-Code", "")
-            lines = error.read(500).decode(errors="replace").splitlines() or [str(error)]
-        raise ServerRefused(code, lines[0]) from None
 
 
 def _unreachable(name: str, variable: str, address: str, error: OSError) -> Finding:
@@ -109,23 +77,25 @@ def _server(url: str) -> Finding:
     return Finding("server", True, f"every connection of {WRITER} leads to the server of the data")
 
 
-def _writer_rights(address: Address, run: Callable[[str], str]) -> Finding:
-    name = "clickhouse rights"
-    if read_only(run):
+def _role(
+    role: str, required: Callable[[str], Iterator[Right]], address: Address, run: Callable[[str], str]
+) -> Finding:
+    if required is not reader_rights and read_only(run):
         detail = f"the user {address.user} is read-only (its setting `readonly`)"
         fix = f"set {WRITER} to a user who may write; this one is for {READER}"
-        return Finding(name, False, detail, fix)
-    return _rights(name, writer_rights(address.database), address, run, "migrate, write, repair and erase")
+        return Finding(f"clickhouse rights: {role}", False, detail, fix)
+    return _rights(role, required, address, run)
 
 
 def _rights(
-    name: str, required: Iterator[Right], address: Address, run: Callable[[str], str], purpose: str
+    role: str, required: Callable[[str], Iterator[Right]], address: Address, run: Callable[[str], str]
 ) -> Finding:
-    missing = lacking(required, run)
+    name = f"clickhouse rights: {role}"
+    missing = lacking(list(required(address.database)), run)
     if missing:
         detail = "missing: " + ", ".join(map(str, missing))
         return Finding(name, False, detail, as_grants(missing, address.user))
-    return Finding(name, True, f"{address.user} may {purpose}")
+    return Finding(name, True, f"{address.user} has all rights")
 
 
 def _check(name: str, variable: str, url: str, further: Callable[[], Iterator[Finding]]) -> list[Finding]:
@@ -154,14 +124,25 @@ def why_refused(url: str, variable: str = WRITER) -> Finding | None:
     return next((finding for finding in findings if not finding.ok), None)
 
 
-def check_clickhouse(url: str) -> list[Finding]:
-    """Check the server, the rights and the schema behind SVC_CLICKHOUSE_URL."""
+ROLES: Mapping[str, Callable[[str], Iterator[Right]]] = {
+    "processors": reader_rights,
+    "writer": writer_rights,
+    "operator": operator_rights,
+}
+"""The rights that each of those needs whose user is in SVC_CLICKHOUSE_URL."""
+
+
+def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES)) -> list[Finding]:
+    """Check the server, the rights of the processes and the schema behind SVC_CLICKHOUSE_URL."""
     if not url:
         fix = f"start `svc up` on this data directory, or set {WRITER}"
         return [Finding(NAME, False, "no address is known", fix)]
 
     def further() -> Iterator[Finding]:
-        yield _writer_rights(parse_url(url), partial(ask, url))
+        address, run = parse_url(url), partial(ask, url)
+        for role, required in ROLES.items():
+            if role in processes:
+                yield _role(role, required, address, run)
         schema = _schema(url)
         yield schema
         if schema.ok:
@@ -171,17 +152,16 @@ def check_clickhouse(url: str) -> list[Finding]:
 
 
 def check_reader(reader_url: str, url: str) -> list[Finding]:
-    """Check SVC_CLICKHOUSE_READER_URL if it is set; its user may be read-only."""
-    if not reader_url:
+    """Check the dashboard's user, who may be read-only: that of SVC_CLICKHOUSE_READER_URL, or of SVC_CLICKHOUSE_URL."""
+    own_url, variable = (reader_url, READER) if reader_url else (url, WRITER)
+    if not own_url:
         return []
 
     def further() -> Iterator[Finding]:
-        own, other = parse_url(reader_url).database, parse_url(url).database if url else ""
+        own, other = parse_url(own_url).database, parse_url(url).database if url else ""
         if other and own != other:
             detail = f"{READER} names the database {own}, {WRITER} the database {other}"
             yield Finding("reader database", False, detail, "name the same database in both")
-        yield _rights(
-            "reader rights", reader_rights(own), parse_url(reader_url), partial(ask, reader_url), "read"
-        )
+        yield _rights("dashboard", reader_rights, parse_url(own_url), partial(ask, own_url))
 
-    return _check("clickhouse reader", READER, reader_url, further)
+    return _check("clickhouse reader", variable, own_url, further)

@@ -26,15 +26,22 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
     if not valid.ok:
         return results
     settings = load(MigrateSettings, environ)
-    stores = {"writer", "dashboard"} & set(processes)
-    if not settings.kafka_bootstrap or (stores and not settings.clickhouse_url):
+    stores = {"processors", "writer", "dashboard", "operator"} & set(processes)
+    if not settings.kafka_bootstrap or (stores - {"processors"} and not settings.clickhouse_url):
         results += check_local_programs()
     processors, writer = load(ProcessorsSettings, environ), load(WriterSettings, environ)
-    needed = needs(processors.processors_app, writer.writer_group, grouped_events=processors.grouped_events)
+    needed = needs(
+        processors.processors_app,
+        writer.writer_group,
+        grouped_events=processors.grouped_events,
+        prefix=settings.topic_prefix,
+    )
     results += check_kafka(settings, {process: needed[process] for process in processes})
     if stores:
-        results += check_clickhouse(settings.clickhouse_url)
+        results += check_clickhouse(settings.clickhouse_url, processes)
+    if "dashboard" in processes:
         results += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
+    if {"writer", "operator"} & set(processes):
         results += check_damage(settings, readers(processors.processors_app, writer.writer_group))
     results.append(
         check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else "")

@@ -110,6 +110,14 @@ class PromptThread(AIOKafkaConsumerThread):
         """Log the crash; mode would print a bare traceback."""
         FAUST_LOG.critical(msg.format(*fmt), exc_info=True)
 
+    async def stop(self) -> None:
+        """Stop; one that has crashed has closed its loop."""
+        try:
+            await super().stop()
+        except RuntimeError:
+            if not self.thread_loop.is_closed():
+                raise
+
     def _create_worker_consumer(self, transport: Transport) -> AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         # Faust hard-codes the value, and aiokafka reads it when the consumer starts.

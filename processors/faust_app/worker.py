@@ -14,7 +14,9 @@ from broker.client import TopicFollower, follow_projects, name_of, writing
 from broker.diagnosis import reason_of
 from broker.errors import KafkaError
 from broker.log_end_offsets import LogEndOffsets
-from broker.rights import needs
+from broker.rights import RequiredRights, needs
+from broker.rights_watch import Ask, watch_rights
+from broker.send_errors import SendErrorKind, kind_of
 from broker.startup import check_rights
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
@@ -47,6 +49,7 @@ async def run(
     health: Health,
     registry: CollectorRegistry,
     stored_ids: IdLookUp | None = None,
+    stored_rights: Ask | None = None,
 ) -> None:
     """Run until `stop` is set. Raises CannotRun."""
     if stored_ids is None:
@@ -59,7 +62,7 @@ async def run(
     gc.set_threshold(*GC_THRESHOLDS)
     projects = ProjectRegistry()
     follower = follow_projects(settings, projects)
-    following = asyncio.create_task(follower.run())
+    background = [asyncio.create_task(follower.run())]
     health.probe("kafka", follower.answering)
     health.probe("projects", lambda: Part(follower.loaded.is_set(), f"{len(projects)} known"))
     required = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
@@ -68,17 +71,19 @@ async def run(
         partitions = await until(stop, _partitions(settings))
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
+        more = () if stored_rights is None else (stored_rights,)
+        background.append(asyncio.create_task(watch_rights(settings, required, health, registry, *more)))
         metrics = ProcessorsMetrics(registry)
         processors = Processors(settings, names(settings, partitions), projects, metrics, stored_ids)
         health.probe("assigned", processors.recovery.assigned)
-        await _work(processors, stop)
+        await _work(processors, stop, required)
     finally:
-        following.cancel()
-        with suppress(asyncio.CancelledError):
-            await following
+        for task in background:
+            task.cancel()
+        await asyncio.wait(background)
 
 
-async def _work(processors: Processors, stop: asyncio.Event) -> None:
+async def _work(processors: Processors, stop: asyncio.Event, required: RequiredRights) -> None:
     app = processors.app
     await processors.producer.start()
     failure: BaseException | None = None
@@ -94,6 +99,9 @@ async def _work(processors: Processors, stop: asyncio.Event) -> None:
             log.warning("the app did not stop cleanly: %s", error)
         await processors.producer.stop()
     if failure is not None:
+        if kind_of(failure) is SendErrorKind.DENIED:
+            # Names the right.
+            await until(stop, check_rights(processors.settings, required))
         raise CannotRun(reason_of(failure))
 
 

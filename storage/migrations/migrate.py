@@ -16,7 +16,7 @@ from storage.server_identity import check_recorded, recorded, the_server
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _CONDITION: Final = re.compile(r"^-- (from|below) (\d+)\.(\d+)$")
-_APPLIED: Final = """
+TABLE: Final = """
 CREATE TABLE IF NOT EXISTS migrations
 (
     number UInt32,
@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS migrations
 ENGINE = ReplacingMergeTree
 ORDER BY number
 """
+"""The table of applied migrations."""
 
 
 class Migration(Struct, frozen=True):
@@ -39,6 +40,11 @@ class Migration(Struct, frozen=True):
     def statements(self, server: tuple[int, int] | None = None) -> Iterator[str]:
         """Its statements for a server's version (year, month), or for the newest."""
         return statements(self.sql, server)
+
+    @property
+    def record(self) -> str:
+        """The statement that records it as applied."""
+        return f"INSERT INTO migrations (number, name) VALUES ({self.number}, '{self.name}')"  # noqa: S608 - names of our files
 
 
 def migrations() -> list[Migration]:
@@ -113,14 +119,14 @@ def migrate(url: str, *, moved: bool = False) -> list[Migration]:
     create_database(url)
     client = open_client(url)
     try:
-        client.command(_APPLIED)
+        client.command(TABLE)
         server, todo = the_server(url), pending(client)
         if not moved and all(migration.name != "server" for migration in todo):
             check_recorded(client, server)
         for migration in todo:
             for statement in migration.statements(version(client)):
                 create(client, statement)
-            client.insert("migrations", [[migration.number, migration.name]], column_names=["number", "name"])
+            client.command(migration.record)
         if recorded(client) != server:
             last = migrations()[-1]
             row = [last.number, last.name, server]

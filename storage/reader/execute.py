@@ -62,9 +62,14 @@ _EXPENSIVE: Final = {
     427: "has a pattern that is too large",
 }
 """Limits that an idle server exceeds too. Timeouts are not among them, because they depend on load."""
-_SLOW: Final = frozenset({159, 160})
-_BUSY: Final = frozenset({173, 202, 203, 243, 394, 439, 745})
-_UNREACHABLE: Final = frozenset({209, 210, 236})
+_BUSY: Final = "ClickHouse is busy: try again in a moment"
+_UNAVAILABLE: Final[dict[int | None, str]] = {
+    **dict.fromkeys((None, 209, 210, 236), "ClickHouse doesn't answer"),
+    **dict.fromkeys((159, 160), "ClickHouse took too long: try again in a moment, or with a shorter range"),
+    **dict.fromkeys((173, 202, 203, 243, 394, 439, 745), _BUSY),
+    **dict.fromkeys((194, 516), "ClickHouse refuses the reading user or its password"),
+    497: "the reading user lacks a right on ClickHouse",
+}
 _FORBIDDEN_SETTING: Final = 452
 _OWN_MEMORY: Final = ("Query memory limit", "(for query)")
 """Messages of newer and older servers for the statement's own memory limit; other limits are shared with other statements."""
@@ -146,12 +151,10 @@ class ClickHouseExecutor:
 def refusal(error: ClickHouseError) -> Exception:
     """The ReadError for an error of the driver; an error in our own SQL is returned unchanged."""
     code = getattr(error, "code", None)
-    if code is None or code in _UNREACHABLE:
-        return StorageUnavailable("ClickHouse doesn't answer")
-    if code in _SLOW:
-        return StorageUnavailable("ClickHouse took too long: try again in a moment, or with a shorter range")
-    if code in _BUSY or (code == _MEMORY and not any(limit in str(error) for limit in _OWN_MEMORY)):
-        return StorageUnavailable("ClickHouse is busy: try again in a moment")
+    if code in _UNAVAILABLE:
+        return StorageUnavailable(_UNAVAILABLE[code])
+    if code == _MEMORY and not any(limit in str(error) for limit in _OWN_MEMORY):
+        return StorageUnavailable(_BUSY)
     if code == _FORBIDDEN_SETTING:
         log.error(
             "the settings profile of the reading user is narrower than the limits of the service: %s", error

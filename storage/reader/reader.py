@@ -151,8 +151,8 @@ class Reader:
         await self._session.executor.close()
 
     async def ping(self) -> None:
-        """Raises StorageUnavailable if the database doesn't answer."""
-        await self._session.rows(Sql("SELECT 1", {}))
+        """Raises StorageUnavailable if the database doesn't answer, or not to this user."""
+        await self._session.rows(Sql("SELECT 1 FROM projects LIMIT 0", {}))
 
     async def read(self, call: ReadCall[A]) -> A:
         """The answer of a call. Raises ReadError."""

@@ -8,11 +8,13 @@ from typing import Final
 
 from broker.client import follow_projects
 from broker.rights import needs
+from broker.rights_watch import watch_rights
 from broker.startup import check_rights
 from broker.waiting import until
 from schemas.health import Health
 from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings
+from storage.rights import ClickHouseRights, writer_rights
 from storage.server_identity import check_server
 from storage.writer.audit import run_audit
 from storage.writer.dead_letters import DeadLetterWriter
@@ -59,7 +61,8 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         loop.add_signal_handler(number, stopping.set)
     health.probe("kafka", follower.answering)
     health.probe("name", source.name.part)
-    required = needs("", settings.writer_group, grouped_events=False)["writer"]
+    required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["writer"]
+    stored_rights = ClickHouseRights(settings.clickhouse_url, writer_rights)
     try:
         await until(stopping, check_rights(settings, required))
         if stopping.is_set():
@@ -72,6 +75,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
             await until(stopping, follower.loaded.wait())
             health.set("registry", ok=True)
             background = [
+                tasks.create_task(watch_rights(settings, required, health, metrics.registry, stored_rights)),
                 tasks.create_task(write_projects(registry, inserters[2])),
                 tasks.create_task(run_housekeeping(inserters[3], metrics)),
                 tasks.create_task(run_audit(settings, metrics, lambda: events.writes(0))),

@@ -21,6 +21,9 @@ from msgspec import Struct
 from broker.client import name_of, new_consumer
 from broker.commit import commit, leave
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
+from broker.rights import RequiredRights
+from broker.rights_watch import until_granted
+from broker.send_errors import SendErrorKind, kind_of
 from broker.types import Consumer, Record, TopicPartition
 from schemas.health import Health
 from schemas.issues import decode_activity, decode_issue, decode_outcomes
@@ -106,6 +109,9 @@ class RecordsStage:
         self._health = health
         self._metrics = metrics
         self._kinds = {name_of(settings, kind.topic): kind for kind in KINDS}
+        self._need = RequiredRights(
+            reads=tuple(kind.topic for kind in KINDS), writes=(), groups=(f"{settings.writer_group}-records",)
+        )
         self._stopping = False
 
     def stop(self) -> None:
@@ -116,20 +122,22 @@ class RecordsStage:
         """Write until stopped."""
         self._health.set("records", ok=False, detail="joining the group")
         while not self._stopping:
-            consumer = self._consumer()
+            consumer, refused = self._consumer(), False
             try:
                 await consumer.start()
                 consumer.subscribe(list(self._kinds))
-                self._health.set("records", ok=True)
                 await self._write(consumer)
             except (CommitFailedError, IllegalStateError):
                 log.info("the records' group has changed")
             except (KafkaError, OSError) as error:
                 self._health.set("records", ok=False, detail=f"Kafka: {error}")
                 log.warning("the records' session has ended: %s", error)
+                refused = kind_of(error) is SendErrorKind.DENIED
                 await asyncio.sleep(_RESTART_SECONDS)
             finally:
                 await leave(consumer)
+            if refused:
+                await until_granted(self._settings, self._need, lambda: self._stopping)
 
     def _consumer(self) -> Consumer:
         group = f"{self._settings.writer_group}-records"
@@ -168,6 +176,7 @@ class RecordsStage:
                 break
             timeout = min(remaining, _READ_SECONDS) if batch else _READ_SECONDS
             more = await consumer.getmany(timeout_ms=max(1, int(timeout * 1000)), max_records=_READ_RECORDS)
+            self._health.set("records", ok=True)
             if more and not batch:
                 since = time.monotonic()
                 last = self._policy.recent(last, since)

@@ -10,6 +10,8 @@ from broker.commit import COMMIT_SECONDS, commit, leave
 from broker.consumer_lag import without_reader
 from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.member_name import MemberName
+from broker.rights import RequiredRights
+from broker.rights_watch import until_granted
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
@@ -84,6 +86,11 @@ class GroupedSource:
         """Stop without leaving the group: a static member that restarts within the session keeps its partitions."""
         if self._started is not None:
             await leave(self._started)
+
+    async def granted(self, stopped: Callable[[], bool]) -> None:
+        """Return once Kafka grants what this source needs, or `stopped` is true."""
+        need = RequiredRights(reads=(Topic.GROUPED,), writes=(), groups=(self._group,))
+        await until_granted(self._settings, need, stopped)
 
     @property
     def _consumer(self) -> Consumer:

@@ -29,6 +29,7 @@ from typing import Final
 
 from broker.consumer_lag import nobody_reads
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
+from broker.send_errors import SendErrorKind, kind_of
 from schemas.health import Health
 from schemas.payload import MissingDictionary
 from schemas.projects import RegistryRetention
@@ -237,7 +238,7 @@ class EventsStage:
             try:
                 self._source.check()
             except KafkaError as error:
-                await self._replace(f"not in the group: {error}")
+                await self._replace(f"not in the group: {error}", error)
             else:
                 if joining > _JOIN_SECONDS:
                     await self._replace(f"no assignment for {joining:.0f} s")
@@ -267,13 +268,15 @@ class EventsStage:
             self._metrics.lag.labels(self._source.topic, partition).set(records)
         self._without_writer = set(lags)
 
-    async def _replace(self, reason: str) -> None:
+    async def _replace(self, reason: str, error: Exception | None = None) -> None:
         """Replace the client: some of its errors never end."""
         self._health.set("grouped", ok=False, detail=f"Kafka: {reason}")
         log.warning("replacing the events' client: %s", reason)
         self._assigned.clear()
         await self._source.stop()
         await asyncio.sleep(_RESTART_SECONDS)
+        if error is not None and kind_of(error) is SendErrorKind.DENIED:
+            await self._source.granted(self._stopping.is_set)
         await self._join()
 
     async def _join(self) -> None:
@@ -300,7 +303,7 @@ class EventsStage:
         if isinstance(error, (CommitFailedError, IllegalStateError, StaleManifest)):
             log.info("the group has changed: reading its plans again")
         elif isinstance(error, (KafkaError, OSError)):
-            await self._replace(str(error) or type(error).__name__)
+            await self._replace(str(error) or type(error).__name__, error)
             return
         elif isinstance(error, MissingDictionary):
             # The events are valid: they are read again until the file is there.

@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrantedClickHou
 
 @pytest.fixture(scope="module")
 def migrated(server: GrantedClickHouse) -> GrantedClickHouse:
-    migrate(server.address("granted"))
+    migrate(server.address("operator"))
     return server
 
 
@@ -35,14 +35,24 @@ def wrong(findings: list[Finding]) -> list[Finding]:
 
 
 def test_documented_rights_are_enough_to_migrate(server: GrantedClickHouse) -> None:
-    assert migrate(server.address("granted")) == migrations()
-    assert migrate(server.address("granted")) == []
+    assert migrate(server.address("operator")) == migrations()
+    assert migrate(server.address("operator")) == []
 
 
 def test_users_with_the_documented_rights_lack_nothing(migrated: GrantedClickHouse) -> None:
     writer, reader = migrated.address("granted"), migrated.address("granted_reader")
-    assert wrong(check_clickhouse(writer)) == []
+    assert wrong(check_clickhouse(migrated.address("operator"))) == []
+    assert wrong(check_clickhouse(writer, ["writer", "processors"])) == []
+    assert wrong(check_clickhouse(migrated.address("granted_processors"), ["processors"])) == []
     assert wrong(check_reader(reader, writer)) == []
+    assert wrong(check_reader("", reader)) == []
+
+
+def test_writer_s_user_is_no_operator(migrated: GrantedClickHouse) -> None:
+    (finding,) = wrong(check_clickhouse(migrated.address("granted")))
+    assert finding.name == "clickhouse rights: operator"
+    assert "CREATE TABLE ON svc.*" in finding.message
+    assert "SELECT ON system.mutations" in finding.message
 
 
 def test_users_of_the_local_server_lack_nothing(migrated: GrantedClickHouse) -> None:
@@ -51,13 +61,13 @@ def test_users_of_the_local_server_lack_nothing(migrated: GrantedClickHouse) -> 
 
 
 def test_each_missing_right_is_named_with_its_grant(migrated: GrantedClickHouse) -> None:
-    (finding,) = wrong(check_clickhouse(migrated.address("lacks")))
+    (finding,) = wrong(check_clickhouse(migrated.address("lacks"), ["operator"]))
     assert finding.message == "missing: OPTIMIZE ON svc.*, SELECT ON system.mutations"
     assert finding.fix == "GRANT OPTIMIZE ON svc.* TO lacks; GRANT SELECT ON system.mutations TO lacks;"
 
 
 def test_a_read_only_user_can_not_be_the_writers(migrated: GrantedClickHouse) -> None:
-    (finding,) = wrong(check_clickhouse(migrated.address("writes_readonly")))
+    (finding,) = wrong(check_clickhouse(migrated.address("writes_readonly"), ["writer"]))
     assert "writes_readonly is read-only" in finding.message
     assert "SVC_CLICKHOUSE_READER_URL" in finding.fix
 
@@ -73,7 +83,7 @@ def test_error_with_the_readers_url_names_its_variable(migrated: GrantedClickHou
 
 
 def test_a_dictionary_that_stored_payloads_name_has_to_be_here(migrated: GrantedClickHouse) -> None:
-    address = migrated.address("granted")
+    address = migrated.address("operator")
     assert check_dictionaries("", address).ok
     frame = compressor(
         train([msgspec.json.encode(event) for event in load_samples()], 1000, 16_384), 3

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from broker.diagnosis import why_unreachable
-from broker.rights import Process, RequiredRights, needs
+from broker.rights import Process, needs
 from broker.startup import check_rights
 from broker.topics import ensure_topics
 from cli.__main__ import svc
@@ -25,23 +25,15 @@ from tests.eventually import eventually
 from tests.secured_kafka import (
     DESCRIBE,
     DESCRIBE_CONFIGS,
-    GROUP,
-    READ,
     TOPIC,
-    WRITE,
     Acl,
     SecuredKafka,
+    acls,
 )
 from tests.servers import CACHE
 
 NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
-USERS = ("all", "edge", "processors", "writer", "dashboard", "lacks", "blind")
-
-
-def acls(user: str, need: RequiredRights) -> Iterator[Acl]:
-    yield from (Acl(user, TOPIC, f"svc.{topic.title}", READ) for topic in need.reads)
-    yield from (Acl(user, TOPIC, f"svc.{topic.title}", WRITE) for topic in need.writes)
-    yield from (Acl(user, GROUP, group, READ) for group in need.groups)
+USERS = ("all", "edge", "processors", "writer", "dashboard", "operator", "lacks", "blind")
 
 
 async def prepared(kafka: SecuredKafka) -> None:

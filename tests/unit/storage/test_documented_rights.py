@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from broker.rights import needs
-from cli.doctor.clickhouse_rights import Right, reader_rights, writer_rights
+from schemas.topics import Topic
+from storage.rights import Right, operator_rights, reader_rights, writer_rights
 from tests.granted_clickhouse import documented, grants
 
 ROOT = Path(__file__).parents[3]
@@ -20,7 +21,7 @@ def test_every_system_table_that_is_asked_may_be_read() -> None:
         for table in re.findall(r"\b(?:FROM|JOIN) system\.([a-z_]+)", path.read_text(encoding="utf-8"))
     }
     assert asked
-    assert asked == set(re.findall(r"GRANT SELECT ON system\.([a-z_]+) TO svc", documented()))
+    assert asked == set(re.findall(r"GRANT SELECT ON system\.([a-z_]+) TO svc_operator", documented()))
 
 
 def test_every_engine_of_the_schema_may_be_used() -> None:
@@ -41,10 +42,11 @@ def test_doctor_checks_what_is_documented() -> None:
     def checked(rights: Iterable[Right]) -> set[str]:
         return {str(right) for right in rights}
 
-    engines = {right for right in checked(writer_rights("svc")) if right.startswith("TABLE ENGINE")}
+    engines = {right for right in checked(operator_rights("svc")) if right.startswith("TABLE ENGINE")}
     assert checked(reader_rights("svc")) == granted("svc_reader")
-    assert checked(writer_rights("svc")) - engines == {
-        right for right in granted("svc") if not right.startswith("TABLE ENGINE")
+    assert checked(writer_rights("svc")) == granted("svc")
+    assert checked(operator_rights("svc")) - engines == {
+        right for right in granted("svc_operator") if not right.startswith("TABLE ENGINE")
     }
     assert engines == {f"TABLE ENGINE ON {engine}" for engine in re.findall(r"ENGINE ON (\w+)", documented())}
 
@@ -63,4 +65,18 @@ def test_doctor_checks_what_is_documented_of_kafka() -> None:
             need.groups,
         )
         for process, need in needs("svc-processors", "svc-writer", grouped_events=True).items()
+        if process != "operator"
     }
+
+
+def test_each_right_of_an_operator_is_documented_with_its_command() -> None:
+    page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
+    section = page[page.index("### Commands") : page.index("## ClickHouse")]
+    rows = [line.split("|")[2:5] for line in section.splitlines() if line.startswith("| `")]
+    reads, writes, others = (" ".join(cells) for cells in zip(*rows, strict=True))
+    need = needs("svc-processors", "svc-writer", grouped_events=True)["operator"]
+    assert "all" in reads
+    assert need.reads == tuple(Topic)
+    assert {topic.title for topic in need.writes} == set(re.findall(r"`([^`]+)`", writes))
+    assert all(f"`{topic.title}`" in others for topic in need.empties)
+    assert all(f"`{group}`" in others for group in need.groups)

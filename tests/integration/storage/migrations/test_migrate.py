@@ -9,8 +9,9 @@ from click.testing import CliRunner
 import storage
 from cli.__main__ import svc
 from storage.analysts.views import own_views
-from storage.client import Client, open_client
-from storage.migrations.migrate import migrate, migrations, statements
+from storage.client import Client, open_client, version
+from storage.migrations.migrate import migrate, migrations, pending, statements
+from storage.server_identity import recorded, the_server
 from tests.servers import run_sql
 
 SCHEMA = Path(storage.__file__).parent / "schema.sql"
@@ -92,6 +93,20 @@ def test_print_needs_no_server_and_parses(tmp_path: Path) -> None:
     document = yaml.safe_load(printed.output)
     assert {"svc.events", "svc.issues"} <= {topic["name"] for topic in document["topics"]}
     assert "CREATE TABLE IF NOT EXISTS ingest" in document["sql"]
+
+
+def test_database_made_of_what_is_printed_counts_as_migrated(
+    clickhouse_database_url: str, tmp_path: Path
+) -> None:
+    printed = CliRunner().invoke(svc, ["--data-dir", str(tmp_path), "migrate", "--print"])
+    client = open_client(clickhouse_database_url)
+    try:
+        for statement in statements(yaml.safe_load(printed.output)["sql"], version(client)):
+            client.command(statement)
+        assert pending(client) == []
+        assert recorded(client) == the_server(clickhouse_database_url)
+    finally:
+        client.close()
 
 
 def test_an_unreachable_clickhouse_is_one_line(

@@ -50,8 +50,8 @@ def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
     seen = view()
     hidden = ClusterView(3, {n: t for n, t in seen.topics.items() if n == "svc.events"}, frozenset(), {})
     finding = topics_finding(SPECS, hidden)
-    assert finding.ok
-    assert "hidden: svc.grouped" in finding.message
+    assert not finding.ok
+    assert "Describe is not allowed: svc.grouped" in finding.message
 
 
 def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:

@@ -25,6 +25,8 @@ def test_a_limit_that_was_reached_says_what_to_narrow(code: int) -> None:
         (DatabaseError("User memory limit exceeded", code=241), "busy"),
         (DatabaseError("Memory limit exceeded for the server", code=241), "busy"),
         (DatabaseError("CPU is overloaded", code=745), "busy"),
+        (DatabaseError("Not enough privileges", code=497), "lacks a right"),
+        (DatabaseError("Authentication failed", code=516), "refuses the reading user"),
         (DatabaseError("Setting max_rows_to_read shouldn't be greater than 5", code=452), "settings profile"),
     ],
 )

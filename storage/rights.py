@@ -1,0 +1,107 @@
+"""The rights that our ClickHouse users need (docs/operate/permissions.md has the same), and those that a server refuses."""
+
+import asyncio
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from storage.client import parse_url
+from storage.errors import ServerRefused
+
+WRITER_ON_DATABASE: Final = ("SELECT", "INSERT", "ALTER DELETE")
+WRITER_ON_SYSTEM: Final = ("databases", "detached_parts", "parts", "processes", "tables")
+OPERATOR_ON_DATABASE: Final = (
+    *("SHOW", "SELECT", "INSERT", "ALTER TABLE", "ALTER VIEW", "CREATE TABLE", "CREATE VIEW"),
+    *("DROP TABLE", "DROP VIEW", "TRUNCATE", "OPTIMIZE"),
+)
+OPERATOR_ON_SYSTEM: Final = (*WRITER_ON_SYSTEM, "columns", "mutations")
+ENGINES: Final = ("MergeTree", "AggregatingMergeTree", "ReplacingMergeTree", "Null")
+_SECONDS: Final = 5.0
+
+
+class Right(Struct, frozen=True):
+    """A privilege and its object, in the syntax of CHECK GRANT and GRANT."""
+
+    privilege: str
+    on: str
+
+    def __str__(self) -> str:
+        return f"{self.privilege} ON {self.on}"
+
+
+def operator_rights(database: str) -> Iterator[Right]:
+    """The rights of the user who migrates, repairs and erases."""
+    yield from (Right(privilege, f"{database}.*") for privilege in OPERATOR_ON_DATABASE)
+    yield from (Right("SELECT", f"system.{table}") for table in OPERATOR_ON_SYSTEM)
+    yield from (Right("TABLE ENGINE", engine) for engine in ENGINES)
+
+
+def writer_rights(database: str) -> Iterator[Right]:
+    """The rights of the writer's user."""
+    yield from (Right(privilege, f"{database}.*") for privilege in WRITER_ON_DATABASE)
+    yield from (Right("SELECT", f"system.{table}") for table in WRITER_ON_SYSTEM)
+
+
+def reader_rights(database: str) -> Iterator[Right]:
+    """The rights of a user who only reads: the dashboard's and the processors'."""
+    yield Right("SELECT", f"{database}.*")
+
+
+def ask(url: str, sql: str) -> str:
+    """Run one statement; returns TSV. Raises ServerRefused, BadSetting, or OSError if no server answers."""
+    address = parse_url(url)
+    request = urllib.request.Request(  # noqa: S310 - the operator's own address
+        f"{address.scheme}://{address.host}:{address.port}/",
+        data=sql.encode(),
+        headers={
+            "X-ClickHouse-User": address.user,
+            "X-ClickHouse-Key": address.password,
+            "X-ClickHouse-Database": address.database,
+        },
+    )
+    try:
+        context = ssl.create_default_context(cafile=address.ca_file) if address.scheme == "https" else None
+        with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as response:  # noqa: S310
+            text: bytes = response.read()
+            return text.decode().strip()
+    except urllib.error.HTTPError as error:
+        with error:
+            code = error.headers.get("X-ClickHouse-Exception-Code", "")
+            lines = error.read(500).decode(errors="replace").splitlines() or [str(error)]
+        raise ServerRefused(code, lines[0]) from None
+
+
+def lacking(rights: Sequence[Right], run: Callable[[str], str]) -> list[Right]:
+    """The rights that are not granted; `run` runs one statement. CHECK GRANT changes nothing."""
+    if run(f"CHECK GRANT {', '.join(map(str, rights))}") == "1":
+        return []
+    return [right for right in rights if run(f"CHECK GRANT {right}") != "1"]
+
+
+def read_only(run: Callable[[str], str]) -> bool:
+    """Whether the user's settings refuse writes despite its grants."""
+    return run("SELECT getSetting('readonly')") != "0"
+
+
+def as_grants(rights: Sequence[Right], user: str) -> str:
+    """The statements with which an administrator grants the rights."""
+    return " ".join(f"GRANT {right} TO {user};" for right in rights)
+
+
+class ClickHouseRights:
+    """Asks ClickHouse for the missing rights of the user in `url`: for `broker.rights_watch`."""
+
+    def __init__(self, url: str, rights: Callable[[str], Iterator[Right]]) -> None:
+        self._url = url
+        self._rights = list(rights(parse_url(url).database))
+
+    async def __call__(self) -> list[str]:
+        """The missing rights. Raises ServerRefused or OSError."""
+        return list(map(str, await asyncio.to_thread(self._lacking)))
+
+    def _lacking(self) -> list[Right]:
+        return lacking(self._rights, lambda sql: ask(self._url, sql))
