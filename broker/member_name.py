@@ -11,6 +11,7 @@ from schemas.health import Part
 log = logging.getLogger(__name__)
 
 _CHANGES: Final = 3
+"""Ids of one client, the first among them."""
 _LOG_SECONDS: Final = 60.0
 
 
@@ -29,6 +30,11 @@ class MemberName:
         self._id = ""
         self._logged_at = -_LOG_SECONDS
         self._changed_at: deque[float] = deque(maxlen=_CHANGES)
+
+    def begin(self) -> None:
+        """A new client begins: its first id is no change."""
+        self._id = ""
+        self._changed_at.clear()
 
     def joined(self, member_id: str) -> None:
         """The client has joined the group under this id. Logs, at most once a minute, that the name isn't its alone."""

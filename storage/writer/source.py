@@ -79,6 +79,7 @@ class GroupedSource:
         except KafkaError:
             await consumer.stop()
             raise
+        self.name.begin()
         consumer.subscribe([self.topic], listener=listener)
         self._started = consumer
 

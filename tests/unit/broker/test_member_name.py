@@ -31,3 +31,11 @@ def test_a_name_that_is_taken_again_and_again_within_a_session_is_used_twice() -
 def test_sessions_that_expire_and_rebalances_are_not_taken_for_it() -> None:
     assert joined("abcdef", 10.0)[0].part().ok
     assert joined("aaaaaa", 0.1)[0].part().ok
+
+
+def test_a_client_that_is_replaced_again_and_again_has_its_name_alone() -> None:
+    name = joined("ab", 1.0)[0]
+    for member_id in "cde":
+        name.begin()
+        name.joined(member_id)
+    assert name.part().ok
