@@ -5,6 +5,7 @@ committed are read, since it inserts its planned block and later records anyway.
 """
 
 import asyncio
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -21,6 +22,7 @@ from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.erase.erased import projects
+from storage.erase.purge import purge
 from storage.repair.dead_lettered import dead_lettered
 from storage.repair.missing_rows import missing
 from storage.writer.blocks import Block, sent_again
@@ -28,6 +30,9 @@ from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
 from storage.writer.records_stage import KINDS
 
 _BLOCK_ROWS: Final = 10_000
+_DELETED_AT_ONCE: Final = 5_000
+REMOVED: Final = "SELECT issue_id FROM issues FINAL WHERE deleted = 1"
+"""Issues that a tombstone of the topic hides."""
 
 
 async def send_missing(settings: WriterSettings, client: Client, today: date) -> dict[str, int]:
@@ -77,10 +82,27 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
 
 
 async def replay_issues(settings: WriterSettings, client: Client) -> int:
-    """Insert the newest record of every issue; returns their number. Raises KafkaError and ClickHouseError.
+    """Insert the newest record of every issue; returns their number. Raises KafkaError, ClickHouseError and MutationFails.
 
-    Issues of erased projects, and those removed from the topic, are skipped.
+    Issues of erased projects, and those removed from the topic, are skipped. An issue that was removed and rebuilt may have a
+    lower version than its rows: they are deleted.
     """
+    rows = await _issue_rows(settings, client)
+    number = ISSUES.get_field_index("issue_id")
+    marked = {row[0] for row in client.query(REMOVED).result_rows}
+    rebuilt = sorted(marked & {row[number] for row in rows})
+    for first in range(0, len(rebuilt), _DELETED_AT_ONCE):
+        ids = ", ".join(map(str, rebuilt[first : first + _DELETED_AT_ONCE]))
+        purge(client, {"issues": f"issue_id IN ({ids})"}, str(uuid.uuid4()), once=True)
+    if rebuilt:
+        # What the writer has inserted before the deletion, the topic has.
+        rows = await _issue_rows(settings, client)
+    for first in range(0, len(rows), _BLOCK_ROWS):
+        _insert(client, "issues", table(ISSUES, rows[first : first + _BLOCK_ROWS]))
+    return len(rows)
+
+
+async def _issue_rows(settings: WriterSettings, client: Client) -> list[Row]:
     erased = projects(client)
     async with reading(settings, Topic.ISSUES) as consumer:
         ends = await consumer.end_offsets(consumer.assignment())
@@ -92,10 +114,7 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
             with suppress(ValueError):  # dead-lettered by the writer
                 row = issue_row(decode_issue(record.value))
                 by_key[record.key] = _newest([*by_key.get(record.key, ()), row])
-    remaining = [row for rows in by_key.values() for row in rows if row[0] not in erased]
-    for first in range(0, len(remaining), _BLOCK_ROWS):
-        _insert(client, "issues", table(ISSUES, remaining[first : first + _BLOCK_ROWS]))
-    return len(remaining)
+    return [row for rows in by_key.values() for row in rows if row[0] not in erased]
 
 
 async def replay_records(settings: WriterSettings, client: Client, name: str) -> int:

@@ -52,8 +52,9 @@ _READ_RECORDS: Final = 5000
 _READ_SECONDS: Final = 0.2
 _RESTART_SECONDS: Final = 0.5
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
+# Of equal versions the row that was inserted last counts: the mark hides the issue, and the same record hides the mark again.
 _DELETE: Final = """
-    INSERT INTO issues SELECT * REPLACE (version + 1 AS version, 1 AS deleted)
+    INSERT INTO issues SELECT * REPLACE (1 AS deleted)
     FROM (SELECT * FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0)"""
 
 
@@ -188,20 +189,22 @@ class RecordsStage:
         kind = self._kinds[topic]
         rows: list[tuple[Row, Record]] = []
         rejected: list[RejectedRecord] = []
-        removed: list[int] = []
+        removed: dict[bytes | None, int] = {}
         for record in records:
             try:
                 if record.value is None:
-                    removed.append(int(record.key or b"", 16))
+                    removed[record.key] = int(record.key or b"", 16)
                 else:
                     rows += [(row, record) for row in kind.rows(record.value)]
+                    # A rebuild removes an issue, and writes it again at once.
+                    removed.pop(record.key, None)
             except ValueError as error:
                 rejected.append(_rejected(record, "undecodable", str(error)))
         distinct = kind.distinct(row for row, _ in rows)
         if distinct:
             rejected += await self._insert_rows(kind, distinct, rows)
         if removed and kind.topic is Topic.ISSUES:
-            await self._inserter.run(lambda client: _delete(client, removed))
+            await self._inserter.run(lambda client: _delete(client, [*removed.values()]))
         await self._dead_letters.send(topic, rejected)
 
     async def _insert_rows(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.rebuild import from_clickhouse
 from schemas.ids import is_uuid7, uuid7_ms
-from storage.repair import rebuild_queries
+from storage.repair import rebuild_queries, replay
 from tests.simulation.clickhouse_tables import Event
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Rebuilding:
             rebuild_queries._ERASED: self._erased,
             rebuild_queries._ERASED_IDS: self._erased_ids,
             rebuild_queries._SHOWN: self._shown,
+            replay.REMOVED: self._removed,
             rebuild_queries._CHANGES: self._changes,
             rebuild_queries._SINCE: self._since,
             rebuild_queries._RELEASES: self._releases,
@@ -81,6 +82,10 @@ class Rebuilding:
             ]
             for row in sorted(rows, key=lambda row: (row["project_id"], row["issue_id"]))
         ]
+
+    def _removed(self, *_: Any) -> "Work":
+        yield 0.002
+        return [[row["issue_id"]] for _, row in self._server.latest["issues"].values() if row["deleted"]]
 
     def _changes(self, *_: Any) -> "Work":
         yield 0.002

@@ -52,6 +52,31 @@ async def test_the_newest_record_of_an_issue_is_read_and_a_removed_one_is_not(
     client.close()
 
 
+async def test_an_issue_that_is_removed_and_written_again_is_there(
+    stage: Stage, producer: AIOKafkaProducer
+) -> None:
+    topic, again = f"{stage.settings.topic_prefix}issues", msgspec.structs.replace(ISSUE, id=hex64(256))
+    client = stage.client()
+
+    def rows() -> list[tuple[object, ...]]:
+        sql = "SELECT issue_id, version, deleted FROM issues FINAL ORDER BY issue_id"
+        return [tuple(row) for row in client.query(sql).result_rows]
+
+    # One batch of the writer has all of this.
+    for value in (encode_json(ISSUE), None, encode_json(ISSUE)):
+        await producer.send_and_wait(topic, value, key=ISSUE.id.encode())
+    await producer.send_and_wait(topic, encode_json(again), key=again.id.encode())
+    writer = stage.writer()
+    with ended(writer):
+        await eventually(lambda: rows() == [(255, 1, 0), (256, 1, 0)])
+        await producer.send_and_wait(topic, None, key=again.id.encode())
+        await eventually(lambda: rows() == [(255, 1, 0), (256, 1, 1)])
+        # Removed by a stranger, and rebuilt as it was.
+        await producer.send_and_wait(topic, encode_json(again), key=again.id.encode())
+        await eventually(lambda: rows() == [(255, 1, 0), (256, 1, 0)])
+    client.close()
+
+
 async def test_activity_and_outcomes_that_come_twice_count_once(
     stage: Stage, producer: AIOKafkaProducer
 ) -> None:

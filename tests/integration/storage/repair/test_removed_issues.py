@@ -1,0 +1,35 @@
+"""Issues that were removed from their topic by mistake, and rebuilt, are shown again."""
+
+import pyarrow as pa
+from aiokafka import AIOKafkaProducer
+from msgspec.structs import replace
+
+from schemas.ids import hex64
+from schemas.issues import IssueRecord, encode_json
+from storage.repair.replay import replay_issues
+from storage.writer.record_rows import ISSUES, issue_row, table
+from tests.integration.storage.grouped import Stage
+from tests.integration.storage.writer.test_writer_records import ISSUE
+
+
+def rows_of(issue: IssueRecord, version: int, removed_at: int) -> pa.Table:
+    """What is stored of an issue that was removed at a version: its row and the mark."""
+    mark = (*issue_row(replace(issue, version=removed_at))[:-1], 1)
+    return table(ISSUES, [issue_row(replace(issue, version=version)), mark])
+
+
+async def test_a_rebuilt_issue_is_shown_though_its_mark_has_a_higher_version(stage: Stage) -> None:
+    topic, other = f"{stage.settings.topic_prefix}issues", replace(ISSUE, id=hex64(256))
+    client = stage.client()
+    for issue in (ISSUE, other):
+        client.insert_arrow("issues", rows_of(issue, 8, 9))
+    rebuilt = replace(ISSUE, version=2, events=7)
+    async with AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all") as producer:
+        await producer.send_and_wait(topic, encode_json(rebuilt), key=ISSUE.id.encode())
+        await producer.send_and_wait(topic, encode_json(other), key=other.id.encode())
+        await producer.send_and_wait(topic, None, key=other.id.encode())
+    for _ in range(2):
+        assert await replay_issues(stage.settings, client) == 1
+        found = client.query("SELECT issue_id, version, events, deleted FROM issues FINAL ORDER BY issue_id")
+        assert [tuple(row) for row in found.result_rows] == [(255, 2, 7, 0), (256, 9, 5, 1)]
+    client.close()
