@@ -7,6 +7,7 @@ from random import Random
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.simulation.clickhouse_tables import WINDOW
 
@@ -68,6 +69,8 @@ class Shape(Struct, frozen=True):
     seconds: float
     low: bool = False
     """Whether ids are forgotten after a day, and entries of `seen` are merged by twos."""
+    is_mended: bool = True
+    """Whether, before the check, refusals end and all dead letters are replayed."""
 
 
 class Entry(Struct, frozen=True):
@@ -107,6 +110,7 @@ def plan(seed: int) -> tuple[Shape, list[Entry]]:
         entries.append(
             Entry(random.uniform(0.0, shape.seconds), random.choice(PLACES), random.getrandbits(32))
         )
+    shape = replace(shape, is_mended=random.random() < 0.7)
     return shape, sorted(entries, key=lambda entry: entry.at)
 
 

@@ -16,6 +16,8 @@ from processors.grouper.dedup_log import (
     is_entry,
 )
 from processors.grouper.replay import first_hole
+from schemas.chunks import decode_chunk, decode_grouped
+from schemas.dead_letters import from_headers, replayed_before
 from schemas.idempotency import is_repeat
 from schemas.ids import hex64
 from schemas.issues import IssueRecord, decode_activity
@@ -31,10 +33,28 @@ class Broken(Exception):
     """A promise does not hold."""
 
 
-def check_stored(server: Server, wanted: set[tuple[int, bytes]], excused: set[bytes]) -> int:
+Dead = Mapping[tuple[int, bytes], int]
+"""Projects and ids of events, with their fingerprints."""
+
+
+def dead_events(broker: Broker, server: Server) -> Dead:
+    """The dead letters of the writer whose event is not stored."""
+    [log] = broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
+    dead: dict[tuple[int, bytes], int] = {}
+    for record in log.records:
+        if replayed_before(record.headers) is None and from_headers(record.headers)[0].stage == "writer":
+            chunk = decode_grouped(record.value or b"")
+            for event, group in zip(decode_chunk(chunk.chunk), chunk.grouping_of, strict=True):
+                dead[event.project, event.id] = chunk.groupings[group].fingerprint
+    for row in server.tables["events"].rows:
+        dead.pop((row.project, row.id[::-1]), None)
+    return dead
+
+
+def check_stored(server: Server, wanted: set[tuple[int, bytes]], excused: set[bytes], dead: Dead) -> int:
     """Each wanted (acknowledged) id is once in `events` and `payloads`; returns the number of stored events.
 
-    Raises Broken. `excused` are ids whose bytes are damaged and in quarantine.
+    Raises Broken. `excused` are ids whose bytes are damaged and in quarantine; an event may be dead instead.
     """
     stored = set[tuple[int, bytes]]()
     for name in ("events", "payloads"):
@@ -44,7 +64,7 @@ def check_stored(server: Server, wanted: set[tuple[int, bytes]], excused: set[by
             raise Broken(f"{len(twice)} ids are twice in {name}")
         stored = set(found)
         erased = {(project, number[::-1]) for project, number in server.erasing.never_again}
-        missing = {key for key in wanted - stored - erased if key[1] not in excused}
+        missing = {key for key in wanted - stored - erased - dead.keys() if key[1] not in excused}
         if missing:
             raise Broken(f"{len(missing)} acknowledged ids are not in {name}")
     if len(list(server.tables["events"].rows)) != len(stored):
@@ -61,7 +81,7 @@ def check_rollups(server: Server) -> None:
             raise Broken(f"{rollup.table} counts {dict(counts)}, events has {dict(events)}")
 
 
-def check_issues(server: Server, changes: Changes, *, is_rebuilt: bool) -> None:
+def check_issues(server: Server, changes: Changes, dead: Dead, *, is_rebuilt: bool) -> None:
     """Each stored event belongs to one issue, which counts it once and was created once. Raises Broken.
 
     A rebuild counts what the processors had not folded, and tells nothing of it.
@@ -77,6 +97,7 @@ def check_issues(server: Server, changes: Changes, *, is_rebuilt: bool) -> None:
     counted = events.copy()
     for (project, _, fingerprint), n in server.erasing.totals().items():
         counted[project, fingerprint] += n
+    counted.update((project, fingerprint) for (project, _), fingerprint in dead.items())
     rows: list[Mapping[str, Any]] = [row for _, row in server.latest["issues"].values()]
     grouped = set[tuple[int, int]]()
     for row in rows:
@@ -108,17 +129,18 @@ _STATUS: Final[dict[str, str]] = {
 
 
 def check_figures(
-    server: Server, broker: Broker, changes: Changes, expired: Mapping[int, list[LogRecord]]
+    server: Server, broker: Broker, changes: Changes, expired: Mapping[int, list[LogRecord]], dead: Dead
 ) -> None:
     """The figures of each issue are those of its stored events, and its status is the one told last. Raises Broken.
 
-    Where some of its events were erased, nothing but its status is known. `expired` are records of `issue-activity` that its
+    Where some of its events were erased or are dead, nothing but its status is known. `expired` are records of `issue-activity` that its
     partitions have no more.
     """
     stored: dict[tuple[int, int], list[Event]] = {}
     for event in server.tables["events"].rows:
         stored.setdefault((event.project, event.fingerprint), []).append(event)
     erased = {(project, fingerprint) for project, _, fingerprint in server.erasing.totals()}
+    erased.update((project, fingerprint) for (project, _), fingerprint in dead.items())
     told = _told(broker, expired)
     for issue in changes.issues().values():
         events = [event for pair in _pairs(issue) for event in stored.get(pair, ())]

@@ -18,6 +18,7 @@ from tests.simulation import clickhouse, faults, kafka_clients, operations
 from tests.simulation.aims import reached
 from tests.simulation.clients import Clients, Sent, check_garbage, check_sent
 from tests.simulation.disk import Disk
+from tests.simulation.ends import bad_ends_of, check_ends
 from tests.simulation.kafka import Broker, LogRecord
 from tests.simulation.operations import Changes, Erasures, Projects
 from tests.simulation.pipeline import Edge, Writer, running
@@ -33,6 +34,7 @@ from tests.simulation.promises import (
     check_rollups,
     check_seen,
     check_stored,
+    dead_events,
     unread,
 )
 from tests.simulation.worker import Worker
@@ -94,6 +96,8 @@ class Schedule:
         self.armed: set[str] = set()
         """Places at which a fault strikes the next process."""
         self.reached: Counter[str] = Counter()
+        self.ends: list[str] = []
+        """Processes that have ended as they may not."""
         self._count = 0
 
     # Processes.
@@ -111,6 +115,7 @@ class Schedule:
 
     def _start(self, name: str, main: Callable[[], Any], again: Callable[[], None]) -> None:
         def ended(process: Process) -> None:
+            self.ends += bad_ends_of(process)
             self.world.after(self.world.random.uniform(0.2, 2.0), again)
 
         self.processes[name] = Process(self.world, name, running(self.world, main), ended)
@@ -202,7 +207,8 @@ class Schedule:
             case "rebuild" if not (self.shape.late or self.are_processors_stopped):
                 self._rebuild(random)
             case "replay":
-                self.server.refused.clear()
+                if self.shape.is_mended:
+                    self.server.refused.clear()
                 self._command("replay", operations.replay_dead_letters, is_async=True)
 
     def _change(self, wanted: str, random: Random, tries: int) -> None:
@@ -298,7 +304,8 @@ class Schedule:
         self.disk.free()
         for process in self.world.processes:
             process.fatal_in = process.freeze_in = None
-        self.server.refused.clear()
+        if self.shape.is_mended:
+            self.server.refused.clear()
         self._look(0)
 
     def _look(self, looks: int) -> None:
@@ -323,7 +330,7 @@ class Schedule:
             return f"{', '.join(sorted(self.waiting))} are not done"
         if not self.broker.is_up or not self.server.is_up:
             return "a server is down"
-        if self._has_dead_events():
+        if self.shape.is_mended and self._has_dead_events():
             self._give("replay", Random(0))
             return "dead letters are not replayed"
         if any(segments.is_name(path.name) for path in self.folder.iterdir()):
@@ -362,12 +369,14 @@ class Schedule:
 
     def check(self) -> None:
         """Raise Broken where a promise does not hold."""
-        stored = check_stored(self.server, self.acknowledged, self.disk.flipped)
+        check_ends(self.ends)
+        dead = dead_events(self.broker, self.server)
+        stored = check_stored(self.server, self.acknowledged, self.disk.flipped, dead)
         check_sent(self.server, self.clients.sent, self.projects.has_matched)
         check_garbage(self.broker, self.clients.garbage)
         check_rollups(self.server)
-        check_issues(self.server, self.changes, is_rebuilt=self.is_rebuilt)
-        check_figures(self.server, self.broker, self.changes, self.expired)
+        check_issues(self.server, self.changes, dead, is_rebuilt=self.is_rebuilt)
+        check_figures(self.server, self.broker, self.changes, self.expired, dead)
         check_merges(self.changes)
         if not self.disk.flipped and not self.is_seen_rebuilt:
             check_outcomes(self.server, stored)

@@ -4,15 +4,18 @@ import os
 import subprocess
 import sys
 
-from tests.simulation.planted import FAULTS
+import pytest
+
+from tests.simulation.planted import FEW
+from tests.simulation.slips import SLIPS, Slip, slipped
 
 SHRINK = """
 from tests.simulation.__main__ import shrunk
 from tests.simulation.planted import FAULTS, planted
 from tests.simulation.plan import plan
 
-seed = FAULTS["a repair that reads to the end of the log"].seed
-with planted("a repair that reads to the end of the log"):
+seed = FAULTS["a repair that sends nothing"].seed
+with planted("a repair that sends nothing"):
     print(len(plan(seed)[1]), len(shrunk(seed)))
 """
 
@@ -33,9 +36,17 @@ def simulation(*arguments: str) -> str:
     return done.stdout
 
 
-def test_each_planted_fault_is_found() -> None:
-    told = simulation("-m", "tests.simulation", "--planted", "--schedules", "4000")
-    assert [line.partition(": seed ")[0] for line in told.splitlines()] == list(FAULTS)
+def test_planted_faults_of_each_area_are_found() -> None:
+    told = simulation("-m", "tests.simulation", "--planted", "--few", "--schedules", "2000")
+    assert [line.rpartition(": seed ")[0] for line in told.splitlines()[:-1]] == list(FEW)
+
+
+def test_a_slip_fails_loudly_once_its_line_is_gone() -> None:
+    with pytest.raises(LookupError), slipped(Slip("schemas.ids.hex64", "no such text", "")):
+        pass
+    for slip in SLIPS.values():
+        with slipped(slip):
+            pass
 
 
 def test_a_seed_tells_the_same_story_each_time() -> None:
