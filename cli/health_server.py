@@ -29,7 +29,11 @@ def health_app(health: Health, registry: CollectorRegistry) -> web.Application:
     async def metrics(_request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
+    async def hide_versions(_request: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Server"] = "svc"
+
     app = web.Application()
+    app.on_response_prepare.append(hide_versions)
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", metrics)

@@ -1,4 +1,4 @@
-"""Security and cache headers of every response: no third-party content, no framing, no MIME sniffing."""
+"""Security and cache headers of every response: no third-party content, no framing, no MIME sniffing, no versions."""
 
 from typing import Final
 
@@ -15,6 +15,7 @@ SECURITY: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Referrer-Policy": "same-origin",
+    "Server": "svc",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }

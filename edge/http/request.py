@@ -76,6 +76,10 @@ def authenticate(header: str | None, projects: ProjectSnapshot) -> tuple[str, Pr
 
 def read_headers(headers: Mapping[str, str]) -> RequestHeaders:
     """Check the headers. Raises RequestError; its details name each invalid header as the field."""
+    if headers.get("Transfer-Encoding", "chunked").strip().lower() != "chunked":
+        # aiohttp undoes `chunked` alone, and would take what is left for the body.
+        details = [Detail("Transfer-Encoding", "expected chunked")]
+        raise RequestError(WireError.VALIDATION_FAILED, "headers", details)
     content_type = headers.get("Content-Type")
     cacheable = content_type is None or len(content_type) <= _MAX_CACHED_TYPE_LENGTH
     parse = _parse_headers if cacheable else _parse_headers.__wrapped__

@@ -25,6 +25,8 @@ def store_error(url: str) -> str:
 class RemoteWindow:
     """Checks the store; while it doesn't respond within `wait` seconds, `local` decides: our failures refuse no request.
 
+    `local` counts what the store admits, so a store that dies doesn't begin an empty window here.
+
     Valkey's client works with both servers.
     """
 
@@ -67,6 +69,7 @@ class RemoteWindow:
     async def _check(self, token: str, limit: int) -> int:
         item = self._item(limit, WINDOW_SECONDS, namespace="svc")
         if await self._limiter.hit(item, token):
+            await self._local.acquire(token, limit)
             return 0
         stats = await self._limiter.get_window_stats(item, token)
         return max(1, int((stats.reset_time - time.time()) * 1000) + 1)

@@ -383,3 +383,14 @@ async def test_bodies_held_open_give_way_to_a_token_that_holds_less(edge: LiveEd
     assert edge.body_budget.total > 500_000
     await hang_up(*[writer for _, writer in held])
     await eventually(lambda: edge.body_budget.total == 0)
+
+
+async def test_transfer_codings_other_than_chunked_are_400(edge: LiveEdge) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    lines = ["POST /v1/events HTTP/1.1", "Host: x", "Transfer-Encoding: gzip, chunked"]
+    lines += [f"{name}: {value}" for name, value in edge.headers().items()]
+    body = encoded()
+    writer.write(("\r\n".join(lines) + f"\r\n\r\n{len(body):x}\r\n").encode() + body + b"\r\n0\r\n\r\n")
+    status, answer = await read_answer(reader)
+    assert (status, json.loads(answer)["details"][0]["field"]) == (400, "Transfer-Encoding")
+    await hang_up(writer)

@@ -38,6 +38,7 @@ async def test_healthz_and_metrics_answer_whatever_the_parts_say() -> None:
     ):
         async with session.get(f"http://127.0.0.1:{port}/healthz") as answer:
             assert answer.status == 200
+            assert answer.headers["Server"] == "svc"
         async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
             assert "svc_things_total 1.0" in await answer.text()
 

@@ -87,6 +87,7 @@ async def test_what_is_not_http_is_answered_in_the_one_error_shape(sent: bytes) 
     assert head.split(b" ")[1] == b"400"
     assert b"application/json" in head
     assert b"X-Content-Type-Options: nosniff" in head
+    assert b"Server: svc\r\n" in head
     assert json.loads(body) == {
         "error": "validationFailed",
         "details": [{"field": "request", "message": "malformed HTTP request"}],

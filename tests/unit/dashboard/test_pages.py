@@ -140,6 +140,7 @@ async def test_every_answer_forbids_foreign_content(signed: Site) -> None:
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Server"] == "svc"
     assert (await signed.client.get(ISSUE)).headers["Cache-Control"] == "no-store"
     kept = await signed.client.get("/static/app.css?v=1")
     assert "immutable" in kept.headers["Cache-Control"]
