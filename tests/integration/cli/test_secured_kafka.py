@@ -6,25 +6,31 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from broker.client import follow_projects
 from broker.diagnosis import why_unreachable
 from broker.rights import Process, needs
+from broker.rights_watch import KafkaRights, until_granted
 from broker.startup import check_rights
 from broker.topics import ensure_topics
 from cli.__main__ import svc
 from cli.doctor.checks import Finding
 from cli.doctor.kafka import check_kafka
 from local.ports import free_port
+from schemas.health import Part
+from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings
 from schemas.topics import topic_specs
 from tests.eventually import eventually
 from tests.secured_kafka import (
     DESCRIBE,
     DESCRIBE_CONFIGS,
+    READ,
     TOPIC,
     Acl,
     SecuredKafka,
@@ -166,3 +172,47 @@ async def test_topics_whose_settings_may_not_be_read_are_not_called_up_to_date(k
         f"the settings of {spec.name} (DescribeConfigs is refused)" for spec in topic_specs("svc.", {}, 4, 1)
     ]
     assert (await ensure_topics(kafka.settings("all"))).unknown == []
+
+
+async def test_right_that_is_taken_away_is_named_until_it_is_back(kafka: SecuredKafka) -> None:
+    asking = KafkaRights(kafka.settings("writer"), NEEDS["writer"])
+    taken = [acl for acl in acls("writer", NEEDS["writer"]) if acl.name in {"svc.issues", "svc-processors"}]
+
+    async def missing() -> set[str]:
+        return set(await asking())
+
+    async def complete() -> bool:
+        return not await missing()
+
+    async def named() -> bool:
+        return await missing() == {"Read on topic svc.issues", "Describe on group svc-processors"}
+
+    try:
+        await eventually(complete, 20)
+        await kafka.forbid(*taken)
+        await eventually(named, 20)
+        await kafka.allow(*taken)
+        await until_granted(kafka.settings("writer"), NEEDS["writer"], lambda: False)
+        assert await complete()
+    finally:
+        await asking.close()
+
+
+async def test_follower_that_may_no_longer_read_says_so_and_keeps_what_it_knows(kafka: SecuredKafka) -> None:
+    follower = follow_projects(kafka.settings("edge"), ProjectRegistry())
+    following = asyncio.create_task(follower.run())
+    taken = Acl("edge", TOPIC, "svc.projects", READ)
+
+    def refused() -> bool:
+        return follower.answering() == Part(ok=True, detail="Kafka refuses Read on topic svc.projects")
+
+    try:
+        await eventually(follower.loaded.is_set, 20)
+        await kafka.forbid(taken)
+        await eventually(refused, 30)
+        await kafka.allow(taken)
+        await eventually(lambda: follower.answering() == Part(ok=True), 30)
+    finally:
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
