@@ -1,9 +1,10 @@
-"""`python -m bench.siege`: a hostile token attacks next to an honest project; exit status 0 only if that is unharmed."""
+"""`python -m bench.siege`: hostile tokens attack next to an honest project; exit status 0 only if that is unharmed."""
 
 import asyncio
 import logging
 import multiprocessing
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -25,7 +26,8 @@ from bench.chaos import proof
 from bench.chaos.__main__ import prepare
 from bench.chaos.load import Load
 from bench.siege import honest, memory, verdict
-from bench.siege.attack import Report, Target, attack
+from bench.siege.attack import HELD_BYTES, Report, Target, attack, form_names
+from bench.siege.bodies import MEGABYTE
 from cli.demo.sample_events import load_samples
 from cli.projects import create_project
 from local.supervisor import Supervisor
@@ -34,6 +36,8 @@ from schemas.settings import MigrateSettings, load
 REST_SECONDS = 120
 BEGIN_SECONDS = 120.0
 """The generator has the lowest priority on the machine."""
+DECLARING = 8
+OWN_DESCRIPTORS = 256
 HOSTILE_LIMIT = 100_000
 """High, so that the attack doesn't end by exhausting its requests per minute."""
 
@@ -87,7 +91,9 @@ async def run(
     cache: Path,
 ) -> Result:
     """One run on its own servers."""
-    stack = prepare(data_dir, cache, SVC_EDGE_WORKERS=str(workers))
+    by_address = connections + 50
+    limits = _limits(by_address, connections // (len(forms) or len(form_names())))
+    stack = prepare(data_dir, cache, SVC_EDGE_WORKERS=str(workers), **limits)
     supervisor = Supervisor(stack.children())
     context = multiprocessing.get_context("spawn")
     async with AsyncExitStack() as cleanup:
@@ -98,6 +104,10 @@ async def run(
         honest_project = await create_project(settings, "honest", rate_limit=1_000_000)
         hostile = await create_project(settings, "hostile", rate_limit=HOSTILE_LIMIT)
         limited = await create_project(settings, "limited", rate_limit=100)
+        declaring = [
+            await create_project(settings, f"declaring {number}", rate_limit=HOSTILE_LIMIT)
+            for number in range(DECLARING)
+        ]
         load_of_honest = Load(load_samples(), random.SystemRandom().randrange(1 << 31), 0.0)
         port = stack.edge.ingest_port
         count = max(1, round(rate * seconds))
@@ -110,11 +120,17 @@ async def run(
         await window()
         pid = supervisor.statuses["edge"].pid
         assert pid is not None
+        _limit_descriptors(pid, 2 * by_address + OWN_DESCRIPTORS)
         cpu = [memory.cpu_seconds(pid)]
         before_windows = [await window() for _ in range(quiet)]
         cpu.append(memory.cpu_seconds(pid))
         before_mb = memory.edge_mb(pid)
-        siege = Siege(context, Target(port, hostile.token, limited.token), forms, connections)
+        siege = Siege(
+            context,
+            Target(port, hostile.token, limited.token, tuple(project.token for project in declaring)),
+            forms,
+            connections,
+        )
         cleanup.callback(siege.end)
         await asyncio.to_thread(siege.begun)
         attacked_windows = [await window() for _ in range(attacked)]
@@ -133,12 +149,27 @@ async def run(
         windows = [*before_windows, *attacked_windows, *after_windows]
         errors = sum(answers["500"] for answers in report.answers.values())
         restarts = supervisor.statuses["edge"].restarts
-        held = verdict.claims(windows, (before_mb, after_mb), restarts, errors)
+        held = verdict.claims(windows, (before_mb, attacked_mb, after_mb), restarts, errors)
         held += await _stored(settings.clickhouse_url, int(honest_project.id), load_of_honest.ids)
         for claim in held:
             mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
             console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
         return Result(all(claim.holds for claim in held), delays, report.answers)
+
+
+def _limits(by_address: int, of_each_form: int) -> dict[str, str]:
+    """Settings of the edge in proportion to the attack: bodies held open exceed a token's share, declared ones the whole."""
+    return {
+        "SVC_EDGE_ADDRESS_CONNECTIONS": str(by_address),
+        "SVC_EDGE_TOKEN_BODY_BYTES": str(max(MEGABYTE, of_each_form * HELD_BYTES // 2)),
+        "SVC_EDGE_BODY_BYTES": str(max(4, of_each_form) * MEGABYTE),
+    }
+
+
+def _limit_descriptors(pid: int, count: int) -> None:
+    """Leave the edge file descriptors for two addresses at their limits: without these, half heads would take them all."""
+    for member in memory.family(pid):
+        resource.prlimit(member, resource.RLIMIT_NOFILE, (count, count))
 
 
 class Siege:

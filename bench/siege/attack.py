@@ -1,9 +1,10 @@
-"""The hostile token: a thousand connections in several forms of attack, in a separate process of the lowest priority."""
+"""The hostile tokens: a thousand connections in several forms of attack, in a separate process of the lowest priority."""
 
 import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import cycle
 from multiprocessing.synchronize import Event
@@ -20,20 +21,27 @@ PAUSE_SECONDS = 0.05
 """Between two requests of a connection: the generator must leave CPU time to the edge."""
 SLOW_SECONDS = 0.5
 POLL_SECONDS = 0.1
-UNANSWERED = {"slow heads", "slow bodies"}
+UNANSWERED = {"slow heads", "slow bodies", "declared bodies"}
 """Forms whose requests the edge waits for."""
+CLOSED = {"half heads", "endless heads"}
+"""Forms that the edge closes, perhaps before their answer is read."""
 TAKEN = {"repairs"}
 """The form whose events are repaired and accepted."""
 HELD_BYTES = 900_000
+ENDLESS_BYTES = 4_000_000
+HALVES = 40
+"""Further connections of each one with half heads, from an address of their own: beyond its limit."""
+HALVES_ADDRESS = "127.0.0.3"
 NICE = 15
 
 
 class Target(Struct, frozen=True):
-    """The address and the tokens; `limited` belongs to a project with a low rate limit."""
+    """The address and the tokens; `limited` belongs to a project with a low rate limit, `declaring` to eight others."""
 
     port: int
     token: str
     limited: str
+    declaring: tuple[str, ...]
 
 
 class Report(Struct):
@@ -42,6 +50,7 @@ class Report(Struct):
     answers: dict[str, Counter[str]]
 
 
+_HALF = b"POST /v1/events HTTP/1.1\r\nHost: x\r\nX: "
 Connection = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Callable[[str], None]], Awaitable[None]]
 
 
@@ -49,8 +58,12 @@ def forms(target: Target) -> dict[str, Connection]:
     """The coroutine of one connection for each form."""
     own = _headers(target.token)
     zipped = own | {"Content-Encoding": "gzip"}
+    declared = cycle([_head(_headers(token), 1_000_000) for token in target.declaring])
     return {
-        "slow heads": partial(_drip, b"POST /v1/events HTTP/1.1\r\nHost: x\r\nX: ", b""),
+        "slow heads": partial(_drip, _HALF, b""),
+        "half heads": partial(_halves, target.port),
+        "endless heads": _endless,
+        "declared bodies": lambda *each: _drip(next(declared), b" " * 600, *each),
         "slow bodies": partial(_drip, _head(own, HELD_BYTES), b" " * 20),
         "held open": partial(_drip, _head(own, HELD_BYTES) + b" " * (HELD_BYTES - 1000), b""),
         "gzip bombs": partial(_repeat, [_post(body, zipped) for body in bodies.bombs()]),
@@ -60,6 +73,11 @@ def forms(target: Target) -> dict[str, Connection]:
         "past the rate limit": partial(_repeat, [_post(bodies.event(), _headers(target.limited))]),
         "wrong tokens": partial(_repeat, [_post(bodies.event(), _headers(new_token())) for _ in range(20)]),
     }
+
+
+def form_names() -> list[str]:
+    """The forms of attack."""
+    return list(forms(Target(0, "", "", ("",))))
 
 
 def attack(
@@ -76,9 +94,10 @@ def attack(
 
 
 def is_under_way(answers: Mapping[str, Mapping[str, int]]) -> bool:
-    """Whether each form has got its expected answer: a refusal, except for forms that get none soon."""
+    """Whether each form has got its expected answer: a refusal or a closed connection, except for forms that get none soon."""
     return all(
         any(answer.isdecimal() and (answer != "202" or name in TAKEN) for answer in counts)
+        or (name in CLOSED and counts.get("closed", 0) > 0)
         for name, counts in answers.items()
         if name not in UNANSWERED
     )
@@ -160,6 +179,32 @@ async def _drip(
         count(str(await answer))
     finally:
         answer.cancel()
+
+
+async def _endless(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: Callable[[str], None]
+) -> None:
+    """A head of one line that doesn't end."""
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * ENDLESS_BYTES)
+    count(str(await answered(reader)))
+
+
+async def _halves(
+    port: int, _reader: asyncio.StreamReader, _writer: asyncio.StreamWriter, count: Callable[[str], None]
+) -> None:
+    """Hold many halves of heads until the edge has closed them."""
+    await asyncio.gather(*(_half(port, count) for _ in range(HALVES)))
+
+
+async def _half(port: int, count: Callable[[str], None]) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(HALVES_ADDRESS, 0))
+    try:
+        writer.write(_HALF)
+        with suppress(OSError):
+            await reader.read()
+        count("closed")
+    finally:
+        writer.transport.abort()
 
 
 def _headers(token: str) -> dict[str, str]:

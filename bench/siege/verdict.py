@@ -11,6 +11,7 @@ from bench.siege.honest import Window
 MAX_SLOWDOWN = 0.25
 """Tolerated slowdown of the honest project, as a share of its undisturbed p99, in addition to the run's noise."""
 MAX_RETAINED_MB = 32
+MAX_ATTACKED_MB = 256
 
 
 class Delays(Struct, frozen=True):
@@ -38,12 +39,17 @@ def delays(quiet: Sequence[Window], attacked: Sequence[Window]) -> Delays:
 
 
 def claims(
-    windows: Sequence[Window], memory_mb: tuple[float, float], restarts: int, errors: int
+    windows: Sequence[Window], memory_mb: tuple[float, float, float], restarts: int, errors: int
 ) -> list[Claim]:
-    """The claims beside delays and exactness; `memory_mb` of the edge before and a minute after, `errors` counts 500s."""
-    before, after = memory_mb
+    """The claims beside delays and exactness; `memory_mb` of the edge before, under attack and a minute after, `errors` counts 500s."""
+    before, attacked, after = memory_mb
     return [
         Claim("honest requests refused or lost", 0, sum(sum(sample.refused.values()) for sample in windows)),
+        Claim(
+            f"MB taken by the edge under attack beyond {MAX_ATTACKED_MB}",
+            0,
+            max(0, round(attacked - before) - MAX_ATTACKED_MB),
+        ),
         Claim(
             f"MB retained by the edge beyond {MAX_RETAINED_MB}",
             0,

@@ -26,4 +26,8 @@ async def test_hostile_token_harms_nobody_else(tmp_path: Path) -> None:
     assert set(result.answers["wrong tokens"]) == {"401"}
     assert result.answers["past the rate limit"]["429"]
     assert result.answers["held open"]["429"]
+    assert set(result.answers["half heads"]) <= {"closed", "not connected"}
+    assert result.answers["half heads"]["closed"]
+    assert set(result.answers["endless heads"]) <= {"400", "closed"}
+    assert "202" not in result.answers["declared bodies"]
     assert set(result.answers["refused events"]) <= {"400", "429"}

@@ -30,15 +30,16 @@ def test_delays_may_grow_by_a_quarter_and_the_noise_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("windows", "memory_mb", "restarts", "errors", "held"),
     [
-        ([at(1)], (50, 82), 0, 0, True),
-        ([at(1), at(1, refused=1)], (50, 50), 0, 0, False),
-        ([at(1)], (50, 83), 0, 0, False),
-        ([at(1)], (50, 40), 1, 0, False),
-        ([at(1)], (50, 40), 0, 1, False),
+        ([at(1)], (50, 306, 82), 0, 0, True),
+        ([at(1), at(1, refused=1)], (50, 50, 50), 0, 0, False),
+        ([at(1)], (50, 307, 50), 0, 0, False),
+        ([at(1)], (50, 90, 83), 0, 0, False),
+        ([at(1)], (50, 50, 40), 1, 0, False),
+        ([at(1)], (50, 50, 40), 0, 1, False),
     ],
 )
-def test_a_refusal_retained_memory_a_restart_or_a_500_is_harm(
-    windows: list[Window], memory_mb: tuple[float, float], restarts: int, errors: int, held: bool
+def test_a_refusal_memory_a_restart_or_a_500_is_harm(
+    windows: list[Window], memory_mb: tuple[float, float, float], restarts: int, errors: int, held: bool
 ) -> None:
     assert all(claim.holds for claim in verdict.claims(windows, memory_mb, restarts, errors)) == held
 
@@ -69,15 +70,17 @@ def test_bombs_are_small_and_inflate_to_the_limit_or_past_it() -> None:
 
 
 def test_each_form_has_a_name_and_memory_is_of_the_whole_family() -> None:
-    assert len(forms(Target(1, "a", "b"))) == 9
+    assert len(forms(Target(1, "a", "b", ("c",)))) == 12
     assert os.getpid() in memory.family(os.getppid())
     assert memory.edge_mb(os.getpid()) > 1
     assert memory.cpu_seconds(os.getpid()) > 0
 
 
 def test_an_attack_is_under_way_once_each_form_is_answered_as_it_wants_to_be() -> None:
-    every = {name: {"429": 1} for name in forms(Target(1, "token", "limited"))}
+    every = {name: {"429": 1} for name in forms(Target(1, "token", "limited", ("declaring",)))}
     assert is_under_way(every)
-    assert is_under_way(every | {"slow heads": {}, "slow bodies": {}, "repairs": {"202": 3}})
+    assert is_under_way(every | {"slow heads": {}, "declared bodies": {}, "repairs": {"202": 3}})
+    assert is_under_way(every | {"half heads": {"closed": 1}})
+    assert not is_under_way(every | {"half heads": {}})
     assert not is_under_way(every | {"wrong tokens": {}})
     assert not is_under_way(every | {"past the rate limit": {"202": 90, "closed": 1, "not connected": 1}})
