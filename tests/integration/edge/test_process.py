@@ -83,7 +83,7 @@ async def test_readyz_names_its_parts_and_fails_before_the_port_closes(place: Pl
     async with running(edge), aiohttp.ClientSession() as session:
         async with session.get(edge.url + "/readyz") as response:
             assert response.status == 200
-            parts = {"accepting", "projects", "delivery", "outcomes", "spool"}
+            parts = {"accepting", "projects", "delivery", "outcomes", "rights", "spool"}
             assert set((await response.json())["parts"]) == parts
         async with session.get(edge.url + "/healthz") as response:
             assert response.status == 200
@@ -243,7 +243,7 @@ async def test_ten_thousand_idle_connections_leave_the_edge_serving(place: Place
     count = min(10_000, hard - 500)
     assert count >= 1000, "too few descriptors for this test: raise the hard limit"
     async with (
-        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, edge_address_connections="0")) as edge,
         aiohttp.ClientSession() as session,
     ):
         writers = []
