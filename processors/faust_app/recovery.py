@@ -42,6 +42,7 @@ class Recovery:
         self._metrics = metrics
         self._read = read
         self._started, self._read_before = time.monotonic(), 0
+        self._restoring: asyncio.Task[Any] | None = None
 
     def assigned(self) -> Part:
         """For readyz: the partitions that are worked on, or how far their tables are read; `svc up` waits while this changes."""
@@ -54,8 +55,12 @@ class Recovery:
     async def begin(self, assigned: set[TP]) -> None:
         """The group has assigned partitions: tables are about to be read.
 
-        The stages ignore standby partitions. They drop revoked ones, because these may return changed.
+        The stages ignore standby partitions. They drop revoked ones, because these may return changed. Faust leaves the end of an
+        earlier recovery running: it would restore what it read before, beside the next one.
         """
+        if self._restoring is not None:
+            self._restoring.cancel()
+            await asyncio.wait([self._restoring])
         active = {tp.partition for tp in assigned if tp.topic == self._names.events}
         for stage in (self._grouper, self._aggregator):
             for partition in stage.partitions - active:
@@ -70,6 +75,13 @@ class Recovery:
 
     async def restore(self, consumer: Any, partitions: set[int]) -> None:
         """Restore new partitions. Raises LogTooShort and IssuesLost, and the errors of the grouper's `restore`."""
+        self._restoring = asyncio.current_task()
+        try:
+            await self._restore(consumer, partitions)
+        finally:
+            self._restoring = None
+
+    async def _restore(self, consumer: Any, partitions: set[int]) -> None:
         new = sorted(partitions - self._grouper.partitions)
         sources = [TP(topic, p) for p in new for topic in (self._names.events, self._names.deltas)]
         starts = await consumer.earliest_offsets(*sources)
@@ -77,8 +89,12 @@ class Recovery:
         ids = 0
         for partition in new:
             events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
-            ids += await self._grouper.restore(partition, starts[events] or 0, ends[events] or 0)
-            await asyncio.sleep(0)
+            try:
+                ids += await self._grouper.restore(partition, starts[events] or 0, ends[events] or 0)
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                self._grouper.drop(partition)
+                raise
             if not self._aggregator.restore(partition, starts[deltas] or 0):
                 log.warning(
                     "issues of partition %d are incomplete: replaying the log from its start", partition

@@ -170,12 +170,14 @@ class BatchTable(Table[bytes, bytes]):
         self._active = active
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
-        """Restore the stages. Faust swallows exceptions raised here, so a failure crashes the app explicitly."""
+        """Restore the stages, unless the group rebalances meanwhile. Faust swallows exceptions raised here, so a failure crashes the app."""
+        generation = self.app.consumer_generation_id
         try:
             await super().on_recovery_completed(active_tps, standby_tps)
             for partition in sorted(tp.partition for tp in active_tps if tp.topic == self._topic):
                 await self.write(partition, self._changelog.corrections(partition, self.part(partition)))
-            await self._restore({tp.partition for tp in active_tps})
+            if generation == self.app.consumer_generation_id:
+                await self._restore({tp.partition for tp in active_tps})
         except Exception as error:
             await self.app.crash(error)
             raise

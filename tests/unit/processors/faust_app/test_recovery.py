@@ -1,5 +1,6 @@
 """After a recovery of the tables each new partition is restored once, and reading continues where its stages say."""
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -14,6 +15,7 @@ from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
 from schemas.health import Part
 from schemas.settings import ProcessorsSettings, load
+from tests.eventually import eventually
 
 NAMES = names(load(ProcessorsSettings, {}), 4)
 ENDS = 100
@@ -117,3 +119,26 @@ async def test_a_recovery_tells_how_far_it_is() -> None:
     assert recovery.assigned().detail == "recovering: 12 table records read, partitions [0, 1] restored"
     recovery._fence.open = True
     assert recovery.assigned() == Part(True, "partitions [0, 1]")
+
+
+async def test_a_restoring_that_a_rebalance_overtakes_is_given_up_and_done_again() -> None:
+    grouper, aggregator = Stage(40), SyncStage(60)
+    recovery, _ = made(grouper, aggregator)
+    held = asyncio.Event()
+    restore = grouper.restore
+
+    async def waits(partition: int, *bounds: int) -> int:
+        await restore(partition, *bounds)
+        if partition == 1:
+            await held.wait()
+        return 7
+
+    grouper.restore = waits  # type: ignore[method-assign]
+    overtaken = asyncio.create_task(recovery.restore(Consumer(), {0, 1, 2}))
+    await eventually(lambda: 1 in grouper.partitions)
+    await recovery.begin({TP(NAMES.events, 1), TP(NAMES.events, 2)})
+    assert overtaken.cancelled()
+    assert grouper.partitions == set()
+    held.set()
+    await recovery.restore(Consumer(), {1, 2})
+    assert grouper.partitions == aggregator.partitions == {1, 2}
