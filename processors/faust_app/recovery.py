@@ -13,6 +13,7 @@ from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.fence import RebalanceFence
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
+from processors.positions import LogRecreated
 from processors.topic_names import TopicNames
 from schemas.health import Part
 
@@ -90,7 +91,7 @@ class Recovery:
         for partition in new:
             events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
             try:
-                ids += await self._grouper.restore(partition, starts[events] or 0, ends[events] or 0)
+                ids += await self._restore_grouper(consumer, events, starts[events] or 0, ends[events] or 0)
                 await asyncio.sleep(0)
             except asyncio.CancelledError:
                 self._grouper.drop(partition)
@@ -116,6 +117,17 @@ class Recovery:
             read,
             ids,
         )
+
+    async def _restore_grouper(self, consumer: Any, events: TP, start: int, end: int) -> int:
+        """Restore the grouper; how many ids. Whoever had the partition may have published what came after its end was read."""
+        while True:
+            try:
+                return await self._grouper.restore(events.partition, start, end)
+            except LogRecreated:
+                newer = (await consumer.highwaters(events))[events] or 0
+                if newer <= end:
+                    raise
+                end = newer
 
     def next_offsets(self, assigned: set[TP]) -> dict[TP, int]:
         """The next offsets of the source partitions that are restored."""

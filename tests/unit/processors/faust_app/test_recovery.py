@@ -12,6 +12,7 @@ from processors.faust_app.fence import RebalanceFence
 from processors.faust_app.recovery import LogTooShort, Recovery
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
+from processors.positions import LogRecreated
 from processors.topic_names import names
 from schemas.health import Part
 from schemas.settings import ProcessorsSettings, load
@@ -142,3 +143,26 @@ async def test_a_restoring_that_a_rebalance_overtakes_is_given_up_and_done_again
     held.set()
     await recovery.restore(Consumer(), {1, 2})
     assert grouper.partitions == aggregator.partitions == {1, 2}
+
+
+async def test_a_log_that_grew_while_its_partition_is_restored_is_not_taken_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    grouper, aggregator, consumer = Stage(40), SyncStage(60), Consumer()
+    recovery, _ = made(grouper, aggregator)
+    restore, ends = grouper.restore, iter([ENDS, ENDS + 1, ENDS + 2])
+
+    async def published(partition: int, start: int, end: int) -> int:
+        if end < ENDS + 2:
+            raise LogRecreated("grouped has a later record")
+        return await restore(partition, start, end)
+
+    async def highwaters(*tps: TP) -> dict[TP, int | None]:
+        return dict.fromkeys(tps, next(ends, ENDS + 2))
+
+    monkeypatch.setattr(grouper, "restore", published)
+    monkeypatch.setattr(consumer, "highwaters", highwaters)
+    await recovery.restore(consumer, {0})
+    assert grouper.restored == [(0, 5, ENDS + 2)]
+    with pytest.raises(LogRecreated):
+        await made(grouper, aggregator)[0].restore(Consumer(), {1})
