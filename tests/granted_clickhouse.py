@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -34,27 +33,10 @@ def user_xml(name: str, statements: list[str], *, readonly: bool = False) -> str
     )
 
 
-def without(statements: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """GRANT statements without the rights `taken`, such as `INSERT ON svc.*`."""
-    left = []
-    for statement in statements:
-        privileges, on = statement.removeprefix("GRANT ").rsplit(" ON ", 1)
-        kept = [p for p in privileges.split(", ") if f"{p} ON {on}" not in taken]
-        if kept:
-            left.append(f"GRANT {', '.join(kept)} ON {on}")
-    return left
-
-
 class GrantedClickHouse(LocalClickHouse):
     """Has the users `operator`, `granted` and `granted_reader` as documented, `granted_processors` who only selects,
     `writes_readonly` with a read-only profile, and `lacks`.
-
-    A user of `taken` has not the rights that it maps to, from the next start on.
     """
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
-        self.taken: dict[str, Sequence[str]] = {}
 
     def prepare(self) -> list[str]:
         """Write the configuration with our users added."""
@@ -70,7 +52,7 @@ class GrantedClickHouse(LocalClickHouse):
             "lacks": [g.replace(", OPTIMIZE", "") for g in operator if "mutations" not in g],
         }
         ours = "".join(
-            user_xml(name, without(given, self.taken.get(name, ())), readonly="read" in name)
+            user_xml(name, given, readonly=name in {"granted_reader", "writes_readonly"})
             for name, given in users.items()
         )
         profile = "<documented_reader><readonly>2</readonly></documented_reader>"

@@ -1,6 +1,5 @@
 """A real broker with TLS, SASL and ACLs: it lets in whom it knows, and each only to what was allowed."""
 
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.rights import RequiredRights
-from local.kafka.command import kafka_command
-from local.kafka.config import cluster_id, properties
-from local.kafka.downloads import kafka_jars
-from local.kafka.java import find_java
 from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.settings import KafkaSettings, load
@@ -24,8 +19,6 @@ from tests.certificates import certificate
 TOPIC, GROUP, CLUSTER = 2, 3, 4
 READ, WRITE, CREATE, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 4, 5, 6, 8, 10, 11
 _LITERAL, _PREFIXED, _ALLOW = 3, 4, 3
-SCRAM = "SCRAM-SHA-512"
-_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
@@ -54,33 +47,29 @@ def acls(user: str, need: RequiredRights) -> Iterator[Acl]:
     yield from (Acl(user, GROUP, group, DESCRIBE) for group in need.describes_groups)
 
 
+_ERROR = (("error_code", Int16), ("error_message", String("utf-8")))
+_BINDING = (
+    ("resource_type", Int8),
+    ("resource_name", String("utf-8")),
+    ("pattern_type", Int8),
+    ("principal", String("utf-8")),
+    ("host", String("utf-8")),
+    ("operation", Int8),
+    ("permission_type", Int8),
+)
+
+
 class _Created(Response):  # type: ignore[misc]
     API_KEY = 30
     API_VERSION = 1
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        ("results", Array(("error_code", Int16), ("error_message", String("utf-8")))),
-    )
+    SCHEMA = Schema(("throttle_time_ms", Int32), ("results", Array(*_ERROR)))
 
 
 class _CreateAcls(RequestStruct):  # type: ignore[misc]
     API_KEY = 30
     API_VERSION = 1
     RESPONSE_TYPE = _Created
-    SCHEMA = Schema(
-        (
-            "creations",
-            Array(
-                ("resource_type", Int8),
-                ("resource_name", String("utf-8")),
-                ("pattern_type", Int8),
-                ("principal", String("utf-8")),
-                ("host", String("utf-8")),
-                ("operation", Int8),
-                ("permission_type", Int8),
-            ),
-        ),
-    )
+    SCHEMA = Schema(("bindings", Array(*_BINDING)))
 
 
 class CreateAcls(Request[_CreateAcls]):  # type: ignore[misc]
@@ -93,21 +82,13 @@ class CreateAcls(Request[_CreateAcls]):  # type: ignore[misc]
 
     def build(self, request_struct_class: type[_CreateAcls]) -> _CreateAcls:
         """The request of this version."""
-        return request_struct_class(rows(self._acls))
+        return request_struct_class(bindings(self._acls))
 
 
-def rows(acls: Sequence[Acl]) -> list[tuple[int, str, int, str, str, int, int]]:
-    """Bindings, and filters that match only them, in Kafka's form."""
+def bindings(acls: Sequence[Acl]) -> list[tuple[int, str, int, str, str, int, int]]:
+    """Rights in Kafka's form; as filters they match only themselves."""
     return [
-        (
-            a.kind,
-            a.name,
-            _PREFIXED if a.prefixed else _LITERAL,
-            f"User:{a.user}",
-            "*",
-            a.operation,
-            _ALLOW,
-        )
+        (a.kind, a.name, _PREFIXED if a.prefixed else _LITERAL, f"User:{a.user}", "*", a.operation, _ALLOW)
         for a in acls
     ]
 
@@ -117,27 +98,7 @@ class _Deleted(Response):  # type: ignore[misc]
     API_VERSION = 1
     SCHEMA = Schema(
         ("throttle_time_ms", Int32),
-        (
-            "results",
-            Array(
-                ("error_code", Int16),
-                ("error_message", String("utf-8")),
-                (
-                    "matching",
-                    Array(
-                        ("error_code", Int16),
-                        ("error_message", String("utf-8")),
-                        ("resource_type", Int8),
-                        ("resource_name", String("utf-8")),
-                        ("pattern_type", Int8),
-                        ("principal", String("utf-8")),
-                        ("host", String("utf-8")),
-                        ("operation", Int8),
-                        ("permission_type", Int8),
-                    ),
-                ),
-            ),
-        ),
+        ("results", Array(*_ERROR, ("matching", Array(*_ERROR, *_BINDING)))),
     )
 
 
@@ -158,7 +119,7 @@ class DeleteAcls(Request[_DeleteAcls]):  # type: ignore[misc]
 
     def build(self, request_struct_class: type[_DeleteAcls]) -> _DeleteAcls:
         """The request of this version."""
-        return request_struct_class(rows(self._acls))
+        return request_struct_class(bindings(self._acls))
 
 
 class SecuredKafka(LocalKafka):
@@ -219,36 +180,3 @@ class SecuredKafka(LocalKafka):
             await admin.close()
         assert [result for result in results if result[0]] == []
         return results
-
-
-class ScramKafka(SecuredKafka):
-    """As SecuredKafka, with SCRAM-SHA-512 in place of PLAIN."""
-
-    def __init__(self, directory: Path, cache: Path, users: Sequence[str]) -> None:
-        super().__init__(directory, cache, users)
-        self._users = users
-        del self.overrides["listener.name.sasl_ssl.plain.sasl.jaas.config"]
-        self.overrides |= {
-            "sasl.enabled.mechanisms": SCRAM,
-            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{_SCRAM};",
-        }
-
-    def prepare(self) -> list[str]:
-        """Format the data directory with our users: without one they could only be created through a client."""
-        data, config = self.directory / "data", self.directory / "server.properties"
-        if not (data / "meta.properties").exists():
-            config.write_text(properties(self._ports, data, self.overrides))
-            known = (f"{SCRAM}=[name={user},password={user}-secret]" for user in self._users)
-            users = [argument for user in known for argument in ("--add-scram", user)]
-            program = ["kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id()]
-            command = [*program, "-c", str(config), *users]
-            subprocess.run(
-                kafka_command(find_java(), kafka_jars(self.cache), command, 64),
-                check=True,
-                capture_output=True,
-            )
-        return super().prepare()
-
-    def environ(self, user: str) -> dict[str, str]:
-        """The variables with which `user` connects."""
-        return super().environ(user) | {"SVC_KAFKA_SASL_MECHANISM": SCRAM}
