@@ -74,11 +74,10 @@ async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
         existing = [spec for spec in specs if spec.name not in created]
         described = await _describe(admin, existing) if existing else {}
     counts = {
-        topic: spec.partitions for topic, spec in zip(Topic, specs, strict=True) if spec.name in created
+        topic: partitions
+        for topic, spec in zip(Topic, specs, strict=True)
+        if (partitions := described.get(spec.name, spec).partitions)
     }
-    for topic, spec in zip(Topic, specs, strict=True):
-        if spec.name in described and (partitions := described[spec.name].partitions):
-            counts[topic] = partitions
     unequal = unequal_partitions(counts, partial(name_of, settings))
     return TopicsReport(
         created=created,

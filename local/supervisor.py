@@ -27,9 +27,9 @@ class Child:
     """A command and its readiness check.
 
     `command` is called in a thread before each start, may do preparations, and returns the argument vector. `ready` is
-    called in a thread and may block for seconds. A child that isn't ready after `start_seconds` is ended, unless what it
-    says in `progress`, called likewise, has changed since the last time. A child with `once` exits by itself; exit status 0 makes it ready. `data`
-    is its data folder. `nice` lowers its priority.
+    called in a thread and may block for seconds. A child that isn't ready after `start_seconds` is ended, unless its
+    `progress`, called likewise, has changed meanwhile. A child with `once` exits by itself; exit status 0 makes it ready.
+    `data` is its data folder. `nice` lowers its priority.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Supervisor:
             self._set(child, "done" if child.once else "ready")
 
     async def _await_ready(self, child: Child, process: subprocess.Popen[bytes]) -> None:
-        limit, last = time.monotonic() + child.start_seconds, ""
+        limit, progress = time.monotonic() + child.start_seconds, ""
         while not self.stopping.is_set():
             code = process.poll()
             if child.once and code == 0:
@@ -136,10 +136,11 @@ class Supervisor:
             if not child.once and await asyncio.to_thread(child.ready):
                 return
             if time.monotonic() > limit:
-                before, last = last, await asyncio.to_thread(child.progress)
-                if last == before:
-                    late = f"was not ready and made no progress in {child.start_seconds:.0f} s ({last})"
-                    raise failed_start(child.name, late.removesuffix(" ()"), child.log, child.data)
+                before, progress = progress, await asyncio.to_thread(child.progress)
+                if progress == before:
+                    last = f" ({progress})" if progress else ""
+                    late = f"was not ready and made no progress in {child.start_seconds:.0f} s{last}"
+                    raise failed_start(child.name, late, child.log, child.data)
                 limit = time.monotonic() + child.start_seconds
             await self._pause(POLL_SECONDS)
 

@@ -44,14 +44,13 @@ AS_MANY_PARTITIONS: Final = (Topic.GROUPED_EVENTS, Topic.ISSUE_ACTIVITY, Topic.O
 def unequal_partitions(counts: Mapping[Topic, int], name: Callable[[Topic], str]) -> str:
     """What is wrong with the numbers of partitions of existing topics; empty if nothing is. `name` names them on the broker."""
     same = {topic: counts[topic] for topic in SAME_PARTITIONS if topic in counts}
-    fewer = {t: counts[t] for t in AS_MANY_PARTITIONS if counts.get(t, 256) < max(same.values(), default=0)}
+    most = max(same.values(), default=0)
+    fewer = {topic: counts[topic] for topic in AS_MANY_PARTITIONS if topic in counts and counts[topic] < most}
     problems = []
     if len(set(same.values())) > 1:
         problems.append(f"{_counted(same, name)}: these must be equal")
     if fewer:
-        problems.append(
-            f"{_counted(fewer, name)}, fewer than the {max(same.values())} of {name(Topic.EVENTS)}"
-        )
+        problems.append(f"{_counted(fewer, name)}, fewer than the {most} of {name(Topic.EVENTS)}")
     return "; ".join(problems)
 
 

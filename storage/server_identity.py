@@ -15,9 +15,9 @@ _RECORDED: Final = "SELECT argMax(server, applied) FROM migrations WHERE server 
 _CONNECTIONS: Final = 4
 
 
-def the_server(url: str) -> str:
+def server_id(url: str) -> str:
     """The id of the one server to which new connections lead. Raises AnotherServer, ClickHouseError."""
-    found = {_identity(url) for _ in range(_CONNECTIONS)}
+    found = {_id_of(url) for _ in range(_CONNECTIONS)}
     if len(found) > 1:
         raise AnotherServer(
             f"SVC_CLICKHOUSE_URL leads to {len(found)} servers, each of which would get a part of the rows: name one of them"
@@ -25,14 +25,14 @@ def the_server(url: str) -> str:
     return found.pop()
 
 
-def recorded(client: Client) -> str:
+def recorded_id(client: Client) -> str:
     """The id of the server that was migrated last; empty before the first migration that recorded one."""
     return str(scalar(client, _RECORDED))
 
 
 def check_recorded(client: Client, server: str) -> None:
     """Raises AnotherServer if the data was recorded to be on another server."""
-    if recorded(client) not in {"", server}:
+    if recorded_id(client) not in {"", server}:
         raise AnotherServer(
             "this is not the ClickHouse server, or not the database, that `svc migrate` prepared: correct SVC_CLICKHOUSE_URL,"
             " or, if the data was moved or restored here, run `svc migrate --moved`"
@@ -41,7 +41,7 @@ def check_recorded(client: Client, server: str) -> None:
 
 def check_server(url: str) -> None:
     """Raises AnotherServer unless every connection leads to the recorded server."""
-    server = the_server(url)
+    server = server_id(url)
     client = open_client(url)
     try:
         check_recorded(client, server)
@@ -49,7 +49,7 @@ def check_server(url: str) -> None:
         client.close()
 
 
-def _identity(url: str) -> str:
+def _id_of(url: str) -> str:
     # Clients share their connections otherwise.
     client = open_client(url, dedicated_pool=True)
     try:

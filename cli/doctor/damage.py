@@ -31,10 +31,12 @@ def check_damage(
         client = open_client(settings.clickhouse_url)
         try:
             broken, missing = broken_parts(client), without_issue(client)
-            if missing and (behind := asyncio.run(passed(settings, groups, seconds))):
-                waits = f"no part is broken; {behind.group} is {behind.records:,} records of {behind.topic} behind"
-                return [damage_finding(broken, 0) if broken else Finding(NAME, True, waits)]
-            return [damage_finding(broken, len(missing and missing & without_issue(client)))]
+            if missing and not broken:
+                if behind := asyncio.run(passed(settings, groups, seconds)):
+                    waits = f"no part is broken; {behind.group} is {behind.records:,} records of {behind.topic} behind"
+                    return [Finding(NAME, True, waits)]
+                missing &= without_issue(client)
+            return [damage_finding(broken, len(missing))]
         finally:
             client.close()
     except (BadSetting, ClickHouseError, KafkaError):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from storage.analysts.views import create, own_views
 from storage.client import Client, open_client, parse_url, scalar, version
-from storage.server_identity import check_recorded, recorded, the_server
+from storage.server_identity import check_recorded, recorded_id, server_id
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _CONDITION: Final = re.compile(r"^-- (from|below) (\d+)\.(\d+)$")
@@ -120,14 +120,14 @@ def migrate(url: str, *, moved: bool = False) -> list[Migration]:
     client = open_client(url)
     try:
         client.command(TABLE)
-        server, todo = the_server(url), pending(client)
+        server, todo = server_id(url), pending(client)
         if not moved and all(migration.name != "server" for migration in todo):
             check_recorded(client, server)
         for migration in todo:
             for statement in migration.statements(version(client)):
                 create(client, statement)
             client.command(migration.record)
-        if recorded(client) != server:
+        if recorded_id(client) != server:
             last = migrations()[-1]
             row = [last.number, last.name, server]
             client.insert("migrations", [row], column_names=["number", "name", "server"])

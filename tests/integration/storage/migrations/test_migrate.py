@@ -11,7 +11,7 @@ from cli.__main__ import svc
 from storage.analysts.views import own_views
 from storage.client import Client, open_client, version
 from storage.migrations.migrate import migrate, migrations, pending, statements
-from storage.server_identity import recorded, the_server
+from storage.server_identity import recorded_id, server_id
 from tests.servers import run_sql
 
 SCHEMA = Path(storage.__file__).parent / "schema.sql"
@@ -104,7 +104,7 @@ def test_database_made_of_what_is_printed_counts_as_migrated(
         for statement in statements(yaml.safe_load(printed.output)["sql"], version(client)):
             client.command(statement)
         assert pending(client) == []
-        assert recorded(client) == the_server(clickhouse_database_url)
+        assert recorded_id(client) == server_id(clickhouse_database_url)
     finally:
         client.close()
 
