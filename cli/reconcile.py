@@ -37,6 +37,7 @@ from storage.repair.replay import replay_issues, replay_records, send_missing
 _DIFFERENT = 1
 _UNSETTLED = 3
 _LATE = "{0.group} has not stored within {1:g} s what was sent to it again ({0.records:,} records left): is `svc writer` running?"
+_NO_RECORD = "the topic `issues` has no record for some events: stop the processors, run `svc rebuild issues`, start them, and repair once more"
 _MAX_DIFFERENCES = 40
 _PROJECT_WIDTH = 12  # an id in parentheses; on a narrow terminal the name is folded
 
@@ -192,5 +193,7 @@ def _show(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str,
         )
     if len(result.differences) > _MAX_DIFFERENCES:
         out.print(f"... and {len(result.differences) - _MAX_DIFFERENCES:,} more")
+    if "issues" in repaired and result.differs("events without issue"):
+        out.print(_NO_RECORD, style="red")
     if not result.differences:
         out.print("accepted = stored + duplicate + dead letters + erased, and every rollup and issue agrees")

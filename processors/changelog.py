@@ -81,9 +81,9 @@ class PartitionLog:
         return True
 
     def _may_replace(self, stored: bytes | None, value: bytes | None) -> bool:
-        if self._supersedes is None or stored is None or value is None:
+        if self._supersedes is None or stored is None:
             return True
-        return self._supersedes(value, stored)
+        return value is not None and self._supersedes(value, stored)
 
     def opened(self, offset: int) -> None:
         """This process has opened the partition. The recovery that follows reads the opening in its place."""
@@ -107,7 +107,11 @@ class PartitionLog:
 
 
 class Changelog:
-    """The changelog of a table. With `supersedes`, an older value never replaces a newer one, whoever wrote it."""
+    """The changelog of a table.
+
+    With `supersedes`, an older value never replaces a newer one, whoever wrote it, and no tombstone a value: the owner of such a
+    table removes nothing.
+    """
 
     def __init__(self, topic: str, producer: Writes, supersedes: Supersedes | None = None) -> None:
         self._topic = topic

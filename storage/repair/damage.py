@@ -43,6 +43,12 @@ def broken_parts(client: Client) -> list[BrokenPart]:
         return []
 
 
-def without_issue(client: Client) -> set[tuple[int, int]]:
-    """The projects and fingerprints of stored events without an issue, which may still be on its way. Raises ClickHouseError."""
-    return {(project, fingerprint) for project, fingerprint in client.query(_WITHOUT_ISSUE).result_rows}
+def without_issue(client: Client, limit: int = 0) -> set[tuple[int, int]]:
+    """The projects and fingerprints of stored events without an issue, which may still be on its way. Raises ClickHouseError.
+
+    With a limit, so many of the first ones.
+    """
+    first = f" ORDER BY project_id, fingerprint LIMIT {limit}" if limit else ""
+    return {
+        (project, fingerprint) for project, fingerprint in client.query(_WITHOUT_ISSUE + first).result_rows
+    }

@@ -7,7 +7,7 @@ committed are read, since it inserts its planned block and later records anyway.
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager, suppress
 from datetime import date
 from typing import Final
@@ -84,10 +84,14 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
 async def replay_issues(settings: WriterSettings, client: Client) -> int:
     """Insert the newest record of every issue; returns their number. Raises KafkaError, ClickHouseError and MutationFails.
 
-    Issues of erased projects, and those removed from the topic, are skipped. An issue that was removed and rebuilt may have a
-    lower version than its rows: they are deleted.
+    Records that a tombstone has removed go to the topic again while it still has them. Issues of erased projects, and those whose
+    record the topic has no longer, are skipped. An issue that was removed and rebuilt may have a lower version than its rows: they
+    are deleted.
     """
-    rows = await _issue_rows(settings, client)
+    rows, removed = await _issue_rows(settings, client)
+    if removed:
+        await _put_back(settings, removed)
+        rows, _ = await _issue_rows(settings, client)
     number = ISSUES.get_field_index("issue_id")
     marked = {row[0] for row in client.query(REMOVED).result_rows}
     rebuilt = sorted(marked & {row[number] for row in rows})
@@ -96,25 +100,48 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
         purge(client, {"issues": f"issue_id IN ({ids})"}, str(uuid.uuid4()), once=True)
     if rebuilt:
         # What the writer has inserted before the deletion, the topic has.
-        rows = await _issue_rows(settings, client)
+        rows, _ = await _issue_rows(settings, client)
     for first in range(0, len(rows), _BLOCK_ROWS):
         _insert(client, "issues", table(ISSUES, rows[first : first + _BLOCK_ROWS]))
     return len(rows)
 
 
-async def _issue_rows(settings: WriterSettings, client: Client) -> list[Row]:
+async def _put_back(settings: WriterSettings, removed: Set[bytes]) -> None:
+    """Write the newest record of each removed issue again.
+
+    Its processor notices the foreign record at its next write, and starts again with what the topic has then. A record that the
+    processor has replaced meanwhile is older, and every reader drops it.
+    """
+    newest_of: dict[bytes, tuple[int, Record]] = {}
+    async with reading(settings, Topic.ISSUES) as consumer, writing(settings) as producer:
+        async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
+            if record.value is None or record.key not in removed:
+                continue
+            with suppress(ValueError):  # dead-lettered by the writer
+                version = decode_issue(record.value).version
+                if record.key not in newest_of or version >= newest_of[record.key][0]:
+                    newest_of[record.key] = version, record
+        for _, record in newest_of.values():
+            await producer.send_and_wait(record.topic, record.value, record.key, record.partition)
+
+
+async def _issue_rows(settings: WriterSettings, client: Client) -> tuple[list[Row], set[bytes]]:
+    """The newest row of each issue, and the keys whose last record is a tombstone."""
     erased = projects(client)
     async with reading(settings, Topic.ISSUES) as consumer:
         ends = await consumer.end_offsets(consumer.assignment())
         by_key: dict[bytes, list[Row]] = {}
+        removed: set[bytes] = set()
         async for record in records_before(consumer, ends):
             if record.value is None:
                 by_key.pop(record.key, None)
+                removed.add(record.key)
                 continue
+            removed.discard(record.key)
             with suppress(ValueError):  # dead-lettered by the writer
                 row = issue_row(decode_issue(record.value))
                 by_key[record.key] = _newest([*by_key.get(record.key, ()), row])
-    return [row for rows in by_key.values() for row in rows if row[0] not in erased]
+    return [row for rows in by_key.values() for row in rows if row[0] not in erased], removed
 
 
 async def replay_records(settings: WriterSettings, client: Client, name: str) -> int:

@@ -17,6 +17,7 @@ from schemas.topics import Topic
 from storage.client import ClickHouseError, Client, open_client
 from storage.repair.audit import HOUR, AuditDifference, AuditReading, ConfirmedDifferences, judge
 from storage.repair.audit_reading import WINDOW_HOURS, AuditTables, erased_since, expiring
+from storage.repair.damage import without_issue
 from storage.writer.metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ _SETTLE_SECONDS: Final = 60
 _PASS_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 1.0
 _LOGGED: Final = 10
+_LOST_ISSUES: Final = 1000
 
 
 class Auditor:
@@ -38,6 +40,7 @@ class Auditor:
         self._metrics = metrics
         self._tables = AuditTables()
         self._confirmed = ConfirmedDifferences()
+        self._without_issue: set[tuple[int, int]] = set()
 
     async def audit(self) -> AuditResult:
         """One audit; sets the metrics."""
@@ -60,11 +63,14 @@ class Auditor:
             log.info("no audit: %s is %d records behind on %s", lag.group, lag.records, lag.topic)
             return "behind"
 
-        def read(client: Client) -> tuple[AuditReading, set[int], set[int]]:
-            second = self._tables.read(client, since, now)
-            return second, erased_since(client, since), expiring(client, since)
+        def read(client: Client) -> tuple[AuditReading, set[int], set[int], set[tuple[int, int]]]:
+            second, alone = self._tables.read(client, since, now), without_issue(client, _LOST_ISSUES)
+            return second, erased_since(client, since), expiring(client, since), alone
 
-        second, erased, short = await asyncio.to_thread(self._with_client, read)
+        second, erased, short, alone = await asyncio.to_thread(self._with_client, read)
+        lost = {each for each in alone & self._without_issue if each[0] not in erased}
+        self._without_issue = alone
+        self._report_lost(len(lost))
         differences = self._confirmed.add(judge(first, second, since, until, erased, short))
         self._report(differences, now, until)
         return "different" if differences else "equal"
@@ -74,7 +80,7 @@ class Auditor:
         return {
             self._settings.processors_app: [Topic.EVENTS],
             self._settings.writer_group: [Topic.GROUPED],
-            f"{self._settings.writer_group}-records": [Topic.OUTCOMES],
+            f"{self._settings.writer_group}-records": [Topic.OUTCOMES, Topic.ISSUES],
         }
 
     def _with_client(self, read: Callable[[Client], T]) -> T:
@@ -83,6 +89,11 @@ class Auditor:
             return read(client)
         finally:
             client.close()
+
+    def _report_lost(self, issues: int) -> None:
+        self._metrics.audit_lost_issues.set(issues)
+        if issues:
+            log.error("%d fingerprints have events and no issue: run `svc reconcile --repair`", issues)
 
     def _report(self, differences: list[AuditDifference], now: int, until: int) -> None:
         for kind in ("missing", "surplus"):

@@ -80,6 +80,11 @@ class WriterMetrics:
             "Pairs of project and hour in which accepted, stored or counted events differ.",
             registry=registry,
         )
+        self.audit_lost_issues = Gauge(
+            "svc_writer_audit_lost_issues",
+            "Fingerprints that have events and no issue, at most 1000, found by two audits in a row: run `svc reconcile --repair`.",
+            registry=registry,
+        )
         self.audit_at = Gauge(
             "svc_writer_audit_timestamp_seconds",
             "When the last audit began that compared anything; 0 where another writer audits.",
@@ -97,5 +102,5 @@ class WriterMetrics:
     def forget_audit(self) -> None:
         """Show no audit: another writer audits."""
         self.audit_difference.clear()
-        for gauge in (self.audit_differing, self.audit_at, self.audit_until):
+        for gauge in (self.audit_differing, self.audit_lost_issues, self.audit_at, self.audit_until):
             gauge.set(0)

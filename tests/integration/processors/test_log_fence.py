@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from aiokafka import AIOKafkaProducer
+
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
+from tests.integration.processors import readback
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.test_exactness import (
     SMALL_TAKES,
@@ -47,4 +50,45 @@ async def test_two_workers_of_one_name_oust_each_other_and_count_exactly(
     if twin.running:
         twin.kill()
     await until_counted(kafka_bootstrap, prefix, feed, first)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+async def remove_issues(bootstrap: str, prefix: str) -> int:
+    """Write a tombstone of each issue, as another tool would; returns their number."""
+    known = await readback.issues(bootstrap, prefix + "issues")
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all") as producer:
+        for key in known:
+            await producer.send_and_wait(
+                prefix + "issues", None, key=key.encode(), partition=int(key, 16) % PARTITIONS
+            )
+    return len(known)
+
+
+async def removed(bootstrap: str, prefix: str) -> set[bytes]:
+    """The keys whose last record is a tombstone."""
+    last = {record.key: record.value for record in await readback.read(bootstrap, prefix + "issues")}
+    return {key for key, value in last.items() if value is None}
+
+
+async def test_issues_that_a_stranger_removes_come_back_with_their_counts(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    feed = Feed(PARTITIONS, seed=43)
+    owner = start("a", **SMALL_TAKES)
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 40, 10))
+    await until_counted(kafka_bootstrap, prefix, feed, owner)
+    await remove_issues(kafka_bootstrap, prefix)
+    # The owner notices at its next write, which is in the log by then.
+    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 40, 10))
+    assert owner.wait() == 1
+    await until_counted(kafka_bootstrap, prefix, feed, owner)
+    await eventually(owner.ready, timeout=60)
+    assert not await removed(kafka_bootstrap, prefix)
+    await assert_exact(kafka_bootstrap, prefix, feed)
+    # Nobody writes them any more: a start is enough.
+    owner.kill()
+    assert await remove_issues(kafka_bootstrap, prefix)
+    owner.start()
+    await eventually(owner.ready, timeout=60)
+    assert not await removed(kafka_bootstrap, prefix)
     await assert_exact(kafka_bootstrap, prefix, feed)

@@ -144,6 +144,16 @@ async def test_without_an_opening_only_a_newer_value_supersedes() -> None:
         await issues.write(0, [(b"i", b'{"version":3}')])
 
 
+async def test_a_tombstone_that_a_stranger_wrote_removes_no_value_and_is_written_over() -> None:
+    log = Log()
+    await Changelog("issues", log, supersedes).write(0, [(b"i", b'{"version":2}')])
+    await log.write("issues", 0, [Message(b"i", None)])
+    reader = Changelog("issues", log, supersedes)
+    part = read(reader, list(enumerate(log.messages)))
+    assert part == {b"i": b'{"version":2}'}
+    assert reader.corrections(0, part) == [(b"i", b'{"version":2}')]
+
+
 async def test_a_partition_that_left_is_forgotten_with_its_epoch() -> None:
     log = Log()
     changelog = await opened(log)

@@ -4,7 +4,7 @@ import re
 import time
 from collections import Counter
 
-from storage.client import Client
+from storage.client import Client, scalar
 from storage.erase.user import erase_user
 from tests.eventually import eventually
 from tests.integration.storage.grouped import PROJECTS, Stage, Writer, ended, whole
@@ -82,6 +82,27 @@ async def test_a_lost_and_a_doubled_event_are_found(stage: Stage) -> None:
             lambda: dict([told("stored", "missing", 1)]).items() <= differences(writer).items(), 90
         )
         assert "run `svc reconcile`" in writer.log.read_text()
+    client.close()
+
+
+async def test_issues_that_were_removed_are_told(stage: Stage) -> None:
+    client = stage.client()
+    await filled(stage, client)
+    writer = audited(stage)
+    with ended(writer):
+        await whole(stage)
+        lost = scalar(client, "SELECT uniqExact(project_id, fingerprint) FROM events")
+        await eventually(lambda: metrics(writer).get("audit_lost_issues") == lost, 90)
+        client.command(
+            "INSERT INTO issues (project_id, issue_id, fingerprints, version)"
+            " SELECT DISTINCT project_id, fingerprint, [fingerprint], 1 FROM events"
+        )
+        await eventually(lambda: "audit_lost_issues" not in metrics(writer), 90)
+        client.command(
+            "INSERT INTO issues SELECT * REPLACE (1 AS deleted) FROM (SELECT * FROM issues ORDER BY issue_id LIMIT 1)"
+        )
+        await eventually(lambda: metrics(writer).get("audit_lost_issues") == 1, 90)
+        assert "fingerprints have events and no issue: run `svc reconcile --repair`" in writer.log.read_text()
     client.close()
 
 
