@@ -54,7 +54,7 @@ class _IssueState(NamedTuple):
 class _Compared(NamedTuple):
     """Stored events compared with the last stored record.
 
-    `older`: the record counts expired events; `newer`: an event is newer than the record.
+    `older`: the record counts expired events; `newer`: an event is newer than the record, or may be.
     """
 
     older: bool
@@ -66,8 +66,8 @@ class _Compared(NamedTuple):
         if row is None:
             return _Compared(older=False, newer=True)
         if len(row.fingerprints) > 1 and not row.merged_into:
-            # Its times cover all its fingerprints; only the counts can be separated.
-            return _Compared(known > stored.events, known < stored.events)
+            # Its times and texts may be those of another fingerprint; only the counts can be separated.
+            return _Compared(known > stored.events, newer=True)
         newest = (stored.last_ms, id_text(stored.last_event))
         return _Compared(row.first_ms < stored.first_ms, newest > (row.last_ms, id_text(row.last_event)))
 
