@@ -85,12 +85,13 @@ def complete(client: Client, block: pa.Table, name: str) -> Completion:
     erased = _stored(client, block, ERASED_AMONG)
     # An event that was sent again may be in one block with itself.
     rows = {key: row for row, key in reversed([*enumerate(keys)]) if key not in erased}
-    new = sorted(row for key, row in rows.items() if key not in events)
+    # By their ids: another reading of the block may have its records in another order.
+    new = [row for key, row in sorted(rows.items()) if key not in events]
     refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), new, name)
     if len(block) > _MANY and len(refused) * 2 > len(block):
         raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {refused[0][1]}")
     out = {row for row, _ in refused}
-    lacking = sorted(row for key, row in rows.items() if key not in payloads and row not in out)
+    lacking = [row for key, row in sorted(rows.items()) if key not in payloads and row not in out]
     refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
     _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
     added = {"events": len(new) - len(out), "payloads": len(lacking)}
@@ -146,13 +147,14 @@ def _stored(client: Client, block: pa.Table, sql: str) -> dict[Key, int]:
 def _insert(
     client: Client, table: str, rows: pa.Table, wanted: list[int], name: str
 ) -> list[tuple[int, str]]:
-    """Insert some rows; refused rows are found by bisection and returned with the reason."""
+    """Insert some rows, in the order of their ids; refused rows are found by bisection and returned with the reason."""
     if not wanted:
         return []
     try:
-        digest = blake2b(np.array(wanted, "<u4").tobytes(), digest_size=16).hexdigest()
+        chosen = rows.take(wanted)
+        digest = blake2b(repr(_keys(chosen)).encode(), digest_size=16).hexdigest()
         settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"{name}/{table}/{digest}"}
-        client.insert_arrow(table, rows.take(wanted), settings=settings)
+        client.insert_arrow(table, chosen, settings=settings)
     except ClickHouseError as error:
         failure = diagnose(error)
         if failure.kind is not FailureKind.REFUSED:

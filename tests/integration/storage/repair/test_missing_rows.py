@@ -51,6 +51,17 @@ def test_columns_agree_with_the_tables(client: Client) -> None:
     assert names("payloads") == PAYLOAD_COLUMNS
 
 
+def test_a_block_that_is_read_in_another_order_is_completed_all_the_same(client: Client) -> None:
+    rows = block()
+    complete(client, rows.slice(0, 1), "t")
+    # In the place of the row that was missing first.
+    complete(client, rows.slice(1, 1), "t")
+    assert counts(client) == exactly(2)
+    for again in (rows, rows.take([*reversed(range(ROWS))])):
+        complete(client, again, "t")
+        assert counts(client) == exactly(ROWS)
+
+
 def test_the_same_token_twice_counts_once_over_several_time_partitions(client: Client) -> None:
     rows = block()
     insert(client, rows, "t/0:0-9")
