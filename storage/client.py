@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
@@ -111,6 +111,16 @@ def scalar(client: Client, sql: str, parameters: Mapping[str, Any] | None = None
     if not rows:
         raise ClickHouseError("the query returned no row")
     return rows[0][0]
+
+
+def begin_session(client: Client, seconds: int) -> Mapping[str, Any]:
+    """Settings with which the server refuses a statement that comes more than these seconds (and two) from now, or after a restart.
+
+    A process can't check that itself: it may be frozen between its check and its statement. Raises ClickHouseError.
+    """
+    number = uuid4().hex
+    client.query("SELECT 1", settings={"session_id": number, "session_timeout": seconds})
+    return {"session_id": number, "session_check": 1}
 
 
 def started_at(client: Client) -> float:

@@ -61,6 +61,7 @@ _REASONS: Final[dict[int, tuple[str, str]]] = {
     242: ("readOnly", "the table is read-only"),
     243: ("disk", "out of disk"),
     252: ("tooManyParts", "too many parts: merges don't keep up"),
+    372: ("late", "the insert came too long after its checks"),
     497: ("denied", "the user may not do this"),
     516: ("denied", "user or password is wrong"),
 }

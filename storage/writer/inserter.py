@@ -22,7 +22,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from schemas.health import Health
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, begin_session, open_client
 from storage.diagnosis import ClickHouseFailure, FailureKind, diagnose
 from storage.repair.insert_pauses import in_force
 from storage.repair.missing_rows import any_known, complete
@@ -76,6 +76,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Before = Callable[[], Awaitable[None]]
+Guard = Callable[[], Awaitable[Mapping[str, Any]]]
 _PAUSES: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -113,19 +114,24 @@ class Inserter:
         self._thread.shutdown(wait=False)
 
     async def insert(
-        self, table: str, rows: pa.Table, token: str = "", before: Before | None = None
+        self, table: str, rows: pa.Table, token: str = "", guard: Guard | None = None
     ) -> Inserted:
         """Insert, with retries until the server accepts it. Raises RefusedData. Tables that collapse equal rows need no token.
 
-        `before` is awaited before each try; its exceptions end the insert.
+        `guard` is awaited before each try, and returns more settings for it; its exceptions end the insert.
         """
         tries = 0
+        more: Mapping[str, Any] = {}
+
+        async def before() -> None:
+            nonlocal more
+            more = await guard() if guard is not None else {}
 
         def once(client: Client) -> float:
             nonlocal tries
             tries += 1
             started = time.monotonic()
-            client.insert_arrow(table, rows, settings=dict(insert_settings(token)))
+            client.insert_arrow(table, rows, settings={**insert_settings(token), **more})
             return time.monotonic() - started
 
         seconds = await self.run(once, before)
@@ -187,6 +193,8 @@ class Inserter:
 TABLE: Final = "ingest"
 _ANY: Final = "SELECT 1 FROM events LIMIT 1"
 _PAUSED_SECONDS: Final = 0.1
+_INSERT_SECONDS: Final = 2
+"""How long an insert may take from its checks to the server: less than Kafka takes to give the partition to another writer."""
 _MARK_BLOCKS: Final = 100
 """Blocks that are planned with one mark: an older mark only makes their tokens count as forgotten a little earlier."""
 
@@ -205,9 +213,9 @@ class Renewer:
         self._record = record
         self._at = time.monotonic()
 
-    async def __call__(self) -> None:
+    async def __call__(self, *, always: bool = False) -> None:
         """Await it before each insert. Raises CommitFailedError."""
-        if time.monotonic() - self._at > self.fresh_seconds:
+        if always or time.monotonic() - self._at > self.fresh_seconds:
             await self._record(self.plan)
             self._at = time.monotonic()
 
@@ -219,31 +227,39 @@ class Renewer:
 
 
 class _Guard:
-    """Checks before each try of an insert: no pause is in force, the plan is ours, and before a repeat the token is still remembered."""
+    """Checks before each try of an insert: no pause is in force, the plan is ours, and before a repeat the token is still remembered.
+
+    The server takes the insert for a few seconds only: others may complete the block while this process is frozen.
+    """
 
     def __init__(self, inserter: Inserter, renew: Renewer, *, repeats: bool) -> None:
         self._inserter = inserter
         self._renew = renew
         self._repeats = repeats
 
-    async def __call__(self) -> None:
-        """Raises _Forgotten, and CommitFailedError like `Renewer`."""
-        await self._wait_for_pauses()
-        await self._renew()
+    async def __call__(self) -> Mapping[str, Any]:
+        """Returns settings of the insert. Raises _Forgotten, and CommitFailedError like `Renewer`."""
+        waited = await self._wait_for_pauses()
+        # Before what is checked below, so that nothing of it is older than the session.
+        session = await self._inserter.run(lambda client: begin_session(client, _INSERT_SECONDS))
+        await self._renew(always=waited)
         if self._repeats:
             state = await self._inserter.run(server_state)
             if is_forgotten(self._renew.plan.mark, state):
                 raise _Forgotten
         self._repeats = True
+        return session
 
-    async def _wait_for_pauses(self) -> None:
-        """Wait for the pauses in force now; later ones wait for this insert."""
+    async def _wait_for_pauses(self) -> bool:
+        """Wait for the pauses in force now; later ones wait for this insert. Returns whether there was one."""
         pauses = await self._inserter.run(in_force)
         if pauses:
             log.debug("waiting: others are comparing tables")
-        while pauses:
+        left = set(pauses)
+        while left:
             await asyncio.sleep(_PAUSED_SECONDS)
-            pauses &= await self._inserter.run(in_force)
+            left &= await self._inserter.run(in_force)
+        return bool(pauses)
 
 
 class BlockInserter:

@@ -66,7 +66,7 @@ def strike(schedule: "Schedule", place: str) -> None:
         seconds = random.choice((0.5, 3.0))
         schedule.world.after(random.uniform(0.0, 0.02), lambda: schedule.server.crash(seconds))
     elif place in _FREEZES and random.random() < 0.5:
-        fiber.process.freeze_in = random.randint(1, 8), random.choice((20.0, 40.0))
+        fiber.process.freeze_in = random.randint(1, 14), random.choice((20.0, 40.0))
     else:
         fiber.process.fatal_in = random.randint(1, 12)
 

@@ -81,6 +81,8 @@ class Server:
         self.pause_changes = 0
         self.running: dict[int, str] = {}
         """The target of each insert in progress."""
+        self.sessions: dict[str, float] = {}
+        """When each ends."""
         self.is_up = True
         self.life = 0
         self.frozen_until = 0.0
@@ -106,6 +108,7 @@ class Server:
             stored_ids._STORED: self._stored("events"),
             missing_rows._STORED_PAYLOADS: self._stored("payloads"),
             client._LIFE: self._life,
+            "SELECT 1": self._one,
             **self.erasing.statements,
             **Rebuilding(self).statements,
         }
@@ -137,6 +140,7 @@ class Server:
         self.is_up = False
         self.life += 1
         self.running.clear()
+        self.sessions.clear()
         self.world.note(f"ClickHouse is down for {seconds:.1f} s")
         self.world.after(seconds, self._start)
 
@@ -169,6 +173,16 @@ class Server:
             self.lost.update((event.project, event.id) for event in lost)
         self.world.note(f"{name} loses a part of {len(lost)} rows")
         return True
+
+    def has_session(self, settings: Mapping[str, Any]) -> bool:
+        """Begin the session that a statement names, or, if it is to be there, whether it still is."""
+        number = settings.get("session_id")
+        if number is not None and "session_check" not in settings:
+            # The server looks once a second for those to end.
+            self.sessions[number] = (
+                self.world.now + settings["session_timeout"] + self.world.random.uniform(1, 2)
+            )
+        return number is None or self.sessions.get(number, 0.0) > self.world.now
 
     def execute(self, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
         """Do a statement's work in its time, then call `done` with the answer or the error."""
@@ -245,6 +259,10 @@ class Server:
     def _last_blocks(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
         return [[hash(tuple(self.tables[name].last for name in parameters["tables"] if name in self.tables))]]
+
+    def _one(self, *_: Any) -> Work:
+        yield 0.0
+        return [[1]]
 
     def _life(self, *_: Any) -> Work:
         yield 0.0

@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
-from clickhouse_connect.driver.exceptions import OperationalError
+from clickhouse_connect.driver.exceptions import Error, OperationalError
 
 from tests.simulation.clickhouse import Answer, Server, Work
 from tests.simulation.clickhouse_tables import FED
 
 _LOST: Final = 0.04
 """The share of answers that are lost."""
+_NO_SESSION: Final = 372
 
 
 class Client:
@@ -33,7 +34,7 @@ class Client:
         settings: Any = None,
     ) -> Answer:
         """Rows of a statement."""
-        return Answer(self._call(self._server.query(sql, parameters or {}, external_data)))
+        return Answer(self._call(self._server.query(sql, parameters or {}, external_data), settings))
 
     @contextmanager
     def query_row_block_stream(
@@ -71,7 +72,7 @@ class Client:
             work = self._server.insert_into(table, rows, token)
         else:
             work = self._server.insert_latest(table, rows, token)
-        self._call(work)
+        self._call(work, settings)
 
     def raw_insert(
         self, table: str, columns: Any, rows: bytes, settings: Mapping[str, Any], fmt: str
@@ -83,7 +84,7 @@ class Client:
     def close(self) -> None:
         """Close."""
 
-    def _call(self, work: Work) -> Any:
+    def _call(self, work: Work, settings: Mapping[str, Any] | None = None) -> Any:
         server, world = self._server, self._server.world
         fiber = world._current()
         fiber.process.step()
@@ -100,10 +101,12 @@ class Client:
             world.after(self._latency(), lambda: answer(result, error))
 
         def arrive() -> None:
-            if server.is_up:
-                server.execute(work, done)
-            else:
+            if not server.is_up:
                 answer(None, OperationalError("connection refused"))
+            elif not server.has_session(settings or {}):
+                answer(None, Error("the session is not found", code=_NO_SESSION))
+            else:
+                server.execute(work, done)
 
         world.after(self._latency(), arrive)
         world.after(self._timeout, lambda: answer(None, OperationalError("timed out")))

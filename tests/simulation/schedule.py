@@ -202,8 +202,7 @@ class Schedule:
             case "erase":
                 erase = self.erasures.one(random)
                 fatal_in = random.randint(1, _ERASE_STEPS) if random.random() < 0.5 else None
-                # With late requests a rollup may count an erased event: docs/decisions/simulation.md.
-                if erase is not None and not self.shape.late:
+                if erase is not None:
                     self._command("erase", erase, is_async=False, fatal_in=fatal_in)
             case "rebuild" if not (self.shape.late or self.are_processors_stopped):
                 self._rebuild(random)

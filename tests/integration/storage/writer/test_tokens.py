@@ -1,12 +1,19 @@
 """A token holds for the last blocks of a table only; what is repeated after that is completed by looking, not inserted."""
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from broker.errors import CommitFailedError
 from schemas.chunks import Grouping
+from schemas.health import Health
 from schemas.projects import DEFAULT_RETENTION_DAYS
 from storage.client import INSERT_SETTINGS, Client
 from storage.repair.insert_pauses import paused
+from storage.writer.blocks import BlockManifest
+from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.event_rows import EventColumns
+from storage.writer.inserter import BlockInserter, Inserter, Renewer
+from storage.writer.metrics import WriterMetrics
 from storage.writer.server_state import TABLES, server_state
 from storage.writer.tokens import is_doubtful, is_forgotten
 from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole
@@ -84,4 +91,42 @@ async def test_a_repeated_block_is_counted_once_whether_its_token_is_known_or_fo
         with ended(stage.writer()):
             assert await whole(stage) == exactly(stage.total + others)
     finally:
+        client.close()
+
+
+class Frozen(Renewer):
+    """The plan is still ours; then time passes, and it is another writer's."""
+
+    def __init__(self, plan: BlockManifest, client: Client) -> None:
+        super().__init__(plan, self._refused)
+        self._client = client
+        self._checks = 0
+
+    async def __call__(self, *, always: bool = False) -> None:  # noqa: ARG002
+        self._checks += 1
+        if self._checks > 1:
+            raise CommitFailedError
+        self._client.query(
+            "SELECT sleepEachRow(1) FROM numbers(6) SETTINGS function_sleep_max_microseconds_per_block = 10000000"
+        )
+
+    async def _refused(self, _: BlockManifest) -> None:
+        raise CommitFailedError
+
+
+async def test_a_writer_that_is_frozen_before_its_insert_checks_again_whether_the_block_is_its_own(
+    stage: Stage,
+) -> None:
+    client, metrics = stage.client(), WriterMetrics(CollectorRegistry())
+    letters = DeadLetterWriter(stage.settings, metrics)
+    inserter = Inserter(stage.url, "events", Health(), metrics)
+    try:
+        await stage.produce(1)
+        block, plan = await planned(stage)
+        with pytest.raises(CommitFailedError):
+            await BlockInserter(inserter, letters, stage.topic, metrics).deliver(block, Frozen(plan, client))
+        assert counts(client) == exactly(0)
+    finally:
+        await letters.close()
+        inserter.close()
         client.close()
