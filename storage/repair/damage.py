@@ -1,6 +1,6 @@
 """Finds damage by a full or failing disk: parts detached as broken, and events whose issue is missing."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final
 
 from clickhouse_connect.driver.exceptions import Error
@@ -14,8 +14,9 @@ _BROKEN: Final = """
 # From a rollup, since `events` is too large to scan.
 _WITHOUT_ISSUE: Final = """
     SELECT project_id, fingerprint FROM
-    (SELECT project_id, fingerprint FROM issue_day GROUP BY project_id, fingerprint HAVING toInt64(sum(n)) > 0)
+    (SELECT project_id, fingerprint FROM issue_day WHERE day >= {since:Date} GROUP BY project_id, fingerprint HAVING toInt64(sum(n)) > 0)
     WHERE (project_id, fingerprint) NOT IN (SELECT project_id, arrayJoin(fingerprints) FROM issues FINAL WHERE deleted = 0)"""
+_EPOCH: Final = date(1970, 1, 1)
 _DENIED: Final = 497
 
 
@@ -43,12 +44,10 @@ def broken_parts(client: Client) -> list[BrokenPart]:
         return []
 
 
-def without_issue(client: Client, limit: int = 0) -> set[tuple[int, int]]:
-    """The projects and fingerprints of stored events without an issue, which may still be on its way. Raises ClickHouseError.
+def without_issue(client: Client, since: date = _EPOCH) -> set[tuple[int, int]]:
+    """The projects and fingerprints of stored events without an issue, which may still be on its way; of events since a day.
 
-    With a limit, so many of the first ones.
+    A few days are cheap, for the rollup is partitioned by weeks. Raises ClickHouseError.
     """
-    first = f" ORDER BY project_id, fingerprint LIMIT {limit}" if limit else ""
-    return {
-        (project, fingerprint) for project, fingerprint in client.query(_WITHOUT_ISSUE + first).result_rows
-    }
+    rows = client.query(_WITHOUT_ISSUE, parameters={"since": since}).result_rows
+    return {(project, fingerprint) for project, fingerprint in rows}

@@ -29,7 +29,6 @@ _SETTLE_SECONDS: Final = 60
 _PASS_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 1.0
 _LOGGED: Final = 10
-_LOST_ISSUES: Final = 1000
 
 
 class Auditor:
@@ -40,7 +39,8 @@ class Auditor:
         self._metrics = metrics
         self._tables = AuditTables()
         self._confirmed = ConfirmedDifferences()
-        self._without_issue: set[tuple[int, int]] = set()
+        self._orphans: set[tuple[int, int]] = set()
+        """Projects and fingerprints without an issue at the last audit."""
 
     async def audit(self) -> AuditResult:
         """One audit; sets the metrics."""
@@ -63,13 +63,15 @@ class Auditor:
             log.info("no audit: %s is %d records behind on %s", lag.group, lag.records, lag.topic)
             return "behind"
 
-        def read(client: Client) -> tuple[AuditReading, set[int], set[int], set[tuple[int, int]]]:
-            second, alone = self._tables.read(client, since, now), without_issue(client, _LOST_ISSUES)
-            return second, erased_since(client, since), expiring(client, since), alone
+        first_day = datetime.fromtimestamp(since, UTC).date()
 
-        second, erased, short, alone = await asyncio.to_thread(self._with_client, read)
-        lost = {each for each in alone & self._without_issue if each[0] not in erased}
-        self._without_issue = alone
+        def read(client: Client) -> tuple[AuditReading, set[int], set[int], set[tuple[int, int]]]:
+            second, orphans = self._tables.read(client, since, now), without_issue(client, first_day)
+            return second, erased_since(client, since), expiring(client, since), orphans
+
+        second, erased, short, orphans = await asyncio.to_thread(self._with_client, read)
+        lost = [project for project, _ in orphans & self._orphans if project not in erased]
+        self._orphans = orphans
         self._report_lost(len(lost))
         differences = self._confirmed.add(judge(first, second, since, until, erased, short))
         self._report(differences, now, until)

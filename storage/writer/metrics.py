@@ -82,7 +82,7 @@ class WriterMetrics:
         )
         self.audit_lost_issues = Gauge(
             "svc_writer_audit_lost_issues",
-            "Fingerprints that have events and no issue, at most 1000, found by two audits in a row: run `svc reconcile --repair`.",
+            "Fingerprints that have events of the last day and no issue: run `svc reconcile --repair`.",
             registry=registry,
         )
         self.audit_at = Gauge(
