@@ -90,7 +90,7 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
     """
     rows, removed = await _issue_rows(settings, client)
     if removed:
-        await _put_back(settings, removed)
+        await _put_back(settings, client, removed)
         rows, _ = await _issue_rows(settings, client)
     number = ISSUES.get_field_index("issue_id")
     marked = {row[0] for row in client.query(REMOVED).result_rows}
@@ -106,21 +106,23 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
     return len(rows)
 
 
-async def _put_back(settings: WriterSettings, removed: Set[bytes]) -> None:
-    """Write the newest record of each removed issue again.
+async def _put_back(settings: WriterSettings, client: Client, removed: Set[bytes]) -> None:
+    """Write the newest record of each removed issue again, unless its project is erased.
 
     Its processor notices the foreign record at its next write, and starts again with what the topic has then. A record that the
     processor has replaced meanwhile is older, and every reader drops it.
     """
-    newest_of: dict[bytes, tuple[int, Record]] = {}
+    erased, newest_of = projects(client), dict[bytes, tuple[int, Record]]()
     async with reading(settings, Topic.ISSUES) as consumer, writing(settings) as producer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
             if record.value is None or record.key not in removed:
                 continue
             with suppress(ValueError):  # dead-lettered by the writer
-                version = decode_issue(record.value).version
-                if record.key not in newest_of or version >= newest_of[record.key][0]:
-                    newest_of[record.key] = version, record
+                issue = decode_issue(record.value)
+                if int(issue.project_id) in erased:
+                    continue
+                if record.key not in newest_of or issue.version >= newest_of[record.key][0]:
+                    newest_of[record.key] = issue.version, record
         for _, record in newest_of.values():
             await producer.send_and_wait(record.topic, record.value, record.key, record.partition)
 
