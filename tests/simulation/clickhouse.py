@@ -174,8 +174,8 @@ class Server:
         self.world.note(f"{name} loses a part of {len(lost)} rows")
         return True
 
-    def has_session(self, settings: Mapping[str, Any]) -> bool:
-        """Begin the session that a statement names, or, if it is to be there, whether it still is."""
+    def admits(self, settings: Mapping[str, Any]) -> bool:
+        """Whether the session of a statement goes on, if it must; one that need not exist begins here."""
         number = settings.get("session_id")
         if number is not None and "session_check" not in settings:
             # The server looks once a second for those to end.

@@ -103,7 +103,7 @@ class Client:
         def arrive() -> None:
             if not server.is_up:
                 answer(None, OperationalError("connection refused"))
-            elif not server.has_session(settings or {}):
+            elif not server.admits(settings or {}):
                 answer(None, Error("the session is not found", code=_NO_SESSION))
             else:
                 server.execute(work, done)
