@@ -235,7 +235,7 @@ async def _partitions(settings: ProcessorsSettings, topic: str) -> list[TopicPar
 def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, ...]]]:
     def described(project: int, event: bytes) -> tuple[str, tuple[str, ...]]:
         parameters = {"project": project, "id": int.from_bytes(event, "big")}
-        rows = client.query(_PAYLOAD, parameters=parameters).result_rows
+        rows = client.query(_PAYLOAD, parameters=parameters, column_formats={"payload": "bytes"}).result_rows
         try:
             grouping = grouping_event(decode_event(decompress(rows[0][0])))
         except (IndexError, BadPayload, ValueError):
