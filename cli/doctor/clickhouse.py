@@ -9,7 +9,7 @@ from functools import partial
 from cli.doctor.checks import Finding
 from schemas.errors import BadSetting
 from storage.client import Address, ClickHouseError, open_client, parse_url
-from storage.errors import AnotherServer, ServerRefused
+from storage.errors import AnotherServer, ServerRefused, UnreadableSchema
 from storage.migrations.migrate import pending
 from storage.rights import (
     Right,
@@ -60,6 +60,9 @@ def _schema(url: str) -> Finding:
     client = open_client(url)
     try:
         missing = pending(client)
+    except UnreadableSchema as error:
+        detail, _, fix = str(error).partition(": ")
+        return Finding("schema", False, detail, fix)
     finally:
         client.close()
     if missing:

@@ -1,79 +1,89 @@
--- Lists and series are read from sums: by issue and by project, by hour and by day, by environment, release and tag.
+-- Rollups: sums by issue, project and tag, from which lists and series are read.
 
+-- Sorted by issue, then day: the series of one issue is one range. Small granules, because an issue has few rows.
 CREATE TABLE IF NOT EXISTS issue_day
 (
-    project_id UInt32,
-    day Date,
-    fingerprint UInt64,
-    retention_days UInt16,
-    n SimpleAggregateFunction(sum, UInt64),
-    first SimpleAggregateFunction(min, DateTime64(3, 'UTC')),
-    last SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
-    users AggregateFunction(uniqCombined(12), UInt64)
+    project_id UInt32 COMMENT 'Project',
+    day Date COMMENT 'Day (UTC) of the events'' time',
+    fingerprint UInt64 COMMENT 'As in events',
+    retention_days UInt16 COMMENT 'As in events; part of the partition',
+    n SimpleAggregateFunction(sum, UInt64) COMMENT 'Events; a row may hold a difference, so only sums are right',
+    first SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Oldest event',
+    last SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Newest event',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users, without 0: uniqCombinedMerge(12)'
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, fingerprint, day)
-SETTINGS index_granularity = 64, non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 64, non_replicated_deduplication_window = 10000
+COMMENT 'Sums by fingerprint and day';
 
+-- The same by environment and release: lists with these filters, and the releases of a project.
 CREATE TABLE IF NOT EXISTS issue_day_er
 (
-    project_id UInt32,
-    day Date,
-    fingerprint UInt64,
-    environment LowCardinality(String),
-    release LowCardinality(String),
-    retention_days UInt16,
-    n SimpleAggregateFunction(sum, UInt64),
-    first SimpleAggregateFunction(min, DateTime64(3, 'UTC')),
-    last SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
-    users AggregateFunction(uniqCombined(12), UInt64)
+    project_id UInt32 COMMENT 'Project',
+    day Date COMMENT 'Day (UTC) of the events'' time',
+    fingerprint UInt64 COMMENT 'As in events',
+    environment LowCardinality(String) COMMENT 'As in events',
+    release LowCardinality(String) COMMENT 'As in events',
+    retention_days UInt16 COMMENT 'As in events; part of the partition',
+    n SimpleAggregateFunction(sum, UInt64) COMMENT 'Events; a row may hold a difference, so only sums are right',
+    first SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Oldest event',
+    last SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Newest event',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users, without 0: uniqCombinedMerge(12)'
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, fingerprint, day, environment, release)
-SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000
+COMMENT 'Sums by fingerprint, day, environment and release';
 
+-- Sorted by hour: lists of the last hours read all issues of a few hours.
 CREATE TABLE IF NOT EXISTS issue_hour
 (
-    project_id UInt32,
-    hour DateTime('UTC'),
-    fingerprint UInt64,
-    retention_days UInt16,
-    n SimpleAggregateFunction(sum, UInt64),
-    users AggregateFunction(uniqCombined(12), UInt64)
+    project_id UInt32 COMMENT 'Project',
+    hour DateTime('UTC') COMMENT 'Start of the hour of the events'' time',
+    fingerprint UInt64 COMMENT 'As in events',
+    retention_days UInt16 COMMENT 'As in events; part of the partition',
+    n SimpleAggregateFunction(sum, UInt64) COMMENT 'Events; a row may hold a difference, so only sums are right',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users, without 0: uniqCombinedMerge(12)'
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(hour))
 ORDER BY (project_id, hour, fingerprint)
-SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 256, non_replicated_deduplication_window = 10000
+COMMENT 'Sums by fingerprint and hour';
 
+-- The totals of a project, without reading its issues.
 CREATE TABLE IF NOT EXISTS project_hour
 (
-    project_id UInt32,
-    hour DateTime('UTC'),
-    retention_days UInt16,
-    n SimpleAggregateFunction(sum, UInt64),
-    users AggregateFunction(uniqCombined(12), UInt64)
+    project_id UInt32 COMMENT 'Project',
+    hour DateTime('UTC') COMMENT 'Start of the hour of the events'' time',
+    retention_days UInt16 COMMENT 'As in events; part of the partition',
+    n SimpleAggregateFunction(sum, UInt64) COMMENT 'Events; a row may hold a difference, so only sums are right',
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users, without 0: uniqCombinedMerge(12)'
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(hour))
 ORDER BY (project_id, hour)
-SETTINGS index_granularity = 64, non_replicated_deduplication_window = 10000;
+SETTINGS index_granularity = 64, non_replicated_deduplication_window = 10000
+COMMENT 'Sums by hour';
 
+-- Sorted by day, then key: the tags of a project, and the values of one, over some days.
 CREATE TABLE IF NOT EXISTS tag_day
 (
-    project_id UInt32,
-    day Date,
-    k LowCardinality(String),
-    v String,
-    retention_days UInt16,
-    n SimpleAggregateFunction(sum, UInt64)
+    project_id UInt32 COMMENT 'Project',
+    day Date COMMENT 'Day (UTC) of the events'' time',
+    k LowCardinality(String) COMMENT 'Tag''s key',
+    v String COMMENT 'Tag''s value',
+    retention_days UInt16 COMMENT 'As in events; part of the partition',
+    n SimpleAggregateFunction(sum, UInt64) COMMENT 'Events; a row may hold a difference, so only sums are right'
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY (retention_days, toMonday(day))
 ORDER BY (project_id, day, k, v)
-SETTINGS non_replicated_deduplication_window = 10000;
+SETTINGS non_replicated_deduplication_window = 10000
+COMMENT 'Sums by tag and day';
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS mv_issue_day TO issue_day AS
 SELECT project_id, toDate(ts) AS day, fingerprint, retention_days, count() AS n, min(ts) AS first, max(ts) AS last,

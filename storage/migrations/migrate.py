@@ -1,6 +1,6 @@
-"""Migrates a ClickHouse database to the current schema: numbered SQL files, each applied once.
+"""Creates the schema of ClickHouse in a database, and changes it: numbered SQL files, each applied once.
 
-Every statement is idempotent, so interrupted migrations can be repeated, and two processes can migrate concurrently.
+Every statement is idempotent, so an interrupted run can be repeated, and two processes can migrate concurrently.
 """
 
 import re
@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from storage.analysts.views import create, own_views
 from storage.client import Client, open_client, parse_url, scalar, version
+from storage.errors import UnreadableSchema
 from storage.server_identity import check_recorded, recorded_id, server_id
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -21,12 +22,13 @@ CREATE TABLE IF NOT EXISTS migrations
 (
     number UInt32,
     name String,
-    applied DateTime64(3, 'UTC') DEFAULT now64(3)
+    applied DateTime64(3, 'UTC') DEFAULT now64(3),
+    server String
 )
 ENGINE = ReplacingMergeTree
 ORDER BY number
 """
-"""The table of applied migrations."""
+"""The table of applied migrations, and of the server that was migrated."""
 
 
 class Migration(Struct, frozen=True):
@@ -99,20 +101,21 @@ def create_database(url: str) -> None:
         client.close()
 
 
-def applied(client: Client) -> set[int]:
-    """The numbers of the migrations that the database has had."""
-    return {int(row[0]) for row in client.query("SELECT DISTINCT number FROM migrations").result_rows}
-
-
 def pending(client: Client) -> list[Migration]:
-    """The migrations that the database hasn't had, in their order."""
+    """The migrations that the database hasn't had, in their order. Raises UnreadableSchema if it was made by another base."""
     exists = client.command("EXISTS TABLE migrations")
-    done = applied(client) if exists else set()
+    rows = client.query("SELECT DISTINCT number, name FROM migrations").result_rows if exists else ()
+    done = {int(number): str(name) for number, name in rows}
+    if any(done.get(migration.number, migration.name) != migration.name for migration in migrations()):
+        raise UnreadableSchema(
+            "the database was made by a version before 0.2.0, whose data this version doesn't read: "
+            "name another database in SVC_CLICKHOUSE_URL, and other topics in SVC_TOPIC_PREFIX"
+        )
     return [migration for migration in migrations() if migration.number not in done]
 
 
 def migrate(url: str, *, moved: bool = False) -> list[Migration]:
-    """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError, AnotherServer.
+    """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError, AnotherServer, UnreadableSchema.
 
     `moved` says that the data was moved to this server: it is the recorded one from now on.
     """
@@ -121,7 +124,7 @@ def migrate(url: str, *, moved: bool = False) -> list[Migration]:
     try:
         client.command(TABLE)
         server, todo = server_id(url), pending(client)
-        if not moved and all(migration.name != "server" for migration in todo):
+        if not moved:
             check_recorded(client, server)
         for migration in todo:
             for statement in migration.statements(version(client)):

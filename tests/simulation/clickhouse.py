@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from datetime import date
-from importlib import resources
 from random import Random
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import pyarrow as pa
 from clickhouse_connect.driver.exceptions import ClickHouseError, Error, OperationalError
 
 from storage import client
+from storage.migrations.migrate import migrations
 from storage.reader import stored_ids
 from storage.repair import consistent_read, insert_pauses, missing_rows
 from storage.writer import inserter, record_rows, server_state
@@ -40,8 +40,9 @@ from tests.simulation.world import EPOCH, START, World
 
 _WINDOW: Final = re.compile(r"non_replicated_deduplication_window = (\d+)")
 _CREATED: Final = {
-    statement.split(maxsplit=3)[2]: statement
-    for statement in (resources.files("storage") / "schema.sql").read_text().split("\n\n")
+    statement.split(maxsplit=6)[5]: statement
+    for migration in migrations()
+    for statement in migration.statements()
     if statement.startswith("CREATE TABLE")
 }
 LATEST_WINDOWS: Final = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from broker.rights import needs
 from schemas.topics import Topic
+from storage.migrations.migrate import TABLE, migrations
 from storage.rights import Right, operator_rights, reader_rights, writer_rights
 from tests.granted_clickhouse import documented, grants
 
@@ -25,7 +26,7 @@ def test_every_system_table_that_is_asked_may_be_read() -> None:
 
 
 def test_every_engine_of_the_schema_may_be_used() -> None:
-    schema = (ROOT / "storage/schema.sql").read_text(encoding="utf-8")
+    schema = TABLE + "".join(migration.sql for migration in migrations())
     used = set(re.findall(r"ENGINE = (\w+)", schema))
     assert used == set(re.findall(r"TABLE ENGINE ON (\w+)", documented()))
 

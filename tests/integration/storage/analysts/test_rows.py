@@ -89,10 +89,10 @@ def test_views_that_were_recreated_are_handed_over_again(database: Client, analy
 def test_a_view_that_a_migration_replaces_shows_no_hidden_row_for_a_moment(
     database: Client, analyst: Session
 ) -> None:
-    (replacing,) = [migration for migration in migrations() if migration.name == "analyst_user_states"]
-    for statement in replacing.statements():
-        create(database, statement)
-        for view in re.findall(r"VIEW (?:IF NOT EXISTS )?(analyst_\w+)\n", statement):
+    (views,) = [migration for migration in migrations() if migration.name == "analysts"]
+    for statement in views.statements():
+        create(database, statement.replace("CREATE VIEW IF NOT EXISTS", "CREATE OR REPLACE VIEW", 1))
+        for view in re.findall(r"VIEW IF NOT EXISTS (analyst_\w+)\n", statement):
             assert analyst.rows(f"SELECT DISTINCT project_id FROM {view}") == [[OTHER]]
 
 

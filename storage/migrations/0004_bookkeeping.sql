@@ -1,5 +1,6 @@
--- Erasures: who asked for which (nobody by name), what they took away by day and issue, and which ids must not come back.
+-- Bookkeeping: erasures, and pauses of inserts.
 
+-- Who asked for which erasure, by a salted hash of the user, and how far it is. Kept for ever.
 CREATE TABLE IF NOT EXISTS erasures
 (
     project_id UInt32,
@@ -17,6 +18,7 @@ CREATE TABLE IF NOT EXISTS erasures
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (project_id, id);
 
+-- How many events an erasure removed, by day and fingerprint: they still count in their issue, and are not missing.
 CREATE TABLE IF NOT EXISTS erased_counts
 (
     project_id UInt32,
@@ -28,6 +30,7 @@ CREATE TABLE IF NOT EXISTS erased_counts
 ENGINE = ReplacingMergeTree
 ORDER BY (project_id, day, fingerprint, erasure);
 
+-- Ids of erased events: one that is sent or read again isn't stored again.
 CREATE TABLE IF NOT EXISTS erased_events
 (
     project_id UInt32,
@@ -40,6 +43,7 @@ ORDER BY (project_id, id)
 TTL day + INTERVAL 90 DAY
 SETTINGS ttl_only_drop_parts = 1;
 
+-- Events and tags of an erasure that is under way: its partition is dropped at the end, with the ids that it named.
 CREATE TABLE IF NOT EXISTS erasing
 (
     erasure UUID,
@@ -64,3 +68,14 @@ CREATE TABLE IF NOT EXISTS erasing_tags
 ENGINE = ReplacingMergeTree
 PARTITION BY erasure
 ORDER BY (day, k, v);
+
+-- A command that compares tables asks the writers to wait: each row is a pause, in force until a time of the server's clock.
+CREATE TABLE IF NOT EXISTS insert_pauses
+(
+    id UUID,
+    version UInt32,
+    until DateTime64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY id
+TTL toDateTime(until) + INTERVAL 30 DAY;
