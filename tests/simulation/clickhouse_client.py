@@ -32,8 +32,9 @@ class Client:
         parameters: Mapping[str, Any] | None = None,
         external_data: Any = None,
         settings: Any = None,
+        column_formats: Any = None,
     ) -> Answer:
-        """Rows of a statement."""
+        """Rows of a statement; texts that are asked for as bytes are bytes in the model."""
         return Answer(self._call(self._server.query(sql, parameters or {}, external_data), settings))
 
     @contextmanager
