@@ -45,7 +45,7 @@ class GroupedChunk(Struct, array_like=True, frozen=True):
     `partition` and `offset` are those of the source. `kept` has the positions in `chunk` of the new events, `grouping_of` their
     indexes into `groupings`; `chunk` is the unchanged value of the source record. `retention` has the days for which the events of
     each project and their payloads are stored: decided once, so that every repeated insert puts a row into the same partition of its
-    table. Records of earlier versions have none.
+    table.
     """
 
     partition: int
@@ -54,7 +54,7 @@ class GroupedChunk(Struct, array_like=True, frozen=True):
     grouping_of: list[int]
     groupings: list[Grouping]
     chunk: bytes
-    retention: dict[int, tuple[int, int]] = {}
+    retention: dict[int, tuple[int, int]]
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -17,7 +17,7 @@ import pyarrow as pa
 from broker.client import administering, committed_offsets, follow_projects, reading, records_before, writing
 from broker.types import Consumer, Record, TopicPartition
 from schemas.issues import decode_issue
-from schemas.projects import ProjectRegistry, RegistryRetention
+from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
@@ -47,7 +47,7 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
         reading(settings, Topic.GROUPED) as consumer,
         writing(settings) as producer,
     ):
-        block, seen, records = Block(RegistryRetention(registry)), dict[int, int](), list[Record]()
+        block, seen, records = Block(), dict[int, int](), list[Record]()
 
         async def send() -> None:
             lacking = missing(client, block.columns.table(), today)
@@ -75,7 +75,7 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
                 records.append(record)
             if len(block) >= _BLOCK_ROWS:
                 await send()
-                block, records = Block(RegistryRetention(registry)), []
+                block, records = Block(), []
         if len(block):
             await send()
     return {table: count for table, count in sent.items() if count}

@@ -21,7 +21,6 @@ from schemas.chunks import (
     decode_grouped,
 )
 from schemas.errors import BadPayload, Unreadable
-from schemas.projects import RegistryRetention
 from storage.writer.event_rows import EventColumns
 from storage.writer.tokens import ServerMark, decode_mark, encode_mark
 
@@ -29,8 +28,6 @@ MAX_RANGES: Final = 64
 """Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""
 _PLAN: Final = "plan2"
 _DIRECT: Final = "direct2"
-_OLD: Final = {"plan1", "direct1"}
-"""Plans of the release before: in place of the mark they have a time."""
 _NO_MARK: Final = "-"
 _DONE: Final = "done1"
 
@@ -59,7 +56,7 @@ class BlockManifest(Struct, frozen=True):
     """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned.
 
     `direct` says that tables may have rows of it without its token, so it must be completed, not inserted; so must a block without
-    a mark, of a plan of an earlier release.
+    a mark.
     """
 
     ranges: tuple[RecordRange, ...]
@@ -98,9 +95,9 @@ def decode_manifest(text: str) -> BlockManifest | NoBlock:
     """The state that `encode_manifest` wrote. Text of another origin (none, or an offset set by hand) gives an empty `NoBlock`."""
     kind, _, fields = text.partition(" ")
     try:
-        if kind in {_PLAN, _DIRECT, *_OLD}:
+        if kind in {_PLAN, _DIRECT}:
             text, _, ranges = fields.partition(" ")
-            mark = None if kind in _OLD or text == _NO_MARK else decode_mark(text)
+            mark = None if text == _NO_MARK else decode_mark(text)
             spans = tuple(_range(part) for part in ranges.split(","))
             return BlockManifest(ranges=spans, mark=mark, direct=mark is None or kind == _DIRECT)
         if kind == _DONE:
@@ -159,7 +156,7 @@ class PutBack(Struct, frozen=True):
 
     @property
     def position(self) -> tuple[str, int, str]:
-        """Partition, offset (0 if unreadable) and kind, which an earlier release left out."""
+        """Partition, offset (0 if unreadable) and kind."""
         partition, offset, kind, *_ = [*self.origin.split("/"), "", ""]
         return partition, int(offset) if offset.isdecimal() else 0, kind
 
@@ -171,7 +168,7 @@ class Block:
     `by_id` says that some rows may be stored already, so it is completed by ids: they were put back, or read again.
     """
 
-    def __init__(self, retention: RegistryRetention) -> None:
+    def __init__(self) -> None:
         self.columns = EventColumns()
         self.rejected: list[RejectedRecord] = []
         self.put_back: list[PutBack] = []
@@ -180,7 +177,6 @@ class Block:
         self.records = 0
         self.repeats = 0
         self.oldest_ms = 1 << 62
-        self._retention = retention
         self._replayed: set[tuple[int, bytes]] = set()
         self._records: list[tuple[int, Record]] = []
         self._ranges: dict[int, RecordRange] = {}
@@ -239,8 +235,10 @@ class Block:
             if origin is not None and not self._is_first(event, origin):
                 continue
             try:
-                days = retention.get(event.project) or self._retention.days(event.project)
-                add(event, groupings[group], *days)
+                add(event, groupings[group], *retention[event.project])
+            except KeyError:
+                reason = "the record has no retention of the event's project"
+                self.rejected.append(_alone(record, chunk, event, groupings[group], "unreadable", reason))
             except (BadPayload, Unreadable) as error:
                 self.rejected.append(_alone(record, chunk, event, groupings[group], "unreadable", str(error)))
             else:
@@ -290,7 +288,6 @@ def _marked(record: Record, origin: bytes) -> Headers:
 
 def excerpt(chunk: GroupedChunk, events: Sequence[tuple[ChunkEvent, Grouping]]) -> bytes:
     """The value of a record that holds only these events of a chunk."""
-    retention = {event.project: chunk.retention.get(event.project) for event, _ in events}
     return msgspec.msgpack.encode(
         GroupedChunk(
             partition=chunk.partition,
@@ -299,7 +296,7 @@ def excerpt(chunk: GroupedChunk, events: Sequence[tuple[ChunkEvent, Grouping]]) 
             grouping_of=list(range(len(events))),
             groupings=[grouping for _, grouping in events],
             chunk=msgspec.msgpack.encode([event for event, _ in events]),
-            retention={project: days for project, days in retention.items() if days},
+            retention=chunk.retention,
         )
     )
 

@@ -12,7 +12,7 @@ from broker.rights_watch import watch_rights
 from broker.startup import check_rights
 from broker.waiting import until
 from schemas.health import Health
-from schemas.projects import ProjectRegistry, RegistryRetention
+from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
 from storage.rights import ClickHouseRights, writer_rights
 from storage.server_identity import check_server
@@ -52,7 +52,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     dead_letters = DeadLetterWriter(settings, metrics)
     source = GroupedSource(settings)
     block_inserter = BlockInserter(inserters[0], dead_letters, source.topic, metrics)
-    events = EventsStage(source, block_inserter, RegistryRetention(registry), policy, health, metrics)
+    events = EventsStage(source, block_inserter, policy, health, metrics)
     records = RecordsStage(settings, inserters[1], dead_letters, policy, health, metrics)
     follower = follow_projects(settings, registry)
     stopping = asyncio.Event()

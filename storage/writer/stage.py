@@ -32,7 +32,6 @@ from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
 from schemas.health import Health
 from schemas.payload import MissingDictionary
-from schemas.projects import RegistryRetention
 from storage.writer.blocks import MAX_RANGES, Block, BlockManifest, NoBlock
 from storage.writer.inserter import BlockInserter, FlushPolicy, LastFlush, Renewer
 from storage.writer.metrics import WriterMetrics
@@ -63,14 +62,12 @@ class EventsStage:
         self,
         source: GroupedSource,
         inserter: BlockInserter,
-        retention: RegistryRetention,
         policy: FlushPolicy,
         health: Health,
         metrics: WriterMetrics,
     ) -> None:
         self._source = source
         self._inserter = inserter
-        self._retention = retention
         self._policy = policy
         self._health = health
         self._metrics = metrics
@@ -112,7 +109,7 @@ class EventsStage:
     async def _write(self) -> None:
         await self._restore()
         self._health.set("grouped", ok=True)
-        blocks = _OpenBlocks(self._retention)
+        blocks = _OpenBlocks()
         flush: asyncio.Task[None] | None = None
         last = LastFlush()
         try:
@@ -125,7 +122,7 @@ class EventsStage:
                 remaining = blocks.remaining(self._policy, last)
                 if remaining <= 0 and flush is None:
                     flush = asyncio.create_task(self._flush(blocks.all()))
-                    blocks = _OpenBlocks(self._retention)
+                    blocks = _OpenBlocks()
                 elif blocks.full(self._policy) and flush is not None:
                     await asyncio.wait([flush])
                 else:
@@ -181,7 +178,7 @@ class EventsStage:
             begin, end = bounds[partition]
             first, last = max(at.offset, begin), min(at.offset + _READ_RECORDS, end) - 1
             if first <= last and isinstance(at.state, NoBlock):
-                spans[partition], blocks[partition] = (first, last), Block(self._retention)
+                spans[partition], blocks[partition] = (first, last), Block()
                 blocks[partition].source_offsets[partition] = at.state.source_offset
         async for record in self._source.ranges(spans):
             block = blocks[record.partition]
@@ -189,7 +186,7 @@ class EventsStage:
         return {partition for partition, block in blocks.items() if await self._inserter.has_any(block)}
 
     async def _read_plan(self, plan: BlockManifest) -> Block:
-        block = Block(self._retention)
+        block = Block()
         spans = {span.partition: span for span in plan.ranges}
         block.source_offsets |= {partition: span.source_offset for partition, span in spans.items()}
         async for record in self._source.ranges({p: (span.first, span.last) for p, span in spans.items()}):
@@ -344,8 +341,7 @@ class EventsStage:
 class _OpenBlocks:
     """Blocks that still grow, at most `MAX_RANGES` partitions in each."""
 
-    def __init__(self, retention: RegistryRetention) -> None:
-        self._retention = retention
+    def __init__(self) -> None:
         self._blocks: dict[int, Block] = {}
         self._since = 0.0
 
@@ -354,7 +350,7 @@ class _OpenBlocks:
             self._since = time.monotonic()
         slot = partition // MAX_RANGES
         if slot not in self._blocks:
-            self._blocks[slot] = Block(self._retention)
+            self._blocks[slot] = Block()
         return self._blocks[slot]
 
     @property

@@ -15,7 +15,7 @@ from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.publisher import ChunkDelivery, Chunker, ChunkLimits, EventPublisher
 from edge.delivery.spool import Spool
 from schemas.health import Health
-from schemas.projects import Project, ProjectRegistry, RegistryRetention
+from schemas.projects import Project
 from schemas.settings import EdgeSettings, WriterSettings
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
@@ -89,9 +89,8 @@ class Edge:
 class Writer:
     """One writer."""
 
-    def __init__(self, settings: WriterSettings, registry: ProjectRegistry) -> None:
+    def __init__(self, settings: WriterSettings) -> None:
         self._settings = settings
-        self._registry = registry
 
     async def run(self) -> None:
         """As `storage.writer.process.run`."""
@@ -103,8 +102,7 @@ class Writer:
         dead_letters = DeadLetterWriter(settings, metrics)
         source = GroupedSource(settings)
         block_inserter = BlockInserter(inserters[0], dead_letters, source.topic, metrics)
-        retention = RegistryRetention(self._registry)
-        events = EventsStage(source, block_inserter, retention, policy, health, metrics)
+        events = EventsStage(source, block_inserter, policy, health, metrics)
         records = RecordsStage(settings, inserters[1], dead_letters, policy, health, metrics)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(events.run())

@@ -12,7 +12,6 @@ from broker.client import reading, records_before
 from edge.delivery import drain, segments
 from edge.delivery.drain import OpenedSegment
 from processors.grouper.stage import GrouperStage
-from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.repair.missing_rows import complete
@@ -55,7 +54,7 @@ def _forget(self: Table, partition: Any, token: str) -> None:
 
 async def _complete_all(settings: WriterSettings, client: Any, _: date) -> dict[str, int]:
     """A repair inserts what is missing itself, up to the end of the log."""
-    block, seen = Block(RegistryRetention(ProjectRegistry())), dict[int, int]()
+    block, seen = Block(), dict[int, int]()
     async with reading(settings, Topic.GROUPED) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
             seen[record.partition] = block.feed(record, seen.get(record.partition, -1))

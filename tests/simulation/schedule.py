@@ -143,7 +143,7 @@ class Schedule:
 
     def writer(self, number: int) -> Writer:
         """A new writer."""
-        return Writer(replace(operations.WRITER, writer_worker=str(number)), self.projects.registry())
+        return Writer(replace(operations.WRITER, writer_worker=str(number)))
 
     def _start_writer(self, number: int) -> None:
         self._start(f"writer-{number}", self.writer(number).run, lambda: self._start_writer(number))

@@ -22,7 +22,7 @@ def tail(bootstrap: str, prefix: str) -> GroupedTail:
 
 def record(offset: int, fingerprint: int) -> bytes:
     grouping = Grouping(fingerprint, "v1", "stack", ())
-    return encode_grouped(GroupedChunk(2, offset, [0, 3], [0, 0], [grouping], b"%d" % offset))
+    return encode_grouped(GroupedChunk(2, offset, [0, 3], [0, 0], [grouping], b"%d" % offset, {}))
 
 
 async def write(
@@ -56,7 +56,7 @@ async def test_the_last_records_are_reported_as_they_were_first(kafka_bootstrap:
     assert sorted(found.published) == list(range(1744, 2000, 2))
     assert {tuple(one.fingerprints.items()) for one in found.published.values()} == {((0, 7), (3, 7))}
     assert found.published[1998] == PublishedRecord.from_chunk(
-        GroupedChunk(2, 1998, [0, 3], [0, 0], [Grouping(7, "", "", ())], b"1998")
+        GroupedChunk(2, 1998, [0, 3], [0, 0], [Grouping(7, "", "", ())], b"1998", {})
     )
     known = await tail(kafka_bootstrap, prefix).read(2, (1900, 1950))
     assert known is not None

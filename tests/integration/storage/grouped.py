@@ -33,7 +33,6 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
-from schemas.projects import ProjectRegistry, RegistryRetention
 from schemas.settings import WriterSettings, load
 from schemas.times import iso
 from storage.client import Client, open_client, scalar
@@ -85,8 +84,8 @@ def chunk_event(
     return ChunkEvent(PROJECTS[number % len(PROJECTS)], uuid7(now).bytes, now, "js/1.0", payload)
 
 
-def grouped(partition: int, offset: int, events: Sequence[ChunkEvent], *, named: bool = True) -> bytes:
-    """The value of a record with all of these events, in five issues; unless `named`, without their retention."""
+def grouped(partition: int, offset: int, events: Sequence[ChunkEvent]) -> bytes:
+    """The value of a record with all of these events, in five issues."""
     groupings = [Grouping(fingerprint, "v1", "frames", ("TypeError",)) for fingerprint in range(100, 105)]
     return encode_grouped(
         GroupedChunk(
@@ -96,7 +95,7 @@ def grouped(partition: int, offset: int, events: Sequence[ChunkEvent], *, named:
             grouping_of=[number % len(groupings) for number in range(len(events))],
             groupings=groupings,
             chunk=encode_chunk(list(events)),
-            retention={event.project: (90, 90) for event in events if named},
+            retention={event.project: (90, 90) for event in events},
         )
     )
 
@@ -127,9 +126,7 @@ class Stage:
         migrate(self.url)
         return self
 
-    async def produce(
-        self, chunks: int, events: int = 50, repeat: float = 0.2, *, named: bool = True, **changes: Any
-    ) -> None:
+    async def produce(self, chunks: int, events: int = 50, repeat: float = 0.2, **changes: Any) -> None:
         """Send chunks to random partitions; some come again later, as after a processor's crash."""
         producer = AIOKafkaProducer(bootstrap_servers=self.settings.kafka_bootstrap, acks="all")
         await producer.start()
@@ -139,7 +136,7 @@ class Stage:
                 offset = self._offsets[partition]
                 self._offsets[partition] += 1
                 batch = [self._event(**changes) for _ in range(events)]
-                value = grouped(partition, offset, batch, named=named)
+                value = grouped(partition, offset, batch)
                 await self.send(producer, partition, value)
                 if random.random() < repeat:
                     await self.send(producer, partition, value)
@@ -190,7 +187,7 @@ async def planned(stage: Stage) -> tuple[Block, BlockManifest]:
     try:
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
-        block = Block(RegistryRetention(ProjectRegistry()))
+        block = Block()
         for place in places:
             seen = -1
             while await consumer.position(place) < ends[place]:

@@ -50,7 +50,7 @@ def test_a_chunk_has_a_line_an_event() -> None:
 
 def test_a_grouped_chunk_has_a_line_a_new_event_with_its_grouping() -> None:
     grouping = chunks.Grouping(255, "v1", "stack", ("TypeError", "f"))
-    value = chunks.encode_grouped(chunks.GroupedChunk(1, 4, [1], [0], [grouping], chunk()))
+    value = chunks.encode_grouped(chunks.GroupedChunk(1, 4, [1], [0], [grouping], chunk(), {}))
     (line,) = lines(Topic.GROUPED, record(value))
     assert (line["source"], line["fingerprint"]) == ("1/4", "00000000000000ff")
     assert line["grouping"] == {"version": "v1", "rule": "stack", "parts": ("TypeError", "f")}

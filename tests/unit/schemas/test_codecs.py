@@ -31,7 +31,7 @@ def test_a_grouped_chunk_round_trips(
     events: list[chunks.ChunkEvent], found: list[chunks.Grouping], offset: int
 ) -> None:
     kept = list(range(len(events)))
-    whole = chunks.GroupedChunk(1, offset, kept, [0 for _ in kept], found, chunks.encode_chunk(events))
+    whole = chunks.GroupedChunk(1, offset, kept, [0 for _ in kept], found, chunks.encode_chunk(events), {})
     assert chunks.decode_grouped(chunks.encode_grouped(whole)) == whole
 
 

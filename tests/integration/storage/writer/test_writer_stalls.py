@@ -7,7 +7,6 @@ from aiokafka.errors import GroupAuthorizationFailedError
 from prometheus_client import CollectorRegistry
 
 from schemas.health import Health
-from schemas.projects import ProjectRegistry, RegistryRetention
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
 from storage.writer.metrics import WriterMetrics
@@ -63,7 +62,7 @@ async def _written(stage: Stage, source: Stalling | Failing) -> int:
     letters = DeadLetterWriter(stage.settings, metrics)
     inserter = Inserter(stage.settings.clickhouse_url, "events", health, metrics)
     delivery = BlockInserter(inserter, letters, source.topic, metrics)
-    writer = EventsStage(source, delivery, RegistryRetention(ProjectRegistry()), pace, health, metrics)
+    writer = EventsStage(source, delivery, pace, health, metrics)
     running = asyncio.create_task(writer.run())
     await stage.produce(12)
     found = await whole(stage)

@@ -2,7 +2,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +17,6 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
-from schemas.projects import Project, ProjectRegistry, RegistryRetention, encode_project
 from storage.writer.blocks import UNCOUNTED, Block, Headers, RecordRange, sent_again
 from storage.writer.dead_letters import dead_letter_outcomes, put_back_outcomes
 from storage.writer.tokens import ServerMark
@@ -36,8 +34,13 @@ class Record:
     headers: Headers = field(default=())
 
 
+_DAYS: Mapping[int, tuple[int, int]] = {7: (90, 90)}
+
+
 def chunk(
-    source: int, payloads: list[bytes], retention: Mapping[int, tuple[int, int]] | None = None
+    source: int,
+    payloads: list[bytes],
+    retention: Mapping[int, tuple[int, int]] = _DAYS,
 ) -> bytes:
     events = [ChunkEvent(7, uuid7().bytes, 1_760_000_000_000, "js/1", payload) for payload in payloads]
     return encode_grouped(
@@ -48,7 +51,7 @@ def chunk(
             [0] * len(events),
             [Grouping(1, "v1", "r", ())],
             encode_chunk(events),
-            dict(retention or {}),
+            dict(retention),
         )
     )
 
@@ -60,7 +63,7 @@ def feed(block: Block, records: list[Record], seen: int = -1) -> int:
 
 
 def test_a_record_sent_again_is_dropped_and_counted() -> None:
-    block = Block(RegistryRetention(ProjectRegistry()))
+    block = Block()
     value = chunk(5, [FRAME, FRAME])
     assert feed(block, [Record(0, value), Record(1, value)]) == 5
     assert (len(block), block.records, block.repeats) == (2, 2, 1)
@@ -68,29 +71,23 @@ def test_a_record_sent_again_is_dropped_and_counted() -> None:
     assert block.source_offsets == {0: 5}
 
 
-@pytest.mark.parametrize(
-    ("decided", "stored"), [({7: (365, 14)}, (365, 14)), ({}, (30, 30))], ids=["decided", "earlier version"]
-)
-def test_a_row_is_stored_for_as_long_as_its_record_says(
-    decided: dict[int, tuple[int, int]], stored: tuple[int, int]
-) -> None:
-    projects = ProjectRegistry()
-    projects.apply(b"7", encode_project(Project("7", "shop", "2026-01-02T03:04:05Z", retention_days=30)))
-    block = Block(RegistryRetention(projects))
-    feed(block, [Record(0, chunk(0, [FRAME], decided))])
+def test_a_row_is_stored_for_as_long_as_its_record_says() -> None:
+    block = Block()
+    feed(block, [Record(0, chunk(0, [FRAME], {7: (365, 14)})), Record(1, chunk(1, [FRAME], {}))])
     [row] = block.columns.table().select(["retention_days", "payload_days"]).to_pylist()
-    assert tuple(row.values()) == stored
+    assert tuple(row.values()) == (365, 14)
+    assert [(one.offset, one.kind) for one in block.rejected] == [(1, "unreadable")]
 
 
 def test_an_event_put_back_from_the_dead_letters_is_taken_and_moves_no_position() -> None:
-    block = Block(RegistryRetention(ProjectRegistry()))
+    block = Block()
     headers = ((REPLAYED_HEADER, b"1"),)
     assert feed(block, [Record(9, chunk(3, [FRAME]), headers=headers)], seen=8) == 8
     assert len(block) == 1
 
 
 def test_two_copies_of_a_letter_are_one_event_that_came_back_once() -> None:
-    block = Block(RegistryRetention(ProjectRegistry()))
+    block = Block()
     value, headers = chunk(3, [FRAME]), ((REPLAYED_HEADER, b"0/4"),)
     feed(block, [Record(9, value, headers=headers), Record(10, value, headers=headers)], seen=8)
     assert (len(block), block.by_id, block.repeats) == (1, True, 0)
@@ -100,7 +97,7 @@ def test_two_copies_of_a_letter_are_one_event_that_came_back_once() -> None:
 
 
 def test_what_is_put_back_was_a_dead_letter_even_if_its_writer_ended_before_it_counted_it() -> None:
-    block, again = Block(RegistryRetention(ProjectRegistry())), Block(RegistryRetention(ProjectRegistry()))
+    block, again = Block(), Block()
     feed(block, [Record(4, chunk(3, [b"broken", b"broken"]))])
     feed(again, [Record(9, one.value, headers=one.headers) for one in block.rejected], seen=8)
     counted = list(dead_letter_outcomes(block.rejected))
@@ -111,17 +108,17 @@ def test_what_is_put_back_was_a_dead_letter_even_if_its_writer_ended_before_it_c
 
 
 def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_counts_for_nothing() -> None:
-    block = Block(RegistryRetention(ProjectRegistry()))
+    block = Block()
     feed(block, [Record(0, b"\xc1", headers=(("trace", b"x"),))])
     (rejected,) = block.rejected
     assert rejected.headers == (("trace", b"x"), (REPLAYED_HEADER, UNCOUNTED))
-    again = Block(RegistryRetention(ProjectRegistry()))
+    again = Block()
     assert feed(again, [Record(9, chunk(3, [FRAME, FRAME]), headers=rejected.headers)], seen=8) == 8
     assert (len(again), again.by_id, again.put_back) == (2, True, [])
 
 
 def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
-    old, new = Block(RegistryRetention(ProjectRegistry())), Block(RegistryRetention(ProjectRegistry()))
+    old, new = Block(), Block()
     old.feed(Record(4, chunk(1, [FRAME])), -1, by_id_until=5)
     new.feed(Record(5, chunk(2, [FRAME])), 1, by_id_until=5)
     assert (old.by_id, new.by_id) == (True, False)
@@ -129,7 +126,7 @@ def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
 
 
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
-    block = Block(RegistryRetention(ProjectRegistry()))
+    block = Block()
     assert feed(block, [Record(0, b"\xc1"), Record(1, None)], seen=4) == 4
     assert [(one.kind, one.value) for one in block.rejected] == [
         ("undecodable", b"\xc1"),
@@ -139,7 +136,7 @@ def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
 
 
 def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
-    block = Block(RegistryRetention(ProjectRegistry()))
+    block = Block()
     feed(block, [Record(0, chunk(2, [FRAME, b"broken", FRAME]))])
     assert len(block) == 2
     (rejected,) = block.rejected
@@ -149,7 +146,7 @@ def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
 
 
 def test_a_refused_row_is_traced_to_its_event() -> None:
-    block = Block(RegistryRetention(ProjectRegistry()))
+    block = Block()
     first, second = Record(4, chunk(2, [FRAME, FRAME])), Record(5, chunk(3, [b"broken", FRAME, FRAME]))
     feed(block, [first, second])
     wanted = decode_chunk(decode_grouped(second.value or b"").chunk)[2]
@@ -169,7 +166,7 @@ def test_however_often_processors_repeat_each_source_record_is_taken_once(data: 
         at += steps
     records = [Record(offset, chunk(source, [FRAME])) for offset, source in enumerate(sources)]
     cut = data.draw(st.integers(0, len(records)))
-    before, after = Block(RegistryRetention(ProjectRegistry())), Block(RegistryRetention(ProjectRegistry()))
+    before, after = Block(), Block()
     seen = feed(before, records[:cut])
     feed(after, records[cut:], seen)
     assert len(before) + len(after) == len(set(sources))
@@ -182,7 +179,7 @@ def test_events_sent_again_are_completed_by_ids_and_change_no_outcome() -> None:
     value, headers, keys = sent_again(record, wanted | {(7, b"elsewhere")})
     assert keys == wanted
     assert headers == (("trace", b"x"), (REPLAYED_HEADER, UNCOUNTED))
-    block = Block(RegistryRetention(ProjectRegistry()))
+    block = Block()
     assert feed(block, [Record(9, value, headers=headers)], 7) == 7
     assert (len(block), block.by_id, block.put_back, block.rejected) == (2, True, [], [])
     assert block.columns.table()["retention_days"].to_pylist() == [30, 30]

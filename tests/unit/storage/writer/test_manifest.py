@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,14 +39,6 @@ plans = st.builds(
 def test_metadata_round_trips_and_fits_into_a_commit(state: BlockManifest | NoBlock) -> None:
     assert decode_manifest(encode_manifest(state)) == state
     assert len(encode_manifest(state)) < 4096
-
-
-@pytest.mark.parametrize("kind", ["plan1", "direct1"])
-def test_a_plan_of_the_release_before_is_completed(kind: str) -> None:
-    plan = decode_manifest(f"{kind} 1795469011700 3:100:20:7,4:5:0:-1:9")
-    assert plan == BlockManifest(
-        (RecordRange(3, 100, 120, 7), RecordRange(4, 5, 5, -1, 9)), None, direct=True
-    )
 
 
 @given(st.text())
