@@ -8,10 +8,7 @@ SignalKind = Literal["join", "joined", "refused", "move", "news", "leave", "left
 
 
 class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Lifetime counts of a fingerprint and the description of its newest event; fields as in `IssueRecord`.
-
-    The description is None in figures of older versions.
-    """
+    """Lifetime counts of a fingerprint and the description of its newest event; fields as in `IssueRecord`."""
 
     events: int = 0
     first_seen_ms: int = 0
@@ -25,9 +22,9 @@ class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
     releases: dict[str, int] = {}
     environments: dict[str, int] = {}
     hours: dict[int, int] = {}
-    error_type: str | None = None
-    message: str | None = None
-    culprit: str | None = None
+    error_type: str = ""
+    message: str = ""
+    culprit: str = ""
 
 
 class News(Struct, frozen=True, array_like=True):

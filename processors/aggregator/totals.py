@@ -124,7 +124,6 @@ def own(record: IssueRecord) -> IssueRecord:
 
 def _with(record: IssueRecord, counted: Figures) -> IssueRecord:
     fields = {name: getattr(counted, name) for name in Figures.__struct_fields__}
-    fields = {name: value for name, value in fields.items() if value is not None}
     return replace(record, users=Users(counted.users_sketch).count, **fields)
 
 

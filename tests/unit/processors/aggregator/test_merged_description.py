@@ -3,11 +3,9 @@
 from msgspec import Raw
 from msgspec.structs import replace
 
-from processors.aggregator.totals import figures, own, whole
 from processors.grouper.fingerprinter import id_text
 from schemas.increments import Description, encode_description
 from schemas.issues import IssueRecord
-from schemas.merges import Figures
 from tests.unit.processors.aggregator.test_merges import merged, unmerged
 from tests.unit.processors.aggregator.world import START, World, id_of, increment
 from tests.unit.processors.made import event_id
@@ -70,18 +68,3 @@ async def test_words_that_are_taken_out_of_a_part_leave_the_whole_too() -> None:
     world.ask(id_of(2), "redact", {"event": "", "wholly": True})
     await world.settle()
     assert described(world.issue(1)) == ("", "", "")
-
-
-async def test_figures_of_older_records_have_no_words_and_leave_those_of_the_record() -> None:
-    world = World()
-    await two(world)
-    issue = await merged(world, 1, 2)
-    (member,) = issue.life.members.values()
-    old = {"error_type": None, "message": None, "culprit": None}
-    home: Figures = replace(figures(own(issue)), **old)
-    members = {id_of(2): replace(member, figures=replace(member.figures, **old))}
-    written = replace(
-        issue, error_type="E1", message="m", culprit="f", life=replace(issue.life, home=home, members=members)
-    )
-    assert described(own(written)) == ("E1", "m", "f")
-    assert described(whole(own(written))) == ("E1", "m", "f")
