@@ -45,6 +45,7 @@ def calls(both: Both) -> list[tuple[str, str, set[str], set[str]]]:
     ]  # fmt: skip
 
 
+@pytest.mark.holds("contract 4 issues", "contract 4 Issue")
 async def test_every_answer_has_the_fields_that_the_contract_names(both: Both) -> None:
     for path, key, fields, entry in calls(both):
         body = await both.ask(path)
@@ -64,6 +65,7 @@ def walk(value: Any, path: str = "") -> list[tuple[str, Any]]:
     return [found for item in value for found in walk(item, path)] if isinstance(value, list) else []
 
 
+@pytest.mark.holds("contract 4")
 async def test_keys_are_camel_case_and_times_utc_with_milliseconds(both: Both) -> None:
     for path, *_ in calls(both):
         for name, value in walk(await both.ask(path)):
@@ -76,6 +78,7 @@ async def test_keys_are_camel_case_and_times_utc_with_milliseconds(both: Both) -
                 assert TIME.fullmatch(value), (path, name, value)
 
 
+@pytest.mark.holds("contract 4 events")
 async def test_grouping_says_version_rule_and_parts(both: Both) -> None:
     assert set((await both.ask(f"{both.issue(100)}/events/latest"))["grouping"]) == {
         "version",
@@ -84,6 +87,7 @@ async def test_grouping_says_version_rule_and_parts(both: Both) -> None:
     }
 
 
+@pytest.mark.holds("contract 4")
 async def test_lists_have_50_entries_unless_told_otherwise_and_at_most_500(both: Both) -> None:
     events = await both.ask(f"{both.project}/events")
     assert len(events["events"]) == 50
@@ -96,6 +100,7 @@ async def test_lists_have_50_entries_unless_told_otherwise_and_at_most_500(both:
         assert (await both.ask(path, limit=0))["details"][0]["field"] == "limit"
 
 
+@pytest.mark.holds("contract 4")
 async def test_a_range_is_the_last_14_days_of_the_events_time_by_default(both: Both) -> None:
     start = NOW_MS // HOUR_MS * HOUR_MS - FORTNIGHT
     for path in ("/issues", "/events", "/tags", "/stats", "/outcomes"):
@@ -108,6 +113,7 @@ async def test_a_range_is_the_last_14_days_of_the_events_time_by_default(both: B
     assert parse_iso(series[0]["time"]) == start
 
 
+@pytest.mark.holds("contract 4")
 async def test_an_end_is_not_in_its_range_and_a_start_is(both: Both) -> None:
     times = sorted(parse_iso(event["timestamp"]) for event, _ in both.history.events)
     found = await both.ask(f"{both.project}/events", start=iso(times[40]), end=iso(times[80]), limit=500)
@@ -128,6 +134,7 @@ def surprise(older: int, newer: int) -> int:
         ("trend", lambda issue: surprise(sum(issue["trend"][:7]), sum(issue["trend"][7:]))),
     ],
 )
+@pytest.mark.holds("contract 4 issues")
 async def test_the_greatest_comes_first_in_every_order(both: Both, sort: str, key: Any) -> None:
     for client in (both.fake, both.real):
         _, body = await both.one(client, f"{both.project}/issues", {"sort": sort, "limit": 500})
@@ -138,12 +145,14 @@ async def test_the_greatest_comes_first_in_every_order(both: Both, sort: str, ke
             assert unsorted["issues"] == body["issues"]
 
 
+@pytest.mark.holds("contract 4 Issue")
 async def test_a_trend_has_24_hourly_or_14_daily_counts(both: Both) -> None:
     for start, count in ((NOW_MS - 24 * HOUR_MS, 24), (NOW_MS - FORTNIGHT, 14), (NOW_MS - 3 * FORTNIGHT, 14)):
         issues = (await both.ask(f"{both.project}/issues", start=iso(start)))["issues"]
         assert {len(issue["trend"]) for issue in issues} == {count}
 
 
+@pytest.mark.holds("contract 4 Issue")
 async def test_counts_are_for_range_and_query_and_totals_for_life(both: Both) -> None:
     life = both.history.lives()[100]
     start = NOW_MS - 48 * HOUR_MS
@@ -155,12 +164,14 @@ async def test_counts_are_for_range_and_query_and_totals_for_life(both: Both) ->
     assert issue["totalUsers"] == len({event["user"]["id"] for event in life if event["user"]})
 
 
+@pytest.mark.holds("contract 4 events")
 async def test_events_come_newest_first(both: Both) -> None:
     for path in (f"{both.project}/events", f"{both.issue(100)}/events"):
         times = [event["time"] for event in (await both.ask(path, limit=500))["events"]]
         assert times == sorted(times, reverse=True)
 
 
+@pytest.mark.holds("contract 4 tags")
 async def test_tags_have_their_ten_most_frequent_values(both: Both) -> None:
     tags = {tag["key"]: tag for tag in (await both.ask(f"{both.project}/tags"))["tags"]}
     counts = [value["events"] for value in tags["n"]["values"]]
@@ -168,6 +179,7 @@ async def test_tags_have_their_ten_most_frequent_values(both: Both) -> None:
     assert counts == sorted(counts, reverse=True)
 
 
+@pytest.mark.holds("contract 4 outcomes")
 async def test_outcomes_are_counted_by_outcome_and_sdk(both: Both) -> None:
     found = (await both.ask(f"{both.project}/outcomes"))["outcomes"]
     assert {(one["outcome"], one["sdk"]) for one in found} == {
@@ -179,6 +191,7 @@ async def test_outcomes_are_counted_by_outcome_and_sdk(both: Both) -> None:
     assert sum(one["count"] for one in by_day) == sum(one["count"] for one in found)
 
 
+@pytest.mark.holds("contract 4 Issue")
 async def test_an_empty_fact_is_null_and_not_left_out(both: Both) -> None:
     issues = (await both.ask(f"{both.project}/issues", limit=500))["issues"]
     assert {issue["assignee"] for issue in issues} == {"zoe", "bob@x", None}

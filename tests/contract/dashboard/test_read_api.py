@@ -40,6 +40,7 @@ RANGES: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.holds("contract 4 issues", "contract 4 language")
 async def test_issues_of_a_query(both: Both, query: str) -> None:
     place = QUERIES.index(query)
     for turn, span in enumerate(RANGES, place):  # over all queries, each range is asked in each order
@@ -48,6 +49,7 @@ async def test_issues_of_a_query(both: Both, query: str) -> None:
     assert bool(found["issues"]) == (query != "nothing-like-this")
 
 
+@pytest.mark.holds("contract 4 issue")
 async def test_an_issue_and_what_counts_in_a_range(both: Both) -> None:
     for fingerprint in both.history.lives():
         for span in RANGES:
@@ -60,6 +62,7 @@ async def test_an_issue_and_what_counts_in_a_range(both: Both) -> None:
 @pytest.mark.parametrize(
     "query", ["is:resolved", "-is:resolved tier:pro", "events:>12 environment:prod", "is:open OR tier:pro"]
 )
+@pytest.mark.holds("contract 4 Issue")
 async def test_an_issue_is_counted_where_it_is_what_the_query_asks_of_issues(both: Both, query: str) -> None:
     for fingerprint, span in zip(both.history.lives(), cycle(RANGES), strict=False):
         issue = await both.ask(both.issue(fingerprint), query=query, **span)
@@ -68,6 +71,7 @@ async def test_an_issue_is_counted_where_it_is_what_the_query_asks_of_issues(bot
         assert issue["events"] <= issue["totalEvents"] > 0
 
 
+@pytest.mark.holds("contract 4 merge")
 async def test_what_happened_to_merged_issues_reads_as_one(both: Both) -> None:
     for part, whole in MERGED.items():
         activity = await both.ask(f"{both.issue(whole)}/activity")
@@ -85,6 +89,7 @@ async def test_what_happened_to_merged_issues_reads_as_one(both: Both) -> None:
         assert len(found["events"]) == issue["totalEvents"] == len(both.history.lives()[whole])
 
 
+@pytest.mark.holds("contract 4")
 async def test_pages_of_issues_and_events_hold_each_once(both: Both) -> None:
     for path, key in ((f"{both.project}/issues", "issues"), (f"{both.project}/events", "events")):
         for client in (both.fake, both.real):
@@ -104,12 +109,14 @@ async def test_pages_of_issues_and_events_hold_each_once(both: Both) -> None:
 
 
 @pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.holds("contract 4 events")
 async def test_events_of_a_query(both: Both, query: str) -> None:
     for span in RANGES:
         await both.ask(f"{both.project}/events", query=query, limit=500, **span)
         await both.ask(f"{both.issue(100)}/events", query=query, limit=500, **span)
 
 
+@pytest.mark.holds("contract 4 events")
 async def test_an_event_between_its_neighbours(both: Both) -> None:
     life = both.history.lives()[100]
     for number, sent in enumerate(life):
@@ -140,6 +147,7 @@ async def test_an_event_of_a_merged_issue_says_what_grouped_it_and_who_merged_it
                 assert detail["issueId"] == hex64(both.history.issue(whole))
 
 
+@pytest.mark.holds("contract 4 tags")
 async def test_tags_and_completion(both: Both) -> None:
     for query in QUERIES:
         await both.ask(f"{both.project}/tags", query=query)
@@ -149,6 +157,7 @@ async def test_tags_and_completion(both: Both) -> None:
     assert (await both.ask(f"{both.project}/tags/nothing/values"))["values"] == []
 
 
+@pytest.mark.holds("contract 4 language")
 async def test_a_key_that_no_event_has_is_named_with_the_nearest_on_every_call(both: Both) -> None:
     for path in (
         f"{both.project}/issues",
@@ -169,6 +178,7 @@ async def test_a_key_that_no_event_has_is_named_with_the_nearest_on_every_call(b
     assert [one["key"] for one in tested["warnings"]] == ["assigned"]
 
 
+@pytest.mark.holds("contract 4 stats")
 async def test_counts_over_time(both: Both) -> None:
     for (query, span), interval in zip(product(QUERIES, RANGES), cycle(["hour", "day"]), strict=False):
         series = await both.ask(f"{both.project}/stats", query=query, interval=interval, **span)

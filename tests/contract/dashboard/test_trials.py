@@ -18,6 +18,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("query", ["", "?limit=20", "?query=tier:pro", "?start=2026-09-18T00:00:00Z"])
+@pytest.mark.holds("contract 4 rules")
 async def test_rules_do_the_same_to_the_same_past_events(both: Both, query: str) -> None:
     found = await both.post(f"{both.project}/grouping-rules:test{query}", {"rules": RULES})
     assert found["sampled"] > 0
@@ -44,6 +45,7 @@ async def test_a_group_that_no_event_has_had_is_told_apart_from_issues_that_are_
     assert {one["after"]["isKnown"] for one in found["examples"] if one["after"]} == {False}
 
 
+@pytest.mark.holds("contract 4 events")
 async def test_a_damaged_event_is_an_error_that_names_its_neighbours(both: Both) -> None:
     damaged = both.history.damaged
     life = next(life for life in both.history.lives().values() if damaged in {one["id"] for one in life})

@@ -12,6 +12,7 @@ from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event
 
 
+@pytest.mark.holds("protocol 4.3")
 async def test_validation_error_has_its_exact_body(edge: LiveEdge) -> None:
     answer = await edge.post(encoded(kind="x", environment=None))
     assert answer.status == 400
@@ -21,6 +22,7 @@ async def test_validation_error_has_its_exact_body(edge: LiveEdge) -> None:
     )
 
 
+@pytest.mark.holds("protocol 8")
 async def test_batch_is_one_request_of_the_rate_limit(edge: LiveEdge) -> None:
     project = edge.add_project("3", rate_limit_per_minute=2)
     body = json.dumps({"events": [event() for _ in range(100)]}).encode()
@@ -53,6 +55,7 @@ class BrokenIntake(EventPublisher):
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/events:batch"])
+@pytest.mark.holds("protocol 7")
 async def test_error_of_our_own_is_500_without_a_word_of_its_cause(
     edge: LiveEdge, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -63,6 +66,7 @@ async def test_error_of_our_own_is_500_without_a_word_of_its_cause(
     assert any(record.exc_info for record in caplog.records)
 
 
+@pytest.mark.holds("contract 2.7")
 async def test_project_is_lenient_to_the_sdks_that_it_names_and_to_no_others(edge: LiveEdge) -> None:
     crash = encoded(id="00000000-1111-4222-8333-444444444444", release="1.0", kind="anr")
     named = edge.headers(edge.lenient, Svc_Sdk="react-native/0.74.1")

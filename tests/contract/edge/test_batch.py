@@ -11,12 +11,14 @@ BATCH = "/v1/events:batch"
 
 
 @pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.holds("protocol 4.2")
 async def test_batch_of_100_is_accepted_whole(edge: LiveEdge, compressed: bool) -> None:
     answer = await edge.post_batch([event() for _ in range(100)], compressed)
     assert (answer.status, answer.body) == (202, b'{"accepted":100,"rejected":0,"errors":[]}')
     assert len(edge.stored()) == 100
 
 
+@pytest.mark.holds("protocol 2.9", "protocol 4.2", "contract 2.2")
 async def test_bad_events_are_rejected_alone_in_ascending_index(edge: LiveEdge) -> None:
     answer = await edge.post_batch([event(), event(kind="x"), event(), {}, "text", None, event(id="1")])
     assert answer.status == 202
@@ -29,6 +31,7 @@ async def test_bad_events_are_rejected_alone_in_ascending_index(edge: LiveEdge) 
     assert len(edge.stored()) == 2
 
 
+@pytest.mark.holds("contract 2.2")
 async def test_batch_of_bad_events_alone_is_answered_202(edge: LiveEdge) -> None:
     answer = await edge.post_batch([{}, {}])
     assert answer.status == 202
@@ -39,6 +42,7 @@ async def test_empty_batch_is_accepted(edge: LiveEdge) -> None:
     assert (await edge.post_batch([])).json == {"accepted": 0, "rejected": 0, "errors": []}
 
 
+@pytest.mark.holds("protocol 4.2")
 async def test_platforms_may_be_mixed(edge: LiveEdge) -> None:
     given = [event(platform=platform) for platform in ("javascript", "ios", "android", "python")]
     assert (await edge.post_batch(given)).json["accepted"] == 4
@@ -79,6 +83,7 @@ async def test_lone_surrogate_of_one_event_doesn_t_cost_the_others(edge: LiveEdg
         (b'{"events":[NaN]}', "body"),
     ],
 )
+@pytest.mark.holds("contract 2.2")
 async def test_bad_wrapper_is_400_with_its_field(edge: LiveEdge, body: bytes, field: str) -> None:
     answer = await edge.post(body, BATCH)
     assert (answer.status, answer.fields) == (400, [field])
@@ -101,6 +106,7 @@ async def test_event_that_is_nested_too_deeply_costs_itself(edge: LiveEdge, dept
     assert len(edge.stored()) == 2
 
 
+@pytest.mark.holds("protocol 2.9", "protocol 8")
 async def test_more_than_100_events_names_the_limit(edge: LiveEdge) -> None:
     answer = await edge.post_batch([event() for _ in range(101)])
     assert answer.status == 400

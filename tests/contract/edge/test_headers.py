@@ -19,6 +19,7 @@ UNAUTHORIZED = b'{"error":"unauthorized"}'
         "Application/JSON",
     ],
 )
+@pytest.mark.holds("contract 2.4")
 async def test_json_content_type_may_carry_parameters(edge: LiveEdge, value: str) -> None:
     assert (await edge.post(encoded(), headers=edge.headers(Content_Type=value))).status == 202
 
@@ -33,6 +34,7 @@ async def test_json_content_type_may_carry_parameters(edge: LiveEdge, value: str
         ";",
     ],
 )
+@pytest.mark.holds("protocol 5")
 async def test_other_content_types_are_refused_by_name(edge: LiveEdge, value: str) -> None:
     answer = await edge.post(encoded(), headers=edge.headers(Content_Type=value))
     assert (answer.status, answer.fields) == (400, ["Content-Type"])
@@ -55,12 +57,14 @@ async def test_identity_encoding_is_accepted(edge: LiveEdge, value: str) -> None
 
 
 @pytest.mark.parametrize("value", ["br", "deflate", "zstd", "x-gzip", "gzip, gzip", "compress"])
+@pytest.mark.holds("contract 2.4")
 async def test_other_encodings_are_refused_by_name(edge: LiveEdge, value: str) -> None:
     answer = await edge.post(encoded(), headers=edge.headers(Content_Encoding=value))
     assert (answer.status, answer.fields) == (400, ["Content-Encoding"])
 
 
 @pytest.mark.parametrize("value", ["svc-js/1.0", "react-native/0.1.0-beta.1+5", "@scope/sdk/2", "curl/8"])
+@pytest.mark.holds("protocol 5")
 async def test_unknown_sdks_are_accepted(edge: LiveEdge, value: str) -> None:
     assert (await edge.post(encoded(), headers=edge.headers(Svc_Sdk=value))).status == 202
     assert edge.stored()[0].sdk == value
@@ -69,11 +73,13 @@ async def test_unknown_sdks_are_accepted(edge: LiveEdge, value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["svc-js", "/1.0", "svc-js/", "svc js/1.0", "a/1 0", "x" * 200 + "/1", "ä/1"]
 )
+@pytest.mark.holds("protocol 5")
 async def test_sdk_of_another_form_is_refused(edge: LiveEdge, value: str) -> None:
     answer = await edge.post(encoded(), headers=edge.headers(Svc_Sdk=value))
     assert (answer.status, answer.fields) == (400, ["Svc-Sdk"])
 
 
+@pytest.mark.holds("protocol 4")
 async def test_every_faulty_header_is_listed(edge: LiveEdge) -> None:
     headers = edge.headers(Svc_Sdk="", Content_Type="text/plain", Content_Encoding="br")
     answer = await edge.post(encoded(), headers=headers)
@@ -86,16 +92,19 @@ async def test_every_faulty_header_is_listed(edge: LiveEdge) -> None:
     ["", "Bearer", "Bearer ", "Basic dTpw", "Bearer svc_pk_", "Bearer svc_sk_" + "0" * 26, "Bearer svc_pk_" + "u" * 26,
      "Bearer " + "x" * 4000, "svc_pk_" + "0" * 26],
 )  # fmt: skip
+@pytest.mark.holds("protocol 5")
 async def test_missing_or_malformed_token_is_401(edge: LiveEdge, value: str) -> None:
     answer = await edge.post(encoded(), headers=edge.headers(Authorization=value))
     assert (answer.status, answer.body) == (401, UNAUTHORIZED)
 
 
+@pytest.mark.holds("protocol 5", "protocol 7")
 async def test_unknown_token_is_401(edge: LiveEdge) -> None:
     answer = await edge.post(encoded(), headers=edge.headers(Authorization=f"Bearer {new_token()}"))
     assert (answer.status, answer.body) == (401, UNAUTHORIZED)
 
 
+@pytest.mark.holds("protocol 5")
 async def test_token_in_upper_case_is_unknown(edge: LiveEdge) -> None:
     headers = edge.headers()
     headers["Authorization"] = "Bearer " + headers["Authorization"].removeprefix("Bearer ").upper()
@@ -120,6 +129,7 @@ async def test_scheme_is_read_in_either_case(edge: LiveEdge) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/events:batch", "/v1/events/"])
+@pytest.mark.holds("contract 2.12")
 async def test_preflight_lets_a_page_of_any_origin_send_the_headers_of_section_5(
     edge: LiveEdge, path: str
 ) -> None:

@@ -36,6 +36,7 @@ def head(edge: LiveEdge, path: str = "/v1/events", **headers: str) -> str:
     )
 
 
+@pytest.mark.holds("contract 2.1")
 async def test_unknown_path_is_404_before_the_token(edge: LiveEdge) -> None:
     answer = await edge.post(b"", "/v1/other", headers={})
     assert (answer.status, answer.body) == (404, b'{"error":"notFound"}')
@@ -44,11 +45,13 @@ async def test_unknown_path_is_404_before_the_token(edge: LiveEdge) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/v1", "/v2/events", "/v1/events/x", "/v1/events:other", "//", "/api/1/store"]
 )
+@pytest.mark.holds("protocol 9.1")
 async def test_paths_that_do_not_exist_are_404_for_every_method(edge: LiveEdge, path: str) -> None:
     for method in ("GET", "POST", "PUT", "OPTIONS", "DELETE", "PATCH"):
         assert (await edge.post(b"", path, headers={}, method=method)).status == 404
 
 
+@pytest.mark.holds("contract 2.13")
 async def test_unknown_path_does_not_count_against_the_rate_limit(edge: LiveEdge) -> None:
     project = edge.add_project("3", rate_limit_per_minute=1)
     for _ in range(3):
@@ -58,6 +61,7 @@ async def test_unknown_path_does_not_count_against_the_rate_limit(edge: LiveEdge
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD", "PROPFIND"])
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/events:batch/"])
+@pytest.mark.holds("contract 2.13")
 async def test_wrong_method_is_405_with_allow_before_the_token(
     edge: LiveEdge, path: str, method: str
 ) -> None:
@@ -67,6 +71,7 @@ async def test_wrong_method_is_405_with_allow_before_the_token(
     assert answer.body in {b'{"error":"methodNotAllowed"}', b""}
 
 
+@pytest.mark.holds("contract 2.1")
 async def test_missing_token_is_401_without_reading_the_body(edge: LiveEdge) -> None:
     answer = await raw_answer(edge, head(edge, Authorization=""))
     assert answer.startswith(b"HTTP/1.1 401 ")
@@ -80,6 +85,7 @@ async def test_token_is_checked_before_headers_and_size(edge: LiveEdge) -> None:
     assert answer.startswith(b"HTTP/1.1 401 ")
 
 
+@pytest.mark.holds("contract 2.1")
 async def test_rate_limit_is_checked_before_headers_and_body(edge: LiveEdge) -> None:
     project = edge.add_project("3", rate_limit_per_minute=1)
     assert (await edge.post(encoded(), headers=edge.headers(project))).status == 202
@@ -89,12 +95,14 @@ async def test_rate_limit_is_checked_before_headers_and_body(edge: LiveEdge) -> 
     assert refused.startswith(b"HTTP/1.1 429 ")
 
 
+@pytest.mark.holds("contract 2.1")
 async def test_headers_are_checked_before_the_size(edge: LiveEdge) -> None:
     answer = await raw_answer(edge, head(edge, Content_Type="text/plain", Content_Length=str(1 << 40)))
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'"field":"Content-Type"' in answer
 
 
+@pytest.mark.holds("contract 2.1")
 async def test_size_is_checked_before_json(edge: LiveEdge) -> None:
     answer = await raw_answer(edge, head(edge, Content_Length=str(1 << 40)))
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -114,6 +122,7 @@ async def test_client_that_expects_100_continue_hears_of_it_only_after_the_check
     writer.close()
 
 
+@pytest.mark.holds("contract 2.1")
 async def test_unknown_token_is_503_until_the_registry_is_loaded(tmp_path: Path) -> None:
     async with live_edge(tmp_path, loaded=False) as edge:
         answer = await edge.post(encoded())

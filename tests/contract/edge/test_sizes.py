@@ -32,6 +32,7 @@ def padded_batch(size: int) -> bytes:
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize(("extra", "status"), [(0, 202), (1, 413)])
+@pytest.mark.holds("protocol 7", "protocol 8")
 async def test_event_may_have_1048576_bytes_and_not_one_more(
     edge: LiveEdge, compressed: bool, extra: int, status: int
 ) -> None:
@@ -45,6 +46,7 @@ async def test_event_may_have_1048576_bytes_and_not_one_more(
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize(("extra", "status"), [(0, 202), (1, 413)])
+@pytest.mark.holds("protocol 8")
 async def test_batch_may_have_1048576_bytes_and_not_one_more(
     edge: LiveEdge, compressed: bool, extra: int, status: int
 ) -> None:
@@ -68,6 +70,7 @@ async def test_body_without_a_length_is_counted_while_it_is_read(edge: LiveEdge)
             assert response.status == status
 
 
+@pytest.mark.holds("contract 2.5")
 async def test_incompressible_body_of_the_limit_s_size_is_accepted(edge: LiveEdge) -> None:
     import random
 
@@ -121,6 +124,7 @@ GOOD = gzip.compress(encoded())
         "many members",
     ],
 )
+@pytest.mark.holds("contract 2.4")
 async def test_body_that_is_not_valid_gzip_is_400(edge: LiveEdge, body: bytes) -> None:
     answer = await edge.post(body, headers=edge.headers(Content_Encoding="gzip"))
     assert (answer.status, answer.fields) == (400, ["body"])
@@ -139,6 +143,7 @@ async def test_gzip_bomb_is_413(edge: LiveEdge) -> None:
     assert (answer.status, answer.body) == (413, TOO_LARGE)
 
 
+@pytest.mark.holds("contract 2.5")
 def test_bomb_of_a_gigabyte_adds_less_than_8_mb_of_memory() -> None:
     """In a process of its own: the peak of resident memory before and after."""
     program = (

@@ -155,6 +155,7 @@ async def living(stage: Stage, tmp_path: Path) -> AsyncIterator[Living]:
         yield Living(stage, worker, reader)
 
 
+@pytest.mark.holds("contract 4 issue")
 async def test_a_fix_holds_for_older_releases_and_not_for_newer_ones(living: Living) -> None:
     await living.send(1, "shop@1.9.0+9")
     await living.counted(1, 1)
@@ -173,6 +174,7 @@ async def test_a_fix_holds_for_older_releases_and_not_for_newer_ones(living: Liv
     assert [one.kind for one in activity] == ["created", "resolved", "regressed"]
 
 
+@pytest.mark.holds("contract 4 merge")
 async def test_counts_are_right_at_every_step_though_the_worker_is_killed_in_between(living: Living) -> None:
     luck = random.Random(7)
     for kind in (1, 2, 3):
@@ -395,6 +397,7 @@ async def test_the_command_line_makes_the_same_changes(living: Living) -> None:
     assert (await run_svc(living, "resolve", "x"))[0] == 2
 
 
+@pytest.mark.holds("contract 4 bulk")
 async def test_many_issues_are_changed_together_and_a_foreign_one_stops_all(living: Living) -> None:
     kinds = range(1, 9)
     for kind in kinds:

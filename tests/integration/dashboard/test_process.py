@@ -76,6 +76,7 @@ async def status(client: aiohttp.ClientSession, url: str) -> int:
         return 0
 
 
+@pytest.mark.holds("contract 4")
 async def test_it_is_ready_with_real_servers_and_creates_projects_that_others_see(
     environ: dict[str, str], client: aiohttp.ClientSession
 ) -> None:

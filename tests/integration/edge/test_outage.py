@@ -97,6 +97,7 @@ async def missing(place: Place, load: Load) -> set[str]:
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "freeze"])
+@pytest.mark.holds("contract 2.9")
 async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
     outage: Place, broker: LocalKafka, tmp_path: Path, how: str
 ) -> None:
@@ -122,6 +123,7 @@ async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
     assert set(load.statuses) == {202}
 
 
+@pytest.mark.holds("contract 2.9")
 async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outage(
     outage: Place, broker: LocalKafka, tmp_path: Path
 ) -> None:
@@ -180,6 +182,7 @@ async def test_edge_without_a_snapshot_started_while_kafka_is_unreachable_answer
         assert await status("/v1/events", "POST") == 202
 
 
+@pytest.mark.holds("contract 2.9")
 async def test_full_spool_is_503_with_retry_after_and_drains_when_kafka_is_back(
     outage: Place, broker: LocalKafka, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def descriptors(edge: EdgeProcess) -> int:
     return len(list(Path(f"/proc/{edge.pid}/fd").iterdir()))
 
 
+@pytest.mark.holds("contract 2.9")
 async def test_accepted_events_stand_in_the_topic_as_sent_in_their_partition(
     place: Place, tmp_path: Path
 ) -> None:
@@ -148,6 +149,7 @@ async def test_new_token_works_and_a_revoked_one_ends_within_moments(place: Plac
         await eventually(switched)
 
 
+@pytest.mark.holds("contract 2.14")
 async def test_refusals_become_outcome_records_of_their_project(place: Place, tmp_path: Path) -> None:
     limited = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=1)
     async with (
@@ -183,6 +185,7 @@ async def test_sdk_that_is_not_utf8_is_counted_and_the_edge_lives(place: Place, 
     assert [(each.sdk, each.reason, each.count) for each in found] == [("a?/1", "headers", 1)]
 
 
+@pytest.mark.holds("contract 2.13")
 async def test_log_is_json_without_tokens_or_tracebacks(place: Place, tmp_path: Path) -> None:
     async with (
         running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,

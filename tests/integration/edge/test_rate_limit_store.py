@@ -29,6 +29,7 @@ def url(server: ValkeyServer) -> str:
     return f"valkey://{server.host}:{server.port}/0"
 
 
+@pytest.mark.holds("contract 2.11")
 async def test_limit_holds_over_machines_that_share_a_store(valkey: ValkeyServer, tmp_path: Path) -> None:
     machines = [RemoteWindow(url(valkey), LocalWindow(tmp_path / str(n)), PATIENT) for n in range(3)]
     waits = await asyncio.gather(*(machine.acquire("token", 100) for machine in machines for _ in range(60)))

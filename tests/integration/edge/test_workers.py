@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from tests.edge_events import encoded, event
 from tests.eventually import eventually
@@ -44,6 +45,7 @@ async def post_alone(edge: EdgeProcess, body: bytes, sent: dict[str, str]) -> in
         return response.status
 
 
+@pytest.mark.holds("contract 2.11")
 async def test_rate_limit_is_exact_over_all_workers(place: Place, tmp_path: Path) -> None:
     project = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=50)
     async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=3)) as edge:
@@ -56,6 +58,7 @@ async def test_rate_limit_is_exact_over_all_workers(place: Place, tmp_path: Path
         assert statuses.count(429) == 70
 
 
+@pytest.mark.holds("protocol 7")
 async def test_refusal_says_in_the_header_and_the_body_when_to_come_back(
     place: Place, tmp_path: Path
 ) -> None:

@@ -148,6 +148,7 @@ TROUBLE: list[Exception] = [
 
 
 @pytest.mark.parametrize("trouble", TROUBLE, ids=lambda error: type(error).__name__)
+@pytest.mark.holds("contract 4")
 async def test_a_change_that_was_made_is_answered_though_clickhouse_does_not_answer(
     trouble: Exception,
 ) -> None:

@@ -22,6 +22,7 @@ async def an_issue(site: Site) -> str:
     return found
 
 
+@pytest.mark.holds("contract 4 issue")
 async def test_a_patch_answers_the_changed_issue_and_the_next_read_shows_it(site: Site) -> None:
     issue = await an_issue(site)
     status, body = await site.api("PATCH", f"/issues/{issue}", json={"resolvedIn": "next"})
@@ -58,6 +59,7 @@ async def test_many_issues_are_changed_alike(site: Site) -> None:
         ({"assignee": ""}, "assignee"),
     ],
 )
+@pytest.mark.holds("contract 4 issue")
 async def test_a_bad_change_names_its_field(site: Site, body: dict[str, Any], field: str) -> None:
     issue = await an_issue(site)
     status, answer = await site.api("PATCH", f"/issues/{issue}", json=body)
@@ -127,6 +129,7 @@ async def test_similar_issues_say_what_they_share(site: Site) -> None:
         ({"change": "unmerge", "fingerprint": "0" * 16}, "unmerge", ("0" * 16,)),
     ],
 )
+@pytest.mark.holds("contract 4 activity")
 async def test_each_control_of_the_page_makes_its_change(
     site: Site, fields: dict[str, str], call: str, given: object
 ) -> None:

@@ -58,6 +58,7 @@ async def state(site: Site) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.holds("contract 4")
 async def test_the_same_key_makes_a_change_once_and_no_other(site: Site, name: str) -> None:
     fill(site.reader, site.project.number, NOW)
     project = f"/projects/{site.project.id}"

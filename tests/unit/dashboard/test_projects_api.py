@@ -6,6 +6,7 @@ from schemas.ids import decode_token
 from tests.unit.dashboard.site import Site
 
 
+@pytest.mark.holds("contract 4 projects")
 async def test_projects_are_listed_with_what_the_contract_names(site: Site) -> None:
     status, body = await site.api("GET", "/projects")
     assert status == 200
@@ -15,6 +16,7 @@ async def test_projects_are_listed_with_what_the_contract_names(site: Site) -> N
     assert project["tokens"][0]["token"] == site.project.tokens[0].token
 
 
+@pytest.mark.holds("contract 4 projects")
 async def test_created_project_answers_its_token(site: Site) -> None:
     status, body = await site.api("POST", "/projects", json={"name": "web", "rateLimitPerMinute": 9})
     assert status == 201
@@ -26,6 +28,7 @@ async def test_created_project_answers_its_token(site: Site) -> None:
     assert stored.name == "web"
 
 
+@pytest.mark.holds("contract 4 projects")
 async def test_update_keeps_what_is_left_out(site: Site) -> None:
     status, body = await site.api("PATCH", f"/projects/{site.project.id}", json={"retentionDays": 7})
     assert status == 200
@@ -48,6 +51,7 @@ async def test_bad_change_names_its_field(site: Site, body: dict[str, Any], fiel
     assert answer["details"][0]["field"] == field
 
 
+@pytest.mark.holds("contract 4 projects")
 async def test_token_is_made_and_revoked(site: Site) -> None:
     status, created = await site.api("POST", f"/projects/{site.project.id}/tokens")
     assert status == 201

@@ -34,6 +34,7 @@ async def full(site: Site) -> Site:
     return site
 
 
+@pytest.mark.holds("contract 4 rules")
 async def test_a_rule_for_everything_makes_one_issue_of_all(full: Site) -> None:
     body = await outcome(full, ONE)
     assert body["sampled"] == body["matched"] + body["unreadable"]

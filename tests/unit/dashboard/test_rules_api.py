@@ -1,5 +1,6 @@
 """Grouping rules over the API: replaced as a whole, refused with reasons, shown with what is wrong with them."""
 
+import pytest
 from msgspec.structs import replace
 
 from schemas.projects import GroupingRule
@@ -9,6 +10,7 @@ from storage.reader.count_calls import ListSkippedRules
 from tests.unit.dashboard.site import Site
 
 
+@pytest.mark.holds("contract 4 rules")
 async def test_rules_come_back_in_their_order_without_an_error(site: Site) -> None:
     path = f"/projects/{site.project.id}/grouping-rules"
     given = [

@@ -47,6 +47,7 @@ def example() -> EventView:
 
 
 @pytest.mark.parametrize("query", block("holds").splitlines())
+@pytest.mark.holds("contract 4 language")
 def test_what_the_page_says_holds(query: str) -> None:
     assert matches(parse(query), example())
 
@@ -57,18 +58,21 @@ def test_what_the_page_says_does_not_hold(query: str) -> None:
 
 
 @pytest.mark.parametrize("row", table("| written | finds events |"))
+@pytest.mark.holds("contract 4 language")
 def test_every_way_of_writing_is_understood(row: list[str]) -> None:
     for query in re.findall(r"`([^`]+)`", row[0]):
         parse(query)
 
 
 @pytest.mark.parametrize("row", table("| text | position | expected |"))
+@pytest.mark.holds("contract 4 language")
 def test_refusals_name_place_and_expectation(row: list[str]) -> None:
     with pytest.raises(QueryError) as refused:
         parse(row[0].strip("`"))
     assert (str(refused.value.position), refused.value.expected) == (row[1], row[2])
 
 
+@pytest.mark.holds("contract 4 language")
 def test_every_field_is_on_the_page() -> None:
     named = set(re.findall(r"`(\w+)`", " ".join(row[0] for row in table("| key | compared with |"))))
     assert {*FIELDS, *ISSUE_FIELDS} <= named

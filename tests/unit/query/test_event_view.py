@@ -75,6 +75,7 @@ def test_a_mapping_and_a_struct_give_the_same_view() -> None:
     assert from_event(event, "browser/1", RECEIVED_MS) == from_event(flat, "browser/1", RECEIVED_MS)
 
 
+@pytest.mark.holds("contract 4")
 def test_a_time_that_no_clock_can_mean_gives_way_to_that_of_receipt() -> None:
     view = from_event(EVENT | {"timestamp": "1999-01-01T00:00:00Z"}, "browser/1", RECEIVED_MS)
     assert view.timestamp == RECEIVED_MS

@@ -147,6 +147,7 @@ HOSTILE = "a:*-\"()[]\\,<>= \u3000\u00a0\n\0'%_tagshasiORAND\ud800é"
 @example(")" * 10_000)
 @example("a:" * 5000)
 @example("x:" + "*" * 9_998)
+@pytest.mark.holds("contract 4 language")
 def test_any_text_gives_a_tree_or_a_query_error(typed: str) -> None:
     query = outcome(typed)
     if isinstance(query, QueryError):

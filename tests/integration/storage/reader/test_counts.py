@@ -32,6 +32,7 @@ from tests.integration.storage.reader.world import (
 
 @pytest.mark.parametrize("query", ["", "feature:cart", "environment:prod", "is:open", "is:open OR user:u1"])
 @pytest.mark.parametrize("interval", ["minute", "hour", "day"])
+@pytest.mark.holds("contract 4 stats")
 async def test_series_count_each_interval_and_leave_none_out(
     reader: Reader, world: World, query: str, interval: Interval
 ) -> None:
@@ -133,6 +134,7 @@ async def test_completion_knows_keys_values_and_fields(reader: Reader, world: Wo
     ] == ["TypeError"]
 
 
+@pytest.mark.holds("contract 4 releases")
 async def test_releases_say_what_they_brought(reader: Reader, database: Client, world: World) -> None:
     database.insert(
         "issue_activity",

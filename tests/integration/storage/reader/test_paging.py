@@ -104,6 +104,7 @@ def sink(database: Client, world: World, issues: list[int]) -> None:
     )
 
 
+@pytest.mark.holds("contract 4 activity")
 async def test_activity_pages_through_the_changes_newest_first(
     reader: Reader, database: Client, project: int
 ) -> None:

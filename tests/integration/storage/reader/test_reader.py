@@ -104,6 +104,7 @@ async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: W
     )
 
 
+@pytest.mark.holds("contract 4 merge")
 async def test_merged_issues_read_as_one(reader: Reader, world: World) -> None:
     target, source = (hex64(issue_id(world.project, number)) for number in MERGED)
     issue = await reader.read(GetIssue(source))

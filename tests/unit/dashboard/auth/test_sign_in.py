@@ -132,6 +132,7 @@ async def test_the_cookie_stays_on_https_where_a_trusted_proxy_speaks_it(
         assert ("Secure" in answer.headers["Set-Cookie"]) is secure
 
 
+@pytest.mark.holds("contract 4")
 async def test_wrong_user_is_refused(site: Site) -> None:
     answer = await site.client.get("/api/v1/projects", headers=basic("root", PASSWORD))
     assert answer.status == 401
@@ -150,6 +151,7 @@ async def test_a_script_is_not_shown_the_browsers_own_dialog(site: Site) -> None
     assert "WWW-Authenticate" not in answer.headers
 
 
+@pytest.mark.holds("contract 4")
 async def test_session_reads_the_api(site: Site) -> None:
     await site.sign_in()
     answer = await site.client.get("/api/v1/projects")

@@ -47,6 +47,7 @@ async def shape(answer: ClientResponse, status: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=names)
+@pytest.mark.holds("contract 4")
 async def test_without_credentials_every_operation_is_401(site: Site, operation: Operation) -> None:
     answer = await site.client.request(operation.method, path_of(operation, site))
     assert await shape(answer, 401) == {"error": "unauthorized"}
@@ -101,6 +102,7 @@ async def test_unknown_event_is_404(site: Site, operation: Operation, event: str
 @pytest.mark.parametrize(
     "operation", [o for o in OPERATIONS if "query" in o.query.__struct_fields__], ids=names
 )
+@pytest.mark.holds("contract 4 language")
 async def test_query_that_does_not_parse_is_400_with_the_position(site: Site, operation: Operation) -> None:
     fill_once(site)
     answer = await ask(site, operation, {"query": "a AND ("})
@@ -134,6 +136,7 @@ BAD_PARAMETERS = [
         if name in operation.query.__struct_fields__
     ],
 )
+@pytest.mark.holds("contract 4")
 async def test_bad_parameter_is_400_and_named(
     site: Site, operation: Operation, name: str, value: str
 ) -> None:
@@ -203,6 +206,7 @@ async def test_unknown_path_is_404_for_who_may_ask(site: Site, path: str) -> Non
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=names)
+@pytest.mark.holds("contract 4")
 async def test_wrong_method_is_405_with_allow(site: Site, operation: Operation) -> None:
     answer = await site.client.request("OPTIONS", path_of(operation, site), headers=ADMIN)
     await shape(answer, 405)
@@ -231,6 +235,7 @@ class Broken:
         (RuntimeError("secret detail"), 500, "internal"),
     ],
 )
+@pytest.mark.holds("contract 4")
 async def test_error_below_is_said_in_the_same_shape(
     operation: Operation, error: Exception, status: int, code: str
 ) -> None:

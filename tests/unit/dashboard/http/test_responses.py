@@ -62,6 +62,7 @@ async def test_a_head_that_is_refused_has_the_status_alone(site: Site) -> None:
         assert (answer.status, await answer.read()) == (status, b"")
 
 
+@pytest.mark.holds("contract 4 issue")
 async def test_a_read_right_after_a_change_shows_it(site: Site) -> None:
     fill(site.reader, site.project.number, NOW)
     listed, one = f"/projects/{site.project.id}/issues?limit=500", f"/issues/{SHOWCASE:016x}"

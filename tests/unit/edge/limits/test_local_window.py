@@ -32,6 +32,7 @@ class Clock:
     limit=st.integers(1, 5),
     steps=st.lists(st.integers(0, 40 * SECOND), min_size=1, max_size=60),
 )
+@pytest.mark.holds("protocol 8")
 def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, steps: list[int]) -> None:
     clock = Clock()
     admitted: deque[int] = deque()
@@ -50,6 +51,7 @@ def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, st
                 assert wait_ms == -(-left_us // 1000)
 
 
+@pytest.mark.holds("contract 2.11")
 def test_refused_requests_do_not_count(tmp_path: Path) -> None:
     clock = Clock()
     window = LocalWindow(tmp_path, clock)

@@ -228,6 +228,18 @@ def test_table_documents_at_least_150_mutations() -> None:
 
 
 @pytest.mark.parametrize("mutation", [*BOTH, *STRICT_ONLY], ids=name)
+@pytest.mark.holds(
+    "protocol 2.1",
+    "protocol 2.2",
+    "protocol 2.4",
+    "protocol 2.5",
+    "protocol 2.6",
+    "protocol 2.7",
+    "protocol 2.8",
+    "protocol 4.3",
+    "protocol 8",
+    "contract 2.7",
+)
 def test_mutation_is_refused_with_its_field_and_no_other(mutation: Mutation) -> None:
     ((field, message),) = refused(mutated(mutation), STRICT)
     assert field == mutation.field
@@ -241,6 +253,7 @@ def test_lenient_project_refuses_what_is_no_habit_of_the_field(mutation: Mutatio
 
 
 @pytest.mark.parametrize("mutation", STRICT_ONLY, ids=name)
+@pytest.mark.holds("contract 2.7")
 def test_lenient_project_takes_what_fleets_send(mutation: Mutation) -> None:
     body = mutated(mutation)
     assert bytes(validate(body, LENIENT)[1]) == body
@@ -264,11 +277,13 @@ def test_lenient_release_has_1_to_200_characters(release: str) -> None:
     ],
     ids=name,
 )
+@pytest.mark.holds("protocol 2.6", "contract 2.6")
 def test_event_at_a_limit_is_accepted(mutation: Mutation) -> None:
     body = mutated(mutation)
     assert bytes(validate(body, STRICT)[1]) == body
 
 
+@pytest.mark.holds("protocol 7")
 def test_every_limit_of_section_8_is_named_by_its_title_and_number() -> None:
     messages = {mutation.message for mutation in LIMITS}
     for limit in set(Limit) - {Limit.EVENTS_PER_BATCH}:
@@ -277,6 +292,7 @@ def test_every_limit_of_section_8_is_named_by_its_title_and_number() -> None:
         assert str(limit.maximum) in limit.sentence
 
 
+@pytest.mark.holds("contract 2.3")
 def test_all_violations_are_listed_in_the_order_of_the_schema() -> None:
     body = json.dumps(event(kind="x", platform="y", tags=[], error={"type": 1, "stack": [{}]})).encode()
     assert [field for field, _ in refused(body, STRICT)] == [
@@ -291,6 +307,7 @@ def test_all_violations_are_listed_in_the_order_of_the_schema() -> None:
     ]
 
 
+@pytest.mark.holds("contract 2.3")
 def test_at_most_20_violations_are_listed() -> None:
     body = json.dumps(event(error={"type": "E", "message": "m", "stack": [{}] * 50})).encode()
     assert len(refused(body, STRICT)) == 20

@@ -30,6 +30,7 @@ def test_a_limit_that_was_reached_says_what_to_narrow(code: int) -> None:
         (DatabaseError("Setting max_rows_to_read shouldn't be greater than 5", code=452), "settings profile"),
     ],
 )
+@pytest.mark.holds("contract 4")
 def test_a_server_that_is_unreachable_or_busy_may_answer_later(error: ClickHouseError, why: str) -> None:
     refused = refusal(error)
     assert isinstance(refused, StorageUnavailable)
