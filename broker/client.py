@@ -20,7 +20,7 @@ from schemas.topics import MAX_RECORD_BYTES, Topic, topic_name
 log = logging.getLogger(__name__)
 
 METADATA_PAUSE_SECONDS: Final = 0.25
-_METADATA_AGE_MS: Final = 30_000
+METADATA_AGE_MS: Final = 30_000
 """So long, at most, a client doesn't see that a topic can be read again, or has more partitions."""
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
 _LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
@@ -42,7 +42,7 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
     return {
         "bootstrap_servers": settings.kafka_bootstrap.split(","),
         "retry_backoff_ms": 250,
-        "metadata_max_age_ms": _METADATA_AGE_MS,
+        "metadata_max_age_ms": METADATA_AGE_MS,
         **security_options(settings),
     }
 

@@ -10,31 +10,39 @@ from broker.send_errors import SendErrorKind, kind_of
 _LOGGERS: Final = ("aiokafka", "broker.client")
 _PAUSE_SECONDS: Final = 30.0
 _REFUSED_SECONDS: Final = 60.0
-_REFUSALS: Final = ("not authorized", "AuthorizationFailed")
+_GRACE_SECONDS: Final = 10.0
+_REFUSALS: Final = (
+    "not authorized",
+    "unauthorized topics",
+    "authorizationfailed",
+    "lacks a right",
+    "not enough privileges",
+)
+_WATCH: Final = "broker.rights_watch"
 
 
 class RepeatFilter(logging.Filter):
     """Passes each distinct message of the loggers above once in 30 s.
 
-    What is logged about a refused right passes once a minute whoever logs it, and without a traceback: `broker.rights_watch` names
-    the right.
+    `broker.rights_watch` names each missing right. What others log about a refusal passes once a minute whoever logs it, without a
+    traceback, and only where that watch has named nothing in 10 s.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._now = now
         self._passed_at: dict[tuple[str, str], float] = {}
-        self._refused_at = -_REFUSED_SECONDS
+        self._named_at = self._first_at = self._last_at = -_REFUSED_SECONDS
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is logged."""
         now = self._now()
+        if record.name == _WATCH:
+            self._named_at = now
+            return True
         if _is_refusal(record):
             record.exc_info = None
-            if now - self._refused_at < _REFUSED_SECONDS:
-                return False
-            self._refused_at = now
-            return True
+            return record.levelno >= logging.CRITICAL or self._unnamed(now)
         if not record.name.startswith(_LOGGERS):
             return True
         message = record.name, record.getMessage()
@@ -48,12 +56,23 @@ class RepeatFilter(logging.Filter):
         self._passed_at[message] = now
         return True
 
+    def _unnamed(self, now: float) -> bool:
+        """Whether a refusal is logged that the watch has not named."""
+        if now - self._last_at >= _REFUSED_SECONDS:
+            self._first_at = now
+        self._last_at = now
+        if now - self._first_at < _GRACE_SECONDS or now - self._named_at < _REFUSED_SECONDS:
+            return False
+        self._named_at = now
+        return True
+
 
 def _is_refusal(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
     if error is not None and kind_of(error) is SendErrorKind.DENIED:
         return True
-    return record.levelno < logging.CRITICAL and any(text in record.getMessage() for text in _REFUSALS)
+    message = record.getMessage().lower()
+    return any(text in message for text in _REFUSALS)
 
 
 def throttle_repeats() -> None:

@@ -35,10 +35,10 @@ _CLOSE_SECONDS: Final = 1.0
 
 
 class RightsWatch:
-    """Asks each server in turn; reports the part `rights`, and `svc_missing_rights` by right.
+    """Asks each server; reports the part `rights`, and `svc_missing_rights` by right. One that doesn't answer delays no other.
 
     The part is not ok while one of the rights in `stops` is missing: without it the process stands still. Other parts tell whether
-    the process works without the remaining ones.
+    the process works without the remaining ones. The log names the missing rights at most once a minute.
     """
 
     def __init__(
@@ -55,7 +55,8 @@ class RightsWatch:
         self._check_seconds = check_seconds
         self._now = now
         self._since: dict[str, float] = {}
-        self._logged_at = 0.0
+        self._logged_at = -_REMIND_SECONDS
+        self._named = False
         self._gauge = Gauge(
             "svc_missing_rights",
             "1 for each right that this process needs and lacks, on Kafka or ClickHouse.",
@@ -67,35 +68,38 @@ class RightsWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        while True:
-            await asyncio.gather(*map(self._check, self._missing))
-            self._report()
-            await asyncio.sleep(self._check_seconds)
+        async with asyncio.TaskGroup() as tasks:
+            for ask in self._missing:
+                tasks.create_task(self._watch(ask))
 
     def part(self) -> Part:
         """The missing rights, for readiness."""
         return Part(self._since.keys().isdisjoint(self._stops), self._sentence())
 
-    async def _check(self, ask: Ask) -> None:
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                self._missing[ask] = await ask()
-        except Exception as error:  # noqa: BLE001 - whatever a client raises: other parts report an unreachable server
-            log.debug("rights are unknown: %r", error)
+    async def _watch(self, ask: Ask) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    self._missing[ask] = await ask()
+            except Exception as error:  # noqa: BLE001 - whatever a client raises: other parts report an unreachable server
+                log.debug("rights are unknown: %r", error)
+            self._report()
+            await asyncio.sleep(self._check_seconds)
 
     def _report(self) -> None:
         missing = [right for rights in self._missing.values() for right in rights]
-        changed = set(missing) != self._since.keys()
         for right in self._since.keys() - set(missing):
             self._gauge.labels(right).set(0)
         self._since = {right: self._since.get(right, self._now()) for right in missing}
         for right in missing:
             self._gauge.labels(right).set(1)
-        if missing and (changed or self._now() - self._logged_at >= _REMIND_SECONDS):
+        if missing and self._now() - self._logged_at >= _REMIND_SECONDS:
             log.error("%s", self._sentence())
             self._logged_at = self._now()
-        elif changed:
+            self._named = True
+        elif self._named and not missing:
             log.warning("all rights are granted again")
+            self._named = False
 
     def _sentence(self) -> str:
         if not self._since:

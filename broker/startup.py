@@ -1,7 +1,4 @@
-"""Checks a process's Kafka rights before it starts.
-
-Without a right a client hangs or retries forever, so the process ends with a message that names the missing right.
-"""
+"""Waits for a process's Kafka rights before it starts: without one a client hangs, or retries for ever."""
 
 import asyncio
 import logging
@@ -12,7 +9,6 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVe
 from broker.cluster import describe_cluster
 from broker.diagnosis import why_unreachable
 from broker.rights import RequiredRights, lacking
-from schemas.errors import CannotRun
 from schemas.settings import KafkaSettings
 from schemas.topics import topic_name
 
@@ -24,8 +20,8 @@ _EXPLAIN_EVERY: Final = 20
 """Attempts between two diagnoses, which take seconds if nobody responds."""
 
 
-async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
-    """Wait for a broker, and return if it grants all rights in `need` that a process begins with. Raises CannotRun.
+async def until_allowed(settings: KafkaSettings, need: RequiredRights) -> None:
+    """Return once a broker grants all rights in `need` that a process begins with; `broker.rights_watch` names those that it refuses.
 
     A broker that can't report rights counts as granting them.
     """
@@ -33,7 +29,7 @@ async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
     while True:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                missing = await _missing(settings, need.to_start)
+                missing = await missing_rights(settings, need.to_start)
         except (IncompatibleBrokerVersion, UnsupportedVersionError) as error:
             log.warning("Kafka can't report the rights of these credentials: %s", error)
             return
@@ -44,16 +40,13 @@ async def check_rights(settings: KafkaSettings, need: RequiredRights) -> None:
             attempt += 1
             await asyncio.sleep(_RETRY_SECONDS)
             continue
-        if missing:
-            user = settings.kafka_username
-            raise CannotRun(
-                f"Kafka refuses {f'user {user!r}' if user else 'these credentials'}: {', '.join(missing)} is missing; "
-                "grant it (docs/operate/permissions.md lists all rights)"
-            )
-        return
+        if not missing:
+            return
+        await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def _missing(settings: KafkaSettings, need: RequiredRights) -> list[str]:
+async def missing_rights(settings: KafkaSettings, need: RequiredRights) -> list[str]:
+    """The rights that Kafka refuses at the moment. Raises KafkaError or OSError."""
     names = [topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in need.topics]
     view = await describe_cluster(settings, names, need.groups)
     return lacking(need, settings, view.allowed(names), view.groups)

@@ -13,7 +13,6 @@ from aiohttp import web
 
 from broker.rights import needs
 from broker.rights_watch import watch_rights
-from broker.startup import check_rights
 from broker.waiting import until
 from cli.logs import configure
 from control.issue_changes import IssueChanges
@@ -22,14 +21,12 @@ from control.project_store import ProjectStore
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import STATE, Dependencies
 from dashboard.http.proxies import parse_networks
-from schemas.errors import BadSetting, CannotRun
+from schemas.errors import BadSetting
 from schemas.payload import use_dictionaries
 from schemas.settings import DashboardSettings, load
 from storage.client import parse_url
 from storage.reader.reader import Reader
 from storage.rights import ClickHouseRights, reader_rights
-
-log = logging.getLogger(__name__)
 
 BAD_SETTING_STATUS = 2
 NOT_STARTED_STATUS = 3
@@ -54,9 +51,6 @@ def command(ctx: click.Context) -> None:
     logging.getLogger("aiohttp_session").setLevel(logging.ERROR)
     try:
         asyncio.run(serve(settings))
-    except CannotRun as error:
-        log.critical("the dashboard stops: %s", error)
-        sys.exit(NOT_STARTED_STATUS)
     except OSError as error:
         if error.errno not in {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}:
             raise
@@ -81,7 +75,7 @@ def _check(settings: DashboardSettings) -> None:
 
 
 async def serve(settings: DashboardSettings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises CannotRun."""
+    """Serve until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -97,8 +91,6 @@ async def serve(settings: DashboardSettings) -> None:
         await runner.setup()
         await web.TCPSite(runner, settings.dashboard_host, settings.dashboard_port).start()
         projects.start()
-        # Pages are served meanwhile: reads don't need Kafka.
-        await until(stop, check_rights(settings, required))
         stored_rights = ClickHouseRights(url, reader_rights)
         await until(
             stop, watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)

@@ -11,6 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.rights import RequiredRights
+from local.kafka.command import format_data
+from local.kafka.config import properties
+from local.kafka.downloads import kafka_jars
+from local.kafka.java import find_java
 from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.settings import KafkaSettings, load
@@ -19,7 +23,8 @@ from tests.certificates import certificate
 TOPIC, GROUP, CLUSTER = 2, 3, 4
 READ, WRITE, CREATE, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 4, 5, 6, 8, 10, 11
 _LITERAL, _PREFIXED, _ALLOW = 3, 4, 3
-_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM = "SCRAM-SHA-512"
+_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
 class Acl(Struct, frozen=True):
@@ -123,7 +128,7 @@ class DeleteAcls(Request[_DeleteAcls]):  # type: ignore[misc]
 
 
 class SecuredKafka(LocalKafka):
-    """A broker with two listeners: `bootstrap` is for administrators, `secured` wants TLS and SASL (PLAIN) and obeys ACLs.
+    """A broker with two listeners: `bootstrap` is for administrators, `secured` wants TLS and SASL (SCRAM) and obeys ACLs.
 
     The password of each user is its name and `-secret`; `authority` is the file of the CA.
     """
@@ -133,19 +138,28 @@ class SecuredKafka(LocalKafka):
         broker, controller, port = self._ports["broker"], self._ports["controller"], free_port()
         self.secured = f"127.0.0.1:{port}"
         self.authority = certificate(directory.resolve())
-        known = " ".join(f'user_{user}="{user}-secret"' for user in users)
+        self._users = users
         both = f"PLAINTEXT://127.0.0.1:{broker},SASL_SSL://{self.secured}"
         self.overrides |= {
             "listeners": f"{both},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": both,
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{_PLAIN} {known};",
+            "sasl.enabled.mechanisms": SCRAM,
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": _LOGIN,
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.authority),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
         }
+
+    def prepare(self) -> list[str]:
+        """Format the data directory with our users: aiokafka can't create them."""
+        config, data = self.directory / "server.properties", self.directory / "data"
+        config.write_text(properties(self._ports, data, self.overrides))
+        known = [f"{SCRAM}=[name={user},password={user}-secret]" for user in self._users]
+        scram = [argument for user in known for argument in ("--add-scram", user)]
+        format_data(find_java(), kafka_jars(self.cache), config, data, scram)
+        return super().prepare()
 
     def environ(self, user: str) -> dict[str, str]:
         """The variables with which `user` connects."""
@@ -153,7 +167,7 @@ class SecuredKafka(LocalKafka):
             "SVC_KAFKA_BOOTSTRAP": self.secured,
             "SVC_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
             "SVC_KAFKA_CA_FILE": str(self.authority),
-            "SVC_KAFKA_SASL_MECHANISM": "PLAIN",
+            "SVC_KAFKA_SASL_MECHANISM": SCRAM,
             "SVC_KAFKA_USERNAME": user,
             "SVC_KAFKA_PASSWORD": f"{user}-secret",
         }

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from local.errors import StartError
@@ -37,11 +38,12 @@ def kafka_command(
     return [java.program, *extra, *heap, *FLAGS, "-cp", class_path(jars), *program]
 
 
-def format_data(java: Java, jars: Path, config: Path, data: Path) -> None:
-    """Format the data directory of `config` with a new cluster id, once. Raises StartError."""
+def format_data(java: Java, jars: Path, config: Path, data: Path, more: Sequence[str] = ()) -> None:
+    """Format the data directory of `config` with a new cluster id, once; `more` are further arguments. Raises StartError."""
     if (data / "meta.properties").exists():
         return
     program = ["kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id(), "-c", str(config)]
+    program += more
     done = subprocess.run(kafka_command(java, jars, program, 64), capture_output=True, text=True, check=False)
     if done.returncode:
         raise StartError(f"Kafka's data directory {data} could not be formatted:\n{done.stderr[-2000:]}")

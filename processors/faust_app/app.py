@@ -10,7 +10,7 @@ from mode import CrashingSupervisor
 from yarl import URL
 
 from broker.batch_producer import BatchProducer
-from broker.client import client_options
+from broker.client import METADATA_AGE_MS, client_options
 from processors.aggregator.stage import AggregatorStage, supersedes
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Lease, RebalanceFence
@@ -182,6 +182,8 @@ def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
         broker_commit_interval=1.0,
         broker_request_timeout=90.0,
         broker_max_poll_records=200,
+        consumer_metadata_max_age_ms=METADATA_AGE_MS,
+        producer_metadata_max_age_ms=METADATA_AGE_MS,
         consumer_max_fetch_size=MAX_RECORD_BYTES,
         producer_threaded=False,
         producer_acks=-1,

@@ -110,6 +110,10 @@ class PromptThread(AIOKafkaConsumerThread):
         """Log the crash; mode would print a bare traceback."""
         FAUST_LOG.critical(msg.format(*fmt), exc_info=True)
 
+    async def commit(self, offsets: Mapping[TP, int]) -> bool:
+        """Commit, unless it has crashed: a crash closes its loop."""
+        return not self.thread_loop.is_closed() and await super().commit(offsets)
+
     async def stop(self) -> None:
         """Stop; one that has crashed has closed its loop."""
         try:

@@ -17,7 +17,7 @@ from broker.log_end_offsets import LogEndOffsets
 from broker.rights import RequiredRights, needs
 from broker.rights_watch import Ask, watch_rights
 from broker.send_errors import SendErrorKind, kind_of
-from broker.startup import check_rights
+from broker.startup import missing_rights, until_allowed
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.watchdog import (
@@ -67,12 +67,12 @@ async def run(
     health.probe("projects", lambda: Part(follower.loaded.is_set(), f"{len(projects)} known"))
     required = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
     try:
-        await until(stop, check_rights(settings, required))
+        more = () if stored_rights is None else (stored_rights,)
+        background.append(asyncio.create_task(watch_rights(settings, required, health, registry, *more)))
+        await until(stop, until_allowed(settings, required))
         partitions = await until(stop, _partitions(settings))
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
-        more = () if stored_rights is None else (stored_rights,)
-        background.append(asyncio.create_task(watch_rights(settings, required, health, registry, *more)))
         metrics = ProcessorsMetrics(registry)
         processors = Processors(settings, names(settings, partitions), projects, metrics, stored_ids)
         health.probe("assigned", processors.recovery.assigned)
@@ -99,10 +99,15 @@ async def _work(processors: Processors, stop: asyncio.Event, required: RequiredR
             log.warning("the app did not stop cleanly: %s", error)
         await processors.producer.stop()
     if failure is not None:
-        if kind_of(failure) is SendErrorKind.DENIED:
-            # Names the right.
-            await until(stop, check_rights(processors.settings, required))
-        raise CannotRun(reason_of(failure))
+        raise CannotRun(await _reason(failure, processors.settings, required))
+
+
+async def _reason(failure: BaseException, settings: ProcessorsSettings, required: RequiredRights) -> str:
+    missing: list[str] = []
+    if kind_of(failure) is SendErrorKind.DENIED:
+        with suppress(KafkaError, OSError):
+            missing = await missing_rights(settings, required)
+    return f"Kafka refuses {', '.join(missing)}" if missing else reason_of(failure)
 
 
 async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException | None:

@@ -9,7 +9,7 @@ from typing import Final
 from broker.client import follow_projects
 from broker.rights import needs
 from broker.rights_watch import watch_rights
-from broker.startup import check_rights
+from broker.startup import until_allowed
 from broker.waiting import until
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
@@ -63,10 +63,9 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     health.probe("name", source.name.part)
     required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["writer"]
     stored_rights = ClickHouseRights(settings.clickhouse_url, writer_rights)
+    watching = asyncio.create_task(watch_rights(settings, required, health, metrics.registry, stored_rights))
     try:
-        await until(stopping, check_rights(settings, required))
-        if stopping.is_set():
-            return
+        await until(stopping, until_allowed(settings, required))
         await until(stopping, inserters[0].run(lambda _client: check_server(settings.clickhouse_url)))
         if stopping.is_set():
             return
@@ -75,7 +74,6 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
             await until(stopping, follower.loaded.wait())
             health.set("registry", ok=True)
             background = [
-                tasks.create_task(watch_rights(settings, required, health, metrics.registry, stored_rights)),
                 tasks.create_task(write_projects(registry, inserters[2])),
                 tasks.create_task(run_housekeeping(inserters[3], metrics)),
                 tasks.create_task(run_audit(settings, metrics, lambda: events.writes(0))),
@@ -88,6 +86,8 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
             for task in (*background, following):
                 task.cancel()
     finally:
+        watching.cancel()
+        await asyncio.wait([watching])
         await dead_letters.close()
         for inserter in inserters:
             inserter.close()

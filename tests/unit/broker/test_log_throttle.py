@@ -35,24 +35,44 @@ def test_sentences_long_past_are_forgotten() -> None:
     assert len(rarely._passed_at) <= 31
 
 
-def test_refused_right_is_logged_once_a_minute_whoever_logs_it_and_without_a_traceback() -> None:
-    now = 0.0
-    rarely = RepeatFilter(lambda: now)
+class Refusals:
+    """A log whose clock tests set."""
 
-    def refused(name: str) -> logging.LogRecord:
-        error = TopicAuthorizationFailedError("svc.grouped")
-        fields = {"name": name, "msg": "crashed: %s", "args": (error,), "levelno": logging.ERROR}
-        return logging.makeLogRecord(fields | {"exc_info": (type(error), error, None)})
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.rarely = RepeatFilter(lambda: self.now)
 
-    first = refused("faust")
-    assert rarely.filter(first)
-    assert first.exc_info is None
-    assert not rarely.filter(refused("storage.writer.stage"))
-    assert not rarely.filter(
-        record("aiokafka.cluster", "Topic svc.grouped is not authorized for this client")
-    )
-    now = 60.0
-    assert rarely.filter(refused("processors"))
+    def passed(self, name: str, message: str, at: float) -> bool:
+        """Whether the line is logged at that time."""
+        self.now = at
+        return self.rarely.filter(record(name, message))
+
+
+FETCH = "aiokafka.consumer.fetcher", "Not authorized to read from topic svc.grouped."
+COMMIT = "aiokafka.consumer.group_coordinator", "OffsetCommit failed for unauthorized topics {'svc.issues'}"
+STORE = "control.issue_changes", "StorageUnavailable('the reading user lacks a right on ClickHouse')"
+
+
+def test_refusals_are_not_logged_beside_the_line_that_names_the_right() -> None:
+    log = Refusals()
+    assert not any(log.passed(*line, at=0) for line in (FETCH, COMMIT, STORE))
+    assert log.passed("broker.rights_watch", "missing: Read on topic svc.grouped", at=4)
+    assert not any(log.passed(*FETCH, at=at) for at in range(5, 64))
+    assert log.passed("broker.rights_watch", "missing: Read on topic svc.grouped", at=64)
+
+
+def test_refusals_that_no_line_names_are_logged_once_a_minute_whoever_logs_them() -> None:
+    log = Refusals()
+    seconds = [at for at in range(130) for line in (FETCH, COMMIT, STORE) if log.passed(*line, at=at)]
+    assert seconds == [10, 70]
+
+
+def test_refusal_has_no_traceback() -> None:
+    error = TopicAuthorizationFailedError("svc.grouped")
+    fields = {"name": "faust", "msg": "crashed: %s", "args": (error,), "levelno": logging.ERROR}
+    line = logging.makeLogRecord(fields | {"exc_info": (type(error), error, None)})
+    RepeatFilter().filter(line)
+    assert line.exc_info is None
 
 
 def test_end_of_a_process_is_always_logged() -> None:

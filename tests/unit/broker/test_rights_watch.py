@@ -18,15 +18,17 @@ READ, WRITE, SELECT = "Read on topic svc.grouped", "Write on topic svc.outcomes"
 
 
 class Server:
-    """Refuses `missing`, or doesn't tell. `checks` counts the questions."""
+    """Refuses `missing`, doesn't tell, or is frozen. `checks` counts the questions."""
 
     def __init__(self) -> None:
         self.missing: Sequence[str] = ()
-        self.silent = False
+        self.silent = self.frozen = False
         self.checks = 0
 
     async def __call__(self) -> Sequence[str]:
         self.checks += 1
+        if self.frozen:
+            await asyncio.Event().wait()
         if self.silent:
             raise OSError("nobody is there")
         return self.missing
@@ -53,7 +55,7 @@ class World:
         """Watch until the condition is true."""
         watching = asyncio.create_task(self.watch.run())
         try:
-            await eventually(condition, 20)
+            await eventually(condition, 3)
         finally:
             watching.cancel()
             with suppress(asyncio.CancelledError):
@@ -61,8 +63,8 @@ class World:
 
     async def checked(self) -> None:
         """Watch until both have been asked again and the answers are reported."""
-        checks = self.kafka.checks
-        await self.until(lambda: self.kafka.checks >= checks + 2)
+        kafka, clickhouse = self.kafka.checks, self.clickhouse.checks
+        await self.until(lambda: self.kafka.checks >= kafka + 2 and self.clickhouse.checks >= clickhouse + 2)
 
 
 async def test_each_missing_right_is_named_by_readiness_and_by_the_metric_until_it_is_back() -> None:
@@ -110,6 +112,31 @@ async def test_missing_right_is_logged_at_once_then_once_a_minute_and_its_return
         await world.checked()
         await world.checked()
     assert caplog.messages[2:] == ["all rights are granted again"]
+
+
+async def test_missing_rights_that_change_are_logged_no_more_than_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    with caplog.at_level(logging.INFO, "broker.rights_watch"):
+        for missing in ([READ], [READ, WRITE], [WRITE], [READ]):
+            world.kafka.missing = missing
+            await world.checked()
+        assert [READ in line for line in caplog.messages] == [True]
+        world.kafka.missing = [WRITE]
+        world.now = 60.0
+        await world.checked()
+    assert [WRITE in line for line in caplog.messages] == [False, True]
+
+
+async def test_server_that_does_not_answer_delays_no_other() -> None:
+    world = World()
+    world.clickhouse.frozen = True
+    world.kafka.missing = [READ]
+    await world.until(lambda: READ in world.part.detail)
+    assert world.metric(READ) == 1
+    world.kafka.missing = []
+    await world.until(lambda: world.part.ok)
 
 
 def test_process_stands_still_without_its_group_or_a_topic_that_it_reads_in_it() -> None:

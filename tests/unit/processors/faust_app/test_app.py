@@ -7,12 +7,13 @@ from faust.types.enums import ProcessingGuarantee
 from mode import CrashingSupervisor
 from prometheus_client import CollectorRegistry
 
+from broker.client import client_options
 from processors.faust_app.app import Processors
 from processors.faust_app.patches import OrderedTableManager
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
 from schemas.projects import ProjectRegistry
-from schemas.settings import ProcessorsSettings, load
+from schemas.settings import KafkaSettings, ProcessorsSettings, load
 
 
 def built(**environ: str) -> Processors:
@@ -30,6 +31,12 @@ async def test_the_app_uses_nothing_of_faust_that_loses_or_repeats_records() -> 
     assert not conf.stream_wait_empty
     assert (conf.topic_allow_declare, conf.topic_disable_leader, conf.web_enabled) == (False, True, False)
     assert conf.consumer_auto_offset_reset == "earliest"
+
+
+async def test_a_topic_that_can_be_read_again_is_noticed_as_soon_as_by_other_clients() -> None:
+    conf: Any = built().app.conf
+    ages = {conf.consumer_metadata_max_age_ms, conf.producer_metadata_max_age_ms}
+    assert ages == {client_options(KafkaSettings())["metadata_max_age_ms"]}
 
 
 @pytest.mark.parametrize("session", ["1", "3", "10", "30"])
