@@ -14,7 +14,7 @@ from msgspec import Struct
 from broker.errors import RecordTooLarge, SinkUnavailable
 from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool, SpoolFull
-from edge.http.errors import unavailable
+from edge.request_errors import unavailable
 from edge.validation.validate import ValidEvent
 from schemas.chunks import encode_chunk
 from schemas.ids import partition_of, project_seed

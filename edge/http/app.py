@@ -10,12 +10,12 @@ from aiohttp import web
 
 from edge.http import responses
 from edge.http.endpoints import Ingest
-from edge.http.errors import RequestError
 from edge.http.openapi import document
 from edge.http.request import SlowBody
 from edge.http.server import EdgeServer
 from edge.limits.connections import ConnectionLimits
 from edge.metrics import EdgeMetrics
+from edge.request_errors import RequestError
 from schemas.errors import WireError
 from schemas.health import Health
 

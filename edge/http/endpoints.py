@@ -10,7 +10,6 @@ from msgspec import Struct
 from edge.delivery.outcomes import OutcomeReporter, Refusal
 from edge.delivery.publisher import EventPublisher
 from edge.http import responses
-from edge.http.errors import RequestError
 from edge.http.request import (
     BodyReader,
     RequestHeaders,
@@ -28,6 +27,7 @@ from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.scheduler import LARGE, SMALL, FairScheduler, TimeSlice
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
+from edge.request_errors import RequestError
 from edge.validation.validate import (
     LENIENT,
     STRICT,

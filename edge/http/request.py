@@ -15,9 +15,9 @@ from aiohttp.web_protocol import RequestPayloadError
 from isal import isal_zlib
 from msgspec import Struct
 
-from edge.http.errors import RequestError, unavailable
 from edge.limits.body_budget import BodyReservation
 from edge.project_snapshot import ProjectSnapshot
+from edge.request_errors import RequestError, unavailable
 from schemas.errors import Detail, WireError
 from schemas.ids import TOKEN_PREFIX, decode_token
 from schemas.limits import MAX_BODY_BYTES

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from edge.http.errors import RequestError
+from edge.request_errors import RequestError
 from schemas.errors import BatchResponse, ErrorBody, RejectedEvent, WireError
 
 JSON: Final = "application/json"

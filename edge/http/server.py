@@ -11,9 +11,9 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
 from edge.http import responses
-from edge.http.errors import RequestError
 from edge.limits.connections import ConnectionLimits, sender_of
 from edge.metrics import EdgeMetrics
+from edge.request_errors import RequestError
 from schemas.errors import Detail, WireError
 
 log = logging.getLogger(__name__)

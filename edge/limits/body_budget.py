@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from edge.http.errors import RequestError, unavailable
+from edge.request_errors import RequestError, unavailable
 from schemas.errors import WireError
 
 _RETRY_MS = 1000

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.analysts.views import TABLES, VIEWS
+from storage.analyst_views import TABLES, VIEWS
 from storage.migrations.migrate import migrations
 
 ROLE: Final = "svc_analyst"

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.analysts.views import create, own_views
+from storage.analyst_views import create, own_views
 from storage.client import Client, open_client, parse_url, scalar, version
 from storage.errors import UnreadableSchema
 from storage.server_identity import check_recorded, recorded_id, server_id

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from edge.http.errors import RequestError
 from edge.http.request import authenticate, bearer_token
 from edge.project_snapshot import ProjectSnapshot
+from edge.request_errors import RequestError
 from schemas.errors import WireError
 from schemas.ids import new_token
 from schemas.projects import Project, Token, encode_project

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.clickhouse.server import LocalClickHouse
-from storage.analysts.views import VIEWS
+from storage.analyst_views import VIEWS
 from storage.migrations.migrate import migrate
 from tests.integration.storage.analysts.session import Refused, Session
 

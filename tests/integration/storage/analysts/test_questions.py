@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local.clickhouse.server import LocalClickHouse
-from storage.analysts.views import TABLES, VIEWS
+from storage.analyst_views import TABLES, VIEWS
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from tests.integration.storage.analysts.answers import ANSWERS, Asked, Row

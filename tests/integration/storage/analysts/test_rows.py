@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from local.clickhouse.server import LocalClickHouse
+from storage.analyst_views import DEFINER, TABLES, VIEWS, create, own_views
 from storage.analysts.grants import Analyst, analyst_statements, role_statements, view_statements
-from storage.analysts.views import DEFINER, TABLES, VIEWS, create, own_views
 from storage.client import Client
 from storage.migrations.migrate import migrate, migrations
 from tests.integration.storage.analysts.session import Refused, Session

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.http.errors import RequestError
 from edge.limits.body_budget import BodyBudget, BodyReservation
+from edge.request_errors import RequestError
 from schemas.errors import WireError
 
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from local.clickhouse.server import LocalClickHouse
+from storage.analyst_views import DEFINER, TABLES, VIEWS
 from storage.analysts.grants import (
     FIXED,
     LIMITS,
@@ -16,7 +17,6 @@ from storage.analysts.grants import (
     role_statements,
     view_statements,
 )
-from storage.analysts.views import DEFINER, TABLES, VIEWS
 from storage.migrations.migrate import migrations
 
 DOCKER = Path(__file__).parents[4] / "docker"

@@ -18,11 +18,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from control.project_edits import create
+from dashboard.api.openapi import document
 from dashboard.api.operation import NoInput, Operation
 from dashboard.api.routes import OPERATIONS
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
-from dashboard.http.openapi import document
 from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
 from tests.unit.dashboard.sample import SHOWCASE, fill
 from tests.unit.dashboard.site import ADMIN, NOW, SETTINGS
