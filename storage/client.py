@@ -105,16 +105,21 @@ def version(client: Client) -> tuple[int, int]:
     return int(year), int(month)
 
 
-def scalar(client: Client, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
+def scalar(
+    client: Client,
+    sql: str,
+    parameters: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Any:
     """The single value that a query returns. Raises ClickHouseError, also if there is no row (as from a server whose disk is full)."""
-    rows = client.query(sql, parameters=dict(parameters or {})).result_rows
+    rows = client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {})).result_rows
     if not rows:
         raise ClickHouseError("the query returned no row")
     return rows[0][0]
 
 
 def begin_session(client: Client, seconds: int) -> Mapping[str, Any]:
-    """Settings with which the server refuses a statement that comes more than these seconds (and two) from now, or after a restart.
+    """Settings with which the server refuses a statement after a restart, or more than these seconds (and two) after the last with them.
 
     A process can't check that itself: it may be frozen between its check and its statement. Raises ClickHouseError.
     """

@@ -4,7 +4,7 @@ Used if the block's deduplication token may be wrong (ClickHouse recorded it bef
 since), or if ClickHouse refuses the whole block because of some rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final
@@ -14,11 +14,11 @@ import pyarrow as pa
 from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client, life
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, begin_session, life
 from storage.diagnosis import FailureKind, RetryLater, diagnose
 from storage.erase.erased import ERASED_AMONG
 from storage.repair.consistent_read import read_in_pause
-from storage.repair.repair_rollups import repair_rollups
+from storage.repair.repair_rollups import SESSION_SECONDS, repair_rollups
 from storage.writer.blocks import EventKey
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
 
@@ -70,29 +70,34 @@ def any_known(client: Client, block: pa.Table) -> bool:
 def complete(client: Client, block: pa.Table, name: str) -> Completion:
     """Insert a block's missing rows, except erased ones, into `events` and `payloads`, and repair the rollups on its days.
 
-    Idempotent, also concurrently if both use the same `name`. Raises ClickHouseError, NoConsistentRead, and RefusesMost if the
-    server refuses most of a large block.
+    Idempotent, also concurrently if both use the same `name`. Raises ClickHouseError, also if this process stood still or the
+    server was started in between, NoConsistentRead, and RefusesMost if the server refuses most of a large block.
     """
     keys = _keys(block)
+
+    def compare(_: int) -> tuple[Mapping[str, Any], dict[Key, int], dict[Key, int]]:
+        session = begin_session(client, SESSION_SECONDS)
+        return (
+            session,
+            _stored(client, block, _STORED_EVENTS, session),
+            _stored(client, block, _STORED_PAYLOADS, session),
+        )
+
+    session, events, payloads = read_in_pause(client, ("events", "payloads"), compare)
+    # Erased events are not missing, but recur whenever a topic is re-read.
+    erased = _stored(client, block, ERASED_AMONG, session)
     # A killed server may remember tokens of rows that it lost, so tokens differ by server start.
     name = f"{name}/{life(client)}"
-    events, payloads = read_in_pause(
-        client,
-        ("events", "payloads"),
-        lambda _: (_stored(client, block, _STORED_EVENTS), _stored(client, block, _STORED_PAYLOADS)),
-    )
-    # Erased events are not missing, but recur whenever a topic is re-read.
-    erased = _stored(client, block, ERASED_AMONG)
     # An event that was sent again may be in one block with itself.
     rows = {key: row for row, key in reversed([*enumerate(keys)]) if key not in erased}
     # By their ids: another reading of the block may have its records in another order.
     new = [row for key, row in sorted(rows.items()) if key not in events]
-    refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), new, name)
+    refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), new, name, session)
     if len(block) > _MANY and len(refused) * 2 > len(block):
         raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {refused[0][1]}")
     out = {row for row, _ in refused}
     lacking = [row for key, row in sorted(rows.items()) if key not in payloads and row not in out]
-    refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name)
+    refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name, session)
     _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
     added = {"events": len(new) - len(out), "payloads": len(lacking)}
     return Completion(added=added, repaired=repair_rollups(client, set(_days(block))), refused=refused)
@@ -128,7 +133,9 @@ def _keys(block: pa.Table) -> list[Key]:
     return list(zip(block["project_id"].to_pylist(), block["id"].to_pylist(), strict=True))
 
 
-def _stored(client: Client, block: pa.Table, sql: str) -> dict[Key, int]:
+def _stored(
+    client: Client, block: pa.Table, sql: str, session: Mapping[str, Any] | None = None
+) -> dict[Key, int]:
     wanted = np.empty(len(block), _WANTED)
     wanted["id"] = np.frombuffer(b"".join(block["id"].to_pylist()), "V16")
     wanted["fingerprint"] = block["fingerprint"].to_numpy()
@@ -137,7 +144,7 @@ def _stored(client: Client, block: pa.Table, sql: str) -> dict[Key, int]:
     moments: list[datetime] = block["ts"].to_pylist()
     limits: dict[str, Any] = {"first": min(moments), "last": max(moments)} if "{first" in sql else {}
     limits = {name: moment.replace(tzinfo=UTC) for name, moment in limits.items()}
-    answer = client.query(sql, parameters=limits, external_data=external)
+    answer = client.query(sql, parameters=limits, external_data=external, settings=dict(session or {}))
     return {
         (int(project), int(number).to_bytes(16, "little")): int(days)
         for project, number, days in answer.result_rows
@@ -145,7 +152,7 @@ def _stored(client: Client, block: pa.Table, sql: str) -> dict[Key, int]:
 
 
 def _insert(
-    client: Client, table: str, rows: pa.Table, wanted: list[int], name: str
+    client: Client, table: str, rows: pa.Table, wanted: list[int], name: str, session: Mapping[str, Any]
 ) -> list[tuple[int, str]]:
     """Insert some rows, in the order of their ids; refused rows are found by bisection and returned with the reason."""
     if not wanted:
@@ -153,7 +160,7 @@ def _insert(
     try:
         chosen = rows.take(wanted)
         digest = blake2b(repr(_keys(chosen)).encode(), digest_size=16).hexdigest()
-        settings = {**INSERT_SETTINGS, "insert_deduplication_token": f"{name}/{table}/{digest}"}
+        settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": f"{name}/{table}/{digest}"}
         client.insert_arrow(table, chosen, settings=settings)
     except ClickHouseError as error:
         failure = diagnose(error)
@@ -162,8 +169,8 @@ def _insert(
         if len(wanted) == 1:
             return [(wanted[0], failure.sentence)]
         middle = len(wanted) // 2
-        return _insert(client, table, rows, wanted[:middle], name) + _insert(
-            client, table, rows, wanted[middle:], name
+        return _insert(client, table, rows, wanted[:middle], name, session) + _insert(
+            client, table, rows, wanted[middle:], name, session
         )
     return []
 

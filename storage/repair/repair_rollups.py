@@ -3,15 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import Final
+from typing import Any, Final
 
-from storage.client import INSERT_SETTINGS, Client, life, scalar
+from storage.client import INSERT_SETTINGS, Client, begin_session, life, scalar
 from storage.repair.consistent_read import read_consistently
 from storage.repair.insert_pauses import Pause, paused
 from storage.repair.rollups import ROLLUPS, Rollup, difference
 
 Days = Iterable[tuple[int, date]]
 """Pairs of a project and a day."""
+SESSION_SECONDS: Final = 5
+"""How long a repair may stand still between its comparison and its insert."""
 _TRIES: Final = 6
 
 
@@ -46,7 +48,7 @@ def repair_where(client: Client, queries: Mapping[Rollup, str], seconds: float =
 
 
 def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pause) -> int:
-    """Insert the difference until there is none.
+    """Insert the difference until there is none. The server refuses it once it was started since the comparison.
 
     Two repairs that see the same blocks find the same difference, and insert it under the same token: the second insert changes
     nothing. The token has the server's life too, because a killed server may remember a token of rows that it lost.
@@ -54,18 +56,21 @@ def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pau
     # Equal user states may differ in bytes, so keys and sums identify a difference.
     digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
 
-    def read(blocks: int) -> tuple[bytes, str]:
-        rows = client.raw_query(sql, fmt="Native")
-        return rows, f"{blocks}/{scalar(client, digest)}" if rows else ""
+    def read(blocks: int) -> tuple[Mapping[str, Any], bytes, str]:
+        session = begin_session(client, SESSION_SECONDS)
+        rows = client.raw_query(sql, fmt="Native", settings=dict(session))
+        return session, rows, f"{blocks}/{scalar(client, digest, settings=session)}" if rows else ""
 
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
     repaired = 0
     for _ in range(_TRIES):
-        rows, difference_seen = read_consistently(client, ("events", rollup.table), read, seconds, pause)
+        session, rows, difference_seen = read_consistently(
+            client, ("events", rollup.table), read, seconds, pause
+        )
         if not rows:
             break
         token = f"repair/{life(client)}/{rollup.table}/{difference_seen}"
-        settings = {**INSERT_SETTINGS, "insert_deduplication_token": token}
+        settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
         done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
         repaired = repaired or int(done.written_rows)
     return repaired

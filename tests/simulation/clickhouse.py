@@ -4,6 +4,7 @@ A statement takes time and is done in steps, between which the server may be kil
 may be remembered although its part is lost. Rollups are kept by project, day and fingerprint alone.
 """
 
+import math
 import pickle
 import re
 from collections import Counter
@@ -82,8 +83,8 @@ class Server:
         self.pause_changes = 0
         self.running: dict[int, str] = {}
         """The target of each insert in progress."""
-        self.sessions: dict[str, float] = {}
-        """When each ends."""
+        self.sessions: dict[str, tuple[float, float]] = {}
+        """When each ends, and its seconds from statement to statement."""
         self.is_up = True
         self.life = 0
         self.frozen_until = 0.0
@@ -179,11 +180,16 @@ class Server:
         """Whether the session of a statement goes on, if it must; one that need not exist begins here."""
         number = settings.get("session_id")
         if number is not None and "session_check" not in settings:
+            self.sessions[number] = (math.inf, settings["session_timeout"])
+        return number is None or self.sessions.get(number, (0.0, 0.0))[0] > self.world.now
+
+    def renew(self, settings: Mapping[str, Any]) -> None:
+        """A statement has ended: its session lasts for some time again."""
+        number = settings.get("session_id", "")
+        if number in self.sessions:
+            _, seconds = self.sessions[number]
             # The server looks once a second for those to end.
-            self.sessions[number] = (
-                self.world.now + settings["session_timeout"] + self.world.random.uniform(1, 2)
-            )
-        return number is None or self.sessions.get(number, 0.0) > self.world.now
+            self.sessions[number] = (self.world.now + seconds + self.world.random.uniform(1, 2), seconds)
 
     def execute(self, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
         """Do a statement's work in its time, then call `done` with the answer or the error."""

@@ -45,9 +45,9 @@ class Client:
         rows = self._call(self._server.query(sql, parameters or {}, None))
         yield iter([rows] if rows else [])
 
-    def raw_query(self, sql: str, fmt: str) -> bytes:
+    def raw_query(self, sql: str, fmt: str, settings: Any = None) -> bytes:
         """Rows in a format of the server's."""
-        rows = self._call(self._server.query(sql, {}, None))
+        rows = self._call(self._server.query(sql, {}, None), settings)
         return pickle.dumps(rows) if rows else b""
 
     def command(
@@ -80,7 +80,7 @@ class Client:
     ) -> Answer:
         """Insert rows that `raw_query` returned."""
         token = str(settings.get("insert_deduplication_token", ""))
-        return Answer(written=self._call(self._server.insert_counts(table, rows, token)))
+        return Answer(written=self._call(self._server.insert_counts(table, rows, token), settings))
 
     def close(self) -> None:
         """Close."""
@@ -97,6 +97,7 @@ class Client:
                 fiber.resume()
 
         def done(result: Any, error: BaseException | None) -> None:
+            server.renew(settings or {})
             if error is None and server.is_unsteady() and world.random.random() < _LOST:
                 error = OperationalError("the connection is lost")
             world.after(self._latency(), lambda: answer(result, error))

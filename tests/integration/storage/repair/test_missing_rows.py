@@ -13,7 +13,8 @@ import pytest
 
 from local.clickhouse.server import LocalClickHouse
 from schemas.chunks import Grouping
-from storage.client import INSERT_SETTINGS, Client, life, open_client, scalar
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, life, open_client, scalar
+from storage.migrations.migrate import migrate
 from storage.repair import repair_rollups as repairing
 from storage.repair.consistent_read import read_consistently
 from storage.repair.missing_rows import Missing, any_known, complete, missing
@@ -243,6 +244,80 @@ def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
     starts = count(0, 4)
     monkeypatch.setattr("storage.client.started_at", lambda _: float(next(starts)))
     test_two_that_complete_a_block_at_once_count_it_once(client, clickhouse_database_url)
+
+
+class Killed(BaseException):
+    """The process ends before it can look again."""
+
+
+def late(client: Client, monkeypatch: pytest.MonkeyPatch, table: str, meanwhile: Callable[[], None]) -> None:
+    """Let the client stand still before its insert into a table, and die after it."""
+
+    def standing(insert: Callable[..., Any]) -> Callable[..., Any]:
+        def stand(target: str, *arguments: Any, **options: Any) -> Any:
+            if target != table:
+                return insert(target, *arguments, **options)
+            meanwhile()
+            insert(target, *arguments, **options)
+            raise Killed
+
+        return stand
+
+    for name in ("insert_arrow", "raw_insert"):
+        monkeypatch.setattr(client, name, standing(getattr(client, name)))
+
+
+@pytest.mark.parametrize("table", ["events", "payloads", "issue_hour"])
+def test_a_completion_that_stood_still_while_the_server_was_started_again_counts_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    server = LocalClickHouse(tmp_path / "clickhouse").start()
+    try:
+        migrate(server.url())
+        client, other = open_client(server.url()), open_client(server.url())
+        rows = block()
+
+        def meanwhile() -> None:
+            server.stop()
+            server.start()
+            complete(other, rows, "t")
+
+        late(client, monkeypatch, table, meanwhile)
+        with pytest.raises((ClickHouseError, Killed)):
+            complete(client, rows, "t")
+        assert counts(other) == exactly(ROWS)
+        client.close()
+        other.close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("table", ["events", "payloads"])
+def test_a_completion_that_stood_still_brings_nothing_back_that_was_erased(
+    client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    monkeypatch.setattr("storage.repair.missing_rows.SESSION_SECONDS", 1)
+    other = open_client(clickhouse_database_url)
+    rows = block(2)
+
+    def meanwhile() -> None:
+        for row in rows.to_pylist():
+            number = int.from_bytes(row["id"], "little")
+            other.command(
+                f"INSERT INTO erased_events (project_id, id, day) VALUES ({row['project_id']}, {number}, today())"
+            )
+        for name in ("events", "payloads"):
+            other.command(f"ALTER TABLE {name} DELETE WHERE 1 SETTINGS mutations_sync = 1")
+        # As long as the server may remember the session.
+        other.query(
+            "SELECT sleepEachRow(1) FROM numbers(4) SETTINGS function_sleep_max_microseconds_per_block = 10000000"
+        )
+
+    late(client, monkeypatch, table, meanwhile)
+    with pytest.raises((ClickHouseError, Killed)):
+        complete(client, rows, "t")
+    assert counts(other)[table] == 0
+    other.close()
 
 
 def uptime(client: Client) -> int:
