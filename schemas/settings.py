@@ -99,12 +99,14 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     @property
     def topic_overrides(self) -> dict[str, str]:
         """Topic names set by settings, by topic title."""
-        return {
-            field.removeprefix("topic_").replace("_", "-"): getattr(self, field)
-            for field in self.__struct_fields__
-            if field.startswith("topic_")
-            and field not in {"topic_prefix", "topic_partitions", "topic_replication"}
-        }
+        return {title: getattr(self, field) for title, field in _TOPIC_FIELDS.items()}
+
+
+_TOPIC_FIELDS: Final = {
+    field.removeprefix("topic_").replace("_", "-"): field
+    for field in KafkaSettings.__struct_fields__
+    if field.startswith("topic_") and field not in {"topic_prefix", "topic_partitions", "topic_replication"}
+}
 
 
 class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
