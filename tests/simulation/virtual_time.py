@@ -6,11 +6,36 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import Context, copy_context
+from functools import partial
+from typing import Any, Self
 
 from greenlet import GreenletExit
 
 from tests.simulation.world import EPOCH, START, World
+
+
+class Handle:
+    """What the loop calls, as asyncio's, without what only debugging needs: millions are made."""
+
+    __slots__ = ("args", "callback", "context", "is_cancelled", "when")
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None, when: float
+    ) -> None:
+        self.callback = callback
+        self.args = args
+        self.context = context or copy_context()
+        self.when = when
+        self.is_cancelled = False
+
+    def __lt__(self, other: Self) -> bool:
+        return self.when < other.when
+
+    def cancel(self) -> None:
+        """Don't call it."""
+        self.is_cancelled = True
+        self.args = ()
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -24,9 +49,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._fiber = fiber
         self._asleep = False
         self._timer = 0
+        self._timers: list[Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._lanes: dict[Any, deque[Callable[[], None]]] = {}
-        self._clock_resolution = 1e-9
 
     def time(self) -> float:
         """The world's clock."""
@@ -48,35 +73,42 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """As asyncio's, with the world in the place of a selector."""
-        timers, ready = self._scheduled, self._ready  # type: ignore[attr-defined]
-        while timers and timers[0]._cancelled:
-            heapq.heappop(timers)._scheduled = False
+        timers: list[Handle] = self._timers
+        ready: deque[Handle] = self._ready  # type: ignore[attr-defined]
+        while timers and timers[0].is_cancelled:
+            heapq.heappop(timers)
         self._process.step()
         if not ready and not self._stopping:
-            self._sleep(timers[0]._when if timers else None)
+            self._sleep(timers[0].when if timers else None)
         now = self._world.now
-        while timers and timers[0]._when <= now:
-            timer = heapq.heappop(timers)
-            timer._scheduled = False
-            if not timer._cancelled:
-                ready.append(timer)
+        while timers and timers[0].when <= now:
+            ready.append(heapq.heappop(timers))
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
+            if not handle.is_cancelled:
+                try:
+                    handle.context.run(handle.callback, *handle.args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - as asyncio's
+                    message = f"exception in {handle.callback}"
+                    self.call_exception_handler({"message": message, "exception": error})
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:  # type: ignore[override]
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
         """As asyncio's, without its checks."""
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = Handle(callback, args, context, 0.0)
         self._ready.append(handle)  # type: ignore[attr-defined]
         return handle
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
         """As asyncio's, without its checks."""
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
-        timer._scheduled = True  # type: ignore[attr-defined]
+        timer = Handle(callback, args, context, when)
+        heapq.heappush(self._timers, timer)
         return timer
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        """As asyncio's."""
+        return self.call_at(self._world.now + delay, callback, *args, context=context)
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:  # type: ignore[override]
         """As asyncio's; it is remembered for `tasks_of`."""
@@ -92,16 +124,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Never."""
         return False
 
-    def _timer_handle_cancelled(self, handle: Any) -> None:
-        """It is dropped when its time comes."""
-
     def _sleep(self, until: float | None) -> None:
         """Let the world go on until a time, or until something comes in."""
         self._timer += 1
         timer = self._timer
         self._asleep = True
         if until is not None:
-            self._world.after(max(0.0, until - self._world.now), lambda: self._wake(timer))
+            self._world.after(max(0.0, until - self._world.now), partial(self._wake, timer))
         self._fiber.pause()
         self._asleep = False
 
@@ -122,14 +151,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._fiber.resume()
             else:
                 timer = self._timer
-                self._world.after(0.0, lambda: self._wake(timer))
+                self._world.after(0.0, partial(self._wake, timer))
 
     def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
         """As `call_soon`, and wake the loop."""
         handle = self.call_soon(callback, *args, context=context)
         if self._asleep:
             timer = self._timer
-            self._world.after(0.0, lambda: self._wake(timer))
+            self._world.after(0.0, partial(self._wake, timer))
         return handle
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]

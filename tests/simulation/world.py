@@ -53,13 +53,14 @@ class World:
 
     def run(self, until: Callable[[], bool]) -> None:
         """Work through the agenda until a condition holds. Raises Livelock."""
+        agenda = self._agenda
         while not until():
-            if not self._agenda:
+            if not agenda:
                 raise Livelock("nothing is left to do")
             self.steps += 1
             if self.steps > MAX_STEPS:
                 raise Livelock(f"{MAX_STEPS} steps")
-            at, _, _, action = heapq.heappop(self._agenda)
+            at, _, _, action = heapq.heappop(agenda)
             self.now = max(self.now, at)
             action()
 
@@ -112,7 +113,6 @@ class Fiber:
             raise GreenletExit
         self._waiting = True
         self._running_loop = asyncio._get_running_loop()
-        asyncio._set_running_loop(None)
         world = self.process.world
         world._hub.switch()
         if world.fiber is not self:
@@ -253,7 +253,7 @@ class Process:
 
     def is_silent(self, at: float) -> bool:
         """Whether nobody could hear of it at a time."""
-        return any(silence.begin <= at < silence.end for silence in self.silences)
+        return bool(self.silences) and any(silence.begin <= at < silence.end for silence in self.silences)
 
     def close(self) -> None:
         """Unwind its fibers."""
