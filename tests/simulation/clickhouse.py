@@ -27,6 +27,7 @@ from tests.simulation.clickhouse_tables import (
     FED,
     ROLLUP_TABLES,
     WINDOW,
+    Block,
     CountKey,
     Event,
     Key,
@@ -333,7 +334,8 @@ class Server:
         """A block into `ingest`: table by table, in no fixed order."""
         names = list(FED)
         self.world.random.shuffle(names)
-        events, payloads = events_of(rows, "retention_days"), events_of(rows, "payload_days")
+        block = Block(rows)
+        events, payloads = events_of(block, "retention_days"), events_of(block, "payload_days")
         yield from self._insert(
             "ingest", {name: payloads if name == "payloads" else events for name in names}, token
         )
@@ -343,7 +345,7 @@ class Server:
         """Rows into `events` or `payloads` alone."""
         yield from self._insert(
             table,
-            {table: events_of(rows, "payload_days" if table == "payloads" else "retention_days")},
+            {table: events_of(Block(rows), "payload_days" if table == "payloads" else "retention_days")},
             token,
         )
         return rows.num_rows
@@ -407,8 +409,9 @@ class Server:
     def insert_latest(self, table: str, rows: pa.Table, token: str) -> Work:
         """Rows into a table that collapses equal keys."""
         tokens = self.latest_tokens[table]
+        values = rows.to_pylist()
         # Without a token, the rows are one.
-        token = token or repr(rows.to_pylist())
+        token = token or repr(values)
         try:
             yield self._step(0.002)
         except GeneratorExit:
@@ -417,7 +420,7 @@ class Server:
             raise
         if not tokens.knows(None, token):
             tokens.remember(None, token)
-            self.collapse(table, rows.to_pylist())
+            self.collapse(table, values)
         return rows.num_rows
 
     def insert_rows(self, table: str, rows: Sequence[Sequence[Any]], columns: Sequence[str]) -> Work:

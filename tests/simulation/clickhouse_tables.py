@@ -20,6 +20,21 @@ CountKey = tuple[int, date, int, int]
 """Project, day, fingerprint, days of retention."""
 
 
+class Block:
+    """An Arrow table whose columns become Python's values once, however often they are asked for."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows
+        self._columns: dict[str, list[Any]] = {}
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column."""
+        values = self._columns.get(name)
+        if values is None:
+            values = self._columns[name] = self.rows[name].to_pylist()
+        return values
+
+
 class Event(NamedTuple):
     """A row of `events` or `payloads`; `block` and `place` lead to the columns that only few statements need."""
 
@@ -31,12 +46,12 @@ class Event(NamedTuple):
     retention: int
     received: date
     """Of a payload, the day of the event."""
-    block: pa.Table
+    block: Block
     place: int
 
     def column(self, name: str) -> Any:
         """A column's value."""
-        return self.block[name][self.place].as_py()
+        return self.block.column(name)[self.place]
 
     @property
     def number(self) -> int:
@@ -55,21 +70,21 @@ def partition_of(day: date, retention: int) -> str:
     return f"{year}-{week:02}-{retention}"
 
 
-def events_of(rows: pa.Table, days: str) -> list[Event]:
+def events_of(block: Block, days: str) -> list[Event]:
     """The rows of a block for a table with its retention in the column `days`."""
-    names = rows.column_names
-    fingerprints = rows["fingerprint"].to_pylist() if "fingerprint" in names else [0] * rows.num_rows
-    moments = rows["ts"].to_pylist()
-    received = rows["received"].to_pylist() if "received" in names else moments
+    names = block.rows.column_names
+    fingerprints = block.column("fingerprint") if "fingerprint" in names else [0] * block.rows.num_rows
+    moments = block.column("ts")
+    received = block.column("received") if "received" in names else moments
     return [
-        Event(project, number, ts.date(), fingerprint, ts, kept, came.date(), rows, place)
+        Event(project, number, ts.date(), fingerprint, ts, kept, came.date(), block, place)
         for place, (project, number, ts, fingerprint, kept, came) in enumerate(
             zip(
-                rows["project_id"].to_pylist(),
-                rows["id"].to_pylist(),
+                block.column("project_id"),
+                block.column("id"),
                 moments,
                 fingerprints,
-                rows[days].to_pylist(),
+                block.column(days),
                 received,
                 strict=True,
             )
