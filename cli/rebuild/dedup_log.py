@@ -93,7 +93,7 @@ def entries(partition: int, last: int, blocks: Iterable[KeyBlock], day: int) -> 
     yield horizon_key(partition), encode(first)
     for offset, together in enumerate(remaining, first):
         plain = b"".join(block.keys for block in together if not block.ahead)
-        ahead = [(block.ahead, block.keys) for block in together if block.ahead]
+        ahead = tuple((block.ahead, block.keys) for block in together if block.ahead)
         record = DedupRecord(offset, 0, [], plain, ahead=ahead)
         # The next offset is beyond the entry: nothing in it is forwarded again.
         entry = DedupEntry(together[-1].day * DAY_MS, last + 1, [record], merged=True)

@@ -93,6 +93,11 @@ class OrderedTableManager(TableManager):
 
     logger = FAUST_LOG
 
+    async def on_start(self) -> None:
+        """Start; Faust first waits a second for tables that are added late, and ours never are."""
+        await self._update_channels()
+        await self.recovery.start()
+
     @property
     def recovery(self) -> Recovery:
         """The recovery service, created at its first use."""

@@ -4,8 +4,8 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from faust.types import TP
 
@@ -18,6 +18,9 @@ from processors.topic_names import TopicNames
 from schemas.health import Part
 
 log = logging.getLogger(__name__)
+TOGETHER: Final = 2
+"""Partitions that are restored at the same time: more would take memory, and wait for the interpreter's lock."""
+Offsets = Mapping[TP, int | None]
 
 
 class LogTooShort(Exception):
@@ -44,6 +47,7 @@ class Recovery:
         self._read = read
         self._started, self._read_before = time.monotonic(), 0
         self._restoring: asyncio.Task[Any] | None = None
+        self._together = asyncio.Semaphore(TOGETHER)
 
     def assigned(self) -> Part:
         """For readyz: the partitions that are worked on, or how far their tables are read; `svc up` waits while this changes."""
@@ -85,26 +89,17 @@ class Recovery:
     async def _restore(self, consumer: Any, partitions: set[int]) -> None:
         new = sorted(partitions - self._grouper.partitions)
         sources = [TP(topic, p) for p in new for topic in (self._names.events, self._names.deltas)]
-        starts = await consumer.earliest_offsets(*sources)
-        ends = await consumer.highwaters(*sources)
-        ids = 0
-        for partition in new:
-            events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
-            try:
-                ids += await self._restore_grouper(consumer, events, starts[events] or 0, ends[events] or 0)
-                await asyncio.sleep(0)
-            except asyncio.CancelledError:
-                self._grouper.drop(partition)
-                raise
-            if not self._aggregator.restore(partition, starts[deltas] or 0):
-                log.warning(
-                    "issues of partition %d are incomplete: replaying the log from its start", partition
-                )
-            for tp, next_offset in self.next_offsets({events, deltas}).items():
-                if next_offset > (ends[tp] or 0):
-                    raise LogTooShort(
-                        f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {next_offset} is the next offset"
-                    )
+        # Each waits for the fetch that is under way.
+        starts, ends = await asyncio.gather(
+            consumer.earliest_offsets(*sources), consumer.highwaters(*sources)
+        )
+        # Millions of records are decoded: none is garbage, and each collection would look at all.
+        gc.disable()
+        try:
+            restored = [self._restore_partition(consumer, partition, starts, ends) for partition in new]
+            ids = sum(await asyncio.gather(*restored))
+        finally:
+            gc.enable()
         gc.freeze()
         seconds, read = time.monotonic() - self._started, self._read() - self._read_before
         self._metrics.recovering.set(0)
@@ -117,6 +112,24 @@ class Recovery:
             read,
             ids,
         )
+
+    async def _restore_partition(self, consumer: Any, partition: int, starts: Offsets, ends: Offsets) -> int:
+        """Restore both stages, or none of them; how many ids."""
+        events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
+        try:
+            async with self._together:
+                ids = await self._restore_grouper(consumer, events, starts[events] or 0, ends[events] or 0)
+        except asyncio.CancelledError:
+            self._grouper.drop(partition)
+            raise
+        if not self._aggregator.restore(partition, starts[deltas] or 0):
+            log.warning("issues of partition %d are incomplete: replaying the log from its start", partition)
+        for tp, next_offset in self.next_offsets({events, deltas}).items():
+            if next_offset > (ends[tp] or 0):
+                raise LogTooShort(
+                    f"{tp.topic}/{tp.partition} ends at {ends[tp]}, but {next_offset} is the next offset"
+                )
+        return ids
 
     async def _restore_grouper(self, consumer: Any, events: TP, start: int, end: int) -> int:
         """Restore the grouper; how many ids. Whoever had the partition may have published what came after its end was read."""

@@ -222,7 +222,7 @@ def _published_fingerprints(state: PartitionState, source: SourceRecord) -> Mapp
 def _new_record(source: SourceRecord, chunk: list[ChunkEvent], decision: Decision | None) -> DedupRecord:
     assert decision is not None
     new = None if len(decision.new) == len(chunk) else decision.new
-    return DedupRecord(source.offset, len(chunk), new, decision.keys, ahead=decision.ahead)
+    return DedupRecord(source.offset, len(chunk), new, decision.keys, ahead=tuple(decision.ahead))
 
 
 def _forget_dead(state: PartitionState, decision: Decision, record: DedupRecord) -> None:
@@ -408,4 +408,4 @@ def _completed(
     keys = b"".join(left)
     ahead = [(days, b"".join(key for key in split(joined) if key in left)) for days, joined in record.ahead]
     ahead = [(days, joined) for days, joined in ahead if joined]
-    return replace(record, new=new, keys=keys, fingerprints=packed, dead=dead, ahead=ahead)
+    return replace(record, new=new, keys=keys, fingerprints=packed, dead=tuple(dead), ahead=tuple(ahead))

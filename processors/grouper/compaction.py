@@ -41,7 +41,9 @@ class EntryRange(NamedTuple):
     @staticmethod
     def of(key: bytes, entry: DedupEntry) -> "EntryRange":
         """The range of an entry under its key."""
-        return EntryRange(entry.first, entry.last, entry.day, key, entry.last_needed, entry.only_ahead)
+        only_ahead = entry.only_ahead
+        last_needed = entry.last_needed if only_ahead else entry.day
+        return EntryRange(entry.first, entry.last, entry.day, key, last_needed, only_ahead)
 
 
 class LogCompaction:
@@ -151,7 +153,7 @@ def _left(
             continue
         entry = decode_entry(part[block.key])
         for record in entry.records:
-            ahead = [(days, keys) for days, keys in record.ahead if entry.day + days >= oldest_day]
+            ahead = tuple((days, keys) for days, keys in record.ahead if entry.day + days >= oldest_day)
             if not ahead:
                 continue
             if left is not None and (left.day != entry.day or left.ids_ahead >= BLOCK_IDS):

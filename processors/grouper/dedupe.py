@@ -145,21 +145,21 @@ class Dedupe:
             if self._clock is None or entry.day >= self._clock.day:
                 self._clock = entry.clock or LogClock(entry.day, entry.day, entry.last + 1)
             self._watermark_ms = max(self._watermark_ms, entry.watermark_ms)
-        by_day: dict[int, dict[int, bytes]] = {}
-        ahead: dict[int, dict[int, bytes]] = {}
-        restored: set[int] = set()
+        oldest = self.oldest_day
+        by_day: dict[int, list[bytes]] = {}
+        ahead: dict[int, list[bytes]] = {}
         for entry in entries:
-            for record in entry.records:
+            day = entry.day
+            if day >= oldest:
+                by_day.setdefault(day, []).extend([record.keys for record in entry.records])
+            for record in [record for record in entry.records if record.ahead]:
                 for days, keys in record.ahead:
-                    if entry.day + days >= self.oldest_day:
-                        ahead.setdefault(entry.day + days, {})[record.offset] = keys
-                if entry.day >= self.oldest_day and record.keys and record.offset not in restored:
-                    restored.add(record.offset)
-                    by_day.setdefault(entry.day, {})[record.offset] = record.keys
+                    if day + days >= oldest:
+                        ahead.setdefault(day + days, []).append(keys)
         for day, found in by_day.items():
-            self._index.restore(day, found.values())
+            self._index.restore(day, b"".join(found))
         for day, found in ahead.items():
-            self._index.keep(day, b"".join(found.values()))
+            self._index.keep(day, b"".join(found))
 
 
 def _day_start(day: int) -> bytes:

@@ -6,7 +6,8 @@ set, which is faster to search and to grow.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -63,6 +64,7 @@ def words(keys: bytes) -> tuple[Words, Words]:
 RECENT_KEYS: Final = 65_536
 """Keys that the set holds (about 100 bytes each) before they become sorted runs (16 bytes each)."""
 _SHIFT: Final = np.uint64(56)
+_FIRST_OF_BUCKET: Final = np.arange(BUCKETS, dtype=np.uint64) << _SHIFT
 _AHEAD_STEP: Final = 16
 """Future days that share their runs: a look-up searches the runs of every day."""
 
@@ -135,9 +137,9 @@ class IdIndex:
             if left:
                 buckets[bucket] = left
 
-    def restore(self, day: int, keys: Iterable[bytes]) -> None:
-        """Add joined keys, all distinct."""
-        self._add_run(day, b"".join(keys))
+    def restore(self, day: int, keys: bytes) -> None:
+        """Add joined keys; some may be repeated."""
+        self._add_run(day, keys)
 
     def forget_before(self, day: int) -> None:
         """Drop all that was added under an earlier day."""
@@ -152,9 +154,7 @@ class IdIndex:
             self._recent.clear()
 
     def _add_run(self, day: int, keys: bytes) -> None:
-        high, low = words(keys)
-        order = np.argsort(high)
-        high, low = high[order], low[order]
+        high, low = _sorted_words(keys)
         self._sorted[day] = self._sorted.get(day, 0) + len(high)
         buckets = self._runs.setdefault(day, defaultdict(list))
         for bucket, start, end in _spans(high):
@@ -180,12 +180,31 @@ class IdIndex:
 
 def _spans(high: Words) -> list[tuple[int, int, int]]:
     """(bucket, start, end) of each bucket's keys in sorted high halves."""
-    if not len(high):
-        return []
-    buckets = high >> _SHIFT
-    starts = np.flatnonzero(np.diff(buckets, prepend=~buckets[:1])).tolist()
-    ends = [*starts[1:], len(high)]
-    return [(int(buckets[s]), s, e) for s, e in zip(starts, ends, strict=True)]
+    starts = np.searchsorted(high, _FIRST_OF_BUCKET).tolist()
+    return [(b, s, e) for b, (s, e) in enumerate(pairwise([*starts, len(high)])) if s < e]
+
+
+def _sorted_words(keys: bytes) -> tuple[Words, Words]:
+    """The halves of joined keys, sorted by the high ones, each key once.
+
+    `argsort` would take several times longer than a sort of words. So the lowest bits of each word are its position, and the few keys
+    whose other bits are equal are put in order afterwards.
+    """
+    raw = np.frombuffer(keys, dtype=">u8").reshape(-1, 2)
+    mask = (np.uint64(1) << np.uint64(len(raw).bit_length())) - np.uint64(1)
+    packed = raw[:, 0].astype(np.uint64) & ~mask | np.arange(len(raw), dtype=np.uint64)
+    packed.sort()
+    ordered = raw.take((packed & mask).astype(np.intp), axis=0)
+    high, low = ordered[:, 0].astype(np.uint64), ordered[:, 1].astype(np.uint64)
+    close = np.flatnonzero(high[1:] ^ high[:-1] <= mask)
+    if len(close):
+        near = np.union1d(close, close + 1)
+        near_high, near_low = high[near], low[near]
+        order = np.lexsort((near_low, near_high))
+        high[near], low[near] = near_high[order], near_low[order]
+        repeated = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
+        high, low = np.delete(high, repeated), np.delete(low, repeated)
+    return high, low
 
 
 def _merged(left: Run, right: Run) -> Run:

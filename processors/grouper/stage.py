@@ -188,14 +188,11 @@ class GrouperStage(PartitionStage[PartitionState]):
         Raises KafkaError, TimeoutError or PartitionsLost where the end of `grouped` can't be read after a loss of the table, and
         LogRecreated where `grouped` was published from another log.
         """
-        part = self._seen.part(partition)
-        entries = {key: decode_entry(value) for key, value in part.items() if is_entry(key)}
-        horizon = part.get(horizon_key(partition))
-        start = replay_start(
-            list(entries.values()), max(log_start, decode_horizon(horizon) if horizon else 0)
+        # In a thread: millions of ids take seconds, and numpy lets other threads run.
+        part = dict(self._seen.part(partition))
+        start, dedupe, entries, latest = await asyncio.to_thread(
+            _restored, partition, part, log_start, self._days
         )
-        dedupe = Dedupe(self._days)
-        dedupe.restore(entries.values())
         if start.next_offset is None and log_start:
             self._metrics.rebuilt.labels(self.name).inc()
         next_offset = log_start if start.next_offset is None else start.next_offset
@@ -205,8 +202,8 @@ class GrouperStage(PartitionStage[PartitionState]):
                 f"events/{partition} ends at {log_end}, but grouped has its record {boundary.last}"
             )
         self._states[partition] = PartitionState(partition, dedupe, next_offset, start.decided, boundary)
-        self._entries[partition] = LogCompaction(partition, entries)
-        self._limit.restore(_latest(entries.values()))
+        self._entries[partition] = entries
+        self._limit.restore(latest)
         self._measure(partition)
         return len(dedupe)
 
@@ -344,6 +341,18 @@ class GrouperStage(PartitionStage[PartitionState]):
         self._metrics.ids.labels(label).set(len(dedupe))
         self._metrics.id_bytes.labels(label).set(dedupe.size)
         self._metrics.table_entries.labels("seen", label).set(len(self._seen.part(partition)))
+
+
+def _restored(
+    partition: int, part: Mapping[bytes, bytes], log_start: int, days: int
+) -> tuple[ReplayStart, Dedupe, LogCompaction, list[tuple[int, bool]]]:
+    """What a partition's table says: where to read on, the ids, the keys of the entries, and the last records."""
+    entries = {key: decode_entry(value) for key, value in part.items() if is_entry(key)}
+    horizon = part.get(horizon_key(partition))
+    start = replay_start(list(entries.values()), max(log_start, decode_horizon(horizon) if horizon else 0))
+    dedupe = Dedupe(days)
+    dedupe.restore(entries.values())
+    return start, dedupe, LogCompaction(partition, entries), _latest(entries.values())
 
 
 def _latest(entries: Iterable[DedupEntry]) -> list[tuple[int, bool]]:

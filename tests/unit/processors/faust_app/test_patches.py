@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -37,6 +38,7 @@ WRAPPED: list[tuple[Callable[..., Any], str]] = [
     (Consumer.stop_flow, "cf7e875a2b0d40e8"),
     (Consumer.getmany, "4b168d84882a70d6"),
     (Consumer._drain_messages, "44a2500309e83c63"),
+    (TableManager.on_start, "365dd25fbc0e0684"),
     (Recovery._seek_offsets, "19598ca63d94d250"),
     (Collection.on_recovery_completed, "b1526fb39ea0e77e"),
     (Recovery._set_recovery_started, "bcfebf81ae13fc75"),
@@ -86,6 +88,19 @@ class FakeConsumer(PlacedConsumer):
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
         self.sought.append(dict(partitions))
+
+
+async def test_the_tables_are_started_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables, started = processors_app().tables, list[str]()
+
+    async def step(name: str, *_: float) -> None:
+        started.append(name)
+
+    for name in ("sleep", "_update_channels"):
+        monkeypatch.setattr(tables, name, partial(step, name))
+    monkeypatch.setattr(tables.recovery, "start", partial(step, "recovery"))
+    await tables.on_start()
+    assert started == ["_update_channels", "recovery"]
 
 
 class Fetching:

@@ -1,6 +1,7 @@
 """After a recovery of the tables each new partition is restored once, and reading continues where its stages say."""
 
 import asyncio
+import gc
 from typing import Any, cast
 
 import pytest
@@ -136,13 +137,48 @@ async def test_a_restoring_that_a_rebalance_overtakes_is_given_up_and_done_again
 
     grouper.restore = waits  # type: ignore[method-assign]
     overtaken = asyncio.create_task(recovery.restore(Consumer(), {0, 1, 2}))
-    await eventually(lambda: 1 in grouper.partitions)
+    await eventually(lambda: aggregator.partitions == {0, 2})
     await recovery.begin({TP(NAMES.events, 1), TP(NAMES.events, 2)})
     assert overtaken.cancelled()
-    assert grouper.partitions == set()
+    assert grouper.partitions == aggregator.partitions == {2}
     held.set()
     await recovery.restore(Consumer(), {1, 2})
     assert grouper.partitions == aggregator.partitions == {1, 2}
+
+
+async def test_two_partitions_are_restored_at_the_same_time_and_without_collections_of_garbage() -> None:
+    grouper, aggregator = Stage(40), SyncStage(60)
+    recovery, _ = made(grouper, aggregator)
+    begun: list[int] = []
+    proceed = asyncio.Event()
+
+    async def waits(partition: int, *_: int) -> int:
+        begun.append(partition)
+        await proceed.wait()
+        assert not gc.isenabled()
+        grouper.partitions.add(partition)
+        return 7
+
+    grouper.restore = waits  # type: ignore[method-assign]
+    restoring = asyncio.create_task(recovery.restore(Consumer(), {0, 1, 2}))
+    await eventually(lambda: begun == [0, 1])
+    proceed.set()
+    await restoring
+    assert begun == [0, 1, 2]
+    assert gc.isenabled()
+
+
+async def test_the_ends_of_the_logs_are_looked_up_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, consumer = asyncio.Barrier(2), Consumer()
+
+    async def waits(*tps: TP) -> dict[TP, int | None]:
+        await both.wait()
+        return dict.fromkeys(tps, 5)
+
+    monkeypatch.setattr(consumer, "earliest_offsets", waits)
+    monkeypatch.setattr(consumer, "highwaters", waits)
+    async with asyncio.timeout(5):
+        await made(Stage(5), SyncStage(5))[0].restore(consumer, {0})
 
 
 async def test_a_log_that_grew_while_its_partition_is_restored_is_not_taken_for_another(

@@ -65,15 +65,25 @@ def test_a_restored_index_knows_what_it_was_given() -> None:
     index = IdIndex()
     numbers = random.Random(3).sample(range(10**6), 5000)
     joined = keys(numbers, 300)
-    index.restore(9, [joined[: 1000 * KEY_BYTES], joined[1000 * KEY_BYTES :]])
+    index.restore(9, joined + joined[: 1000 * KEY_BYTES])
     assert index.new(9, joined) == []
     assert len(index) == 5000
+
+
+def test_high_halves_that_differ_in_their_lowest_bits_are_found() -> None:
+    numbers = random.Random(3).sample(range(20_000), 10_000)
+    all_keys = {n: n.to_bytes(8, "big") + bytes(8) for n in range(20_000)}
+    index = IdIndex()
+    index.restore(0, b"".join(all_keys[n] for n in numbers))
+    assert all(index.known(b"".join(all_keys[n] for n in numbers)))
+    others = sorted(all_keys.keys() - set(numbers))
+    assert not any(index.known(b"".join(all_keys[n] for n in others)))
 
 
 def test_equal_high_halves_are_told_apart() -> None:
     index = IdIndex()
     high = bytes(8)
-    index.restore(0, [high + b"%08d" % 1 + high + b"%08d" % 2])
+    index.restore(0, high + b"%08d" % 1 + high + b"%08d" % 2)
     assert index.new(0, high + b"%08d" % 2 + high + b"%08d" % 3) == [1]
 
 

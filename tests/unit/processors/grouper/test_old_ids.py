@@ -206,7 +206,9 @@ def test_decisions_are_those_of_a_memory_without_an_end(
             new = [n for n, number in enumerate(numbers) if number not in {*seen, *numbers[:n]}]
             assert decision.new == new
             seen.update(numbers)
-            kept = DedupRecord(record.offset, len(numbers), decision.new, decision.keys, ahead=decision.ahead)
+            kept = DedupRecord(
+                record.offset, len(numbers), decision.new, decision.keys, ahead=tuple(decision.ahead)
+            )
             entry = DedupEntry(
                 decision.watermark_ms, record.offset, [kept], merged=True, clock=decision.clock
             )
@@ -226,7 +228,7 @@ def entry(offset: int, day: int, ahead: int = 0, *, merged: bool = True) -> Dedu
     """An entry of two ids, one of which may lie ahead."""
     keys = id_keys([1, 1], [event_id(2 * offset), event_id(2 * offset + 1)])
     later = [(ahead, keys[16:])] if ahead else []
-    record = DedupRecord(offset, 2, None, keys, ahead=later)
+    record = DedupRecord(offset, 2, None, keys, ahead=tuple(later))
     return DedupEntry(START, offset, [record], merged=merged, clock=LogClock(day, day, 0))
 
 
