@@ -127,7 +127,9 @@ class Worker:
             "SVC_PROCESSORS_HEALTH_PORT": str(self.port),
         }
         with self.log.open("wb") as out:
-            self._child = subprocess.Popen([sys.executable, "-m", "cli.processors"], env=environ, stderr=out)
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "cli", "processors"], env=environ, stderr=out
+            )
         self.process = psutil.Process(self._child.pid)
 
     def metric(self, name: str) -> float:
@@ -251,24 +253,26 @@ def _measure(
 @processors.command()
 @click.option("--ids", default=10_000_000, show_default=True)
 @click.option("--block", default=10_000, show_default=True, help="Ids per entry.")
+@click.option("--chunk", default=CHUNK, show_default=True, help="Ids per record of `events`.")
+@click.option("--hour", is_flag=True, help="All ids came within an hour, instead of six days.")
 @click.option("--issues", default=0, show_default=True)
 @click.option(
     "--states", default=0, show_default=True, help="Records of these issues that are not compacted."
 )
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
-def recovery(ids: int, block: int, issues: int, states: int, cache: Path) -> None:
+def recovery(ids: int, block: int, chunk: int, issues: int, states: int, cache: Path, *, hour: bool) -> None:
     """Time a worker's restore of tables of ids and issues."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         kafka = LocalKafka(folder / "kafka", cache).start()
         try:
             asyncio.run(prepare(kafka.bootstrap))
-            asyncio.run(append(kafka.bootstrap, f"{PREFIX}seen", _blocks(ids, block)))
-            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", _tail(ids)))
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}seen", _blocks(ids, block, chunk, hour=hour)))
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", _tail(ids, chunk)))
             asyncio.run(append(kafka.bootstrap, f"{PREFIX}issues", _states(issues, states)))
             started = time.monotonic()
             worker = Worker(kafka.bootstrap, folder)
-            worker.until("svc_processors_recovery_seconds", 0.001)
+            worker.until("svc_processors_recovery_seconds", 0.001, pause=0.1)
             waited = time.monotonic() - started
             known, seconds = (
                 worker.metric("svc_processors_seen_ids{"),
@@ -290,27 +294,32 @@ def _random_ids(count: int, now: int, rng: random.Random) -> list[bytes]:
     return [uuid7(now - rng.randrange(week)).bytes for _ in range(count)]
 
 
-def _blocks(ids: int, block: int) -> Iterator[tuple[int, bytes, bytes]]:
+def _blocks(ids: int, block: int, chunk: int, *, hour: bool) -> Iterator[tuple[int, bytes, bytes]]:
     rng, now = random.Random(1), time.time_ns() // 1_000_000
     share = ids // PARTITIONS
     for partition in range(PARTITIONS):
         for start in range(0, share, block):
-            keys = rng.randbytes(KEY_BYTES * block)
+            keys = bytearray(rng.randbytes(KEY_BYTES * block))
+            if hour:
+                keys[::KEY_BYTES] = bytes(block)
             records = [
                 DedupRecord(
-                    at // CHUNK, 0, [], keys[(at - start) * KEY_BYTES : (at - start + CHUNK) * KEY_BYTES]
+                    at // chunk,
+                    chunk,
+                    None,
+                    bytes(keys[(at - start) * KEY_BYTES : (at - start + chunk) * KEY_BYTES]),
                 )
-                for at in range(start, start + block, CHUNK)
+                for at in range(start, start + block, chunk)
             ]
-            day = now - (share - start) * 6 * 86_400_000 // share
+            day = now if hour else now - (share - start) * 6 * 86_400_000 // share
             entry = DedupEntry(day, records[0].offset, records, merged=True)
             yield partition, entry_key(partition, entry.first, entry.last), encode(entry)
 
 
-def _tail(ids: int) -> Iterator[tuple[int, bytes | None, bytes]]:
+def _tail(ids: int, chunk: int) -> Iterator[tuple[int, bytes | None, bytes]]:
     """Empty records of `events`, as many as the table marks as read."""
     for partition in range(PARTITIONS):
-        for _ in range(ids // PARTITIONS // CHUNK):
+        for _ in range(ids // PARTITIONS // chunk):
             yield partition, None, encode_chunk([])
 
 
