@@ -10,13 +10,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from control import project_edits
 from control.issue_commands import Commands, is_made
-from control.ports import IssueChangePort, ProjectPort
+from control.project_store import ProjectStore
 from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, IgnoreUntil, Update, UpdateData, violations
 from schemas.errors import BadChange, ChangeRefused, ChangesUnavailable, Detail
 from schemas.idempotency import request_id
@@ -47,18 +47,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-class CommandSender(Protocol):
-    """The part of `Commands` that `IssueChanges` needs."""
-
-    async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
-        """Send commands; by issue the record that knows its command. Raises ChangesUnavailable and KeyReused."""
-        ...
-
-    async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
-        """By issue its present record, or that of the issue it is merged into. Raises ChangesUnavailable."""
-        ...
-
-
 class IssueChanges:
     """Makes changes of issues. `by` names the author; a change repeated under its `key` is made once.
 
@@ -68,7 +56,7 @@ class IssueChanges:
     def __init__(
         self,
         reader: Reader,
-        commands: Commands | CommandSender,
+        commands: Commands,
         now_ms: Callable[[], int] | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
@@ -290,8 +278,8 @@ def _are_visible(
 
 
 async def set_discarded(
-    projects: ProjectPort,
-    changes: IssueChangePort,
+    projects: ProjectStore,
+    changes: IssueChanges,
     issue: Issue,
     discard: bool,
     *,

@@ -8,7 +8,8 @@ import jinja2
 from aiohttp import web
 from msgspec import Struct
 
-from control.ports import IssueChangePort, ProjectPort
+from control.issue_changes import IssueChanges
+from control.project_store import ProjectStore
 from dashboard.auth.session import RevokedSessions, Secrets
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.http.errors import unavailable
@@ -25,9 +26,9 @@ class Dependencies(Struct, frozen=True):
     """ClickHouse reader, projects on Kafka, clock (Unix milliseconds), and issue changes (None: read-only)."""
 
     reader: ReadPort
-    projects: ProjectPort
+    projects: ProjectStore
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    changes: IssueChangePort | None = None
+    changes: IssueChanges | None = None
 
 
 class State(Struct, frozen=True):
@@ -69,8 +70,8 @@ def is_https(request: web.Request) -> bool:
     return "https" in [protocol.strip().lower() for protocol in protocols.split(",")]
 
 
-def changes_of(state: State) -> IssueChangePort:
-    """The port for issue changes. Raises HttpError if the dashboard is read-only."""
+def changes_of(state: State) -> IssueChanges:
+    """What changes issues. Raises HttpError if the dashboard is read-only."""
     if state.dependencies.changes is None:
         raise unavailable("issues can't be changed here")
     return state.dependencies.changes

@@ -3,17 +3,23 @@
 from collections.abc import Callable
 
 from control.project_edits import already_created
+from control.project_store import ProjectStore
 from schemas.health import Part
 from schemas.projects import Project
 
 
-class MemoryProjects:
+class MemoryProjects(ProjectStore):
     """As `control.project_store.ProjectStore`."""
 
     def __init__(self, *projects: Project) -> None:
-        self.loaded = True
+        self.is_loaded = True
         self.kafka = Part(ok=True)
         self._projects = {project.number: project for project in projects}
+
+    @property
+    def loaded(self) -> bool:
+        """As it was set."""
+        return self.is_loaded
 
     def answering(self) -> Part:
         """As it was set."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from control import issue_changes
 from control.issue_changes import IssueChanges
+from control.issue_commands import Commands
 from schemas.changes import Update
 from schemas.errors import BadChange, ChangesUnavailable
 from schemas.ids import hex64
@@ -137,7 +138,7 @@ class HangingClickHouse(ClickHouse):
 
 
 def changes(reader: Any, log: Log, answer_seconds: float = 5.0) -> IssueChanges:
-    return IssueChanges(cast(Reader, reader), log, lambda: NOW_MS, answer_seconds)
+    return IssueChanges(cast(Reader, reader), cast(Commands, log), lambda: NOW_MS, answer_seconds)
 
 
 TROUBLE: list[Exception] = [

@@ -148,7 +148,7 @@ async def test_every_answer_forbids_foreign_content(signed: Site) -> None:
 
 async def test_projects_that_are_not_loaded_are_reported(site: Site) -> None:
     await site.sign_in()
-    site.projects.loaded = False
+    site.projects.is_loaded = False
     page = await get(site, "/", 503)
     assert "still loading" in page
 
