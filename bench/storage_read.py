@@ -26,7 +26,7 @@ from local.clickhouse.server import LocalClickHouse
 from storage.client import ClickHouseError, Client, open_client, scalar
 from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.migrations.migrate import migrate
-from storage.reader.execute import ClickHouseExecutor, Limits, Sql
+from storage.reader.execute import Limits, Sql
 from storage.reader.reader import Reader, Session
 
 _BIG, _MIDDLE = 1, 2
@@ -92,7 +92,7 @@ async def measure(
     url: str, client: Client, project: int, now_ms: int, repeats: int, only: str, aimed: bool
 ) -> None:
     """Measure the calls for one project: all, or those with a target."""
-    recorder = Recorder(ClickHouseExecutor(url, Limits()))
+    recorder = Recorder(url, Limits())
     reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
     found = await calls(reader, session, project, now_ms)
     for measured in found:
@@ -152,7 +152,7 @@ def floors(client: Client, project: int, repeats: int) -> None:
 
 async def explain(url: str, client: Client, project: int, now_ms: int, name: str) -> None:
     """Print the indexes, the pipeline and the rows read of each statement of a call."""
-    recorder = Recorder(ClickHouseExecutor(url, Limits()))
+    recorder = Recorder(url, Limits())
     reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
     known = {each.name: each.call for each in await calls(reader, session, project, now_ms)}
     if name not in known:

@@ -11,7 +11,7 @@ from storage.reader.count_calls import GetIssueStats, GetProjectStats, ListRelea
 from storage.reader.counts import issue_counts
 from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
-from storage.reader.execute import Executor, Rows, Sql
+from storage.reader.execute import Executor, Limits, Rows, Sql
 from storage.reader.issue_calls import GetIssue
 from storage.reader.issue_list import ListIssues
 from storage.reader.issue_rows import IssueRow
@@ -22,21 +22,17 @@ DAY_MS: Final = 86_400_000
 Call = Callable[[], Awaitable[object]]
 
 
-class Recorder:
+class Recorder(Executor):
     """An executor that records its statements."""
 
-    def __init__(self, executor: Executor) -> None:
-        self.executor = executor
+    def __init__(self, url: str, limits: Limits) -> None:
+        super().__init__(url, limits)
         self.seen: list[Sql] = []
 
     async def rows(self, sql: Sql) -> Rows:
         """The rows of an answer."""
         self.seen.append(sql)
-        return await self.executor.rows(sql)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self.executor.close()
+        return await super().rows(sql)
 
 
 class Measured(Struct, frozen=True):

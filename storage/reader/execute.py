@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, LifoQueue
-from typing import Annotated, Any, Final, Protocol, cast
+from typing import Annotated, Any, Final, cast
 
 from msgspec import Meta, Struct
 
@@ -39,18 +39,6 @@ class Limits(Struct, frozen=True):
     wait_seconds: Annotated[float, Meta(gt=0, description="longest wait for a turn")] = 5.0
 
 
-class Executor(Protocol):
-    """Runs statements for `Reader`."""
-
-    async def rows(self, sql: Sql) -> Rows:
-        """The rows that a statement returns. Raises QueryTooExpensive or StorageUnavailable."""
-        ...
-
-    async def close(self) -> None:
-        """Close all connections."""
-        ...
-
-
 _OPTIONAL_SETTINGS: Final = frozenset({"use_top_k_dynamic_filtering"})
 """Settings that older servers don't have."""
 _MEMORY: Final = 241
@@ -75,7 +63,7 @@ _OWN_MEMORY: Final = ("Query memory limit", "(for query)")
 """Messages of newer and older servers for the statement's own memory limit; other limits are shared with other statements."""
 
 
-class ClickHouseExecutor:
+class Executor:
     """Runs statements on a small pool of clients; each is used by one thread at a time."""
 
     def __init__(self, url: str, limits: Limits) -> None:

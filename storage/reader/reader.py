@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from storage.errors import BadQuery, NotFound
-from storage.reader.execute import ClickHouseExecutor, Executor, Limits, Rows, Sql
+from storage.reader.execute import Executor, Limits, Sql
 from storage.reader.issue_rows import ISSUE_COLUMNS, ISSUE_REF, IssueRef, IssueRow, issue_by_id, issue_number
 from storage.reader.question import Question, question
 from storage.reader.ranges import resolve_range
@@ -31,13 +31,9 @@ class Session:
     """Shared by all read calls: the clock, ClickHouse, and the lookup of issues by id."""
 
     def __init__(self, executor: Executor, now_ms: Callable[[], int]) -> None:
-        self.executor = executor
+        self.rows = executor.rows
         self.now_ms = now_ms
         self._projects: dict[int, int] = {}
-
-    async def rows(self, sql: Sql) -> Rows:
-        """The rows that a statement returns. Raises QueryTooExpensive or StorageUnavailable."""
-        return await self.executor.rows(sql)
 
     def question(
         self, project: int, query: str = "", start: int | None = None, end: int | None = None
@@ -139,20 +135,21 @@ class Reader:
     def __init__(
         self, executor: Executor, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     ) -> None:
+        self._executor = executor
         self._session = Session(executor, now_ms)
 
     @classmethod
     def open(cls, url: str, limits: Limits | None = None) -> "Reader":
         """A reader of the database at `url`; it connects with the first call."""
-        return cls(ClickHouseExecutor(url, limits or Limits()))
+        return cls(Executor(url, limits or Limits()))
 
     async def close(self) -> None:
         """Wait for running calls and close all connections."""
-        await self._session.executor.close()
+        await self._executor.close()
 
     async def ping(self) -> None:
         """Raises StorageUnavailable if the database doesn't answer, or not to this user."""
-        await self._session.rows(Sql("SELECT 1 FROM projects LIMIT 0", {}))
+        await self._executor.rows(Sql("SELECT 1 FROM projects LIMIT 0", {}))
 
     async def read(self, call: ReadCall[A]) -> A:
         """The answer of a call. Raises ReadError."""

@@ -12,7 +12,7 @@ from dashboard.app import build_app
 from dashboard.dependencies import Dependencies
 from storage.client import open_client
 from storage.migrations.migrate import migrate
-from storage.reader.execute import ClickHouseExecutor, Limits
+from storage.reader.execute import Executor, Limits
 from storage.reader.reader import Reader, ReadPort
 from tests.contract.dashboard.both import Both, Client
 from tests.contract.dashboard.worlds import NOW_MS, History, fill_clickhouse, fill_memory
@@ -40,7 +40,7 @@ def filled_url(clickhouse_url: str, history: History) -> Iterator[str]:
 
 @pytest.fixture
 async def both(filled_url: str, history: History) -> AsyncIterator[Both]:
-    reader = Reader(ClickHouseExecutor(filled_url, Limits()), lambda: NOW_MS)
+    reader = Reader(Executor(filled_url, Limits()), lambda: NOW_MS)
     async with AsyncExitStack() as stack:
         fake, real = [await _client(stack, one, history) for one in (fill_memory(history), reader)]
         yield Both(fake, real, history)

@@ -4,7 +4,7 @@ import pytest
 
 from schemas.ids import hex64
 from storage.reader.event_calls import SampleEvents
-from storage.reader.execute import ClickHouseExecutor, Limits
+from storage.reader.execute import Executor, Limits
 from storage.reader.reader import Reader
 from tests.contract.dashboard.both import Both
 from tests.contract.dashboard.worlds import NOW_MS
@@ -32,7 +32,7 @@ async def test_a_damaged_event_is_left_out_of_the_sample(both: Both) -> None:
 
 
 async def test_a_sample_is_bounded_in_bytes(filled_url: str, both: Both) -> None:
-    reader = Reader(ClickHouseExecutor(filled_url, Limits()), lambda: NOW_MS)
+    reader = Reader(Executor(filled_url, Limits()), lambda: NOW_MS)
     whole = await reader.read(SampleEvents(both.history.project, limit=160))
     sizes = [len(bytes(one.event)) for one in whole]
     bounded = SampleEvents(both.history.project, limit=160, max_bytes=sum(sizes[:7]) + 1)

@@ -8,7 +8,7 @@ import pytest
 
 from storage.client import Client, open_client
 from storage.migrations.migrate import migrate
-from storage.reader.execute import ClickHouseExecutor, Limits
+from storage.reader.execute import Executor, Limits
 from storage.reader.reader import Reader
 from tests.integration.storage.reader.world import NOW_MS, World, insert, make
 from tests.servers import run_sql
@@ -49,6 +49,6 @@ def world(database: Client) -> World:
 @pytest.fixture
 async def reader(database_url: str) -> AsyncIterator[Reader]:
     """A reader for which it is always the same moment."""
-    made = Reader(ClickHouseExecutor(database_url, Limits()), now_ms=lambda: NOW_MS)
+    made = Reader(Executor(database_url, Limits()), now_ms=lambda: NOW_MS)
     yield made
     await made.close()

@@ -9,7 +9,7 @@ import pytest
 
 from local.clickhouse.server import LocalClickHouse
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.reader.execute import ClickHouseExecutor, Limits, Sql
+from storage.reader.execute import Executor, Limits, Sql
 
 ENDLESS: Final = Sql(
     "SELECT max(sipHash64(a.number, b.number)) FROM numbers(1000000) AS a CROSS JOIN numbers(1000000) AS b",
@@ -30,8 +30,8 @@ def reader_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def asking(url: str, limits: Limits) -> AsyncIterator[ClickHouseExecutor]:
-    executor = ClickHouseExecutor(url, limits)
+async def asking(url: str, limits: Limits) -> AsyncIterator[Executor]:
+    executor = Executor(url, limits)
     try:
         yield executor
     finally:
