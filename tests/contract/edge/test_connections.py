@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from edge.http.server import EdgeConnection
@@ -277,6 +278,76 @@ async def test_head_without_end_is_refused_once_and_leaves_nothing_to_collect(ed
         await hang_up(writer)
     finally:
         gc.enable()
+
+
+def held(edge: LiveEdge, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """What requests wait for before they are answered."""
+    go, handle = asyncio.Event(), edge.app.handle
+
+    async def wait(request: web.BaseRequest) -> web.StreamResponse:
+        await go.wait()
+        return await handle(request)
+
+    monkeypatch.setattr(edge.app, "handle", wait)
+    return go
+
+
+async def arrived(edge: LiveEdge, writer: asyncio.StreamWriter, sent: bytes) -> None:
+    """Send on one connection, and let the edge accept another one since."""
+    writer.write(sent)
+    await writer.drain()
+    _, other = await asyncio.open_connection("127.0.0.1", edge.port)
+    await eventually(lambda: edge.connections.total == 2)
+    await hang_up(other)
+    await eventually(lambda: edge.connections.total == 1)
+
+
+async def test_what_follows_malformed_http_is_not_read_while_the_request_before_is_served(
+    edge: LiveEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def errors() -> int:
+        return sum(isinstance(each, HttpProcessingError) for each in gc.get_objects())
+
+    go = held(edge, monkeypatch)
+    gc.collect()
+    before = errors()
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    await arrived(edge, writer, request(edge, encoded()))
+    for _ in range(5):
+        await arrived(edge, writer, b"GARBAGE\r\n\r\n")
+    assert errors() == before + 1
+    go.set()
+    assert [(await read_answer(reader))[0] for _ in range(2)] == [202, 400]
+    assert await reader.read() == b""
+    await hang_up(writer)
+
+
+async def test_long_head_behind_a_request_that_is_served_is_refused_once(
+    edge: LiveEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = held(edge, monkeypatch)
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    await arrived(edge, writer, request(edge, encoded()))
+    await arrived(edge, writer, b"GET /healthz HTTP/1.1\r\n")
+    for number in range(12):
+        await arrived(edge, writer, b"X%d: " % number + b"y" * 4000 + b"\r\n")
+    go.set()
+    assert (await read_answer(reader))[0] == 202
+    assert await reader.read() == b""
+    page = (await edge.post(b"", "/metrics", method="GET")).body
+    assert b'svc_edge_connections_ended_total{reason="long head"} 1.0' in page
+    await hang_up(writer)
+
+
+async def test_requests_of_a_packet_that_ends_in_malformed_http_are_answered_once_and_none_is_stored(
+    edge: LiveEdge,
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    writer.write(3 * request(edge, encoded()) + b"GARBAGE\r\n\r\n")
+    assert (await read_answer(reader))[0] == 400
+    assert await reader.read() == b""
+    assert edge.stored() == []
+    await hang_up(writer)
 
 
 async def test_head_of_many_small_lines_is_bounded_too(edge: LiveEdge) -> None:
