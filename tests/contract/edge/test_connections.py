@@ -203,6 +203,17 @@ async def test_token_that_holds_its_share_is_refused_and_others_are_served(edge:
     assert (await edge.post(more)).status == 202
 
 
+async def test_declared_length_beyond_the_tokens_share_is_refused_before_the_body_is_sent(
+    edge: LiveEdge,
+) -> None:
+    edge.body_budget._max_token_bytes = 50_000
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    writer.write(request(edge, b" " * 60_000, extra="Expect: 100-continue\r\n").removesuffix(b" " * 60_000))
+    status, body = await read_answer(reader)
+    assert (status, json.loads(body)["error"]) == (429, "rateLimited")
+    await hang_up(writer)
+
+
 async def test_chunked_body_is_held_as_it_comes(edge: LiveEdge) -> None:
     edge.body_budget._max_token_bytes = 50_000
     reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
