@@ -74,13 +74,13 @@ class EdgeMetrics:
         self.body_bytes = counter("svc_edge_body_bytes", "Decoded bytes of bodies that were read.")
         self.spooled = counter("svc_edge_spooled_events", "Events that went to the disk spool.")
         self.quarantined = counter(
-            "svc_edge_spool_set_aside_segments",
-            "Segments of the disk spool that were set aside, by reason: damaged, too-large or unfinished.",
+            "svc_edge_spool_quarantined_segments",
+            "Segments of the disk spool that were quarantined, by reason: damaged, too-large or unfinished.",
             ["reason"],
         )
         self.too_large = counter(
             "svc_edge_too_large_events",
-            "Accepted events that are larger than the topic takes, each time a segment with them is set aside.",
+            "Accepted events that are larger than the topic takes, each time a segment with them is quarantined.",
         )
         self.kafka_drops = counter(
             "svc_edge_kafka_drops", "Producers given up because Kafka did not acknowledge."
@@ -100,7 +100,7 @@ class EdgeMetrics:
         self.waiting = gauge("svc_edge_waiting_events", "Accepted events that are not safe yet.")
         self.spool_bytes = gauge("svc_edge_spool_bytes", "Bytes in the disk spool.")
         self.quarantined_bytes = gauge(
-            "svc_edge_spool_set_aside_bytes", "Bytes of segments that were set aside and are still there."
+            "svc_edge_spool_quarantined_bytes", "Bytes of segments that were quarantined and are still there."
         )
         self.undelivered = Gauge(
             "svc_edge_undelivered_seconds",

@@ -45,7 +45,7 @@ class RuleOutcome(NamedTuple):
 
 
 UNTOUCHED = RuleOutcome()
-TOO_DEAR = "too many terms or patterns for an event of this size"
+TOO_EXPENSIVE = "too many terms or patterns for an event of this size"
 
 Predicate = Callable[[EventView], bool]
 
@@ -149,7 +149,7 @@ def _affordable(
             affordable.append(rule)
             spent += cost
         else:
-            dear.append((rule, TOO_DEAR))
+            dear.append((rule, TOO_EXPENSIVE))
     return affordable, dear, spent
 
 

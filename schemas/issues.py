@@ -91,7 +91,7 @@ class Activity(Struct, frozen=True, rename="camel"):
 
 
 RULE_SKIPPED: Final = "ruleSkipped"
-"""Not an outcome of events: counts those on which a grouping rule was skipped. The reason is `tooDear` or `failed`, `/` and its name."""
+"""Not an outcome of events: counts those on which a grouping rule was skipped. The reason is `tooExpensive` or `failed`, `/` and its name."""
 
 
 class Outcome(Struct, frozen=True, rename="camel"):

@@ -79,6 +79,6 @@ def diagnose(error: ClickHouseError) -> ClickHouseFailure:
     if code in _REFUSED:
         return ClickHouseFailure(FailureKind.REFUSED, "refused", text)
     if code is None:
-        return ClickHouseFailure(FailureKind.WAIT, "away", f"ClickHouse doesn't answer: {text}")
+        return ClickHouseFailure(FailureKind.WAIT, "unavailable", f"ClickHouse doesn't answer: {text}")
     reason, sentence = _REASONS.get(code, ("error", "ClickHouse can't take it"))
     return ClickHouseFailure(FailureKind.WAIT, reason, f"{sentence} ({text})")

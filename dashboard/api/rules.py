@@ -47,9 +47,9 @@ class RuleList(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Skipped(Struct, frozen=True, rename="camel"):
-    """Approximate numbers of events on which a rule was skipped: too expensive (`tooDear`) or `failed`."""
+    """Approximate numbers of events on which a rule was skipped: too expensive (`tooExpensive`) or `failed`."""
 
-    too_dear: int = 0
+    too_expensive: int = 0
     failed: int = 0
 
 

@@ -117,8 +117,8 @@ class Processors:
             self.grouper,
             self.fence,
             self.metrics,
-            max_records=settings.processors_take_chunks,
-            seconds=settings.processors_take_seconds,
+            max_records=settings.processors_batch_chunks,
+            seconds=settings.processors_batch_seconds,
         )
         aggregator = Agent(
             "aggregator",

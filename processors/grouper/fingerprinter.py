@@ -20,7 +20,7 @@ from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules, fr
 from grouping.fingerprint.stacks import ErrorLocation
 from grouping.rules import (
     NO_ANSWERS,
-    TOO_DEAR,
+    TOO_EXPENSIVE,
     UNTOUCHED,
     Answers,
     CompiledRules,
@@ -292,7 +292,7 @@ class Fingerprinter:
                     outcome = outcome_of(answers.fitting, view)
                 budget.spend(project, spent)
         for rule, reason in answers.skipped:
-            kind = "tooDear" if reason == TOO_DEAR else "failed"
+            kind = "tooExpensive" if reason == TOO_EXPENSIVE else "failed"
             minute = chunk_event.received_ms // MINUTE_MS
             budget.skipped[project, minute, kind, rule.name[:MAX_NAME]] += 1
         return outcome

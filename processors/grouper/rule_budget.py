@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from grouping.cost import EVENT_STEPS, MAX_STEPS
 
 SkippedRule = tuple[int, int, str, str]
-"""A grouping rule that was skipped on events: project, minute of receipt, `tooDear` or `failed`, and the rule's name."""
+"""A grouping rule that was skipped on events: project, minute of receipt, `tooExpensive` or `failed`, and the rule's name."""
 
 
 class RuleBudget:

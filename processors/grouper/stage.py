@@ -86,7 +86,7 @@ class GroupedTail:
     def __init__(self, settings: ProcessorsSettings, names: TopicNames) -> None:
         self._settings = settings
         self._topic = names.grouped
-        self._reach = max(MIN_REPLAYED, 2 * settings.processors_take_chunks)
+        self._reach = max(MIN_REPLAYED, 2 * settings.processors_batch_chunks)
 
     async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:
         """The replay boundary of a partition, or None where nothing was published. Raises KafkaError and TimeoutError.

@@ -60,7 +60,7 @@ CREATE TABLE IF NOT EXISTS outcomes
     minute DateTime('UTC') COMMENT 'Minute of the decision, by the server''s clock',
     sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
     outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; ruleSkipped is none of an event: leave it out of sums',
-    reason LowCardinality(String) COMMENT 'Why, for what was refused or dead-lettered; of ruleSkipped tooDear or failed, / and the rule',
+    reason LowCardinality(String) COMMENT 'Why, for what was refused or dead-lettered; of ruleSkipped tooExpensive or failed, / and the rule',
     source String COMMENT 'Process that counted',
     sequence UInt64 COMMENT 'Its flush: the same source and sequence twice is a repeat',
     count UInt64 COMMENT 'How many events or refused requests'

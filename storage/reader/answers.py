@@ -206,7 +206,7 @@ class Releases(Struct, frozen=True, rename="camel"):
 
 
 class RuleSkipped(Struct, frozen=True):
-    """The approximate number of events for which a grouping rule was skipped, because it is too expensive (`tooDear`) or `failed`."""
+    """The approximate number of events for which a grouping rule was skipped, because it is too expensive (`tooExpensive`) or `failed`."""
 
     rule: str
     kind: str

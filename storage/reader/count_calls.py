@@ -263,7 +263,7 @@ def _outcomes(question: Question, interval: Interval | None) -> Sql:
 
 
 def _rules_skipped(question: Question) -> Sql:
-    """Reason (`tooDear` or `failed`, `/` and the rule's name) and the approximate number of events."""
+    """Reason (`tooExpensive` or `failed`, `/` and the rule's name) and the approximate number of events."""
     statement = question.statement()
     return statement.ready(
         f"SELECT reason, sum(count) FROM outcomes FINAL WHERE {statement.project} AND outcome = '{RULE_SKIPPED}'"

@@ -36,7 +36,7 @@ _BLOCKS: Final = """
 class NoConsistentRead(RetryLater):
     """Inserts overlapped every read until the timeout."""
 
-    reason = "neverQuiet"
+    reason = "noConsistentRead"
 
 
 def read_consistently(

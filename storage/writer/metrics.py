@@ -47,7 +47,7 @@ class WriterMetrics:
             "svc_writer_repeated_blocks", "Planned blocks that were replayed.", registry=registry
         )
         self.repaired_rows = Counter(
-            "svc_writer_mended_rows",
+            "svc_writer_repaired_rows",
             "Rows repaired after an insert, by table.",
             ["table"],
             registry=registry,

@@ -212,8 +212,8 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
         self._agents = {
             topics.events: Agent(
                 *("grouper", self._grouper, self._fence, metrics),
-                max_records=settings.processors_take_chunks,
-                seconds=settings.processors_take_seconds,
+                max_records=settings.processors_batch_chunks,
+                seconds=settings.processors_batch_seconds,
             ),
             topics.deltas: Agent(
                 *("aggregator", self._aggregator, self._fence, metrics),

@@ -17,7 +17,7 @@ from tests.integration.processors import readback
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.process import WorkerProcess
 
-SMALL_TAKES = {"SVC_PROCESSORS_TAKE_CHUNKS": "8"}
+SMALL_TAKES = {"SVC_PROCESSORS_BATCH_CHUNKS": "8"}
 RECORDS = "svc_processors_records_total"
 
 

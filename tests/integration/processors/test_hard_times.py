@@ -29,7 +29,7 @@ async def test_a_worker_that_hung_while_another_took_over_does_no_harm(
 ) -> None:
     feed = Feed(PARTITIONS, seed=11)
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 500, 10))
-    hung = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
+    hung = start("a", SVC_PROCESSORS_BATCH_CHUNKS="2")
     await eventually(lambda: processed(hung, 60), timeout=60)
     hung.freeze()
     other = start("b", **SMALL_TAKES)
@@ -85,7 +85,7 @@ async def test_a_broker_that_restarts_costs_nothing(
     feed = Feed(PARTITIONS, seed=12)
     await create_topics(broker.bootstrap, topic_prefix, PARTITIONS)
     await produce(broker.bootstrap, topic_prefix + "events", backlog(feed, 500, 10))
-    worker = WorkerProcess(broker.bootstrap, topic_prefix, tmp_path, SVC_PROCESSORS_TAKE_CHUNKS="2").start()
+    worker = WorkerProcess(broker.bootstrap, topic_prefix, tmp_path, SVC_PROCESSORS_BATCH_CHUNKS="2").start()
     try:
         await eventually(lambda: processed(worker, 60), timeout=60)
         await asyncio.to_thread(getattr(broker, how))

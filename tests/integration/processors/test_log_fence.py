@@ -42,9 +42,9 @@ async def test_two_workers_of_one_name_oust_each_other_and_count_exactly(
 ) -> None:
     feed = Feed(PARTITIONS, seed=42)
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 400, 10))
-    first = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
+    first = start("a", SVC_PROCESSORS_BATCH_CHUNKS="2")
     await eventually(lambda: processed(first, 20), timeout=60)
-    twin = start("a", SVC_PROCESSORS_TAKE_CHUNKS="2")
+    twin = start("a", SVC_PROCESSORS_BATCH_CHUNKS="2")
     await eventually(lambda: twin.ready() or not (twin.running and first.running), timeout=60)
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 10))
     if twin.running:

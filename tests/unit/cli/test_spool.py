@@ -17,7 +17,7 @@ def spool(data_dir: Path, *words: str, **environ: str) -> Result:
 
 
 def damaged(data_dir: Path) -> Path:
-    """A segment with one event and seven bytes that are none, set aside by worker 3."""
+    """A segment with one event and seven bytes that are none, quarantined by worker 3."""
     folder = data_dir / "edge" / "spool" / "3"
     folder.mkdir(parents=True)
     path = folder / (segments.name(1, 1_780_000_000.0) + ".damaged")

@@ -80,14 +80,14 @@ async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: Site
     rules = tuple(GroupingRule(name=name, match="type:X", fingerprint=("x",)) for name in ("dear", "fine"))
     await site.projects.write(replace(site.project, grouping_rules=rules))
     site.reader.rules_skipped_of[site.project.number] = [
-        RuleSkipped("dear", "tooDear", 1200),
+        RuleSkipped("dear", "tooExpensive", 1200),
         RuleSkipped("dear", "failed", 34),
         RuleSkipped("removed", "failed", 7),
     ]
     _, answer = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
     assert [rule["skipped"] for rule in answer["rules"]] == [
-        {"tooDear": 1200, "failed": 34},
-        {"tooDear": 0, "failed": 0},
+        {"tooExpensive": 1200, "failed": 34},
+        {"tooExpensive": 0, "failed": 0},
     ]
     await site.sign_in()
     page = await (await site.client.get(f"/projects/{site.project.id}/rules")).text()

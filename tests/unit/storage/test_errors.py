@@ -23,8 +23,8 @@ def test_error_of_the_server_is_waited_for_with_a_reason(code: int, reason: str)
 
 
 def test_a_server_that_is_unreachable_is_waited_for() -> None:
-    assert diagnose(OperationalError("connection refused")).reason == "away"
-    assert diagnose(NoConsistentRead("inserts overlapped")).reason == "neverQuiet"
+    assert diagnose(OperationalError("connection refused")).reason == "unavailable"
+    assert diagnose(NoConsistentRead("inserts overlapped")).reason == "noConsistentRead"
 
 
 def test_values_that_are_not_taken_are_a_refusal() -> None:

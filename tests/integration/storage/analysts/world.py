@@ -116,7 +116,7 @@ def write(client: Client, world: World) -> None:
     _insert(client, "issues", table(ISSUES, [issue_row(issue) for issue in world.issues]), "b")
     changes = table(ISSUE_ACTIVITY, [activity_row(change) for change in world.activity])
     # Rules that were skipped end no event: analysts don't see them.
-    skipped = Outcome(str(SHOP), iso(NOW_MS), "", "ruleSkipped", "tooDear/rule", 5, "grouper/0", 1)
+    skipped = Outcome(str(SHOP), iso(NOW_MS), "", "ruleSkipped", "tooExpensive/rule", 5, "grouper/0", 1)
     counts = table(OUTCOMES, [outcome_row(outcome) for outcome in (*world.outcomes, skipped)])
     for name in "ab":
         _insert(client, "issue_activity", changes, name)

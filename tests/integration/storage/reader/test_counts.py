@@ -191,9 +191,9 @@ async def test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart(
         [project, minute, "js/1", "accepted", "", "edge-1", 1, 10],
         [project, minute, "js/1", "accepted", "", "edge-2", 1, 5],
         [project, minute, "js/1", "invalid", "tags", "edge-1", 2, 1],
-        [project, minute, "", "ruleSkipped", "tooDear/a/b", "grouper/1", 7, 3],
-        [project, minute, "", "ruleSkipped", "tooDear/a/b", "grouper/1", 7, 3],
-        [project, minute, "", "ruleSkipped", "tooDear/a/b", "grouper/1", 8, 2],
+        [project, minute, "", "ruleSkipped", "tooExpensive/a/b", "grouper/1", 7, 3],
+        [project, minute, "", "ruleSkipped", "tooExpensive/a/b", "grouper/1", 7, 3],
+        [project, minute, "", "ruleSkipped", "tooExpensive/a/b", "grouper/1", 8, 2],
         [project, minute, "", "ruleSkipped", "failed/c", "grouper/1", 8, 1],
         [project, minute - timedelta(days=15), "", "ruleSkipped", "failed/c", "grouper/1", 1, 9],
     ]
@@ -205,7 +205,7 @@ async def test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart(
     assert found == [(None, "accepted", 15), (None, "invalid", 1)]
     assert await reader.read(ListSkippedRules(project)) == [
         RuleSkipped("c", "failed", 1),
-        RuleSkipped("a/b", "tooDear", 5),
+        RuleSkipped("a/b", "tooExpensive", 5),
     ]
     by_hour = (await reader.read(CountOutcomes(project, interval="hour"))).outcomes
     assert [(row.time, row.count) for row in by_hour] == [

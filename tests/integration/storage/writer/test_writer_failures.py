@@ -103,7 +103,7 @@ async def test_a_block_that_came_half_and_is_no_longer_remembered_is_completed(s
     second = stage.writer()
     with ended(second):
         assert await whole(stage) == exactly(stage.total)
-        assert 'svc_writer_mended_rows_total{table="issue_hour"}' in second.get("metrics")[1]
+        assert 'svc_writer_repaired_rows_total{table="issue_hour"}' in second.get("metrics")[1]
     client.close()
 
 
@@ -232,7 +232,7 @@ async def test_the_writer_says_why_it_waits_and_loses_nothing(
             await eventually(lambda: "doesn't answer" in str(writer.health("events").get("detail")))
             assert writer.get("readyz")[0] == 503
             assert writer.get("healthz")[0] == 200
-            assert 'reason="away"' in writer.get("metrics")[1]
+            assert 'reason="unavailable"' in writer.get("metrics")[1]
             await asyncio.to_thread(server.start)
             client = stage.client()
             assert await whole(stage) == exactly(stage.total)

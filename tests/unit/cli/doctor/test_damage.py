@@ -7,7 +7,7 @@ from storage.repair.damage import BrokenPart
 
 
 def broken(name: str) -> BrokenPart:
-    """A part of `issues` that was set aside."""
+    """A part of `issues` that was detached as broken."""
     return BrokenPart("svc", "issues", name, datetime(2026, 11, 22, tzinfo=UTC))
 
 

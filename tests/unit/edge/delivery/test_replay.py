@@ -1,4 +1,4 @@
-"""Replaying what was set aside: every event that can be read goes to its partition, and nothing is replayed for ever."""
+"""Replaying what was quarantined: every event that can be read goes to its partition, and nothing is replayed for ever."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.unit.edge.delivery.test_kafka_sink import EVENTS, Broker, event, sink
 
 
 def put(root: Path, ending: str, *chunks: list[EventTuple], tail: bytes = b"", number: int = 1) -> Path:
-    """A segment of worker 0 that was set aside."""
+    """A segment of worker 0 that was quarantined."""
     folder = root / "0"
     folder.mkdir(exist_ok=True)
     path = folder / (segments.name(number, 1.0) + ending)

@@ -229,7 +229,7 @@ class World:
         return [one for one in found.values() if not kinds or one.kind in kinds]
 
     def dead_letter_messages(self) -> list[str]:
-        """Why records were set aside."""
+        """Why records were dead-lettered."""
         found = self.memory.topics.get(("dead", 0), [])
         return [from_headers(message.headers)[0].reason for message in found]
 

@@ -286,8 +286,8 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
     ]
     forwarded = [one for _, found in output.rules_skipped for one in found]
     assert [(o.outcome, o.reason, o.count, o.source, o.sequence) for o in forwarded] == [
-        ("ruleSkipped", "tooDear/dear", 2, "grouper/3", 0),
-        ("ruleSkipped", "tooDear/dear", 1, "grouper/3", 1),
+        ("ruleSkipped", "tooExpensive/dear", 2, "grouper/3", 0),
+        ("ruleSkipped", "tooExpensive/dear", 1, "grouper/3", 1),
     ]
     # After a crash the same records are handled in other batches.
     entries = [decode_entry(encode(entry)) for entry in output.entries]

@@ -12,7 +12,7 @@ from bench.rules import MARKS, MATCHES, grouper, measure, sample_events
 from grouping.cost import MAX_STEPS
 from grouping.fingerprint import GroupingEvent, fingerprint
 from grouping.fingerprint.in_app_rules import frame_names
-from grouping.rules import TOO_DEAR, compile_rules
+from grouping.rules import TOO_EXPENSIVE, compile_rules
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.rule_budget import RuleBudget
 from query.event_view import from_json
@@ -72,7 +72,7 @@ def test_ten_thousand_patterns_saved_before_there_was_a_bound_hold_up_nobody() -
     for number in range(20):
         event = deep_event(number)
         assert guarded.group(carried(number, event), budget)[1].grouping.parts == (*before(event), "given x")
-    assert budget.skipped == {(1, START // 60_000, "tooDear", "many"): 20}
+    assert budget.skipped == {(1, START // 60_000, "tooExpensive", "many"): 20}
 
 
 def test_a_rule_above_the_bound_is_asked_where_it_is_cheap() -> None:
@@ -81,10 +81,10 @@ def test_a_rule_above_the_bound_is_asked_where_it_is_cheap() -> None:
     assert "frame com.example.Service0.handle1" in grouper([many]).group(carried(0, event))[1].grouping.parts
 
 
-def test_which_rules_are_too_dear_depends_on_the_event_alone() -> None:
+def test_which_rules_are_too_expensive_depends_on_the_event_alone() -> None:
     dear = GroupingRule("dear", "", not_in_app=("*x*",) * 3000)
     rules = compile_rules([dear, GroupingRule("cheap", "type:E", discard=True)])
-    for frames, expected in ((2, []), (100, [("dear", TOO_DEAR)]), (3, [])):
+    for frames, expected in ((2, []), (100, [("dear", TOO_EXPENSIVE)]), (3, [])):
         body = deep_event(frames, frames)
         answers = rules.ask(from_json(body, "web/1.0", START), decode(body))
         assert [(rule.name, reason) for rule, reason in answers.skipped] == expected
