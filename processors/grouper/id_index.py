@@ -192,9 +192,12 @@ def _sorted_words(keys: bytes) -> tuple[Words, Words]:
     """
     raw = np.frombuffer(keys, dtype=">u8").reshape(-1, 2)
     mask = (np.uint64(1) << np.uint64(len(raw).bit_length())) - np.uint64(1)
-    packed = raw[:, 0].astype(np.uint64) & ~mask | np.arange(len(raw), dtype=np.uint64)
+    packed = raw[:, 0].astype(np.uint64)
+    packed &= ~mask
+    packed |= np.arange(len(raw), dtype=np.uint64)
     packed.sort()
-    ordered = raw.take((packed & mask).astype(np.intp), axis=0)
+    packed &= mask
+    ordered = raw.take(packed.view(np.intp), axis=0)
     high, low = ordered[:, 0].astype(np.uint64), ordered[:, 1].astype(np.uint64)
     close = np.flatnonzero(high[1:] ^ high[:-1] <= mask)
     if len(close):
