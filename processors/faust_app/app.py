@@ -1,7 +1,8 @@
 """The Faust app and its parts, built by a factory: nothing happens at import."""
 
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import faust
 from faust.types import TP
@@ -11,6 +12,7 @@ from yarl import URL
 
 from broker.batch_producer import BatchProducer
 from broker.client import METADATA_AGE_MS, client_options
+from broker.member_name import MemberName, holders
 from processors.aggregator.stage import AggregatorStage, supersedes
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Lease, RebalanceFence
@@ -70,6 +72,12 @@ class Processors:
         self.metrics = metrics
         self.fence = RebalanceFence()
         self.lease = Lease(LEASE_SHARE * settings.kafka_session_seconds)
+        self.name = MemberName(
+            settings.processors_app,
+            f"SVC_PROCESSORS_WORKER={settings.processors_worker}",
+            settings.kafka_session_seconds,
+            partial(holders, settings, settings.processors_app, _instance(settings)),
+        )
         self.producer = BatchProducer(settings, self.lease.check)
         self.app = _app(settings, names)
         self.app.fence, self.app.lease = self.fence, self.lease
@@ -141,6 +149,7 @@ class Processors:
         await self.recovery.restore(self.app.consumer, partitions)
 
     async def _assigned(self, *arguments: Any, **_: Any) -> None:
+        self.name.joined(cast(PlacedConsumer, self.app.consumer).member_id)
         await self.recovery.begin(arguments[-1])
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
@@ -154,6 +163,10 @@ async def _no_restore(partitions: set[int]) -> None:
     """Both tables are read before `restore` of either, so one of them restores both stages."""
 
 
+def _instance(settings: ProcessorsSettings) -> str:
+    return f"{settings.processors_app}-{settings.processors_worker}"
+
+
 def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
     folder = Path(settings.data_dir).resolve() / f"processors-{settings.processors_worker}"
     return ProcessorsApp(
@@ -165,7 +178,7 @@ def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
         TableManager=OrderedTableManager,
         agent_supervisor=CrashingSupervisor,
         processing_guarantee="at_least_once",
-        consumer_group_instance_id=f"{settings.processors_app}-{settings.processors_worker}",
+        consumer_group_instance_id=_instance(settings),
         consumer_auto_offset_reset="earliest",
         topic_partitions=names.partitions,
         topic_allow_declare=False,

@@ -147,6 +147,12 @@ class PlacedConsumer(Consumer):
         self._delivered = asyncio.Event()
         self._delivered.set()
 
+    @property
+    def member_id(self) -> str:
+        """The id under which the broker knows this member of the group."""
+        thread: Any = self._thread
+        return str(thread._consumer._coordinator.member_id)
+
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return PromptThread(self, loop=self.loop, beacon=self.beacon)
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from broker.client import TopicFollower, follow_projects, name_of, writing
 from broker.diagnosis import reason_of
-from broker.errors import KafkaError
+from broker.errors import KafkaError, PartitionsLost
 from broker.log_end_offsets import LogEndOffsets
 from broker.rights import RequiredRights, needs
 from broker.rights_watch import Ask, watch_rights
@@ -76,6 +76,7 @@ async def run(
         metrics = ProcessorsMetrics(registry)
         processors = Processors(settings, names(settings, partitions), projects, metrics, stored_ids)
         health.probe("assigned", processors.recovery.assigned)
+        health.probe("name", processors.name.part)
         await _work(processors, stop, required)
     finally:
         for task in background:
@@ -99,15 +100,17 @@ async def _work(processors: Processors, stop: asyncio.Event, required: RequiredR
             log.warning("the app did not stop cleanly: %s", error)
         await processors.producer.stop()
     if failure is not None:
-        raise CannotRun(await _reason(failure, processors.settings, required))
+        raise CannotRun(await _reason(failure, processors, required))
 
 
-async def _reason(failure: BaseException, settings: ProcessorsSettings, required: RequiredRights) -> str:
+async def _reason(failure: BaseException, processors: Processors, required: RequiredRights) -> str:
     missing: list[str] = []
     if kind_of(failure) is SendErrorKind.DENIED:
         with suppress(KafkaError, OSError):
-            missing = await missing_rights(settings, required)
-    return f"Kafka refuses {', '.join(missing)}" if missing else reason_of(failure)
+            missing = await missing_rights(processors.settings, required)
+    # Of two with one name, the other one takes it again now.
+    other = await processors.name.other() if isinstance(failure, PartitionsLost) else ""
+    return f"Kafka refuses {', '.join(missing)}" if missing else other or reason_of(failure)
 
 
 async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException | None:

@@ -1,6 +1,7 @@
 """The topic `grouped`, read as a member of the writer's group: records, commits that carry a plan, and ranges read again."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from broker.client import administering, committed_offsets, name_of, new_consume
 from broker.commit import COMMIT_SECONDS, commit, leave
 from broker.consumer_lag import without_reader
 from broker.errors import KafkaError, OffsetOutOfRangeError
-from broker.member_name import MemberName
+from broker.member_name import MemberName, holders
 from broker.rights import RequiredRights
 from broker.rights_watch import until_granted
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
@@ -59,8 +60,12 @@ class GroupedSource:
         self._settings = settings
         self._group = settings.writer_group
         self._started: Consumer | None = None
+        self._instance = f"{self._group}-{settings.writer_worker}"
         self.name = MemberName(
-            self._group, f"SVC_WRITER_WORKER={settings.writer_worker}", settings.kafka_session_seconds
+            self._group,
+            f"SVC_WRITER_WORKER={settings.writer_worker}",
+            settings.kafka_session_seconds,
+            partial(holders, settings, self._group, self._instance),
         )
 
     async def start(self, listener: Listener) -> None:
@@ -68,7 +73,7 @@ class GroupedSource:
         consumer = new_consumer(
             self._settings,
             group_id=self._group,
-            group_instance_id=f"{self._group}-{self._settings.writer_worker}",
+            group_instance_id=self._instance,
             rebalance_timeout_ms=int(self._settings.kafka_session_seconds * 1000),
             max_poll_interval_ms=_POLL_INTERVAL_MS,
             fetch_max_bytes=_FETCH_BYTES,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from aiokafka import AIOKafkaProducer
 
 from tests.eventually import eventually
@@ -92,3 +93,22 @@ async def test_issues_that_a_stranger_removes_come_back_with_their_counts(
     await eventually(owner.ready, timeout=60)
     assert not await removed(kafka_bootstrap, prefix)
     await assert_exact(kafka_bootstrap, prefix, feed)
+
+
+@pytest.mark.parametrize("events", [0, 10])
+async def test_workers_of_one_name_say_that_it_is_used_twice_and_where_the_other_one_is(
+    kafka_bootstrap: str, prefix: str, start: Start, events: int
+) -> None:
+    feed = Feed(PARTITIONS, seed=44)
+    twins = [start("a", SVC_KAFKA_SESSION_SECONDS="30") for _ in range(2)]
+
+    async def told() -> bool:
+        # With events the log ends one of them, and whoever watches over it starts it again.
+        for twin in twins:
+            if not twin.running:
+                twin.start()
+        if events:
+            await produce(kafka_bootstrap, prefix + "events", backlog(feed, 10, events))
+        return "SVC_PROCESSORS_WORKER=a too (" in twins[0].log.read_text()
+
+    await eventually(told, timeout=180)
