@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -41,6 +43,13 @@ class Executor:
 
 async def _nothing(*_: Any) -> None:
     """Instead of what no schedule looks at."""
+
+
+@cache
+def _place(name: str) -> tuple[Any, str]:
+    """A module, and the name in it."""
+    module, _, attribute = name.rpartition(".")
+    return import_module(module), attribute
 
 
 @contextmanager
@@ -79,7 +88,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         }
     with clocks_of(schedule.world), schedule.disk.mounted(), aimed(schedule), ExitStack() as stack:
         for name, replacement in replacements.items():
-            stack.enter_context(patch(name, replacement))
+            stack.enter_context(patch.object(*_place(name), replacement))
         yield
 
 

@@ -41,6 +41,9 @@ class Handle:
 class VirtualLoop(asyncio.BaseEventLoop):
     """asyncio's own loop with the world's clock. It belongs to the process that creates it."""
 
+    get_debug = bool
+    """False, said without a call of Python's: each future asks."""
+
     def __init__(self, world: World) -> None:
         super().__init__()
         fiber = world._current()
@@ -119,10 +122,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         """As asyncio's."""
         return asyncio.Future(loop=self)
-
-    def get_debug(self) -> bool:
-        """Never."""
-        return False
 
     def _sleep(self, until: float | None) -> None:
         """Let the world go on until a time, or until something comes in."""
