@@ -32,13 +32,13 @@ class RepeatFilter(logging.Filter):
         super().__init__()
         self._now = now
         self._passed_at: dict[tuple[str, str], float] = {}
-        self._named_at = self._first_at = self._last_at = -_REFUSED_SECONDS
+        self._quiet_until = self._first_at = self._last_at = -_REFUSED_SECONDS
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is logged."""
         now = self._now()
         if record.name == _WATCH:
-            self._named_at = now
+            self._quiet_until = now + _REFUSED_SECONDS + _GRACE_SECONDS
             return True
         if _is_refusal(record):
             record.exc_info = None
@@ -61,9 +61,9 @@ class RepeatFilter(logging.Filter):
         if now - self._last_at >= _REFUSED_SECONDS:
             self._first_at = now
         self._last_at = now
-        if now - self._first_at < _GRACE_SECONDS or now - self._named_at < _REFUSED_SECONDS:
+        if now < max(self._quiet_until, self._first_at + _GRACE_SECONDS):
             return False
-        self._named_at = now
+        self._quiet_until = now + _REFUSED_SECONDS
         return True
 
 

@@ -22,13 +22,15 @@ class RequiredRights(Struct, frozen=True):
     Without what it `describes`, its work goes on: the audit fails, or a command doesn't know whether the pipeline is behind. `compares`
     are topics whose settings it compares, `empties` those whose records it deletes.
 
-    `sources` are the topics that it reads as a member of its groups: without one, or without its group, it stands still.
+    `sources` are the topics that it reads as a member of its groups, `sinks` those that each of its records may lead to: without
+    one, or without its group, it stands still.
     """
 
     reads: tuple[Topic, ...]
     writes: tuple[Topic, ...]
     groups: tuple[str, ...] = ()
     sources: tuple[Topic, ...] = ()
+    sinks: tuple[Topic, ...] = ()
     describes: tuple[Topic, ...] = ()
     describes_groups: tuple[str, ...] = ()
     compares: tuple[Topic, ...] = ()
@@ -49,6 +51,10 @@ def needs(
     processors_app: str, writer_group: str, *, grouped_events: bool, prefix: str = "svc."
 ) -> dict[Process, RequiredRights]:
     """The rights that each process requires, given the names of the consumer groups."""
+    results = (
+        *(Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
+        *((Topic.GROUPED_EVENTS,) if grouped_events else ()),
+    )
     return {
         "edge": RequiredRights(reads=(Topic.PROJECTS,), writes=(Topic.EVENTS, Topic.OUTCOMES)),
         "processors": RequiredRights(
@@ -56,13 +62,10 @@ def needs(
                 *(Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES),
                 *(Topic.SEEN, Topic.PROJECTS),
             ),
-            writes=(
-                *(Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN),
-                *(Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.DEAD_LETTERS),
-                *((Topic.GROUPED_EVENTS,) if grouped_events else ()),
-            ),
+            writes=(*results, Topic.DEAD_LETTERS),
             groups=(processors_app,),
             sources=(Topic.EVENTS, Topic.ISSUE_DELTAS),
+            sinks=results,
         ),
         "writer": RequiredRights(
             reads=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.PROJECTS),
@@ -114,7 +117,8 @@ def lacking(
 def standstill(need: RequiredRights, settings: KafkaSettings) -> frozenset[str]:
     """The rights without which the process stands still, as `lacking` names them."""
     sources = [f"Read on topic {name}" for name in _names(need.sources, settings)]
-    return frozenset([*sources, *(f"Read on group {group}" for group in need.groups)])
+    sinks = [f"Write on topic {name}" for name in _names(need.sinks, settings)]
+    return frozenset([*sources, *sinks, *(f"Read on group {group}" for group in need.groups)])
 
 
 def _names(topics: Iterable[Topic], settings: KafkaSettings) -> list[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -35,8 +36,12 @@ def user_xml(name: str, statements: list[str], *, readonly: bool = False) -> str
 
 class GrantedClickHouse(LocalClickHouse):
     """Has the users `operator`, `granted` and `granted_reader` as documented, `granted_processors` who only selects,
-    `writes_readonly` with a read-only profile, and `lacks`.
+    `writes_readonly` with a read-only profile, `lacks`, and `more` users with other GRANT statements.
     """
+
+    def __init__(self, directory: Path, more: Mapping[str, list[str]] | None = None) -> None:
+        super().__init__(directory)
+        self._more = more or {}
 
     def prepare(self) -> list[str]:
         """Write the configuration with our users added."""
@@ -50,6 +55,7 @@ class GrantedClickHouse(LocalClickHouse):
             "granted_reader": reader,
             "writes_readonly": operator,
             "lacks": [g.replace(", OPTIMIZE", "") for g in operator if "mutations" not in g],
+            **self._more,
         }
         ours = "".join(
             user_xml(name, given, readonly=name in {"granted_reader", "writes_readonly"})

@@ -139,12 +139,14 @@ async def test_server_that_does_not_answer_delays_no_other() -> None:
     await world.until(lambda: world.part.ok)
 
 
-def test_process_stands_still_without_its_group_or_a_topic_that_it_reads_in_it() -> None:
+def test_process_stands_still_without_its_group_a_topic_that_it_reads_in_it_or_one_for_its_results() -> None:
     settings, rights = KafkaSettings(), needs("svc-processors", "svc-writer", grouped_events=False)
     assert standstill(rights["edge"], settings) == standstill(rights["dashboard"], settings) == frozenset()
     assert standstill(rights["processors"], settings) == {
         "Read on topic svc.events",
         "Read on topic svc.issue-deltas",
+        *(f"Write on topic svc.{topic}" for topic in ("grouped", "issue-deltas", "issues", "seen")),
+        *(f"Write on topic svc.{topic}" for topic in ("issue-activity", "outcomes")),
         "Read on group svc-processors",
     }
     assert "Read on topic svc.projects" not in standstill(rights["writer"], settings)

@@ -1,0 +1,25 @@
+"""Every documented right is taken from its process and given back while events flow, on real servers that refuse what is not granted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.rights_rig import documented, plan, seen, table
+
+
+@pytest.mark.parametrize("part", plan())
+async def test_what_is_seen_without_each_right_is_documented_and_all_is_as_before_once_it_is_back(
+    part: str, tmp_path: Path
+) -> None:
+    """`seen` raises unless readiness and the metric name each right, the process works again by itself, and every event is stored once."""
+    found = await seen(tmp_path, plan()[part])
+    assert [(one.rights, one.loud) for one in found if one.loud] == []
+    processes = {one.process for one in found}
+    rows = [row for row in documented() if row.split(" ")[1] in processes]
+    assert _certain(table(found).splitlines()) == _certain(rows)
+
+
+def _certain(rows: Sequence[str]) -> list[str]:
+    """The rows without their time, and without those for which what stops depends on the moment."""
+    return [row.rpartition(" | ")[0] for row in rows if " * | " not in row]
