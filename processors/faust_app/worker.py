@@ -40,6 +40,8 @@ from schemas.topics import AS_MANY_PARTITIONS, SAME_PARTITIONS, Topic, unequal_p
 log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 15.0
+_FENCED: Final = "UnknownError"
+"""How aiokafka calls the broker's answer that another process has the name (FENCED_INSTANCE_ID, which it doesn't know)."""
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
@@ -109,7 +111,8 @@ async def _reason(failure: BaseException, processors: Processors, required: Requ
         with suppress(KafkaError, OSError):
             missing = await missing_rights(processors.settings, required)
     # Of two with one name, the other one takes it again now.
-    other = await processors.name.other() if isinstance(failure, PartitionsLost) else ""
+    is_ousted = isinstance(failure, PartitionsLost) or _FENCED in str(failure)
+    other = await processors.name.other() if is_ousted else ""
     return f"Kafka refuses {', '.join(missing)}" if missing else other or reason_of(failure)
 
 
