@@ -83,8 +83,9 @@ _BACK_SECONDS: Final = 90.0
 _LOOK_SECONDS: Final = 1.0
 _GROWTHS: Final = 3
 """So often has a figure grown that goes on: what was under way when the right was named makes it grow once or twice more."""
-_STILL_LOOKS: Final = 8
-"""So long has a figure not grown that has stopped: the slowest, the edge's counts, grows every five seconds."""
+_STILL_LOOKS: Final[Mapping[str, int]] = {"edge": 8, "processors": 8, "writer": 8, "dashboard": 20}
+"""So long has a figure not grown that has stopped: the edge's counts grow every five seconds, and on a busy machine few changes are
+confirmed within the two seconds that the dashboard waits."""
 _MOST_LOOKS: Final = 60
 
 
@@ -403,7 +404,7 @@ class Rig:
                 grown[figure] += grows
                 still[figure] = 0 if grows else still[figure] + 1
             last = self.figures.copy()
-            if all(grown[f] >= _GROWTHS or still[f] >= _STILL_LOOKS for f in FIGURES[process]):
+            if all(grown[f] >= _GROWTHS or still[f] >= _STILL_LOOKS[process] for f in FIGURES[process]):
                 break
         return tuple(figure for figure in FIGURES[process] if grown[figure] < _GROWTHS)
 
