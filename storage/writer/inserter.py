@@ -191,7 +191,8 @@ class Inserter:
 
 
 TABLE: Final = "ingest"
-_ANY: Final = "SELECT 1 FROM events LIMIT 1"
+_ANY: Final = """
+    SELECT 1 FROM (SELECT 1 FROM events LIMIT 1 UNION ALL SELECT 1 FROM erased_events LIMIT 1) LIMIT 1"""
 _PAUSED_SECONDS: Final = 0.1
 _INSERT_SECONDS: Final = 2
 """How long an insert may take from its checks to the server: less than Kafka takes to give the partition to another writer."""
@@ -308,7 +309,7 @@ class BlockInserter:
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
 
     async def has_rows(self) -> bool:
-        """Whether any event is stored."""
+        """Whether any event is stored, or was and is erased."""
         return await self._inserter.run(lambda client: bool(client.query(_ANY).result_rows))
 
     async def has_any(self, block: Block) -> bool:

@@ -8,7 +8,7 @@ import math
 import pickle
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from random import Random
 from typing import Any, Final
@@ -38,7 +38,7 @@ from tests.simulation.clickhouse_tables import (
 )
 from tests.simulation.erasing import Erasing
 from tests.simulation.rebuilding import Rebuilding
-from tests.simulation.world import EPOCH, START, World
+from tests.simulation.world import EPOCH, START, Process, World
 
 _WINDOW: Final = re.compile(r"non_replicated_deduplication_window = (\d+)")
 _CREATED: Final = {
@@ -96,6 +96,14 @@ class Server:
         """Events of lost parts."""
         self.refused: set[bytes] = set()
         """Ids whose rows `events` doesn't take."""
+        self.drag = 0.0
+        """Seconds of the next insert of a block."""
+        self.mishap = ""
+        """What happens to the sender of the next one (`tests.simulation.aims`)."""
+        self.looks: dict[Process, tuple[set[str], set[str]]] = {}
+        """The pauses that a process saw first and last since its last insert of a block."""
+        self.blind: list[str] = []
+        """Processes that inserted a block without waiting for the pauses."""
         self._unsteady_until = 0.0
         self._death: float | None = None
         """For how long a server will be down that dies in one of the next inserts."""
@@ -125,8 +133,12 @@ class Server:
         if self.world.random.random() < 0.5:
             self._crash(seconds)
         else:
-            self._death = seconds
-            self.world.after(_DEATH_SECONDS, self._die)
+            self.die_in_insert(seconds)
+
+    def die_in_insert(self, seconds: float) -> None:
+        """`kill -9` in an insert, or after some seconds without one."""
+        self._death = seconds
+        self.world.after(_DEATH_SECONDS, self._die)
 
     def _die(self) -> None:
         if self._death is not None and self.is_up:
@@ -237,6 +249,18 @@ class Server:
             raise NotImplementedError(f"the model does not know this statement: {sql}")
         return work
 
+    def look(self, process: Process, pauses: Iterable[Sequence[str]]) -> None:
+        """A process learns which pauses are in force."""
+        now = {name for (name,) in pauses}
+        first, _ = self.looks.get(process, (now, now))
+        self.looks[process] = first, now
+
+    def heed(self, process: Process) -> None:
+        """A process sends a block: it has looked for pauses, and waited for the end of those that it saw."""
+        first, last = self.looks.pop(process, ({"never looked"}, {"never looked"}))
+        if first & last:
+            self.blind.append(process.name)
+
     def _pauses_in_force(self, *_: Any) -> Work:
         yield 0.0
         return [[name] for name, until in self.pauses.items() if until > self.world.now]
@@ -258,7 +282,7 @@ class Server:
 
     def _any(self, *_: Any) -> Work:
         yield 0.0
-        return [[1]] if self.tables["events"].parts else []
+        return [[1]] if self.tables["events"].parts or self.erasing.never_again else []
 
     def _running(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
@@ -355,8 +379,9 @@ class Server:
         number = self._number
         self.running[number] = target
         random = self.world.random
+        drag, self.drag = self.drag, 0.0
         try:
-            yield 0.002
+            yield 0.002 + drag
             refuses = any(event.id in self.refused for event in of_table.get("events", ()))
             if refuses:
                 # Some of the other tables have the block, and its token, by then.

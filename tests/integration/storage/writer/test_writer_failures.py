@@ -142,6 +142,25 @@ async def test_a_group_that_is_reset_to_the_beginning_stores_nothing_twice(stage
         assert await whole(stage) == exactly(stage.total)
 
 
+async def test_a_group_that_is_reset_brings_no_erased_event_back_where_all_are_erased(stage: Stage) -> None:
+    await stage.produce(6, repeat=0)
+    first = stage.writer()
+    with ended(first):
+        await whole(stage)
+        first.stop()
+    erased, client = stage.total, stage.client()
+    client.command("INSERT INTO erased_events SELECT project_id, id, today() FROM events")
+    client.command("TRUNCATE TABLE events")
+    await commit_again(stage, lambda _ends: "")
+    await stage.produce(10, repeat=0)
+    second = stage.writer()
+    with ended(second):
+        await eventually(
+            lambda: client.query("SELECT count() FROM events").result_rows == [(stage.total - erased,)]
+        )
+    client.close()
+
+
 async def test_a_commit_that_an_older_one_replaced_stores_nothing_twice(stage: Stage) -> None:
     # Of one day: a completion compares every week of its block, which takes a busy machine more than ten seconds each time.
     await stage.produce(30, repeat=3, spread_days=0)
