@@ -6,7 +6,7 @@ Also what schedules reach: a counter of things without which a run of many sched
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
@@ -15,11 +15,14 @@ from processors.grouper.dedup_log import decode_entry, is_entry
 from schemas.increments import is_bundle
 from schemas.issues import decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
+from tests.simulation import faults
+from tests.simulation.world import Process
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule
 
 _STAGE: Final = "processors.grouper.stage.GrouperStage."
+_INSERTER: Final = "storage.writer.inserter.BlockInserter."
 PLACES: Final = {
     "at spooling": "edge.delivery.spool.Spool.append",
     "at drain": "edge.delivery.drain.send_all",
@@ -33,6 +36,17 @@ PLACES: Final = {
     "at second insert": "storage.writer.inserter.BlockInserter.replay",
     "at commit": "storage.writer.dead_letters.DeadLetterWriter.send",
     "at completion": "storage.writer.inserter.complete",
+    "kill at decision": _STAGE + "_record",
+    "sleep at decision": _STAGE + "_record",
+    "sleep at activities": "processors.changelog.Changelog.check_owner",
+    "loss at increments": _STAGE + "_increments",
+    "kill in a slow insert": _INSERTER + "deliver",
+    "kill in a slow completion": "storage.writer.inserter.complete",
+    "frozen before an insert": _INSERTER + "_insert",
+    "lost answer": _INSERTER + "_insert",
+    "torn insert": _INSERTER + "_insert",
+    "death in a completion": "storage.writer.inserter.complete",
+    "late commit": "storage.writer.source.GroupedSource.commit",
 }
 """The functions at whose call a fault strikes."""
 _FREEZES: Final = {"at insert", "at second insert", "at decision"}
@@ -62,13 +76,36 @@ def strike(schedule: "Schedule", place: str) -> None:
     schedule.armed.discard(place)
     schedule.reached[place] += 1
     schedule.world.note(f"{fiber.process.name} is {place}")
-    if place == "at completion":
-        seconds = random.choice((0.5, 3.0))
-        schedule.world.after(random.uniform(0.0, 0.02), lambda: schedule.server.crash(seconds))
-    elif place in _FREEZES and random.random() < 0.5:
-        fiber.process.freeze_in = random.randint(1, 14), random.choice((20.0, 40.0))
-    else:
-        fiber.process.fatal_in = random.randint(1, 12)
+    process, server = fiber.process, schedule.server
+    match place:
+        case "at completion":
+            seconds = random.choice((0.5, 3.0))
+            schedule.world.after(random.uniform(0.0, 0.02), lambda: server.crash(seconds))
+        case "kill at decision":
+            process.fatal_in = random.randint(1, 3)
+        case "sleep at decision" | "sleep at activities":
+            faults.sleep(process, random, steps=14)
+        case "loss at increments":
+            schedule.world.after(random.uniform(0.0, 0.01), lambda: faults.lose(schedule, Topic.SEEN))
+        case "kill in a slow insert" | "kill in a slow completion":
+            server.drag = random.uniform(1.5, 4.0)
+            schedule.world.after(random.uniform(0.02, 0.6), partial(_replace, schedule, process))
+        case "torn insert" | "death in a completion":
+            server.die_in_insert(random.choice((0.5, 3.0)))
+        case "late commit":
+            schedule.network.held = random.uniform(1.5, 3.0)
+        case "frozen before an insert" | "lost answer":
+            server.mishap = place
+        case _ if place in _FREEZES and random.random() < 0.5:
+            process.freeze_in = random.randint(1, 14), random.choice((20.0, 40.0))
+        case _:
+            process.fatal_in = random.randint(1, 12)
+
+
+def _replace(schedule: "Schedule", process: Process) -> None:
+    """A process ends, and its successor finds that no row is refused any more."""
+    process.kill()
+    schedule.server.refused.clear()
 
 
 @contextmanager

@@ -8,8 +8,10 @@ from typing import Any, Final
 import pyarrow as pa
 from clickhouse_connect.driver.exceptions import Error, OperationalError
 
+from storage.repair import insert_pauses
 from tests.simulation.clickhouse import Answer, Server, Work
 from tests.simulation.clickhouse_tables import FED
+from tests.simulation.world import Process
 
 _LOST: Final = 0.04
 """The share of answers that are lost."""
@@ -35,7 +37,14 @@ class Client:
         column_formats: Any = None,
     ) -> Answer:
         """Rows of a statement; texts that are asked for as bytes are bytes in the model."""
-        return Answer(self._call(self._server.query(sql, parameters or {}, external_data), settings))
+        rows = self._call(self._server.query(sql, parameters or {}, external_data), settings)
+        if sql == insert_pauses._IN_FORCE:
+            self._server.look(self._process, rows)
+        return Answer(rows)
+
+    @property
+    def _process(self) -> Process:
+        return self._server.world._current().process
 
     @contextmanager
     def query_row_block_stream(
@@ -68,7 +77,15 @@ class Client:
         """Insert rows."""
         token = str((settings or {}).get("insert_deduplication_token", ""))
         if table == "ingest":
+            self._server.heed(self._process)
+            mishap, self._server.mishap = self._server.mishap, ""
+            if mishap == "frozen before an insert":
+                self._freeze(20.0, 40.0)
             work = self._server.insert_events(rows, token)
+            if mishap == "lost answer":
+                self._call(work, settings)
+                self._freeze(3.0, 4.5)
+                raise OperationalError("the answer is lost")
         elif table in FED:
             work = self._server.insert_into(table, rows, token)
         else:
@@ -84,6 +101,10 @@ class Client:
 
     def close(self) -> None:
         """Close."""
+
+    def _freeze(self, least: float, most: float) -> None:
+        self._process.freeze(self._server.world.random.uniform(least, most))
+        self._process.step()
 
     def _call(self, work: Work, settings: Mapping[str, Any] | None = None) -> Any:
         server, world = self._server, self._server.world

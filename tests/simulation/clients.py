@@ -1,7 +1,7 @@
 """What clients send, and what must be stored of it: known from the client's side alone, without the product's code."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
@@ -11,11 +11,12 @@ from aiokafka.structs import TopicPartition
 from msgspec import Struct
 
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, encode_chunk
+from schemas.ids import partition_of, project_seed
 from schemas.payload import decompress
 from schemas.topics import Topic, topic_name
 from tests.simulation.clickhouse import Server
 from tests.simulation.clickhouse_tables import Event
-from tests.simulation.kafka import Broker, NewRecord
+from tests.simulation.kafka import Broker, Headers, NewRecord
 from tests.simulation.operations import OTHER, PROJECT, RELEASES, USERS
 from tests.simulation.world import EPOCH, World
 
@@ -34,6 +35,10 @@ _MOMENTS: Final = (
 )
 _HOUR_SECONDS: Final = 3600.0
 _FORMAT: Final = ((FORMAT_HEADER, EVENTS_FORMAT),)
+_EVENTS: Final = topic_name(Topic.EVENTS, "svc.", {})
+_LARGE: Final = 20
+"""Percent of the events that are too large, where Kafka takes small records alone."""
+MAX_RECORD: Final = 1_500
 _Key = tuple[int, bytes]
 
 
@@ -59,8 +64,9 @@ class Sent(Struct, frozen=True):
 class Clients:
     """All events that were sent, by project and id: a client that repeats an id repeats its event."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, sends_large: bool) -> None:
         self._world = world
+        self._sends_large = sends_large
         self.sent: dict[_Key, Sent] = {}
         self.garbage: set[bytes] = set()
         """Records of `events` that nobody can read, or whose one event can't be."""
@@ -80,7 +86,8 @@ class Clients:
             number = str(uuid.UUID(bytes=random.choice(others)[1]))
         else:
             number = _uuid7(random, EPOCH + self._world.now - age)
-        sent = _event(random, project, number, kind)
+        is_large = self._sends_large and uuid.UUID(number).int % 100 < _LARGE
+        sent = _event(random, project, number, kind, is_large=is_large)
         self.sent[sent.key] = sent
         return sent
 
@@ -95,10 +102,26 @@ class Clients:
                 (encode_chunk([(PROJECT, mark, at, SDK, b"no frame")]), _FORMAT),
             )
         )
+        self._write(broker, random.randrange(self._partitions(broker)), value, headers)
+
+    def spoil(self, random: Random, broker: Broker) -> tuple[Sent, bytes]:
+        """An event comes without its payload; returns it as its client sends it again, and the record."""
+        sent = self.event(random, 10_000.0)
+        at = int((EPOCH + self._world.now) * 1000)
+        partition = partition_of(project_seed(sent.project), sent.number, self._partitions(broker))
+        value = encode_chunk([(*sent.key, at, SDK, b"no frame")])
+        self._write(broker, partition, value, _FORMAT)
+        return sent, value
+
+    @staticmethod
+    def _partitions(broker: Broker) -> int:
+        return len(broker.topics[_EVENTS])
+
+    def _write(self, broker: Broker, partition: int, value: bytes, headers: Headers) -> None:
         self.garbage.add(value)
-        topic = topic_name(Topic.EVENTS, "svc.", {})
-        partition = random.randrange(len(broker.topics[topic]))
-        broker.produce(TopicPartition(topic, partition), None, 0, [NewRecord(at, None, value, headers)])
+        at = int((EPOCH + self._world.now) * 1000)
+        record = NewRecord(at, None, value, headers)
+        broker.produce(TopicPartition(_EVENTS, partition), None, 0, [record])
 
     def of_user(self, user: str) -> set[bytes]:
         """The ids of a user's events in the project that is erased from."""
@@ -109,11 +132,21 @@ class Clients:
         }
 
 
-def check_sent(server: Server, sent: dict[_Key, Sent], has_together: Callable[[str], bool]) -> None:
-    """Every stored event is one that was sent, with its bytes and columns, and in its group. Raises NotAsSent.
+def check_sent(
+    server: Server,
+    sent: dict[_Key, Sent],
+    has_together: Callable[[str], bool],
+    retention: Mapping[int, set[tuple[int, int]]],
+) -> None:
+    """Every stored event is one that was sent, with its bytes and columns, in its group, and for its days. Raises NotAsSent.
 
-    `has_together` says whether a rule of `PROJECT` has ever put a kind of events together.
+    `has_together` says whether a rule of `PROJECT` has ever put a kind of events together, `retention` has the days that were ever
+    those of a project's events and payloads.
     """
+    for name, place in (("events", 0), ("payloads", 1)):
+        for row in server.tables[name].rows:
+            if row.retention not in {days[place] for days in retention[row.project]}:
+                raise NotAsSent(f"{row.id[::-1].hex()} is in {name} for {row.retention} days")
     for row in server.tables["events"].rows:
         event = _of(row, sent)
         for name, value in event.columns.items():
@@ -158,7 +191,7 @@ def _uuid7(random: Random, at: float) -> str:
     return str(uuid.UUID(int=number))
 
 
-def _event(random: Random, project: int, number: str, kind: str) -> Sent:
+def _event(random: Random, project: int, number: str, kind: str, *, is_large: bool) -> Sent:
     user, moment = random.choice(USERS), random.choice(_MOMENTS)
     columns: dict[str, Any] = {"release": "", "environment": "", "platform": ""}
     tags = {}
@@ -173,6 +206,7 @@ def _event(random: Random, project: int, number: str, kind: str) -> Sent:
         {
             "id": number,
             "timestamp": moment,
+            **({"context": {"blob": random.randbytes(MAX_RECORD).hex()}} if is_large else {}),
             **({"user": {"id": user}} if user else {}),
             **(
                 {**columns, "kind": "error", "device": {"os": "o", "osVersion": "1"}, "tags": tags}

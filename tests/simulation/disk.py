@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
@@ -10,10 +10,17 @@ from typing import Final
 from unittest.mock import patch
 
 from edge.delivery import segments
+from edge.delivery.quarantine import QuarantineReason, quarantined_in, reason_of
 from schemas.chunks import decode_chunk
-from tests.simulation.world import World
+from tests.simulation.world import Process, World
 
 _SYNC_SECONDS: Final = 0.002
+
+
+class NotKept(Exception):
+    """The spool has done something to its files that nothing explains."""
+
+
 _write_all = segments.write_all
 
 
@@ -24,8 +31,9 @@ class Disk:
         self.world = world
         self.folder = folder
         self.is_full = False
-        self.flipped: set[bytes] = set()
-        """Ids in records that a flipped bit damaged: they may be missing until somebody repairs the segment."""
+        self.flipped: dict[bytes, str] = {}
+        """Ids in records that a flipped bit damaged, with their segment: they may be missing until somebody repairs it."""
+        self.is_damaged = False
         self._synced: dict[int, int] = {}
 
     def fill(self, seconds: float) -> None:
@@ -62,12 +70,34 @@ class Disk:
             begin = data.index(segments.frame(record), begin)
             end = begin + segments.size_of(record)
             if begin <= at < end:
-                self.flipped.update(event.id for event in decode_chunk(record))
+                self.flipped |= {event.id: path.name for event in decode_chunk(record)}
             begin = end
+        self.is_damaged = True
         data[at] ^= 1 << random.randrange(8)
         self.world.note(f"a bit of {path.name} flips at {at} of {len(data)}")
         with path.open("r+b") as file:
             file.write(data)
+
+    def set_aside(self) -> set[bytes]:
+        """The ids that are not lost where they aren't stored: they are in quarantine, damaged or too large for Kafka."""
+        names = [path.name for path in quarantined_in(self.folder)]
+        ids = {number for number, name in self.flipped.items() if any(n.startswith(name) for n in names)}
+        for path in quarantined_in(self.folder):
+            if reason_of(path) is QuarantineReason.TOO_LARGE:
+                ids.update(
+                    event.id for record in segments.read(path).records for event in decode_chunk(record)
+                )
+        return ids
+
+    def check_quarantine(self, edges: Iterable[Process]) -> None:
+        """Nothing is in quarantine that was neither damaged nor too large, nor cut off by the end of an edge. Raises NotKept."""
+        wrong = [
+            path.name
+            for path in quarantined_in(self.folder)
+            if reason_of(path) is not QuarantineReason.TOO_LARGE
+        ]
+        if wrong and not self.is_damaged and not any(edge.was_killed for edge in edges):
+            raise NotKept(f"{wrong} are in quarantine")
 
     def _files(self) -> list[Path]:
         return sorted(path for path in self.folder.iterdir() if segments.is_name(path.name))

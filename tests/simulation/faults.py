@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from aiokafka.structs import TopicPartition
 
 from schemas.topics import Topic, topic_name
+from tests.simulation.clients import Sent
 from tests.simulation.pipeline import running
 from tests.simulation.world import Process
 
@@ -49,11 +50,14 @@ def _hit(process: Process, fault: str, random: Random) -> None:
 
 
 def _sleep(schedule: "Schedule", random: Random) -> None:
-    """The machine of a worker sleeps for longer than a session, and no clock of the worker shows it."""
     name = random.choice(sorted(name for name in schedule.processes if name.startswith("processors-")))
-    process = schedule.processes[name]
+    sleep(schedule.processes[name], random)
+
+
+def sleep(process: Process, random: Random, steps: int = 60) -> None:
+    """The machine of a worker sleeps for longer than a session, and no clock of the worker shows it."""
     process.has_slept = True
-    process.freeze_in = random.randint(1, 60), random.choice((20.0, 40.0))
+    process.freeze_in = random.randint(1, steps), random.choice((20.0, 40.0))
 
 
 def _hit_machine(schedule: "Schedule", fault: str, random: Random) -> None:
@@ -70,7 +74,7 @@ def _hit_machine(schedule: "Schedule", fault: str, random: Random) -> None:
             schedule.disk.flip_bit()
 
 
-def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
+def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:  # noqa: PLR0912 - a list
     match fault:
         case "broker" if schedule.broker.is_up:
             schedule.broker.crash(random.choice((0.5, 3.0, 15.0)))
@@ -90,12 +94,35 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:
             _lose_table(schedule, random)
         case "days":
             _pass_days(schedule, random)
+        case "lost seen":
+            lose(schedule, Topic.SEEN)
+        case "lost issues":
+            lose(schedule, Topic.ISSUES)
+        case "lost part":
+            lose(schedule, Topic.SEEN, random.random())
+        case "kill processors" | "kill writers":
+            _kill_all(schedule, fault.removeprefix("kill "))
+        case "reset":
+            _reset(schedule)
+        case "rules":
+            schedule.projects.regroup()
         case "garbage":
             schedule.clients.write_garbage(random, schedule.broker)
+        case "spoilt":
+            _send_again(schedule, *schedule.clients.spoil(random, schedule.broker))
         case "refusal":
             ids = [event.key[1] for events in schedule.sent[-1:] for event in events[:1]]
             schedule.refused.update(ids)
             schedule.server.refused.update(number[::-1] for number in ids)
+
+
+def _send_again(schedule: "Schedule", event: Sent, spoilt: bytes) -> None:
+    """A client sends an event again whose first copy nobody could read, once that one is a dead letter."""
+    [letters] = schedule.broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
+    if any(record.value == spoilt for record in letters.records):
+        schedule.post([event])
+    else:
+        schedule.world.after(0.3, lambda: _send_again(schedule, event, spoilt))
 
 
 def _lose_part(schedule: "Schedule", random: Random) -> None:
@@ -144,19 +171,42 @@ def _expire(schedule: "Schedule", random: Random) -> None:
 
 
 def _lose_table(schedule: "Schedule", random: Random) -> None:
-    """`seen` or `issues` is emptied, as by an operator's mistake; the logs from which they are built again are whole."""
+    lose(schedule, random.choice((Topic.SEEN, Topic.ISSUES)))
+
+
+def lose(schedule: "Schedule", topic: Topic, share: float = 1.0) -> None:
+    """`seen` or `issues` loses its first records or all, as by an operator's mistake; the logs from which they are built again are whole."""
     kinds = {entry.what for entry in schedule.entries}
     if schedule.shape.late or schedule.is_rebuilt or "retention" in kinds or "rebuild" in kinds:
         return
-    topic = random.choice((Topic.SEEN, Topic.ISSUES))
-    for process in schedule.world.processes:
-        if process.name.startswith("processors-"):
-            process.kill()
+    _kill_all(schedule, "processors")
     for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
-        log.trim(log.end)
+        log.trim(log.start + round(share * (log.end - log.start)))
     schedule.reached["seen is lost" if topic is Topic.SEEN else "issues are lost"] += 1
     schedule.is_seen_rebuilt |= topic is Topic.SEEN
     schedule.world.note(f"{topic.value} is lost")
+
+
+def _kill_all(schedule: "Schedule", kind: str) -> None:
+    """All processors, or all writers, twins too."""
+    for process in schedule.world.processes:
+        if process.name.startswith(f"{kind.removesuffix('s') if kind == 'writers' else kind}-"):
+            process.kill()
+
+
+def _reset(schedule: "Schedule") -> None:
+    """The writers are stopped, and the commits of their group are lost. What they have sent has ended by then."""
+    if schedule.shape.late:
+        return
+    _kill_all(schedule, "writers")
+
+    def forget() -> None:
+        if not schedule.server.running:
+            schedule.broker.group("svc-writer").offsets.clear()
+            schedule.reached["commits are lost"] += 1
+            schedule.world.note("the writers' commits are lost")
+
+    schedule.world.after(0.1, forget)
 
 
 def _pass_days(schedule: "Schedule", random: Random, left: int = _PASSING) -> None:
@@ -171,6 +221,8 @@ def _pass_days(schedule: "Schedule", random: Random, left: int = _PASSING) -> No
         schedule.world.machine_skew += 86_400.0
         schedule.world.note("a day passes")
         schedule.post_new(random)
+        if schedule.shape.days > 1:
+            schedule.post(schedule.sent[-2])
         schedule.world.after(0.3, lambda: _pass_days(schedule, random, left - 1))
     else:
         schedule.post(schedule.sent[0])

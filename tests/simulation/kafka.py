@@ -7,7 +7,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from aiokafka.errors import CommitFailedError, GroupLoadInProgressError, UnknownTopicOrPartitionError
+from aiokafka.errors import (
+    CommitFailedError,
+    GroupLoadInProgressError,
+    MessageSizeTooLargeError,
+    UnknownTopicOrPartitionError,
+)
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from tests.simulation.world import Process, World
@@ -242,6 +247,8 @@ class Broker:
         self.groups: dict[str, Group] = {}
         self.is_up = True
         self.watchers: list[Callable[[str, int], None]] = []
+        self.max_bytes: dict[str, int] = {}
+        """The size of the largest record that a topic takes, where it is bounded."""
 
     def log(self, tp: TopicPartition) -> Log:
         """A partition. Raises UnknownTopicOrPartitionError."""
@@ -260,8 +267,14 @@ class Broker:
     def produce(
         self, tp: TopicPartition, producer: int | None, sequence: int, records: Sequence[NewRecord]
     ) -> int:
-        """Append a batch; a repetition of one by an idempotent producer changes nothing. Returns the first offset."""
+        """Append a batch; a repetition of one by an idempotent producer changes nothing. Returns the first offset.
+
+        Raises MessageSizeTooLargeError.
+        """
         log = self.log(tp)
+        limit = self.max_bytes.get(tp.topic)
+        if limit is not None and any(len(record.value or b"") > limit for record in records):
+            raise MessageSizeTooLargeError
         last = None if producer is None else log.sequences.get(producer)
         if last is not None and sequence <= last[0]:
             return last[1]

@@ -36,6 +36,8 @@ class Network:
         self.clumsy = clumsy
         self.late = late
         """The most seconds by which a request is late."""
+        self.held = 0.0
+        """The seconds by which the next one is, if any."""
 
     def latency(self) -> float:
         """Seconds of one way."""
@@ -46,6 +48,9 @@ class Network:
 
     def delay(self) -> float:
         """Seconds by which a request is late; 0 for one in time."""
+        if self.held:
+            held, self.held = self.held, 0.0
+            return held
         random = self.world.random
         return random.uniform(0.5, self.late) if self.late and random.random() < self.clumsy / 4 else 0.0
 

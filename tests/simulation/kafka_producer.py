@@ -9,6 +9,7 @@ from typing import Any
 from aiokafka.errors import (
     KafkaTimeoutError,
     LeaderNotAvailableError,
+    MessageSizeTooLargeError,
     OutOfOrderSequenceNumber,
 )
 from aiokafka.structs import TopicPartition
@@ -148,8 +149,8 @@ class Producer(Client):
             try:
                 first = await self._produce(tp, sequence, records)
             except Exception as error:  # noqa: BLE001 - passed on
-                # A batch that is given up leaves an idempotent producer out of sequence.
-                self._broken = self._broken or isinstance(error, LeaderNotAvailableError)
+                # A batch that is given up or refused leaves an idempotent producer out of sequence.
+                self._broken |= isinstance(error, (LeaderNotAvailableError, MessageSizeTooLargeError))
                 if not future.done():
                     future.set_exception(error)
                     future.exception()

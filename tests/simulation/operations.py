@@ -51,14 +51,21 @@ _SETTLE_SECONDS: Final = 5.0
 class Projects:
     """The topic `projects` with two projects, and the registries of the processes, which follow it some time behind."""
 
-    def __init__(self, world: World, broker: Broker) -> None:
+    def __init__(self, world: World, broker: Broker, payload_days: int | None) -> None:
         self._world = world
         self._log = broker.topics[topic_name(Topic.PROJECTS, "svc.", {})][0]
         self._registries: list[ProjectRegistry] = []
         self.project, self.other = (
-            Project(id=str(number), name=f"p{number}", created_at="2026-01-01T00:00:00.000Z")
+            Project(
+                id=str(number),
+                name=f"p{number}",
+                created_at="2026-01-01T00:00:00.000Z",
+                payload_retention_days=payload_days,
+            )
             for number in (PROJECT, OTHER)
         )
+        self.retention: dict[int, set[tuple[int, int]]] = {}
+        """The days that were ever those of each project's events and payloads."""
         self.matched: set[str] = set()
         """The messages that a rule has ever matched."""
         self._write(self.other)
@@ -73,6 +80,7 @@ class Projects:
         return not self.matched.isdisjoint({message, "*"})
 
     def _write(self, project: Project) -> None:
+        self.retention.setdefault(project.number, set()).add(project.stored_days)
         self._log.append([NewRecord(0, project.id.encode(), encode_project(project), ())])
 
     def registry(self) -> ProjectRegistry:
@@ -91,9 +99,20 @@ class Projects:
             rule = GroupingRule(
                 "together", random.choice(("message:first", "message:*")), fingerprint=("one",)
             )
-            rules = (rule,) if random.random() < 0.7 else ()
-            self.matched.update(rule.match.removeprefix("message:") for rule in rules)
-            self.project = replace(self.project, grouping_rules=rules)
+            self._group_by((rule,) if random.random() < 0.7 else ())
+        self._tell()
+
+    def regroup(self) -> None:
+        """Put all events together, or no longer."""
+        together = GroupingRule("together", "message:*", fingerprint=("one",))
+        self._group_by(() if self.project.grouping_rules else (together,))
+        self._tell()
+
+    def _group_by(self, rules: tuple[GroupingRule, ...]) -> None:
+        self.matched.update(rule.match.removeprefix("message:") for rule in rules)
+        self.project = replace(self.project, grouping_rules=rules)
+
+    def _tell(self) -> None:
         self._world.note(
             f"the project changes: {self.project.retention_days} days, {self.project.grouping_rules}"
         )
@@ -133,6 +152,7 @@ class Changes:
             issue
             for _, issue in sorted(issues.items())
             if (wanted != "unmerge" or issue.life.members)
+            and (wanted != "member" or issue.merged_into is not None)
             and (wanted != "merge" or _partners(issue, issues, are_free=True))
         ]
         return self.change(random, random.choice(fit), wanted) if fit else None
@@ -153,9 +173,11 @@ class Changes:
     def change(self, random: Random, issue: IssueRecord, wanted: str) -> Callable[[], Any]:
         """A change of an issue."""
         kind, data = self._change(random, issue, wanted)
-        return self._apply(issue, kind, data)
+        return self._apply(issue, kind, data, waits=wanted != "member")
 
-    def _apply(self, issue: IssueRecord, kind: CommandKind, data: dict[str, Any]) -> Callable[[], Any]:
+    def _apply(
+        self, issue: IssueRecord, kind: CommandKind, data: dict[str, Any], *, waits: bool = True
+    ) -> Callable[[], Any]:
         number = self._number()
         command = Command(number, issue.id, issue.project_id, kind, "user", AT, data)
         self.sent[number] = command
@@ -165,8 +187,10 @@ class Changes:
             # One that is refused by now is never confirmed.
             for _ in range(_TRIES):
                 with suppress(ChangesUnavailable):
-                    settled = await Commands(WRITER, _CHANGE_SECONDS).apply([command])
-                    if is_made(settled[issue.id], command):
+                    commands = Commands(WRITER, _CHANGE_SECONDS)
+                    if not waits:
+                        await commands.send([command])
+                    elif is_made((settled := await commands.apply([command]))[issue.id], command):
                         self.confirmed[number] = settled[issue.id].id
                     return
                 await asyncio.sleep(0.5)
@@ -187,6 +211,8 @@ class Changes:
                 data = {"status": random.choice(("open", "resolved", "ignored"))}
             case "resolve":
                 data = {"status": "resolved", "resolvedIn": random.choice((None, "next", *RELEASES))}
+            case "limit":
+                data = {"status": "ignored", "ignoreUntil": {"events": 2}}
             case "ignore":
                 until = random.choice(
                     ({"events": random.randint(1, 3)}, {"users": 1}, {"users": 2}, {"time": AT})

@@ -28,6 +28,8 @@ from tests.simulation.world import World
 
 WRITER_METRICS: Final = WriterMetrics(CollectorRegistry())
 ValidEvent = tuple[str, bytes]
+CHUNK_EVENTS: Final = 300
+BLOCK_ROWS: Final = 20_000
 
 
 class Refused(Exception):
@@ -59,7 +61,7 @@ class Edge:
         """Accept events until killed."""
         sink = KafkaSink(self._settings, self._settings.edge_send_deadline_seconds, explain=lambda _: None)
         spool = Spool(self._folder, 1 << 20, 72 * 3600.0)
-        chunker = Chunker(ChunkDelivery(sink, spool).deliver, ChunkLimits())
+        chunker = Chunker(ChunkDelivery(sink, spool).deliver, ChunkLimits(events=CHUNK_EVENTS))
         await sink.start()
         self._publisher = EventPublisher(chunker, sink)
         loop = asyncio.get_running_loop()
@@ -95,7 +97,7 @@ class Writer:
     async def run(self) -> None:
         """As `storage.writer.process.run`."""
         settings, health, metrics = self._settings, Health(), WRITER_METRICS
-        policy = FlushPolicy(block_rows=20_000, block_bytes=1 << 26, quiet_seconds=0.2, wait_seconds=1.0)
+        policy = FlushPolicy(block_rows=BLOCK_ROWS, block_bytes=1 << 26, quiet_seconds=0.2, wait_seconds=1.0)
         inserters = [
             Inserter(settings.clickhouse_url, part, health, metrics) for part in ("events", "issues")
         ]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC
+from itertools import count
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,12 +16,12 @@ from processors.grouper.dedup_log import (
     horizon_key,
     is_entry,
 )
-from processors.grouper.replay import first_hole
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers, replayed_before
 from schemas.idempotency import is_repeat
 from schemas.ids import hex64
-from schemas.issues import IssueRecord, decode_activity
+from schemas.increments import is_bundle
+from schemas.issues import IssueRecord, decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
 from storage.repair.rollups import ROLLUPS
 from tests.simulation.clickhouse import Server
@@ -69,6 +70,8 @@ def check_stored(server: Server, wanted: set[tuple[int, bytes]], excused: set[by
             raise Broken(f"{len(missing)} acknowledged ids are not in {name}")
     if len(list(server.tables["events"].rows)) != len(stored):
         raise Broken("payloads and events differ")
+    if server.blind:
+        raise Broken(f"{server.blind[0]} inserted a block in a pause")
     return len(stored)
 
 
@@ -86,7 +89,10 @@ def check_issues(server: Server, changes: Changes, dead: Dead, *, is_rebuilt: bo
 
     A rebuild counts what the processors had not folded, and tells nothing of it.
     """
-    for issue in changes.issues().values():
+    known = changes.issues()
+    if lost := [number for _, number in server.latest["issues"] if hex64(number) not in known]:
+        raise Broken(f"{hex64(lost[0])} is not in the topic")
+    for issue in known.values():
         key = int(issue.project_id), int(issue.id, 16)
         _, row = server.latest["issues"].get(key, (0, {"version": 0}))
         if row["version"] != issue.version:
@@ -146,20 +152,24 @@ def check_figures(
         events = [event for pair in _pairs(issue) for event in stored.get(pair, ())]
         if issue.merged_into is None and events and erased.isdisjoint(_pairs(issue)):
             _compare(issue, _figures(events))
-        status = told.get(issue.id, "open")
+        merged = told.get((issue.id, True), "unmerged")
+        if (issue.merged_into is not None) != (merged == "merged"):
+            raise Broken(f"{issue.id} was {merged} last, and is in {issue.merged_into}")
+        status = told.get((issue.id, False), "open")
         if (issue.status, issue.regressed) != (_STATUS.get(status, "open"), status == "regressed"):
             raise Broken(f"{issue.id} is {issue.status}, and was {status} last")
 
 
-def _told(broker: Broker, expired: Mapping[int, list[LogRecord]]) -> dict[str, str]:
-    """Of each issue the last activity that sets its status, in the order in which they were told first."""
-    known, last = set[str](), dict[str, str]()
+def _told(broker: Broker, expired: Mapping[int, list[LogRecord]]) -> dict[tuple[str, bool], str]:
+    """Of each issue the last activity that sets its status, and that of a merge, in the order in which they were told first."""
+    known, last = set[str](), dict[tuple[str, bool], str]()
     for log in broker.topics[topic_name(Topic.ISSUE_ACTIVITY, "svc.", {})]:
         for record in (*expired.get(log.partition, ()), *log.records):
             activity = decode_activity(record.value or b"")
-            if activity.kind in _STATUS and activity.id not in known:
+            is_merge = "into" in activity.data or "from" in activity.data
+            if (is_merge or activity.kind in _STATUS) and activity.id not in known:
                 known.add(activity.id)
-                last[activity.issue] = activity.kind
+                last[activity.issue, is_merge] = activity.kind
     return last
 
 
@@ -238,9 +248,9 @@ def unread(broker: Broker) -> str:
                 part[key] = record.value
         entries = [decode_entry(value) for key, value in part.items() if value and is_entry(key)]
         horizon = part.get(horizon_key(log.partition))
-        hole = first_hole(
-            ((entry.first, entry.last) for entry in entries), decode_horizon(horizon) if horizon else 0
-        )
+        decided = {offset for entry in entries for offset in range(entry.first, entry.last + 1)}
+        begin = decode_horizon(horizon) if horizon else 0
+        hole = next(offset for offset in count(begin) if offset not in decided)
         end = broker.topics[topic_name(Topic.EVENTS, "svc.", {})][log.partition].end
         if hole < end:
             return f"readers of seen/{log.partition} miss the decision about {hole} of {end}"
@@ -284,6 +294,7 @@ def check_changes(server: Server, broker: Broker, changes: Changes, *, is_rebuil
     A rebuild knows the ids of those changes alone that are told and are no comments.
     """
     issues = changes.issues()
+    known = {number for issue in issues.values() for number in issue.life.commands}
     refused = {
         number
         for record in broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})][0].records
@@ -296,6 +307,9 @@ def check_changes(server: Server, broker: Broker, changes: Changes, *, is_rebuil
             # An activity's id contains that of its command; a comment and an assignment have one each.
             if number in row["data"] and number in row["id"]:
                 told[number] += 1
+    for number in () if is_rebuilt else _given(broker):
+        if number in changes.sent and number not in known | refused:
+            raise Broken(f"the {changes.sent[number].kind} {number} was given, and has no effect")
     for number, command in changes.sent.items():
         once = command.kind == "comment" or "assignee" in command.data
         if told[number] > 1:
@@ -305,3 +319,14 @@ def check_changes(server: Server, broker: Broker, changes: Changes, *, is_rebuil
                 raise Broken(f"the confirmed {command.kind} {number} is not applied")
             if once and told[number] != 1:
                 raise Broken(f"the confirmed {command.kind} {number} is not told")
+
+
+def _given(broker: Broker) -> set[str]:
+    """The ids of the commands in `issue-deltas`."""
+    deltas = [
+        decode_delta(record.value)
+        for log in broker.topics[topic_name(Topic.ISSUE_DELTAS, "svc.", {})]
+        for record in log.records
+        if record.value and not is_bundle(record.value)
+    ]
+    return {delta.command.id for delta in deltas if delta.command is not None}

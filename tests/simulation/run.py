@@ -86,6 +86,16 @@ def models(schedule: Schedule) -> Iterator[None]:
             "processors.grouper.compaction.MERGE_AT": 2,
             "processors.grouper.dedup_log.DAY_RECORDS": 1,
         }
+    if schedule.shape.tiny:
+        replacements |= {
+            "tests.simulation.pipeline.CHUNK_EVENTS": 1,
+            "tests.simulation.pipeline.BLOCK_ROWS": 3,
+            "tests.simulation.worker.DELTAS_BATCH": 2,
+            "edge.delivery.spool.SEGMENT_BYTES": 600,
+            "edge.delivery.drain._BATCH_EVENTS": 2,
+            "processors.grouper.counts.MAX_TOGETHER": 1,
+            "processors.aggregator.stage.CACHED_FOLDS": 2,
+        }
     with clocks_of(schedule.world), schedule.disk.mounted(), aimed(schedule), ExitStack() as stack:
         for name, replacement in replacements.items():
             stack.enter_context(patch.object(*_place(name), replacement))

@@ -16,13 +16,13 @@ from schemas.settings import EdgeSettings, ProcessorsSettings
 from schemas.topics import Topic, topic_name
 from tests.simulation import clickhouse, faults, kafka_clients, operations
 from tests.simulation.aims import reached
-from tests.simulation.clients import Clients, Sent, check_garbage, check_sent
+from tests.simulation.clients import MAX_RECORD, Clients, Sent, check_garbage, check_sent
 from tests.simulation.disk import Disk
 from tests.simulation.ends import bad_ends_of, check_ends
 from tests.simulation.kafka import Broker, LogRecord
 from tests.simulation.operations import Changes, Erasures, Projects
 from tests.simulation.pipeline import Edge, Writer, running
-from tests.simulation.plan import CHANGES, COMMANDS, PLACES, Entry, Shape
+from tests.simulation.plan import AIMED, CHANGES, COMMANDS, Entry, Shape
 from tests.simulation.promises import (
     Broken,
     check_changes,
@@ -37,11 +37,15 @@ from tests.simulation.promises import (
     dead_events,
     unread,
 )
+from tests.simulation.statuses import check_statuses
 from tests.simulation.worker import Worker
 from tests.simulation.world import Process, World
 
 _MAX_LOOKS: Final = 150
-_LOW_DAYS: Final = 1
+_PAYLOAD_DAYS: Final = 60
+"""Longer than any event is old."""
+_TAKEN: Final = 2
+"""Most records in a batch of the grouper, where everything is tiny."""
 _RESTART_LOOKS: Final = 70
 """Later than anything that a fault holds up."""
 _CHANGE_TRIES: Final = 6
@@ -68,8 +72,10 @@ class Schedule:
         self.server = clickhouse.Server(self.world, shape.window)
         self.disk = Disk(self.world, folder)
         self.folder = folder
-        self.projects = Projects(self.world, self.broker)
-        self.clients = Clients(self.world)
+        if shape.narrow:
+            self.broker.max_bytes[topic_name(Topic.EVENTS, "svc.", {})] = MAX_RECORD
+        self.projects = Projects(self.world, self.broker, _PAYLOAD_DAYS if shape.short_payloads else None)
+        self.clients = Clients(self.world, sends_large=shape.narrow)
         self.changes = Changes(self.world, self.broker)
         self.erasures = Erasures(
             self.world, self.broker, self.server, self.projects.project, self.clients.of_user
@@ -132,7 +138,9 @@ class Schedule:
             clickhouse_url=operations.WRITER.clickhouse_url,
             processors_worker=str(number),
         )
-        days = _LOW_DAYS if self.shape.low else settings.dedupe_days
+        if self.shape.tiny:
+            settings = replace(settings, processors_take_chunks=_TAKEN)
+        days = self.shape.days if self.shape.low else settings.dedupe_days
         return Worker(
             self.world, settings, self.shape.partitions, self.projects.registry(), days, self.reached
         )
@@ -182,7 +190,7 @@ class Schedule:
             self.post_new(random)
         elif entry.what == "all":
             self._send(self.clients.of_each_kind(random))
-        elif entry.what in PLACES:
+        elif entry.what in AIMED:
             self.armed.add(entry.what)
         elif entry.what in CHANGES:
             self._change(entry.what, random, _CHANGE_TRIES)
@@ -330,6 +338,8 @@ class Schedule:
             return f"{', '.join(sorted(self.waiting))} are not done"
         if not self.broker.is_up or not self.server.is_up:
             return "a server is down"
+        if any(process.is_frozen for process in self.world.processes if process.alive):
+            return "a process is frozen"
         if self.shape.is_mended and self._has_dead_events():
             self._give("replay", Random(0))
             return "dead letters are not replayed"
@@ -371,8 +381,9 @@ class Schedule:
         """Raise Broken where a promise does not hold."""
         check_ends(self.ends)
         dead = dead_events(self.broker, self.server)
-        stored = check_stored(self.server, self.acknowledged, self.disk.flipped, dead)
-        check_sent(self.server, self.clients.sent, self.projects.has_matched)
+        self.disk.check_quarantine(p for p in self.world.processes if p.name == "edge")
+        stored = check_stored(self.server, self.acknowledged, self.disk.set_aside(), dead)
+        check_sent(self.server, self.clients.sent, self.projects.has_matched, self.projects.retention)
         check_garbage(self.broker, self.clients.garbage)
         check_rollups(self.server)
         check_issues(self.server, self.changes, dead, is_rebuilt=self.is_rebuilt)
@@ -381,6 +392,7 @@ class Schedule:
         if not self.disk.flipped and not self.is_seen_rebuilt:
             check_outcomes(self.server, stored)
         check_seen(self.broker)
+        check_statuses(self.broker, self.changes, is_rebuilt=self.is_rebuilt)
         check_changes(self.server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
         check_erased(self.server, self.changes, self.erasures, self.refused)
         self.reached = reached(self)

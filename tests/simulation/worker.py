@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -18,6 +18,7 @@ from processors.faust_app.app import DELTAS_BATCH, LEASE_SHARE, MAX_IDLE_SECONDS
 from processors.faust_app.fence import Lease, RebalanceFence
 from processors.faust_app.look_up import InterruptibleLookUp
 from processors.faust_app.recovery import Recovery
+from processors.faust_app.tables import BatchTable, PartitionStore
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.stage import GroupedTail, GrouperStage
 from processors.metrics import ProcessorsMetrics
@@ -31,74 +32,49 @@ from tests.simulation.world import World
 PROCESSORS_METRICS: Final = ProcessorsMetrics(CollectorRegistry())
 
 
-class Table:
-    """What `processors.faust_app.tables.BatchTable` is to the stages."""
+class _Store(PartitionStore):
+    """A store without Faust's service around it."""
+
+    def __init__(self, changelog: Changelog) -> None:
+        self.changelog = changelog
+        self.__post_init__()
+
+
+class Table(BatchTable):
+    """A table whose store and changelog are the product's; what Faust does around them, a recovery among it, is repeated here."""
 
     def __init__(self, topic: str, changelog: Changelog, owner: str | None = None) -> None:
         self._topic = topic
         self._changelog = changelog
         self._owner = owner
-        self._active: set[int] = set()
-        self._parts: dict[int, dict[bytes, bytes]] = {}
-        self._reached: dict[int, int] = {}
+        self._active = set()
+        self._data = _Store(changelog)
 
-    def part(self, partition: int) -> Mapping[bytes, bytes]:
-        """Keys and values of a partition."""
-        return self._parts.setdefault(partition, {})
-
-    async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Write the changelog, then the part."""
-        changes = list(changes)
-        if not changes:
-            return
-        last = await self._changelog.write(partition, changes)
-        self._apply(partition, changes)
-        self._reached[partition] = last
-
-    async def check_owner(self, partition: int) -> None:
-        """As `BatchTable`."""
-        self._reached[partition] = await self._changelog.check_owner(partition)
-
-    async def hold(self, partitions: set[int]) -> None:
-        """Keep only these, and open new ones."""
-        for partition in self._parts.keys() - partitions:
-            del self._parts[partition]
-            self._reached.pop(partition, None)
-        self._changelog.hold(partitions & self._active)
+    async def hold(self, partitions: set[int], generation: int) -> None:
+        """As `BatchTable.on_rebalance`."""
+        self._parts.hold(partitions, generation)
         if self._owner is not None:
             for partition in sorted(partitions - self._active):
                 await self._changelog.open(partition, self._owner)
         self._active = partitions
 
     async def correct(self) -> None:
-        """Write again what a dropped record hides from compaction."""
+        """As `BatchTable.on_recovery_completed`."""
         for partition in sorted(self._active):
             await self.write(partition, self._changelog.corrections(partition, self.part(partition)))
 
-    async def recover(self, consumer: Any, partitions: Iterable[int]) -> None:
+    async def read_on(self, consumer: Any, partitions: Iterable[int], generation: int) -> None:
         """Read the changelog from where it was read before."""
         tps = [TopicPartition(self._topic, p) for p in sorted(partitions)]
         ends = await consumer.end_offsets(tps)
         consumer.assign(tps)
         for tp in tps:
-            consumer.seek(tp, self._reached.get(tp.partition, -1) + 1)
+            reached = self._parts.persisted_offset(tp)
+            consumer.seek(tp, 0 if reached is None else reached + 1)
         unread = set(tps)
         while unread := {tp for tp in unread if await consumer.position(tp) < ends[tp]}:
             for tp, records in (await consumer.getmany(*unread, timeout_ms=500)).items():
-                for record in records:
-                    stored = self.part(tp.partition).get(record.key)
-                    log = self._changelog.log(tp.partition)
-                    if log.read(record.offset, record.key, record.value, record.headers, stored):
-                        self._apply(tp.partition, [(record.key, record.value)])
-                self._reached[tp.partition] = records[-1].offset
-
-    def _apply(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        part = self._parts.setdefault(partition, {})
-        for key, value in changes:
-            if value is None:
-                part.pop(key, None)
-            else:
-                part[key] = value
+                self._parts.read_records(tp.partition, records, generation)
 
 
 class _Message:
@@ -199,7 +175,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
                 Fingerprinter(self._projects),
                 GroupedTail(settings, topics),
                 metrics,
-            ),  # type: ignore[arg-type]
+            ),
             days=self._days,
             grouped_events=False,
             bad_limit=0,
@@ -207,7 +183,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
                 InterruptibleLookUp(StoredIds(settings.clickhouse_url, Health()), self._fence), self._reached
             ),
         )
-        self._aggregator = AggregatorStage(topics, self._issues, self._seen, producer, metrics, bad_limit=0)  # type: ignore[arg-type]
+        self._aggregator = AggregatorStage(topics, self._issues, self._seen, producer, metrics, bad_limit=0)
         self._recovery = Recovery(topics, self._grouper, self._aggregator, self._fence, metrics, lambda: 0)
         self._agents = {
             topics.events: Agent(
@@ -262,8 +238,8 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     async def _recover_and_read(self, assigned: set[TopicPartition], partitions: set[int]) -> None:
         generation = self._consumer._generation
         for table in (self._seen, self._issues):
-            await table.hold(partitions)
-            await table.recover(self._tables_consumer, partitions)
+            await table.hold(partitions, generation)
+            await table.read_on(self._tables_consumer, partitions, generation)
             await table.correct()
         await self._recovery.restore(_Offsets(self._consumer), partitions)
         for tp, offset in self._recovery.next_offsets(assigned).items():

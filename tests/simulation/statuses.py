@@ -1,0 +1,96 @@
+"""The status of an issue by simple rules of the test: what commands and events say of it, in the order of the log."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from schemas.increments import Increment, decode_bundle, is_bundle
+from schemas.issues import Command, decode_delta
+from schemas.topics import Topic, topic_name
+from tests.simulation.kafka import Broker, Log
+from tests.simulation.operations import RELEASES, Changes
+
+_UNKNOWN: Final = "unknown"
+
+
+class WrongStatus(Exception):
+    """An issue has another status than the log says."""
+
+
+class _Issue:
+    """What the log says of an issue until now."""
+
+    def __init__(self) -> None:
+        self.status = "open"
+        self.fix: str | None = None
+        self.until: Mapping[str, Any] = {}
+        self.events = 0
+        self.users: set[int] = set()
+        self.commands: set[str] = set()
+        self.positions: dict[int, int] = {}
+
+    def command(self, command: Command) -> None:
+        """A user's change; a repeat changes nothing."""
+        if command.id in self.commands:
+            return
+        self.commands.add(command.id)
+        data = command.data
+        if command.kind == "update" and "status" in data:
+            self.status = data["status"]
+            self.fix, self.until = data.get("resolvedIn"), data.get("ignoreUntil") or {}
+            self.events, self.users = 0, set()
+
+    def increment(self, partition: int, offset: int, increment: Increment) -> None:
+        """Events of a record; a repeat changes nothing."""
+        if offset <= self.positions.get(partition, -1):
+            return
+        self.positions[partition] = offset
+        if self.status == "resolved":
+            fails = {_shows_failure(row.release, self.fix) for row in increment.rows}
+            self.status = "open" if True in fails else _UNKNOWN if None in fails else self.status
+        elif self.status == "ignored":
+            self.events += increment.events
+            self.users.update(increment.users)
+            reached = (
+                self.events >= self.until.get("events", 1 << 60)
+                or len(self.users) >= self.until.get("users", 1 << 60)
+                # Of a time long ago.
+                or "time" in self.until
+            )
+            self.status = "open" if reached else "ignored"
+
+
+def _shows_failure(release: str, fix: str | None) -> bool | None:
+    """Whether an event of a release shows that a fix failed; None where it takes more than their names to tell."""
+    app = [name for name in RELEASES if name.startswith("app@")]
+    if fix is None:
+        return True
+    return app.index(release) >= app.index(fix) if {release, fix} <= {*app} else None
+
+
+def check_statuses(broker: Broker, changes: Changes, *, is_rebuilt: bool) -> None:
+    """Each issue has the status that follows from the log, but for issues that were merged. Raises WrongStatus.
+
+    Nothing is known of a partition whose log has expired, and after a rebuild.
+    """
+    found = changes.issues()
+    for log in broker.topics[topic_name(Topic.ISSUE_DELTAS, "svc.", {})]:
+        for number, issue in () if log.start or is_rebuilt else _issues(log):
+            if issue.status not in {_UNKNOWN, found[number].status}:
+                raise WrongStatus(f"{number} is {found[number].status}, not {issue.status}")
+
+
+def _issues(log: Log) -> list[tuple[str, _Issue]]:
+    issues: dict[str, _Issue] = {}
+    merged = set[str]()
+    for record in log.records:
+        value = record.value or b""
+        if is_bundle(value):
+            for source in decode_bundle(value):
+                for increment in source.increments:
+                    issue = issues.setdefault(f"{increment.issue:016x}", _Issue())
+                    issue.increment(source.partition, source.offset, increment)
+        elif (delta := decode_delta(value)).signal is not None:
+            merged |= {delta.signal.issue, delta.signal.sender}
+        elif delta.command is not None and delta.command.issue in issues:
+            issues[delta.command.issue].command(delta.command)
+    return [(number, issue) for number, issue in issues.items() if number not in merged]
