@@ -167,6 +167,7 @@ def _expire(schedule: "Schedule", random: Random) -> None:
                 if topic is Topic.ISSUE_ACTIVITY:
                     gone = before[: len(before) - len(log.records)]
                     schedule.expired.setdefault(log.partition, []).extend(gone)
+    schedule.logs_expired = True
     schedule.world.note("logs expire")
 
 

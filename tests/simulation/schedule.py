@@ -93,6 +93,7 @@ class Schedule:
         """Ids that ClickHouse has refused."""
         self.expired: dict[int, list[LogRecord]] = {}
         """Of each partition of `issue-activity`, what it has no more."""
+        self.logs_expired = False
         self.damaged = False
         """Rows were lost that a repair has not restored yet."""
         self._restarted = False
@@ -121,7 +122,7 @@ class Schedule:
 
     def _start(self, name: str, main: Callable[[], Any], again: Callable[[], None]) -> None:
         def ended(process: Process) -> None:
-            self.ends += bad_ends_of(process)
+            self.ends += bad_ends_of(process, logs_expired=self.logs_expired)
             self.world.after(self.world.random.uniform(0.2, 2.0), again)
 
         self.processes[name] = Process(self.world, name, running(self.world, main), ended)
