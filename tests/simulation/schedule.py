@@ -140,7 +140,7 @@ class Schedule:
             processors_worker=str(number),
         )
         if self.shape.tiny:
-            settings = replace(settings, processors_take_chunks=_TAKEN)
+            settings = replace(settings, processors_batch_chunks=_TAKEN)
         days = self.shape.days if self.shape.low else settings.dedupe_days
         return Worker(
             self.world, settings, self.shape.partitions, self.projects.registry(), days, self.reached
