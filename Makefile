@@ -36,7 +36,7 @@ format: .venv/installed-test  ## put every file into form
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
 test: .venv/installed-test  ## all tests, with a real Kafka, a real ClickHouse and a real browser
-	@.venv/bin/pytest -n $(WORKERS) --dist worksteal --durations=30 $(ARGS)
+	@.venv/bin/pytest -n $(WORKERS) --dist worksteal --durations=30 -m 'not slow' $(ARGS)
 
 test-unit: .venv/installed-test  ## the tests that need nothing
 	@.venv/bin/pytest -m unit -n $(WORKERS) --dist worksteal $(ARGS)

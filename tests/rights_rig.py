@@ -67,6 +67,12 @@ LATER: Final[Mapping[str, str]] = {
     "writer": r"ALTER DELETE|SELECT ON system",
 }
 """What stops without these depends on when the process next needs them, as when an insert fails."""
+ONE_OF_EACH: Final[Mapping[Process, str]] = {
+    "processors": "Read on topic svc.events",
+    "writer": "INSERT ON svc.*",
+    "dashboard": "SELECT ON svc.*",
+    "edge": "Write on topic svc.events",
+}
 PAGE: Final = ROOT / "docs/operate/permissions.md"
 BEGIN: Final = "<!-- lost rights: made by `python -m tests.rights_rig` -->\n"
 END: Final = "<!-- end of lost rights -->\n"
@@ -492,6 +498,15 @@ def plan() -> dict[str, list[Phase]]:
         "processors": [[every["processors"]]],
         "others": [[every["writer"], [*every["dashboard"], *others]], [events]],
     }
+
+
+def one_of_each() -> list[Phase]:
+    """A round for each process: two rights on Kafka, two on ClickHouse."""
+    processors, writer, dashboard, edge = (
+        next((process, rights) for rights in rounds(process) if name_of_right(rights[0]) == name)
+        for process, name in ONE_OF_EACH.items()
+    )
+    return [[[processors]], [[writer], [dashboard]], [[edge]]]
 
 
 async def seen(folder: Path, phases: Sequence[Phase]) -> list[Seen]:

@@ -5,9 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.rights_rig import documented, plan, seen, table
+from tests.rights_rig import RUNNING, documented, one_of_each, plan, seen, table
 
 
+async def test_without_a_right_a_process_names_it_and_all_is_as_before_once_it_is_back(
+    tmp_path: Path,
+) -> None:
+    """As below, with one right of each process."""
+    found = await seen(tmp_path, one_of_each())
+    assert sorted(one.process for one in found) == sorted(RUNNING)
+    assert [(one.rights, one.loud) for one in found if one.loud] == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("part", plan())
 async def test_what_is_seen_without_each_right_is_documented_and_all_is_as_before_once_it_is_back(
     part: str, tmp_path: Path
