@@ -116,6 +116,15 @@ def _joined(record: IssueRecord, signal: Signal) -> Exchanged:
     )  # fmt: skip
 
 
+def _left(record: IssueRecord, signal: Signal) -> Exchanged:
+    """The request to leave is answered. A member that has left unasked, as after tables were rebuilt in the middle of a merge, is none."""
+    life, member = record.life, record.life.members.get(signal.sender)
+    if member is not None and member.join == signal.join:
+        members = {issue: one for issue, one in life.members.items() if issue != signal.sender}
+        record = replace(record, life=replace(life, members=members))
+    return _answered(record, signal)
+
+
 def _answered(record: IssueRecord, signal: Signal) -> Exchanged:
     """Apply `refused` and `left`: the request is answered."""
     kind = "join" if signal.kind == "refused" else "leave"
@@ -167,7 +176,7 @@ _RECEIVERS: Final[dict[SignalKind, Callable[[IssueRecord, Signal], Exchanged]]] 
     "move": _move,
     "news": _news,
     "leave": _leave,
-    "left": _answered,
+    "left": _left,
 }
 
 

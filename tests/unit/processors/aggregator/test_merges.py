@@ -187,6 +187,19 @@ async def test_a_merge_that_a_rebuild_undid_is_made_when_its_command_comes_again
     assert world.issue(2).merged_into == id_of(1)
 
 
+async def test_a_member_that_was_told_to_leave_by_an_earlier_state_of_its_issue_is_none() -> None:
+    world = await with_issues(1, 2)
+    world.ask(id_of(1), "merge", {"issues": [id_of(2)]}, "c")
+    await world.settle()
+    # A rebuilt issue that knew nothing of its request had sent it, before the request was made again under the same name.
+    leave = Signal("leave", id_of(2), id_of(1), str(PROJECT), "c")
+    world.put(int(id_of(2), 16) % NAMES.partitions, DeltaRecord(signal=leave))
+    await world.settle()
+    issue = world.issue(1)
+    assert (sums(issue), issue.life.members) == (sums((await with_issues(1)).issue(1)), {})
+    assert world.issue(2).merged_into is None
+
+
 async def test_an_issue_that_is_not_there_is_refused_and_nothing_is_waited_for() -> None:
     world = await with_issues(1)
     issue = await merged(world, 1, 9)
