@@ -33,7 +33,7 @@ _AT_ONCE = 100
 _FIRST = 20
 """Schedules after which everything that is made once has been made."""
 _MOST_FAILURES = 5
-_MANY = 10_000
+_MANY = 6_000
 """Schedules after which everything wanted must be reached."""
 _SHOWN = 8
 _SEEDS = 1 << 40
