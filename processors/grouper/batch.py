@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from broker.message import Message
 from broker.stage import DeadEvent
 from processors.grouper.counts import Increments, RecordOutcomes, rules_skipped
-from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord
+from processors.grouper.dedup_log import DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds
 from processors.grouper.fingerprinter import EventGrouping, Fingerprinter
 from processors.grouper.id_index import split
@@ -140,11 +140,11 @@ def decide(
     # Outputs of records before the replay boundary were published; they are dropped.
     dropped, boundary = BatchOutput(state.partition), state.boundary
     before, after = _split(state, undecided)
-    decisions = iter([*state.dedupe.decide(before), *state.dedupe.decide(after, stored)])
+    decisions = [*state.dedupe.decide(before), *state.dedupe.decide(after, stored)]
     fresh: list[tuple[Decision, DedupRecord]] = []
     for source, chunk in zip(sources, chunks, strict=True):
         recorded = state.decided.pop(source.offset, None)
-        decision = next(decisions) if recorded is None else None
+        decision = decisions[len(fresh)] if recorded is None else None
         target = output if source.offset >= boundary.since else dropped
         if isinstance(chunk, BadRecord):
             target.dead.append(_dead_record(source, str(chunk)))
@@ -158,8 +158,9 @@ def decide(
             work = _ChunkWork(target, source, chunk, fingerprinter, published)
             record = yield from work.run(recorded or _new_record(source, chunk, decision))
         if decision is not None:
-            _forget_dead(state, decision, record)
             fresh.append((decision, record))
+            if record.dead:
+                _pass_on_dead(state, decision, record, undecided, decisions, len(fresh))
     # Entries carry the boundary until it is passed: the entries before them are lost.
     entry_boundary = (boundary.since, boundary.last) if state.next_offset <= boundary.last else None
     state.next_offset += len(sources)
@@ -225,14 +226,30 @@ def _new_record(source: SourceRecord, chunk: list[ChunkEvent], decision: Decisio
     return DedupRecord(source.offset, len(chunk), new, decision.keys, ahead=tuple(decision.ahead))
 
 
-def _forget_dead(state: PartitionState, decision: Decision, record: DedupRecord) -> None:
-    """The id of an event that could not be processed does not count as seen: the event may be retried."""
-    dead = set(record.dead)
-    if not dead:
-        return
-    for index, position in enumerate(decision.new):
-        if position in dead:
-            state.dedupe.forget(decision.keys[index * KEY_BYTES : (index + 1) * KEY_BYTES])
+def _pass_on_dead(
+    state: PartitionState,
+    decision: Decision,
+    record: DedupRecord,
+    undecided: Sequence[Incoming],
+    decisions: list[Decision],
+    begin: int,
+) -> None:
+    """The id of an event that could not be processed does not count as seen: the event may be retried, or come again in this batch.
+
+    From `begin` on, the decision about its next copy is corrected.
+    """
+    own, dead = undecided[begin - 1], set(record.dead)
+    for position, key in zip(decision.new, split(decision.keys), strict=True):
+        if position not in dead:
+            continue
+        state.dedupe.forget(key)
+        event = own.projects[position], own.ids[position]
+        for number in range(begin, len(decisions)):
+            later = list(zip(undecided[number].projects, undecided[number].ids, strict=True))
+            if event in later:
+                ahead = sum(days for days, keys in decision.ahead if key in split(keys))
+                decisions[number] = state.dedupe.added(decisions[number], later.index(event), key, ahead)
+                break
 
 
 def _entries(

@@ -138,6 +138,19 @@ class Dedupe:
         """Take back an id that `decide` has just added: its event could not be processed and may be sent again."""
         self._index.discard(key)
 
+    def added(self, decision: Decision, position: int, key: bytes, ahead: int) -> Decision:
+        """A decision with one more new position, whose id lies `ahead` days ahead (0 for none); its first copy was forgotten."""
+        day = decision.clock.day
+        self._index.restore(day, key)
+        if ahead:
+            self._index.keep(day + ahead, key)
+        keys = dict(zip(decision.new, split(decision.keys), strict=True)) | {position: key}
+        later = dict(decision.ahead)
+        if ahead:
+            later[ahead] = later.get(ahead, b"") + key
+        new = sorted(keys)
+        return decision._replace(new=new, keys=b"".join(keys[n] for n in new), ahead=sorted(later.items()))
+
     def restore(self, entries: Iterable[DedupEntry]) -> None:
         """Restore ids and clock from recorded entries. Repeating an entry, or part of it, changes nothing."""
         entries = sorted(entries, key=lambda entry: (entry.day, entry.last))

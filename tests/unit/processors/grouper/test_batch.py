@@ -16,7 +16,7 @@ from processors.positions import OffsetGap, SourceRecord, new_records
 from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from tests.unit.processors.grouper.grouper_world import no_steps
-from tests.unit.processors.made import START, carried, source
+from tests.unit.processors.made import DAY, START, carried, event_id, source
 
 DAYS = 7
 PARTITION = 3
@@ -27,6 +27,11 @@ def registry(*rules: GroupingRule) -> ProjectRegistry:
     project = Project(id="1", name="one", created_at="2026-01-01T00:00:00.000Z", grouping_rules=rules)
     projects.apply(b"1", encode_project(project))
     return projects
+
+
+def broken(number: int, ms: int = START) -> ChunkEvent:
+    """An event whose payload can't be read."""
+    return ChunkEvent(1, event_id(number, ms), START, "test/1", b"no frame")
 
 
 def fresh(next_offset: int = 0) -> PartitionState:
@@ -97,9 +102,8 @@ def test_a_missing_record_is_a_gap() -> None:
 
 
 def test_outcomes_of_a_record_add_up() -> None:
-    broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
     state = fresh()
-    output = run(state, [source(0, [carried(1), carried(1), carried(2), broken])])
+    output = run(state, [source(0, [carried(1), carried(1), carried(2), broken(9)])])
     counts = Counter[str]()
     for outcome in output.outcomes[1]:
         counts[outcome.outcome] += outcome.count
@@ -109,11 +113,27 @@ def test_outcomes_of_a_record_add_up() -> None:
 
 def test_an_event_that_was_dead_lettered_can_be_put_back() -> None:
     """Its id does not count as seen: the mended event is new."""
-    broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
     state = fresh()
-    first = run(state, [source(0, [carried(1), broken])])
-    assert decode_chunk(first.dead[0].value) == [broken]
+    first = run(state, [source(0, [carried(1), broken(9)])])
+    assert decode_chunk(first.dead[0].value) == [broken(9)]
     assert forwarded(run(state, [source(1, [carried(9)])])) == [(1, carried(9).id)]
+
+
+@pytest.mark.parametrize("ms", [START, START + 3 * DAY], ids=["now", "ahead"])
+def test_the_first_copy_that_can_be_read_is_the_event_within_a_batch_too(ms: int) -> None:
+    state = fresh()
+    readable = source(2, [carried(1), carried(9, ms=ms)])
+    output = run(
+        state,
+        [source(0, [broken(9, ms)]), source(1, [broken(9, ms)]), readable, source(3, [carried(9, ms=ms)])],
+    )
+    assert [event for event in forwarded(output) if event[1] != carried(1).id] == [(2, carried(9, ms=ms).id)]
+    assert (len(output.dead), output.duplicates) == (2, 1)
+    later = fresh()
+    later.dedupe.restore([decode_entry(encode(entry)) for entry in output.entries])
+    later.next_offset = state.next_offset
+    for one in (state, later):
+        assert forwarded(run(one, [source(4, [carried(9, ms=ms)])])) == []
 
 
 @pytest.mark.parametrize(
@@ -173,10 +193,15 @@ def test_a_discard_that_was_recorded_stays_one() -> None:
 
 
 logs = st.lists(
-    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), min_size=0, max_size=5),
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), min_size=0, max_size=5),
     min_size=1,
     max_size=12,
 )
+
+
+def copy(number: int, kind: int) -> ChunkEvent:
+    """An event of a kind; the payload of the last kind can't be read."""
+    return broken(number) if kind == 4 else carried(number, kind=kind)
 
 
 @settings(deadline=None)
@@ -186,7 +211,7 @@ logs = st.lists(
 def test_a_successor_forwards_the_last_batch_as_it_was_and_goes_on_alike(
     log: list[list[tuple[int, int]]], sizes: list[int], later: list[int], crash: int
 ) -> None:
-    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    sources = [source(o, [copy(n, k) for n, k in events]) for o, events in enumerate(log)]
     whole = published([run(fresh(), sources)])
     state, entries, outputs = fresh(), list[DedupEntry](), list[BatchOutput]()
     for size in [*sizes, len(sources)][: crash + 1]:
@@ -222,7 +247,7 @@ def test_what_was_left_unforwarded_by_two_crashes_is_forwarded() -> None:
 def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
     log: list[list[tuple[int, int]]], batches: list[tuple[int, bool]]
 ) -> None:
-    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    sources = [source(o, [copy(n, k) for n, k in events]) for o, events in enumerate(log)]
     state, entries, sent = fresh(), list[DedupEntry](), list[BatchOutput]()
     for size, crash in [*batches, (len(sources), False)]:
         output = run(state, sources[state.next_offset : state.next_offset + size])
@@ -249,7 +274,7 @@ def test_a_replay_from_any_earlier_position_gives_the_same_output(
     log: list[list[tuple[int, int]]], sizes: list[int], data: st.DataObject, recorded: bool
 ) -> None:
     """Whether the decisions from there on are still recorded, or have to be made again from what was recorded before."""
-    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    sources = [source(o, [copy(n, k) for n, k in events]) for o, events in enumerate(log)]
     state, entries = fresh(), list[DedupEntry]()
     for size in [*sizes, len(sources)]:
         output = run(state, sources[state.next_offset : state.next_offset + size])
@@ -267,9 +292,11 @@ def test_a_replay_from_any_earlier_position_gives_the_same_output(
 @settings(deadline=None)
 @given(logs)
 def test_each_id_is_forwarded_once(log: list[list[tuple[int, int]]]) -> None:
-    sources = [source(o, [carried(n, kind=k) for n, k in events]) for o, events in enumerate(log)]
+    sources = [source(o, [copy(n, k) for n, k in events]) for o, events in enumerate(log)]
     ids = [found for _, found in forwarded(run(fresh(), sources))]
-    assert len(ids) == len(set(ids)) == len({n for events in log for n, _ in events})
+    # Within a chunk, its first copy stands for an id.
+    firsts = [dict(reversed(events)) for events in log]
+    assert len(ids) == len(set(ids)) == len({n for first in firsts for n, kind in first.items() if kind != 4})
 
 
 def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_again(
