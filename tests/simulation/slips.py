@@ -153,7 +153,7 @@ SLIPS: Final = {
     "grouper: the next offset is one short": Slip(
         f"{_BATCH}.decide", "state.next_offset += len(sources)", "state.next_offset += max(0, len(sources) - 1)"
     ),
-    "grouper: a dead event's id counts as seen": Slip(f"{_BATCH}.decide", "_forget_dead(state, decision, record)", "pass"),
+    "grouper: a dead event's id counts as seen": Slip(f"{_BATCH}.decide", "if record.dead:", "if False:"),
     "grouper: old ids are not looked up": Slip(f"{_GROUPER}.handle_batch", "if self._stored_ids else ()", "if not self._stored_ids else ()"),
     "grouper: found ids are not used": Slip(f"{_BATCH}.decide", "state.dedupe.decide(after, stored)", "state.dedupe.decide(after)"),
     "grouper: a replay starts after the last batch": Slip(
