@@ -4,20 +4,18 @@ Events have one way into their tables, the writer: what is missing is sent to it
 committed are read, since it inserts its planned block and later records anyway. Other tables collapse repeated rows.
 """
 
-import asyncio
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Set
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Set
+from contextlib import suppress
 from datetime import date
 from typing import Final
 
 import pyarrow as pa
 
-from broker.client import administering, committed_offsets, follow_projects, reading, records_before, writing
+from broker.client import administering, committed_offsets, reading, records_before, writing
 from broker.types import Consumer, Record, TopicPartition
 from schemas.issues import decode_issue
-from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
@@ -41,9 +39,8 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
     The writer completes them by ids, so whatever it stores meanwhile, it stores once. Events older than the topic's retention can't be
     restored, and dead letters are left to their own replay. Raises KafkaError and ClickHouseError.
     """
-    registry, sent = ProjectRegistry(), Counter[str]()
+    sent = Counter[str]()
     async with (
-        _following(settings, registry),
         reading(settings, Topic.GROUPED) as consumer,
         writing(settings) as producer,
     ):
@@ -171,18 +168,6 @@ def _insert(client: Client, name: str, rows: pa.Table) -> None:
 
 def _newest(rows: list[Row]) -> list[Row]:
     return newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
-
-
-@asynccontextmanager
-async def _following(settings: WriterSettings, registry: ProjectRegistry) -> AsyncIterator[None]:
-    follower = follow_projects(settings, registry)
-    task = asyncio.create_task(follower.run())
-    try:
-        await follower.loaded.wait()
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def _written(settings: WriterSettings, consumer: Consumer) -> dict[TopicPartition, int]:

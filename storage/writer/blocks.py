@@ -229,16 +229,13 @@ class Block:
         self, record: Record, chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
     ) -> None:
         self._records.append((len(self), record))
-        add, groupings, retention = self.columns.add, chunk.groupings, chunk.retention
+        add, groupings = self.columns.add, chunk.groupings
         for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
             event = events[position]
             if origin is not None and not self._is_first(event, origin):
                 continue
             try:
-                add(event, groupings[group], *retention[event.project])
-            except KeyError:
-                reason = "the record has no retention of the event's project"
-                self.rejected.append(_alone(record, chunk, event, groupings[group], "unreadable", reason))
+                add(event, groupings[group], *_stored_days(chunk, event))
             except (BadPayload, Unreadable) as error:
                 self.rejected.append(_alone(record, chunk, event, groupings[group], "unreadable", str(error)))
             else:
@@ -278,6 +275,13 @@ def _alone(
         headers=_marked(record, f"{record.partition}/{record.offset}/{kind}".encode()),
         event=event,
     )
+
+
+def _stored_days(chunk: GroupedChunk, event: ChunkEvent) -> tuple[int, int]:
+    days = chunk.retention.get(event.project)
+    if days is None:
+        raise Unreadable("the record has no retention of the event's project")
+    return days
 
 
 def _marked(record: Record, origin: bytes) -> Headers:
