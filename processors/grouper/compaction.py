@@ -124,7 +124,8 @@ class LogCompaction:
         ordered = [records[offset] for offset in sorted(records)]
         watermark_ms = max(entry.watermark_ms for entry in entries)
         clock = max(entries, key=lambda entry: entry.last).clock
-        return self._ranged(DedupEntry(watermark_ms, ordered[0].offset, ordered, merged=True, clock=clock))
+        published = ordered[-1].offset + 1
+        return self._ranged(DedupEntry(watermark_ms, published, ordered, merged=True, clock=clock))
 
 
 def _groups(part: Mapping[bytes, bytes], ready: list[EntryRange]) -> Iterator[list[EntryRange]]:
@@ -160,7 +161,7 @@ def _left(
                 yield left
                 left = None
             if left is None:
-                left = replace(entry, batch_start=record.offset, records=[])
+                left = replace(entry, records=[])
             left.records.append(DedupRecord(record.offset, record.total, [], b"", ahead=ahead))
     if left is not None:
         yield left

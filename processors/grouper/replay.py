@@ -38,7 +38,9 @@ def replay_start(entries: Sequence[DedupEntry], start: int) -> ReplayStart:
     hole = first_hole(((entry.first, entry.last) for entry in entries), start)
     next_offset = max(start, min(hole, newest.batch_start))
     decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
-    return ReplayStart(next_offset, decided, newest.batch_start, hole <= newest.last, newest.boundary)
+    # The last batch is never merged: without it, the entries of at least one batch are missing after these.
+    lost = newest.merged or hole <= newest.last
+    return ReplayStart(next_offset, decided, newest.batch_start, lost, newest.boundary)
 
 
 def first_hole(ranges: Iterable[tuple[int, int]], start: int) -> int:
