@@ -60,7 +60,7 @@ def open_address(
     """A claim on the address, to be kept open, and the first listener. Raises CannotRun."""
     try:
         claimed = claim(host, port, patience)
-        return claimed, new_listener(host, port, shared=True)
+        return claimed, new_listener(host, claimed.getsockname()[1], shared=True)
     except OSError as error:
         raise CannotRun(f"can't listen on {host}:{port}: {error.strerror or error}") from None
 

@@ -3,10 +3,8 @@
 import resource
 from collections import Counter
 from functools import lru_cache
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final, Literal
-
-from edge.address import parse
 
 Refused = Literal["address", "total"]
 
@@ -57,9 +55,11 @@ def descriptors() -> int:
 def sender_of(address: str) -> str:
     """Who counts as one sender: an IPv4 address, or the network of an IPv6 address."""
     try:
-        parsed = parse(address)
+        parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return address
     if isinstance(parsed, IPv6Address):
+        if parsed.ipv4_mapped:
+            return str(parsed.ipv4_mapped)
         return str(IPv6Network((int(parsed) >> _NETWORK_BITS << _NETWORK_BITS, _NETWORK_BITS)))
     return str(parsed)
