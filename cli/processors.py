@@ -1,68 +1,32 @@
 """`svc processors`: runs one worker."""
 
 import asyncio
-import logging
-import os
 import signal
-import sys
-from collections.abc import Mapping
-from typing import NoReturn
 
 import click
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from cli import process
 from cli.health_server import serving_health
-from cli.logs import configure
 from processors.faust_app.worker import run
-from schemas.errors import BadSetting, CannotRun
 from schemas.health import Health
-from schemas.payload import use_dictionaries
-from schemas.settings import ProcessorsSettings, load
+from schemas.settings import ProcessorsSettings
 from storage.client import parse_url
 from storage.reader.stored_ids import StoredIds
 from storage.rights import ClickHouseRights, reader_rights
 
 
-@click.command(help="Run a Faust worker: deduplicate and group events, maintain issues.")
+@click.command("processors")
 @click.pass_context
-def command(ctx: click.Context) -> None:
-    """Run until SIGTERM or SIGINT. Exit codes: 2 for a bad setting, 1 for a failure."""
-    environ = getattr(ctx.obj, "environ", None) or os.environ
-    try:
-        settings = _settings(environ)
-        use_dictionaries(settings.payload_dictionaries)
-    except BadSetting as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    configure(settings.log_level)
-    status = 0
-    try:
-        asyncio.run(_main(settings))
-    except CannotRun as error:
-        logging.getLogger(__name__).critical("the worker stops: %s", error)
-        status = 1
-    _exit(status)
+def command(context: click.Context) -> None:
+    """Run a Faust worker: deduplicate and group events, maintain issues."""
+    settings = process.settings_of(context, ProcessorsSettings, _check)
+    process.run(lambda: asyncio.run(_main(settings)), settings)
 
 
-def _exit(status: int) -> NoReturn:
-    """Exit without the interpreter's cleanup.
-
-    Everything is written and closed by now. After a failure, objects in its traceback would outlive the sketches' library,
-    which then lists each of its functions on standard error.
-    """
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
-
-
-def _settings(environ: Mapping[str, str]) -> ProcessorsSettings:
-    settings = load(ProcessorsSettings, environ)
-    if not settings.kafka_bootstrap:
-        raise BadSetting("SVC_KAFKA_BOOTSTRAP is required")
+def _check(settings: ProcessorsSettings) -> None:
     if settings.clickhouse_url:
         parse_url(settings.clickhouse_url)
-    return settings
 
 
 async def _main(settings: ProcessorsSettings) -> None:

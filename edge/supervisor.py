@@ -36,8 +36,7 @@ _MIN_RESTART_SECONDS: Final = 0.5
 
 
 def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT with the configured number of processes; each configures its log. Raises CannotRun."""
-    configure_logs(settings.log_level)
+    """Serve until SIGTERM or SIGINT with the configured number of processes; the others configure their log. Raises CannotRun."""
     raise_file_limit()
     folder = Path(settings.data_dir) / "edge"
     try:

@@ -179,6 +179,6 @@ def test_port_in_use_is_named_with_its_setting() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         code, said = run(GOOD | {"SVC_DASHBOARD_PORT": str(taken.getsockname()[1])})
-    assert code == 3
+    assert code == 1
     assert "SVC_DASHBOARD_PORT" in said.splitlines()[-1]
     assert "Traceback" not in said

@@ -216,7 +216,7 @@ async def test_bad_setting_is_one_line_with_its_name_and_exit_status_2(
     edge = EdgeProcess("127.0.0.1:1", "x.", tmp_path, workers=1, **{setting: value})
     edge.start()
     assert await edge.wait() == 2
-    assert re.fullmatch(rf"{named}\b.*\n", edge.log)
+    assert re.fullmatch(rf"svc: {named}\b.*\n", edge.log)
 
 
 async def test_taken_port_is_one_line_and_exit_status_1(place: Place, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ async def test_data_directory_that_cannot_be_written_is_one_line_and_exit_status
     edge = EdgeProcess("127.0.0.1:1", "x.", tmp_path)
     edge.start()
     assert await edge.wait() == 1
-    assert edge.log.startswith("SVC_DATA_DIR: can't write to ")
+    assert "the process stops: SVC_DATA_DIR: can't write to " in edge.log
     assert edge.log.count("\n") == 1
 
 
@@ -273,7 +273,7 @@ async def test_edge_of_another_deployment_can_not_share_the_port(place: Place, t
         )
         other.start()
         assert await other.wait() == 1
-        assert other.log.startswith(f"can't listen on 127.0.0.1:{edge.port}: ")
+        assert f"the process stops: can't listen on 127.0.0.1:{edge.port}: " in other.log
         assert other.log.count("\n") == 1
 
 

@@ -1,0 +1,58 @@
+"""What `svc edge`, `processors`, `writer` and `dashboard` share: checked settings, the log, and how the process ends."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import NoReturn, TypeVar
+
+import click
+
+from cli.logs import configure
+from schemas.errors import BadSetting, CannotRun
+from schemas.payload import use_dictionaries
+from schemas.settings import KafkaSettings, load
+
+log = logging.getLogger(__name__)
+S = TypeVar("S", bound=KafkaSettings)
+
+
+def settings_of(context: click.Context, struct: type[S], check: Callable[[S], None], *required: str) -> S:
+    """The process's settings. One that is bad, or required and not set, ends the process with status 2 and one line."""
+    environ: Mapping[str, str] = getattr(context.obj, "environ", os.environ)
+    try:
+        settings = load(struct, environ)
+        _require(settings, "kafka_bootstrap", *required)
+        check(settings)
+        use_dictionaries(settings.payload_dictionaries)
+    except BadSetting as error:
+        click.echo(f"svc: {error}", err=True)
+        sys.exit(2)
+    return settings
+
+
+def _require(settings: KafkaSettings, *names: str) -> None:
+    for name in names:
+        if not getattr(settings, name):
+            raise BadSetting(f"SVC_{name.upper()} is required")
+
+
+def run(main: Callable[[], object], settings: KafkaSettings) -> NoReturn:
+    """Run `main` with its log, then end: with status 1 and one line if it can't run, and a traceback for any other failure.
+
+    The interpreter's cleanup is left out. Everything is written and closed by now, and after a failure objects in its traceback would
+    outlive the sketches' library, which then lists each of its functions on standard error.
+    """
+    configure(settings.log_level)
+    status = 1
+    try:
+        main()
+        status = 0
+    except CannotRun as error:
+        log.critical("the process stops: %s", error)
+    except Exception:
+        log.critical("the process stops: what was accepted is kept, start it again", exc_info=True)
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
