@@ -58,7 +58,9 @@ async def test_events_behind_a_lost_block_are_not_counted_again_by_a_rule_that_w
     assert seen(world) == before
 
 
-async def test_events_behind_the_last_merged_entry_are_not_counted_again_by_a_rule_that_was_added_since() -> None:
+async def test_events_behind_the_last_merged_entry_are_not_counted_again_by_a_rule_that_was_added_since() -> (
+    None
+):
     """Merged entries are written after those of the last batches: a log that is cut off may hold them alone."""
     world = await worked(*[[carried(n, kind=n % 2)] for n in range(MERGE_AT + 3)], limit=1)
     before = seen(world)
