@@ -12,6 +12,7 @@ from unittest.mock import patch
 from edge.delivery import segments
 from edge.delivery.quarantine import QuarantineReason, quarantined_in, reason_of
 from schemas.chunks import decode_chunk
+from tests.simulation.clients import MAX_RECORD
 from tests.simulation.world import Process, World
 
 _SYNC_SECONDS: Final = 0.002
@@ -83,10 +84,9 @@ class Disk:
         names = [path.name for path in quarantined_in(self.folder)]
         ids = {number for number, name in self.flipped.items() if any(n.startswith(name) for n in names)}
         for path in quarantined_in(self.folder):
-            if reason_of(path) is QuarantineReason.TOO_LARGE:
-                ids.update(
-                    event.id for record in segments.read(path).records for event in decode_chunk(record)
-                )
+            # A segment may be damaged, and hold an event that is too large besides.
+            events = [event for record in segments.read(path).records for event in decode_chunk(record)]
+            ids.update(event.id for event in events if len(event.payload) > MAX_RECORD)
         return ids
 
     def check_quarantine(self, edges: Iterable[Process]) -> None:
