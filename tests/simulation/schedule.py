@@ -319,8 +319,9 @@ class Schedule:
 
     def _look(self, looks: int) -> None:
         unsettled = self._unsettled()
-        if not self._restarted and (self.shape.late if not unsettled else looks > _RESTART_LOOKS):
-            # A late write, or a commit of an older state, shows only to the next owner.
+        is_due = looks > _RESTART_LOOKS if unsettled else self.shape.late or unread(self.broker)
+        if is_due and not self._restarted:
+            # A late write, or a commit of an older state, shows only to the next owner; a compaction may leave such a write alone.
             self._restarted = True
             for name, process in self.processes.items():
                 if name.startswith(("processors", "writer")):
