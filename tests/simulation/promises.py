@@ -249,11 +249,12 @@ def unread(broker: Broker) -> str:
         entries = [decode_entry(value) for key, value in part.items() if value and is_entry(key)]
         horizon = part.get(horizon_key(log.partition))
         decided = {offset for entry in entries for offset in range(entry.first, entry.last + 1)}
-        begin = decode_horizon(horizon) if horizon else 0
+        events = broker.topics[topic_name(Topic.EVENTS, "svc.", {})][log.partition]
+        # A rebuild decides nothing about records that have expired.
+        begin = max(events.start, decode_horizon(horizon) if horizon else 0)
         hole = next(offset for offset in count(begin) if offset not in decided)
-        end = broker.topics[topic_name(Topic.EVENTS, "svc.", {})][log.partition].end
-        if hole < end:
-            return f"readers of seen/{log.partition} miss the decision about {hole} of {end}"
+        if hole < events.end:
+            return f"readers of seen/{log.partition} miss the decision about {hole} of {events.end}"
         deltas = broker.topics[topic_name(Topic.ISSUE_DELTAS, "svc.", {})][log.partition]
         position = part.get(deltas_key(log.partition))
         folded = decode_position(position).offset if position else -1
