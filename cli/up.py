@@ -16,7 +16,7 @@ from cli.doctor.damage import check_damage
 from cli.workspace import Workspace
 from local.board import Board
 from local.data_dir import locked
-from local.discovery import published
+from local.discovery import forget, published
 from local.stack import PASSWORD_FILE, Stack
 from local.supervisor import Supervisor
 from schemas.errors import BadSetting, CannotRun
@@ -100,6 +100,7 @@ def start(
     """Lock the data directory and run everything on it; returns the exit code. Errors are printed in one line."""
     try:
         with locked(data_dir):
+            forget(data_dir)
             stack = Stack(data_dir, os.environ, edge_workers)
             stack.check_ports()
             after = None if then is None else lambda stopping: then(stack, stopping)

@@ -1,6 +1,7 @@
 """The command `svc` and its subcommands."""
 
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,11 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from cli.__main__ import COMMANDS, LazyGroup, hoisted, svc
-from cli.up import announce
+from cli.up import announce, start
 from cli.workspace import Workspace
+from local.discovery import FILE, environment
+from local.errors import StartError
+from local.private_file import write_private
 from local.stack import Stack
 from tests.unit.local.test_stack import SERVERS
 
@@ -54,6 +58,19 @@ def test_doctor_works_where_nothing_runs(tmp_path: Path) -> None:
     assert answer.exit_code == 1
     assert isinstance(answer.exception, SystemExit), answer.exception
     assert answer.output.count("no address is known") == 2
+
+
+def test_a_start_forgets_the_ports_of_a_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_private(tmp_path / FILE, json.dumps({"pid": 1, "environment": {"SVC_INGEST_PORT": "1"}}))
+    found: list[dict[str, str]] = []
+
+    def stack(data_dir: Path, *_: object) -> Stack:
+        found.append(environment(data_dir, {}))
+        raise StartError("enough seen")
+
+    monkeypatch.setattr("cli.up.Stack", stack)
+    assert start(tmp_path, Console(file=io.StringIO())) == 1
+    assert found == [{}]
 
 
 def test_printed_ingest_address_is_the_one_that_the_library_takes(tmp_path: Path) -> None:
