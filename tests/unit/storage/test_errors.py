@@ -1,8 +1,14 @@
+import re
+from pathlib import Path
+
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
-from storage.diagnosis import FailureKind, diagnose
+from storage.diagnosis import _REASONS, FailureKind, diagnose
 from storage.repair.consistent_read import NoConsistentRead
+
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -29,3 +35,16 @@ def test_a_server_that_is_unreachable_is_waited_for() -> None:
 
 def test_values_that_are_not_taken_are_a_refusal() -> None:
     assert diagnose(DatabaseError("constraint", code=469)).kind is FailureKind.REFUSED
+
+
+def test_documented_reasons_are_those_of_the_code() -> None:
+    page = (ROOT / "docs/operate/troubleshooting.md").read_text(encoding="utf-8")
+    section = page.partition("## ClickHouse refuses inserts")[2].partition("\n## ")[0]
+    documented = {
+        word
+        for row in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+        for word in re.findall(r"`(\w+)`", row)
+    }
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "storage").rglob("*.py"))
+    assert {word for word in documented if f'"{word}"' not in source} == set()
+    assert {reason for reason, _ in _REASONS.values()} <= documented
