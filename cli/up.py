@@ -16,7 +16,7 @@ from cli.doctor.damage import check_damage
 from cli.workspace import Workspace
 from local.board import Board
 from local.data_dir import locked
-from local.discovery import forget, published
+from local.discovery import published
 from local.stack import PASSWORD_FILE, Stack
 from local.supervisor import Supervisor
 from schemas.errors import BadSetting, CannotRun
@@ -70,12 +70,13 @@ async def run(
         loop.add_signal_handler(number, supervisor.request_stop)
     code = 0
     try:
-        with board.live():
-            await supervisor.start()
-        if not supervisor.stopping.is_set():
-            announce(stack, console)
-            await asyncio.to_thread(warn_of_damage, stack.environ, console)
-            with published(stack.data_dir, stack.variables):
+        # Before the children start: they would take the ports of a killed one for ours, and `svc doctor` is wanted now.
+        with published(stack.data_dir, stack.variables):
+            with board.live():
+                await supervisor.start()
+            if not supervisor.stopping.is_set():
+                announce(stack, console)
+                await asyncio.to_thread(warn_of_damage, stack.environ, console)
                 code = await _until_stopped(supervisor, then)
     finally:
         await supervisor.stop()
@@ -100,7 +101,6 @@ def start(
     """Lock the data directory and run everything on it; returns the exit code. Errors are printed in one line."""
     try:
         with locked(data_dir):
-            forget(data_dir)
             stack = Stack(data_dir, os.environ, edge_workers)
             stack.check_ports()
             after = None if then is None else lambda stopping: then(stack, stopping)

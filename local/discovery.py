@@ -15,18 +15,12 @@ FILE = "run.json"
 @contextmanager
 def published(data_dir: Path, variables: Mapping[str, str]) -> Iterator[None]:
     """Provide `run.json` (mode 600) with our variables inside the block."""
-    write_private(
-        data_dir / FILE, json.dumps({"pid": os.getpid(), "environment": dict(variables)}, indent=1) + "\n"
-    )
+    file = data_dir / FILE
+    write_private(file, json.dumps({"pid": os.getpid(), "environment": dict(variables)}, indent=1) + "\n")
     try:
         yield
     finally:
-        forget(data_dir)
-
-
-def forget(data_dir: Path) -> None:
-    """Remove the file of a killed `svc up`: the children of its successor would take its ports for theirs."""
-    (data_dir / FILE).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
 
 
 def running(data_dir: Path) -> dict[str, str]:

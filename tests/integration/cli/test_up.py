@@ -61,7 +61,7 @@ def said(data_dir: Path) -> str:
 async def started(data_dir: Path, process: subprocess.Popen[bytes]) -> None:
     def ready() -> bool:
         assert process.poll() is None, said(data_dir)
-        return bool(running(data_dir))
+        return bool(running(data_dir)) and "\nlogs " in said(data_dir)
 
     await eventually(ready, START_SECONDS)
 

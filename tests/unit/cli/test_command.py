@@ -18,6 +18,7 @@ from local.discovery import FILE, environment
 from local.errors import StartError
 from local.private_file import write_private
 from local.stack import Stack
+from local.supervisor import Child
 from tests.unit.local.test_stack import SERVERS
 
 ROOT = Path(__file__).parents[3]
@@ -60,17 +61,22 @@ def test_doctor_works_where_nothing_runs(tmp_path: Path) -> None:
     assert answer.output.count("no address is known") == 2
 
 
-def test_a_start_forgets_the_ports_of_a_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_find_a_start_that_is_under_way_and_not_the_ports_of_a_killed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_private(tmp_path / FILE, json.dumps({"pid": 1, "environment": {"SVC_INGEST_PORT": "1"}}))
     found: list[dict[str, str]] = []
 
-    def stack(data_dir: Path, *_: object) -> Stack:
-        found.append(environment(data_dir, {}))
+    def command() -> list[str]:
+        found.append(environment(tmp_path, {}))
         raise StartError("enough seen")
 
-    monkeypatch.setattr("cli.up.Stack", stack)
+    monkeypatch.setattr(Stack, "children", lambda _: [Child("edge", command, tmp_path / "edge.log")])
+    monkeypatch.setattr("cli.up.os.environ", SERVERS)
     assert start(tmp_path, Console(file=io.StringIO())) == 1
-    assert found == [{}]
+    assert [one.get("SVC_INGEST_PORT") for one in found] == [None]
+    assert found[0]["SVC_INGEST_URL"]
+    assert not (tmp_path / FILE).exists()
 
 
 def test_printed_ingest_address_is_the_one_that_the_library_takes(tmp_path: Path) -> None:
