@@ -1,7 +1,6 @@
 """The Faust app and its parts, built by a factory: nothing happens at import."""
 
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, cast
 
 import faust
@@ -41,6 +40,9 @@ class ProcessorsApp(faust.App):
     fence: RebalanceFence
     lease: Lease
     sources: Recovery
+
+    def _create_directories(self) -> None:
+        """Nothing: the tables are in memory, and the worker needs no folder."""
 
     def _new_transport(self) -> TransportT:
         transport = super()._new_transport()
@@ -168,13 +170,11 @@ def _instance(settings: ProcessorsSettings) -> str:
 
 
 def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
-    folder = Path(settings.data_dir).resolve() / f"processors-{settings.processors_worker}"
     return ProcessorsApp(
         settings.processors_app,
         broker=[URL(f"kafka://{server}") for server in settings.kafka_bootstrap.split(",")],
         broker_credentials=_credentials(settings),
         store="memory://",
-        datadir=str(folder),
         TableManager=OrderedTableManager,
         agent_supervisor=CrashingSupervisor,
         processing_guarantee="at_least_once",

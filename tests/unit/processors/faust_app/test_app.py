@@ -1,5 +1,6 @@
 """What the app asks of Faust: nothing that loses records, and times that follow from the session's setting."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,13 @@ async def test_the_app_uses_nothing_of_faust_that_loses_or_repeats_records() -> 
     assert not conf.stream_wait_empty
     assert (conf.topic_allow_declare, conf.topic_disable_leader, conf.web_enabled) == (False, True, False)
     assert conf.consumer_auto_offset_reset == "earliest"
+
+
+def test_the_worker_needs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app: Any = built(SVC_DATA_DIR=str(tmp_path / "no" / "such")).app
+    app._create_directories()
+    assert not list(tmp_path.iterdir())
 
 
 async def test_a_topic_that_can_be_read_again_is_noticed_as_soon_as_by_other_clients() -> None:
