@@ -25,6 +25,7 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topic, TopicSpec, topic_specs, unequal_partitions
 
 _TOPIC: Final = 2
+_TOPIC_SOURCE: Final = 1
 _UNLIMITED: Final = "-1"
 _EXACT: Final = frozenset({"cleanup.policy", "message.timestamp.type"})
 _AT_LEAST: Final = frozenset(
@@ -225,15 +226,28 @@ async def empty_topic(settings: KafkaSettings, name: str) -> int:
         if not partitions:
             raise TopicMissing(f"there is no topic {name}: run `svc migrate`")
         begins, ends = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
+        own = await _own_settings(admin, name)
         # Brokers refuse to delete records of a topic that is only compacted.
-        await _set_cleanup(admin, name, "compact,delete")
+        await _replace_settings(admin, name, own | {"cleanup.policy": "compact,delete"})
         try:
             await admin.delete_records({p: RecordsToDelete(before_offset=end) for p, end in ends.items()})
         finally:
-            await _set_cleanup(admin, name, "compact")
+            await _replace_settings(admin, name, own | {"cleanup.policy": "compact"})
         return sum(ends[p] - begins[p] for p in partitions)
 
 
-async def _set_cleanup(admin: Admin, topic: str, policy: str) -> None:
-    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})
-    await admin.alter_configs([resource])
+async def _own_settings(admin: Admin, topic: str) -> dict[str, str]:
+    """The settings that a topic has of its own, not from the brokers. Raises KafkaError."""
+    [response] = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+    [(code, _message, _kind, _name, entries)] = response.resources
+    if code:
+        raise for_code(code)(topic)
+    return {name: value for name, value, _read_only, source, *_ in entries if source == _TOPIC_SOURCE}
+
+
+async def _replace_settings(admin: Admin, topic: str, settings: dict[str, str]) -> None:
+    """Give a topic these settings: what the request doesn't name, the broker takes away. Raises KafkaError."""
+    [response] = await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, settings)])
+    [(code, *_)] = response.resources
+    if code:
+        raise for_code(code)(topic)

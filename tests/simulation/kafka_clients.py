@@ -163,6 +163,12 @@ class Unused:
         return 0
 
 
+class Settings:
+    """An answer about the settings of one topic: done, and it has none of its own."""
+
+    resources = ((0, "", 2, "", ()),)
+
+
 class Described:
     """An answer about groups."""
 
@@ -211,9 +217,11 @@ class Admin(Client):
         """The members of groups."""
         return await self._ask(lambda: [Described([self.broker.group(group) for group in groups])])
 
-    async def alter_configs(self, _: Sequence[Any]) -> None:
-        """Settings of topics, of which the model knows none."""
-        await self._ask(lambda: None)
+    async def describe_configs(self, _: Sequence[Any]) -> list["Settings"]:
+        """The settings of one topic, of which the model knows none."""
+        return await self._ask(lambda: [Settings()])
+
+    alter_configs = describe_configs
 
     async def delete_records(self, records: Mapping[TopicPartition, Any]) -> None:
         """Delete what is before an offset."""
