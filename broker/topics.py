@@ -38,7 +38,7 @@ _POLL_SECONDS: Final = 0.05
 
 
 class TopicDifference(Struct, frozen=True):
-    """How a topic differs from its specification; `setting` is the required `name=value`, empty if it isn't about a setting.
+    """How a topic differs from its specification; `setting` is the required `name=value`, empty if it has more than that, or it isn't about a setting.
 
     A difference is `harmless` if no guarantee depends on it.
     """
@@ -154,9 +154,9 @@ def setting_differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDif
         have = (topic.configs or {}).get(name, wanted)
         if have != wanted:
             message = f"{spec.name} has {name}={have}, expected is {wanted}"
-            yield TopicDifference(
-                spec.name, message, f"{name}={wanted}", _harmless(name, have, wanted, topic.replicas)
-            )
+            harmless = _harmless(name, have, wanted, topic.replicas)
+            setting = "" if harmless and name in _AT_LEAST else f"{name}={wanted}"
+            yield TopicDifference(spec.name, message, setting, harmless)
 
 
 def _harmless(name: str, have: str, wanted: str, replicas: int | None) -> bool:

@@ -51,12 +51,12 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
     return results
 
 
-def line(finding: Finding) -> Text:
-    """`ok    kafka  127.0.0.1:9092 answers`, or the problem and, in a second line, its fix."""
+def line(finding: Finding, width: int) -> Text:
+    """`ok    kafka  127.0.0.1:9092 answers`, or the problem; in a second line its fix. `width` is that of names."""
     text = Text("ok     ", "green") if finding.ok else Text("WRONG  ", "bold red")
-    text.append(f"{finding.name:<20} ", "default").append(finding.message, "default")
-    if not finding.ok:
-        text.append(f"\n       {'':<20} {finding.fix}", "yellow")
+    text.append(f"{finding.name:<{width}} ", "default").append(finding.message, "default")
+    if finding.fix:
+        text.append(f"\n       {'':<{width}} {finding.fix}", "yellow")
     return text
 
 
@@ -76,6 +76,7 @@ def doctor(workspace: Workspace, as_json: bool, processes: tuple[Process, ...]) 
     if as_json:
         print_json(results)
     else:
+        width = max(len(finding.name) for finding in results)
         for finding in results:
-            console().print(line(finding))
+            console().print(line(finding, width))
     sys.exit(0 if all(finding.ok for finding in results) else 1)

@@ -123,7 +123,9 @@ def settings_finding(
         return Finding("topic settings", False, "; ".join(details), _alter_commands(wrong, address))
     if differences:
         details[0] = f"not as specified, but harmless: {details[0]}"
-    return Finding("topic settings", True, "; ".join(details) or "as specified")
+    return Finding(
+        "topic settings", True, "; ".join(details) or "as specified", _alter_commands(differences, address)
+    )
 
 
 def _found_topic(name: str, view: ClusterView, configs: Mapping[str, dict[str, str]]) -> FoundTopic:
@@ -131,10 +133,11 @@ def _found_topic(name: str, view: ClusterView, configs: Mapping[str, dict[str, s
     return FoundTopic(topic.partitions, min(topic.replicas), configs.get(name))
 
 
-def _alter_commands(wrong: Sequence[TopicDifference], address: str) -> str:
+def _alter_commands(differences: Sequence[TopicDifference], address: str) -> str:
     settings: dict[str, list[str]] = {}
-    for difference in wrong:
-        settings.setdefault(difference.topic, []).append(difference.setting)
+    for difference in differences:
+        if difference.setting:
+            settings.setdefault(difference.topic, []).append(difference.setting)
     return "; ".join(
         f"kafka-configs.sh --bootstrap-server {address} --alter --entity-type topics --entity-name {topic} --add-config {','.join(configs)}"
         for topic, configs in settings.items()

@@ -7,7 +7,6 @@ from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 from storage.diagnosis import _REASONS, FailureKind, diagnose
 from storage.repair.consistent_read import NoConsistentRead
 
-
 ROOT = Path(__file__).parents[3]
 
 

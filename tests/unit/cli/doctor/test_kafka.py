@@ -89,6 +89,15 @@ def test_harmless_settings_are_reported_as_ok() -> None:
         finding.message
         == "not as specified, but harmless: svc.events has retention.ms=-1, expected is 604800000"
     )
+    assert not finding.fix
+
+
+def test_settings_that_cost_time_have_their_command_too() -> None:
+    finding = settings_finding(SPECS, view(), configs(seen={"segment.ms": "1", "retention.ms": "-1"}), "b:1")
+    assert finding.ok
+    assert finding.fix == (
+        "kafka-configs.sh --bootstrap-server b:1 --alter --entity-type topics --entity-name svc.seen --add-config segment.ms=300000"
+    )
 
 
 def test_unreadable_settings_are_reported_but_not_those_of_missing_topics() -> None:
