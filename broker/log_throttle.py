@@ -1,4 +1,4 @@
-"""Throttles log messages that repeat several times a second: the Kafka client's during an outage, and everyone's about a lost right."""
+"""Throttles log messages that repeat several times a second: the clients' during an outage, and everyone's about a lost right."""
 
 import logging
 import time
@@ -7,7 +7,7 @@ from typing import Final
 
 from broker.send_errors import SendErrorKind, kind_of
 
-_LOGGERS: Final = ("aiokafka", "broker.client")
+_LOGGERS: Final = ("aiokafka", "broker.client", "clickhouse_connect")
 _PAUSE_SECONDS: Final = 30.0
 _REFUSED_SECONDS: Final = 60.0
 _GRACE_SECONDS: Final = 10.0

@@ -2,6 +2,7 @@
 
 import logging
 
+import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 
 from broker.log_throttle import RepeatFilter
@@ -11,14 +12,15 @@ def record(name: str, message: str) -> logging.LogRecord:
     return logging.makeLogRecord({"name": name, "msg": message, "levelno": logging.ERROR})
 
 
-def test_repeated_sentence_of_kafka_s_client_is_written_once_in_30_s() -> None:
+@pytest.mark.parametrize("client", ["aiokafka.conn", "clickhouse_connect.driver"])
+def test_repeated_sentence_of_a_server_s_client_is_written_once_in_30_s(client: str) -> None:
     now = 100.0
     rarely = RepeatFilter(lambda: now)
-    assert rarely.filter(record("aiokafka.conn", "away"))
-    assert not rarely.filter(record("aiokafka.conn", "away"))
-    assert rarely.filter(record("aiokafka.conn", "something else"))
+    assert rarely.filter(record(client, "away"))
+    assert not rarely.filter(record(client, "away"))
+    assert rarely.filter(record(client, "something else"))
     now += 30
-    assert rarely.filter(record("aiokafka.conn", "away"))
+    assert rarely.filter(record(client, "away"))
 
 
 def test_other_loggers_are_never_held_back() -> None:
