@@ -50,6 +50,7 @@ PURE = (
             "dedup_log",
             "fingerprinter",
             "id_index",
+            "recovered",
             "replay",
         )
     ),

@@ -6,7 +6,7 @@ batch, and the local store follows once all in-sync replicas have it. So the sto
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from faust import App, Table
 from faust.stores.memory import Store
@@ -18,6 +18,19 @@ from processors.changelog import Changelog, Supersedes
 from processors.faust_app.patches import FAUST_LOG
 
 Restore = Callable[[set[int]], Awaitable[None]]
+Changes = Sequence[tuple[bytes, bytes | None]]
+
+
+class Follower(Protocol):
+    """Follows what a recovery reads of a table."""
+
+    def read(self, partition: int, changes: Changes) -> None:
+        """Changes were applied to a partition, perhaps one that isn't followed."""
+        ...
+
+    def hold(self, partitions: set[int]) -> None:
+        """Follow these partitions: they are active."""
+        ...
 
 
 class PartitionStore(Store[bytes, bytes]):
@@ -30,6 +43,7 @@ class PartitionStore(Store[bytes, bytes]):
     logger = FAUST_LOG
     changelog: Changelog
     """Says which records are dropped; its table sets it."""
+    follower: Follower | None = None
 
     def __post_init__(self) -> None:
         self.parts: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
@@ -74,10 +88,14 @@ class PartitionStore(Store[bytes, bytes]):
         if generation != self._generation or partition not in self._held:
             return False
         part, log = self.parts[partition], self.changelog.log(partition)
+        changes = []
         for record in records:
             key = record.key or b""
             if log.read(record.offset, key, record.value, record.headers, part.get(key)):
-                self.apply(partition, [(key, record.value)])
+                changes.append((key, record.value))
+                self.apply(partition, changes[-1:])
+        if self.follower is not None:
+            self.follower.read(partition, changes)
         self.reached[partition] = records[-1].offset
         self.read += len(records)
         return True
@@ -137,6 +155,10 @@ class BatchTable(Table[bytes, bytes]):
         """Records that recoveries and standbys have applied."""
         return self._parts.read
 
+    def follow(self, follower: Follower) -> None:
+        """Let a follower see what recoveries read from now on."""
+        self._parts.follower = follower
+
     def part(self, partition: int) -> Mapping[bytes, bytes]:
         """The keys and values of one partition."""
         return self._parts.parts[partition]
@@ -160,14 +182,19 @@ class BatchTable(Table[bytes, bytes]):
         self._parts.hold({tp.partition for tp in assigned if tp.topic == self._topic}, generation_id)
         if generation_id != self.app.consumer_generation_id:
             # Faust doesn't recover for an assignment that is not the latest.
-            self._active.clear()
+            self._hold(set())
             return
         actives = assigned & set(self.app.assignor.assigned_actives())
         active = {tp.partition for tp in actives if tp.topic == self._topic}
         if self._owner is not None:
             for partition in sorted(active - self._active):
                 await self._changelog.open(partition, self._owner)
+        self._hold(active)
+
+    def _hold(self, active: set[int]) -> None:
         self._active = active
+        if self._parts.follower is not None:
+            self._parts.follower.hold(active)
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         """Restore the stages, unless the group rebalances meanwhile. Faust swallows exceptions raised here, so a failure crashes the app."""

@@ -14,6 +14,7 @@ from processors.grouper.dedup_log import (
     KEY_BYTES,
     DedupEntry,
     DedupRecord,
+    EntryHead,
     decode_entry,
     encode,
     entry_key,
@@ -39,7 +40,7 @@ class EntryRange(NamedTuple):
     only_ahead: bool
 
     @staticmethod
-    def of(key: bytes, entry: DedupEntry) -> "EntryRange":
+    def of(key: bytes, entry: DedupEntry | EntryHead) -> "EntryRange":
         """The range of an entry under its key."""
         only_ahead = entry.only_ahead
         last_needed = entry.last_needed if only_ahead else entry.day
@@ -49,7 +50,7 @@ class EntryRange(NamedTuple):
 class LogCompaction:
     """Keys of one partition's entries: small ones and merged blocks."""
 
-    def __init__(self, partition: int, entries: Mapping[bytes, DedupEntry]) -> None:
+    def __init__(self, partition: int, entries: Mapping[bytes, DedupEntry | EntryHead]) -> None:
         self._partition = partition
         self._small: list[EntryRange] = []
         self._blocks: list[EntryRange] = []

@@ -139,6 +139,45 @@ class DedupEntry(Struct, array_like=True, frozen=True):
         return sum(len(keys) for record in self.records for _, keys in record.ahead) // KEY_BYTES
 
 
+class EntryHead(Struct, frozen=True):
+    """An entry of the table without its records, which are decoded when they are asked for."""
+
+    value: bytes
+    watermark_ms: int
+    batch_start: int
+    first: int
+    last: int
+    day: int
+    last_needed: int
+    only_ahead: bool
+    merged: bool
+    boundary: tuple[int, int] | None
+    clock: LogClock | None
+
+    @staticmethod
+    def of(value: bytes, entry: DedupEntry) -> "EntryHead":
+        """The head of an entry with this value."""
+        only_ahead = entry.only_ahead
+        return EntryHead(
+            value,
+            entry.watermark_ms,
+            entry.batch_start,
+            entry.first,
+            entry.last,
+            entry.day,
+            entry.last_needed if only_ahead else entry.day,
+            only_ahead,
+            entry.merged,
+            entry.boundary,
+            entry.clock,
+        )
+
+    @property
+    def records(self) -> list[DedupRecord]:
+        """The records."""
+        return decode_entry(self.value).records
+
+
 class DeltasPosition(Struct, array_like=True, frozen=True):
     """The last offset of `issue-deltas` that is folded, with two sums that reveal a damaged `issues` topic."""
 

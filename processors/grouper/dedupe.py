@@ -14,8 +14,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from processors.grouper.dedup_log import DAY_MS, KEY_BYTES, DedupEntry, LogClock, advanced, started
-from processors.grouper.id_index import IdIndex, days_old, id_keys, split
+from processors.grouper.dedup_log import (
+    DAY_MS,
+    KEY_BYTES,
+    DedupEntry,
+    EntryHead,
+    LogClock,
+    advanced,
+    started,
+)
+from processors.grouper.id_index import IdIndex, Run, days_old, id_keys, sorted_runs, split
 
 MAX_AHEAD_DAYS: Final = 400
 """Most days for which an id of the future is remembered beyond the window: a device whose clock is a year ahead is still served."""
@@ -48,6 +56,29 @@ class OldIds(NamedTuple):
 
     known: set[bytes]
     unknown: dict[bytes, tuple[int, bytes]]
+
+
+class SortedIds(NamedTuple):
+    """The ids of some entries: sorted by day and bucket, and joined keys of those of the future by the day until which they are kept."""
+
+    by_day: dict[int, dict[int, Run]]
+    ahead: dict[int, bytes]
+
+    @staticmethod
+    def of(entries: Sequence[DedupEntry]) -> "SortedIds":
+        """The ids of these entries."""
+        by_day: dict[int, list[bytes]] = {}
+        ahead: dict[int, list[bytes]] = {}
+        for entry in entries:
+            day = entry.day
+            by_day.setdefault(day, []).extend([record.keys for record in entry.records])
+            for record in [record for record in entry.records if record.ahead]:
+                for days, keys in record.ahead:
+                    ahead.setdefault(day + days, []).append(keys)
+        return SortedIds(
+            {day: sorted_runs(b"".join(keys)) for day, keys in by_day.items()},
+            {day: b"".join(keys) for day, keys in ahead.items()},
+        )
 
 
 class Dedupe:
@@ -153,26 +184,23 @@ class Dedupe:
 
     def restore(self, entries: Iterable[DedupEntry]) -> None:
         """Restore ids and clock from recorded entries. Repeating an entry, or part of it, changes nothing."""
-        entries = sorted(entries, key=lambda entry: (entry.day, entry.last))
-        for entry in entries[-1:]:
+        entries = list(entries)
+        self.restore_sorted(entries, [SortedIds.of(entries)])
+
+    def restore_sorted(self, entries: Iterable[DedupEntry | EntryHead], ids: Iterable[SortedIds]) -> None:
+        """Restore the clock from recorded entries, and their ids."""
+        for entry in sorted(entries, key=lambda entry: (entry.day, entry.last))[-1:]:
             if self._clock is None or entry.day >= self._clock.day:
                 self._clock = entry.clock or LogClock(entry.day, entry.day, entry.last + 1)
             self._watermark_ms = max(self._watermark_ms, entry.watermark_ms)
         oldest = self.oldest_day
-        by_day: dict[int, list[bytes]] = {}
-        ahead: dict[int, list[bytes]] = {}
-        for entry in entries:
-            day = entry.day
-            if day >= oldest:
-                by_day.setdefault(day, []).extend([record.keys for record in entry.records])
-            for record in [record for record in entry.records if record.ahead]:
-                for days, keys in record.ahead:
-                    if day + days >= oldest:
-                        ahead.setdefault(day + days, []).append(keys)
-        for day, found in by_day.items():
-            self._index.restore(day, b"".join(found))
-        for day, found in ahead.items():
-            self._index.keep(day, b"".join(found))
+        for some in ids:
+            for day, runs in some.by_day.items():
+                if day >= oldest:
+                    self._index.put(day, runs)
+            for day, keys in some.ahead.items():
+                if day >= oldest:
+                    self._index.keep(day, keys)
 
 
 def _day_start(day: int) -> bytes:

@@ -6,7 +6,7 @@ set, which is faster to search and to grow.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -141,6 +141,13 @@ class IdIndex:
         """Add joined keys; some may be repeated."""
         self._add_run(day, keys)
 
+    def put(self, day: int, runs: Mapping[int, Run]) -> None:
+        """Add runs by bucket beside the others: it takes no time, but look-ups search one run more."""
+        self._sorted[day] = self._sorted.get(day, 0) + sum(len(run.high) for run in runs.values())
+        buckets = self._runs.setdefault(day, defaultdict(list))
+        for bucket, run in runs.items():
+            buckets[bucket].append(run)
+
     def forget_before(self, day: int) -> None:
         """Drop all that was added under an earlier day."""
         if self._day < day:
@@ -154,13 +161,11 @@ class IdIndex:
             self._recent.clear()
 
     def _add_run(self, day: int, keys: bytes) -> None:
-        high, low = _sorted_words(keys)
-        self._sorted[day] = self._sorted.get(day, 0) + len(high)
+        added = sorted_runs(keys)
+        self._sorted[day] = self._sorted.get(day, 0) + sum(len(run.high) for run in added.values())
         buckets = self._runs.setdefault(day, defaultdict(list))
-        for bucket, start, end in _spans(high):
-            runs = buckets[bucket]
-            # Copies: a slice would keep the whole array alive after its other runs have been merged.
-            run = Run(high[start:end].copy(), low[start:end].copy())
+        for bucket, new in added.items():
+            runs, run = buckets[bucket], new
             while runs and len(runs[-1].high) <= 2 * len(run.high):
                 run = _merged(runs.pop(), run)
             runs.append(run)
@@ -182,6 +187,13 @@ def _spans(high: Words) -> list[tuple[int, int, int]]:
     """(bucket, start, end) of each bucket's keys in sorted high halves."""
     starts = np.searchsorted(high, _FIRST_OF_BUCKET).tolist()
     return [(b, s, e) for b, (s, e) in enumerate(pairwise([*starts, len(high)])) if s < e]
+
+
+def sorted_runs(keys: bytes) -> dict[int, Run]:
+    """Joined keys as a run of each bucket."""
+    high, low = _sorted_words(keys)
+    # Copies: a slice would keep the whole array alive after its other runs have been merged.
+    return {b: Run(high[start:end].copy(), low[start:end].copy()) for b, start, end in _spans(high)}
 
 
 def _sorted_words(keys: bytes) -> tuple[Words, Words]:

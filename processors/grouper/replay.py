@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from processors.grouper.dedup_log import DedupEntry, DedupRecord
+from processors.grouper.dedup_log import DedupEntry, DedupRecord, EntryHead
 from schemas.chunks import GroupedChunk
 
 
@@ -30,14 +30,15 @@ class ReplayStart(NamedTuple):
     boundary: tuple[int, int] | None = None
 
 
-def replay_start(entries: Sequence[DedupEntry], start: int) -> ReplayStart:
+def replay_start(entries: Sequence[DedupEntry | EntryHead], start: int) -> ReplayStart:
     """Judge the entries of one partition; `start` is the first offset that they must still cover."""
     if not entries:
         return ReplayStart(None, {})
     newest = max(entries, key=lambda entry: entry.last)
     hole = first_hole(((entry.first, entry.last) for entry in entries), start)
     next_offset = max(start, min(hole, newest.batch_start))
-    decided = {r.offset: r for entry in entries for r in entry.records if r.offset >= next_offset}
+    undone = [entry for entry in entries if entry.last >= next_offset]
+    decided = {r.offset: r for entry in undone for r in entry.records if r.offset >= next_offset}
     # The last batch is never merged: without it, the entries of at least one batch are missing after these.
     lost = newest.merged or hole <= newest.last
     return ReplayStart(next_offset, decided, newest.batch_start, lost, newest.boundary)

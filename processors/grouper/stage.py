@@ -25,7 +25,7 @@ Compaction of `seen` comes last. It can stop anywhere: replacements are written 
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Final, Protocol
 
 import msgspec
@@ -50,17 +50,14 @@ from processors.grouper.batch import (
 from processors.grouper.compaction import LogCompaction
 from processors.grouper.counts import MAX_OUTCOMES, bundles
 from processors.grouper.dedup_log import (
-    DedupEntry,
     decode_entry,
-    decode_horizon,
     encode,
     entry_key,
-    horizon_key,
-    is_entry,
 )
-from processors.grouper.dedupe import Dedupe
 from processors.grouper.fingerprinter import Fingerprinter, id_text
-from processors.grouper.replay import PublishedRecord, ReplayBoundary, ReplayStart, replay_start
+from processors.grouper.read_ahead import ReadAhead
+from processors.grouper.recovered import recovered
+from processors.grouper.replay import PublishedRecord, ReplayBoundary, ReplayStart
 from processors.metrics import ProcessorsMetrics
 from processors.positions import LogRecreated, SourceRecord
 from processors.stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad
@@ -167,6 +164,8 @@ class GrouperStage(PartitionStage[PartitionState]):
         """Whether a batch is waiting for the answer of `stored_ids`."""
         self.decided = 0
         """Events decided: progress within a batch."""
+        self.read_ahead = ReadAhead()
+        """Follows the table `seen` while it is read."""
         self._paused = 0.0
         self._stored_ids = stored_ids
         self._seen = seen
@@ -189,9 +188,10 @@ class GrouperStage(PartitionStage[PartitionState]):
         LogRecreated where `grouped` was published from another log.
         """
         # In a thread: millions of ids take seconds, and numpy lets other threads run.
+        pieces = await self.read_ahead.pieces(partition)
         part = dict(self._seen.part(partition))
         start, dedupe, entries, latest = await asyncio.to_thread(
-            _restored, partition, part, log_start, self._days
+            recovered, partition, part, pieces, log_start, self._days, WINDOW
         )
         if start.next_offset is None and log_start:
             self._metrics.rebuilt.labels(self.name).inc()
@@ -203,6 +203,7 @@ class GrouperStage(PartitionStage[PartitionState]):
             )
         self._states[partition] = PartitionState(partition, dedupe, next_offset, start.decided, boundary)
         self._entries[partition] = entries
+        self.read_ahead.forget(partition)
         self._limit.restore(latest)
         self._measure(partition)
         return len(dedupe)
@@ -341,25 +342,6 @@ class GrouperStage(PartitionStage[PartitionState]):
         self._metrics.ids.labels(label).set(len(dedupe))
         self._metrics.id_bytes.labels(label).set(dedupe.size)
         self._metrics.table_entries.labels("seen", label).set(len(self._seen.part(partition)))
-
-
-def _restored(
-    partition: int, part: Mapping[bytes, bytes], log_start: int, days: int
-) -> tuple[ReplayStart, Dedupe, LogCompaction, list[tuple[int, bool]]]:
-    """What a partition's table says: where to read on, the ids, the keys of the entries, and the last records."""
-    entries = {key: decode_entry(value) for key, value in part.items() if is_entry(key)}
-    horizon = part.get(horizon_key(partition))
-    start = replay_start(list(entries.values()), max(log_start, decode_horizon(horizon) if horizon else 0))
-    dedupe = Dedupe(days)
-    dedupe.restore(entries.values())
-    return start, dedupe, LogCompaction(partition, entries), _latest(entries.values())
-
-
-def _latest(entries: Iterable[DedupEntry]) -> list[tuple[int, bool]]:
-    """The last records of a partition, for the limit of dead letters."""
-    ordered = sorted(entries, key=lambda entry: entry.last, reverse=True)
-    latest = ((entry.watermark_ms, r.is_bad) for entry in ordered for r in reversed(entry.records))
-    return list(islice(latest, WINDOW))
 
 
 def _public(partition: int, grouped: GroupedEvent) -> Message:

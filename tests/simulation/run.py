@@ -70,6 +70,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         "clickhouse_connect.get_client": get_client,
         "storage.writer.inserter.ThreadPoolExecutor": Executor,
         "storage.reader.stored_ids.ThreadPoolExecutor": Executor,
+        "processors.grouper.read_ahead.ThreadPoolExecutor": Executor,
         "edge.delivery.spool.ThreadPoolExecutor": Executor,
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
         # What one schedule leaves must not stay.
@@ -84,6 +85,7 @@ def models(schedule: Schedule) -> Iterator[None]:
     if schedule.shape.low:
         replacements |= {
             "processors.grouper.compaction.MERGE_AT": 2,
+            "processors.grouper.read_ahead.PIECE_BYTES": 1,
             "processors.grouper.dedup_log.DAY_RECORDS": 1,
         }
     if schedule.shape.tiny:

@@ -56,7 +56,7 @@ class Table(BatchTable):
         if self._owner is not None:
             for partition in sorted(partitions - self._active):
                 await self._changelog.open(partition, self._owner)
-        self._active = partitions
+        self._hold(partitions)
 
     async def correct(self) -> None:
         """As `BatchTable.on_recovery_completed`."""
@@ -183,6 +183,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
                 InterruptibleLookUp(StoredIds(settings.clickhouse_url, Health()), self._fence), self._reached
             ),
         )
+        self._seen.follow(self._grouper.read_ahead)
         self._aggregator = AggregatorStage(topics, self._issues, self._seen, producer, metrics, bad_limit=0)
         self._recovery = Recovery(topics, self._grouper, self._aggregator, self._fence, metrics, lambda: 0)
         self._agents = {

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.grouper.dedup_log import KEY_BYTES
-from processors.grouper.id_index import IdIndex, id_keys, split
+from processors.grouper.id_index import IdIndex, id_keys, sorted_runs, split
 from tests.unit.processors.made import DAY, HOUR, START, event_id
 
 
@@ -92,3 +92,15 @@ def test_a_million_ids_take_less_than_twenty_megabytes() -> None:
     ids = [event_id(n, START + n % DAY) for n in range(200_000)]
     index.new(0, id_keys([1] * len(ids), ids))
     assert index.size / len(ids) < 20
+
+
+def test_runs_that_are_put_beside_others_are_searched_and_merged_later() -> None:
+    numbers = random.Random(3).sample(range(10**6), 6000)
+    index = IdIndex(1000)
+    for start in range(0, 3000, 500):
+        index.put(9, sorted_runs(keys(numbers[start : start + 500], 300)))
+    assert index.new(9, keys(numbers[:3000], 300)) == []
+    for start in range(3000, 6000, 1000):
+        assert len(index.new(9, keys(numbers[start : start + 1000], 300))) == 1000
+    assert index.new(9, keys(numbers, 300)) == []
+    assert len(index) == 6000

@@ -1,0 +1,87 @@
+"""What the table `seen` says of a partition: where to read on, the ids, and the keys of the entries. Pure.
+
+Millions of ids take seconds. So pieces of the table are decoded, and their ids sorted, while the rest is still being read. What is read
+may be replaced or removed by a later record: a piece counts only while the table holds each of its values. The others, and what no
+piece has, are decoded from the table in the end.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final, NamedTuple
+
+from processors.grouper.compaction import LogCompaction
+from processors.grouper.dedup_log import EntryHead, decode_entry, decode_horizon, horizon_key, is_entry
+from processors.grouper.dedupe import Dedupe, SortedIds
+from processors.grouper.replay import ReplayStart, replay_start
+
+PIECE_BYTES: Final = 8 << 20
+"""Bytes of the entries of a piece: half a million ids. With smaller ones look-ups would search more runs."""
+
+
+class Piece(NamedTuple):
+    """Some entries by key, and their ids."""
+
+    heads: dict[bytes, EntryHead]
+    ids: SortedIds
+
+    @staticmethod
+    def of(values: Mapping[bytes, bytes], *, merged: bool = False) -> "Piece":
+        """Decode entries; with `merged` only merged ones, which are rarely replaced."""
+        entries = {key: decode_entry(value) for key, value in values.items()}
+        if merged:
+            entries = {key: entry for key, entry in entries.items() if entry.merged}
+        heads = {key: EntryHead.of(values[key], entry) for key, entry in entries.items()}
+        return Piece(heads, SortedIds.of(list(entries.values())))
+
+    def is_in(self, part: Mapping[bytes, bytes]) -> bool:
+        """Whether the table's partition still holds all values."""
+        return all(part.get(key) is head.value for key, head in self.heads.items())
+
+
+class Recovered(NamedTuple):
+    """`latest` are the times of the last records, and whether they are bad."""
+
+    start: ReplayStart
+    dedupe: Dedupe
+    entries: LogCompaction
+    latest: list[tuple[int, bool]]
+
+
+def recovered(
+    partition: int,
+    part: Mapping[bytes, bytes],
+    pieces: Iterable[Piece],
+    log_start: int,
+    days: int,
+    latest: int,
+) -> Recovered:
+    """What a partition's table says, with so many latest records; `pieces` were decoded while it was read."""
+    pieces = [piece for piece in pieces if piece.is_in(part)]
+    done = {key for piece in pieces for key in piece.heads}
+    pieces += map(Piece.of, _pieces((k, v) for k, v in part.items() if is_entry(k) and k not in done))
+    found = {key: head for piece in pieces for key, head in piece.heads.items()}
+    heads = {key: found[key] for key in part if key in found}
+    horizon = part.get(horizon_key(partition))
+    start = replay_start(list(heads.values()), max(log_start, decode_horizon(horizon) if horizon else 0))
+    dedupe = Dedupe(days)
+    dedupe.restore_sorted(heads.values(), (piece.ids for piece in pieces))
+    return Recovered(start, dedupe, LogCompaction(partition, heads), _latest(heads.values(), latest))
+
+
+def _pieces(entries: Iterable[tuple[bytes, bytes]]) -> Iterator[dict[bytes, bytes]]:
+    piece: dict[bytes, bytes] = {}
+    size = 0
+    for key, value in entries:
+        piece[key] = value
+        size += len(value)
+        if size >= PIECE_BYTES:
+            yield piece
+            piece, size = {}, 0
+    if piece:
+        yield piece
+
+
+def _latest(entries: Iterable[EntryHead], count: int) -> list[tuple[int, bool]]:
+    ordered = sorted(entries, key=lambda entry: entry.last, reverse=True)
+    latest = ((entry.watermark_ms, r.is_bad) for entry in ordered for r in reversed(entry.records))
+    return list(islice(latest, count))
