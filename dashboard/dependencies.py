@@ -19,13 +19,13 @@ from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
-from storage.reader.reader import ReadPort
+from storage.reader.reader import Reader
 
 
 class Dependencies(Struct, frozen=True):
     """ClickHouse reader, projects on Kafka, clock (Unix milliseconds), and issue changes (None: read-only)."""
 
-    reader: ReadPort
+    reader: Reader
     projects: ProjectStore
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     changes: IssueChanges | None = None

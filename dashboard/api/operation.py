@@ -19,7 +19,7 @@ from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from storage.reader.answers import KeyWarning
-from storage.reader.reader import ReadCall, ReadPort
+from storage.reader.reader import ReadCall, Reader
 
 Q = TypeVar("Q")
 B = TypeVar("B")
@@ -45,7 +45,7 @@ class Call(Generic[Q, B]):
         return state_of(self._request)
 
     @property
-    def reader(self) -> ReadPort:
+    def reader(self) -> Reader:
         """The reader of ClickHouse."""
         return self.state.dependencies.reader
 

@@ -17,7 +17,7 @@ from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
 from storage.errors import ReadError
 from storage.reader.count_calls import ListSkippedRules
-from storage.reader.reader import ReadPort
+from storage.reader.reader import Reader
 
 READ_SECONDS: Final = 3.0
 """How long to wait for skip counts from ClickHouse; later the rules are shown without counts."""
@@ -78,7 +78,7 @@ async def _get(call: Call[NoInput, NoInput]) -> RuleStates:
     return _view(project.grouping_rules, await skip_counts(call.reader, project.number))
 
 
-async def skip_counts(reader: ReadPort, project: int) -> Mapping[str, Skipped] | None:
+async def skip_counts(reader: Reader, project: int) -> Mapping[str, Skipped] | None:
     """Skip counts by rule name; None if ClickHouse doesn't answer, so that rules can still be edited."""
     try:
         async with asyncio.timeout(READ_SECONDS):

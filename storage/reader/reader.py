@@ -1,4 +1,4 @@
-"""The read port: each read call is a struct whose `answer` reads from ClickHouse, and `Reader.read` runs any of them.
+"""Each read call is a struct whose `answer` reads from ClickHouse, and `Reader.read` runs any of them.
 
 `project` is the project's number, `issue` sixteen hexadecimal digits, `event` a uuid as text. `start` (inclusive) and `end` (exclusive)
 are Unix milliseconds of the event's time; by default a range starts at the full hour 14 days ago and has no end. A merged issue can be
@@ -8,7 +8,7 @@ event also DamagedPayload; all are ReadError.
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -115,18 +115,6 @@ class IssueCall(ReadCall[A_co], Generic[A_co], frozen=True):
     def question_ever(self, session: Session, project: int) -> Question:
         """The same, by default over all stored events."""
         return session.question_ever(project, self.query, self.start, self.end)
-
-
-class ReadPort(Protocol):
-    """`Reader`, or a double without ClickHouse."""
-
-    async def read(self, call: ReadCall[A]) -> A:
-        """The answer of a call."""
-        ...
-
-    async def ping(self) -> None:
-        """Raises StorageUnavailable if the database doesn't answer."""
-        ...
 
 
 class Reader:

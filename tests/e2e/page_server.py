@@ -1,4 +1,4 @@
-"""The dashboard over a sample project in memory, served from a thread of its own."""
+"""The dashboard over a sample project in a real database, served from a thread of its own."""
 
 import asyncio
 import threading
@@ -9,38 +9,53 @@ from contextlib import contextmanager
 import msgspec
 from aiohttp import web
 
+from control.issue_changes import IssueChanges
 from control.project_edits import create
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from schemas.settings import DashboardSettings
-from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
-from tests.unit.dashboard.sample import fill
+from storage.migrations.migrate import migrate
+from storage.reader.reader import Reader
+from tests.integration.dashboard.store import AppliedCommands, Store
+from tests.servers import new_database
+from tests.unit.dashboard.projects import MemoryProjects
+from tests.unit.dashboard.sample import PROJECT
 
 PASSWORD = "correct horse"
-FULL, EMPTY = "11", "12"
+FULL, EMPTY = str(PROJECT), "12"
 
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _parts() -> Dependencies:
+def _parts(store: Store) -> Dependencies:
     month_ago = now_ms() - 30 * 86_400_000
     full = msgspec.structs.replace(create("storefront-web", now_ms=month_ago), id=FULL)
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
-    reader = MemoryReader(now_ms)
-    fill(reader, int(FULL), now_ms())
-    return Dependencies(reader, MemoryProjects(full, empty), now_ms, MemoryChanges(reader))
+    store.fill(now_ms())
+    reader = Reader.open(store.url)
+    return Dependencies(
+        reader, MemoryProjects(full, empty), now_ms, IssueChanges(reader, AppliedCommands(store), now_ms)
+    )
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    """The address of the dashboard."""
+def serving(clickhouse_url: str) -> Iterator[str]:
+    """The address of the dashboard; its database is made on this server."""
+    with new_database(clickhouse_url) as url:
+        migrate(url)
+        store = Store(url)
+        yield from _served(_parts(store))
+        store.close()
+
+
+def _served(parts: Dependencies) -> Iterator[str]:
     settings = DashboardSettings(
         admin_password=PASSWORD, kafka_bootstrap="unused:1", clickhouse_url="http://unused/svc"
     )
     loop = asyncio.new_event_loop()
-    runner = build_runner(build_app(settings, _parts()))
+    runner = build_runner(build_app(settings, parts))
 
     async def start() -> str:
         await runner.setup()
@@ -54,6 +69,7 @@ def serving() -> Iterator[str]:
         yield asyncio.run_coroutine_threadsafe(start(), loop).result(30)
     finally:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(parts.reader.close(), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()

@@ -7,15 +7,15 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.e2e.browser import launch, watched_page
 from tests.e2e.page_server import FULL, PASSWORD, serving
-from tests.unit.dashboard.sample import SHOWCASE
+from tests.unit.dashboard.sample import SHOWCASE, issue_of
 
 LIST = f"/projects/{FULL}/issues"
 RULES = f"/projects/{FULL}/rules"
 
 
 @pytest.fixture
-def address() -> Iterator[str]:
-    with serving() as started:
+def address(clickhouse_url: str) -> Iterator[str]:
+    with serving(clickhouse_url) as started:
         yield started
 
 
@@ -73,7 +73,7 @@ def test_all_of_a_page_are_selected_and_counted(browser: Browser, address: str) 
         assert watched.violations() + watched.complaints == []
 
 
-@pytest.mark.parametrize("path", [LIST, f"/issues/{SHOWCASE:016x}/events", f"/projects/{FULL}/releases"])
+@pytest.mark.parametrize("path", [LIST, f"/issues/{issue_of(SHOWCASE)}/events", f"/projects/{FULL}/releases"])
 def test_j_and_k_select_an_entry_of_a_list_and_enter_opens_it(
     browser: Browser, address: str, path: str
 ) -> None:
@@ -107,7 +107,10 @@ def test_a_phone_shows_what_a_wide_screen_does(browser: Browser, address: str) -
         page = watched.page
         sign_in(page, address)
         for path, words in (
-            (f"/issues/{SHOWCASE:016x}/events", ["storefront-web@3.5.1+7012", "prod", "ios 18.5", "u_48213"]),
+            (
+                f"/issues/{issue_of(SHOWCASE)}/events",
+                ["storefront-web@3.5.1+7012", "prod", "ios 18.5", "u_48213"],
+            ),
             (f"/projects/{FULL}/releases", ["storefront-web@3.5.1+7012", "40", "1"]),
         ):
             page.goto(f"{address}{path}")
@@ -181,7 +184,7 @@ def test_new_events_of_an_issue_are_discarded_and_stored_again(
     with watched_page(browser, javascript=javascript) as watched:
         page = watched.page
         sign_in(page, address)
-        page.goto(f"{address}/issues/{SHOWCASE:016x}")
+        page.goto(f"{address}/issues/{issue_of(SHOWCASE)}")
         page.get_by_text("Discard new events…").click()
         page.get_by_role("button", name="Discard new events").click()
         expect(page.get_by_text("New events of this issue are dropped.")).to_be_visible()

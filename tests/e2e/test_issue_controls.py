@@ -5,12 +5,12 @@ from playwright.sync_api import expect, sync_playwright
 
 from tests.e2e.browser import launch, watched_page
 from tests.e2e.page_server import PASSWORD, serving
-from tests.unit.dashboard.sample import SHOWCASE
+from tests.unit.dashboard.sample import SHOWCASE, issue_of
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_controls_change_the_issue_and_tell_its_history(width: int) -> None:
-    with serving() as address, sync_playwright() as playwright:
+def test_the_controls_change_the_issue_and_tell_its_history(clickhouse_url: str, width: int) -> None:
+    with serving(clickhouse_url) as address, sync_playwright() as playwright:
         browser = launch(playwright)
         with watched_page(browser) as watched:
             page = watched.page
@@ -19,7 +19,7 @@ def test_the_controls_change_the_issue_and_tell_its_history(width: int) -> None:
             page.fill("#password", PASSWORD)
             page.click("button.primary")
             page.wait_for_url("**/issues")
-            page.goto(f"{address}/issues/{SHOWCASE:016x}")
+            page.goto(f"{address}/issues/{issue_of(SHOWCASE)}")
             page.get_by_label("Ignore").select_option("events")
             page.get_by_label("How many").fill("7")
             page.get_by_role("button", name="Ignore").click()

@@ -7,10 +7,10 @@ from playwright.sync_api import Browser, StorageState, expect, sync_playwright
 
 from tests.e2e.browser import Scheme, launch, watched_page
 from tests.e2e.page_server import EMPTY, FULL, PASSWORD, serving
-from tests.unit.dashboard.sample import HOSTILE, SHOWCASE
+from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, issue_of
 
-ISSUE = f"/issues/{SHOWCASE:016x}"
-NASTY_ISSUE = f"/issues/{HOSTILE:016x}"
+ISSUE = f"/issues/{issue_of(SHOWCASE)}"
+NASTY_ISSUE = f"/issues/{issue_of(HOSTILE)}"
 PAGES = {
     "sign-in": ("/sign-in", 200),
     "issues": (f"/projects/{FULL}/issues", 200),
@@ -31,8 +31,8 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with serving() as started:
+def address(clickhouse_url: str) -> Iterator[str]:
+    with serving(clickhouse_url) as started:
         yield started
 
 

@@ -31,7 +31,7 @@ from schemas.ids import new_token
 from schemas.payload import decompress
 from schemas.projects import Project, Token, encode_project
 from schemas.topics import Topic
-from tests.memory.sink import MemorySink
+from tests.unit.edge.delivery.memory_sink import MemorySink
 
 LARGE = 1 << 20
 """From here on aiohttp's client asks for a file."""

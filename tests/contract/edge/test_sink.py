@@ -15,8 +15,8 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 from tests.eventually import eventually
 from tests.integration.edge.edge_process import records
-from tests.memory.sink import MemorySink
 from tests.topics import create_topics
+from tests.unit.edge.delivery.memory_sink import MemorySink
 
 Read = Callable[[Topic], Awaitable[list[tuple[int | None, bytes | None, bytes]]]]
 

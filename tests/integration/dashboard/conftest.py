@@ -1,24 +1,30 @@
+"""A dashboard over a real database, which the tests of a process share."""
+
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
-from urllib.parse import urlsplit
 
-import msgspec
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
-from control.project_edits import create
-from dashboard.app import build_app
-from dashboard.dependencies import Dependencies
 from storage.client import open_client
 from storage.migrations.migrate import migrate
 from storage.reader.execute import Executor, Limits
-from storage.reader.reader import Reader, ReadPort
-from tests.contract.dashboard.both import Both, Client
-from tests.contract.dashboard.worlds import NOW_MS, History, fill_clickhouse, fill_memory
-from tests.memory import MemoryProjects
-from tests.servers import run_sql
-from tests.unit.dashboard.site import SETTINGS
+from storage.reader.reader import Reader
+from tests.integration.dashboard.api import Api
+from tests.integration.dashboard.history import NOW_MS, History, fill_clickhouse
+from tests.integration.dashboard.store import Store
+from tests.integration.dashboard.stored_site import StoredSite, stored_site
+from tests.servers import new_database
+from tests.unit.dashboard import sample
+from tests.unit.dashboard.site import NOW, running_site
+
+
+@pytest.fixture(scope="session")
+def store(clickhouse_url: str) -> Iterator[Store]:
+    with new_database(clickhouse_url) as url:
+        migrate(url)
+        made = Store(url)
+        yield made
+        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -28,27 +34,31 @@ def history() -> History:
 
 @pytest.fixture(scope="module")
 def filled_url(clickhouse_url: str, history: History) -> Iterator[str]:
-    name = f"test_{secrets.token_hex(6)}"
-    url = urlsplit(clickhouse_url)._replace(path=f"/{name}").geturl()
-    migrate(url)
-    client = open_client(url)
-    fill_clickhouse(history, client)
-    client.close()
-    yield url
-    run_sql(clickhouse_url, f"DROP DATABASE {name} SYNC")
+    with new_database(clickhouse_url) as url:
+        migrate(url)
+        client = open_client(url)
+        fill_clickhouse(history, client)
+        client.close()
+        yield url
 
 
 @pytest.fixture
-async def both(filled_url: str, history: History) -> AsyncIterator[Both]:
+async def api(filled_url: str, history: History) -> AsyncIterator[Api]:
     reader = Reader(Executor(filled_url, Limits()), lambda: NOW_MS)
-    async with AsyncExitStack() as stack:
-        fake, real = [await _client(stack, one, history) for one in (fill_memory(history), reader)]
-        yield Both(fake, real, history)
-    await reader.close()
+    async with running_site(reader, number=history.project, now_ms=NOW_MS) as site:
+        yield Api(site.client, history)
 
 
-async def _client(stack: AsyncExitStack, reader: ReadPort, history: History) -> Client:
-    project = msgspec.structs.replace(create("shop", now_ms=NOW_MS), id=str(history.project))
-    app = build_app(SETTINGS, Dependencies(reader, MemoryProjects(project), lambda: NOW_MS))
-    client: Client = await stack.enter_async_context(TestClient(TestServer(app)))
-    return client
+@pytest.fixture
+def sample_stored(store: Store) -> int:
+    """The project of the sample, which is stored."""
+    store.fill(NOW)
+    return sample.PROJECT
+
+
+@pytest.fixture
+async def site(store: Store, request: pytest.FixtureRequest) -> AsyncIterator[StoredSite]:
+    """A dashboard of an empty project; of the sample's where a test uses `sample_stored`."""
+    number = sample.PROJECT if "sample_stored" in request.fixturenames else secrets.randbelow(1 << 30) + 1_000
+    async with stored_site(store, number) as running:
+        yield running

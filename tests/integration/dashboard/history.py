@@ -1,21 +1,24 @@
-"""One history of a project, put into the fake and into ClickHouse alike."""
+"""A history of a project, and what it answers by the evaluator of queries, event by event."""
 
 import json
 import random
 import uuid
 from collections import defaultdict
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from query.event_view import IssueView
+from query.evaluate import predicate
+from query.event_view import EventView, IssueView, from_event
+from query.parse import parse
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord, Outcome
 from schemas.payload import compress
 from schemas.times import iso, parse_iso
 from storage.client import Client
-from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
+from storage.reader.answers import GroupingOf
 from storage.writer.event_rows import EventColumns
 from storage.writer.record_rows import (
     ISSUE_ACTIVITY,
@@ -26,7 +29,6 @@ from storage.writer.record_rows import (
     outcome_row,
     table,
 )
-from tests.memory import MemoryReader
 from tests.unit.dashboard.sample import HOUR_MS, showcase
 
 NOW_MS = 1_790_003_723_456
@@ -35,6 +37,14 @@ MERGED = {108: 105}
 """Fingerprints whose events belong to the issue of another one."""
 WHY = GroupingOf("v1", "stack", ["Error", "run in src/a.js"])
 MERGED_WHY = GroupingOf("v1", "stack", ["Error", "walk in src/b.js"])
+
+
+class Told(NamedTuple):
+    """An event with the fingerprint that opened its issue, and what queries see of it."""
+
+    event: dict[str, Any]
+    fingerprint: int
+    view: EventView
 
 
 class History:
@@ -76,6 +86,32 @@ class History:
         for event, fingerprint in self.events:
             found[MERGED.get(fingerprint, fingerprint)].append(event)
         return found
+
+    def matching(self, query: str, start: str = "", end: str = "") -> list[Told]:
+        """The events in a range that match a query, oldest first; by default those of the last 14 days."""
+        since = parse_iso(start) if start else NOW_MS // HOUR_MS * HOUR_MS - 14 * 24 * HOUR_MS
+        until, wanted = parse_iso(end) if end else NOW_MS + 1, predicate(parse(query))
+        return [
+            told for told in self._told if since <= told.view.timestamp < until and wanted(told.view, NOW_MS)
+        ]
+
+    @cached_property
+    def _told(self) -> list[Told]:
+        lives, told = self.lives(), list[Told]()
+        for number, (event, fingerprint) in enumerate(self.events):
+            whole = MERGED.get(fingerprint, fingerprint)
+            times = [parse_iso(one["timestamp"]) for one in lives[whole]]
+            issue = replace(
+                self.state(whole),
+                first_seen=times[0],
+                last_seen=times[-1],
+                events=len(times),
+                users=len({one["user"]["id"] for one in lives[whole] if one["user"]}),
+            )
+            received = parse_iso(event["timestamp"]) + 700
+            view = from_event(event, SDKS[number % 2], received)
+            told.append(Told(event, whole, replace(view, issue=issue)))
+        return sorted(told, key=lambda one: (one.view.timestamp, one.event["id"]))
 
     def issue(self, fingerprint: int) -> int:
         """The issue that a fingerprint opened."""
@@ -144,39 +180,6 @@ class History:
 def why(fingerprint: int) -> GroupingOf:
     """What groups the events of a fingerprint."""
     return MERGED_WHY if fingerprint in MERGED else WHY
-
-
-def fill_memory(history: History) -> MemoryReader:
-    """The history in the fake."""
-    reader = MemoryReader(lambda: NOW_MS)
-    for number, (event, fingerprint) in enumerate(history.events):
-        reader.add(
-            history.project,
-            json.dumps(event).encode(),
-            issue=history.whole(fingerprint),
-            fingerprint=fingerprint,
-            sdk=SDKS[number % 2],
-            received_ms=parse_iso(event["timestamp"]) + 700,
-            grouping=why(fingerprint),
-        )
-    reader.damaged.add(history.damaged)
-    for fingerprint in history.fingerprints:
-        name = hex64(history.issue(fingerprint))
-        reader.states[name] = history.state(fingerprint)
-        reader.changes[name] = [
-            ActivityRow(one.id, one.kind, one.by, one.at, _raw(one.data), one.issue)
-            for one in reversed(history.activity(fingerprint))
-        ]
-    reader.outcome_counts[history.project] = [
-        OutcomeCount(one.minute, one.outcome, one.sdk, one.reason, one.count) for one in history.outcomes()
-    ]
-    return reader
-
-
-def _raw(data: dict[str, Any]) -> Any:
-    from msgspec import Raw
-
-    return Raw(json.dumps(data, separators=(",", ":")).encode())
 
 
 def fill_clickhouse(history: History, client: Client) -> None:

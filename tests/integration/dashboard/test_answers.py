@@ -1,4 +1,4 @@
-"""What each call answers, by the words of the contract, over ClickHouse and the fake alike: fields, defaults, limits, orders."""
+"""What each call answers, by the words of the contract, over ClickHouse: fields, defaults, limits, orders."""
 
 import re
 from math import sqrt
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from schemas.times import iso, parse_iso
-from tests.contract.dashboard.both import Both
-from tests.contract.dashboard.worlds import NOW_MS
+from tests.integration.dashboard.api import Api
+from tests.integration.dashboard.history import NOW_MS
 from tests.unit.dashboard.sample import HOUR_MS
 
 ISSUE = {
@@ -24,9 +24,9 @@ CAMEL = re.compile(r"[a-z][a-zA-Z0-9]*")
 FORTNIGHT = 14 * 24 * HOUR_MS
 
 
-def calls(both: Both) -> list[tuple[str, str, set[str], set[str]]]:
+def calls(api: Api) -> list[tuple[str, str, set[str], set[str]]]:
     """Call, the key of its list ('' for none), the fields of the answer, and those of one entry."""
-    project, issue = both.project, both.issue(100)
+    project, issue = api.project, api.issue(100)
     return [
         (f"{project}/issues", "issues", {"issues", "nextCursor"}, ISSUE),
         (issue, "", ISSUE, set()),
@@ -46,9 +46,9 @@ def calls(both: Both) -> list[tuple[str, str, set[str], set[str]]]:
 
 
 @pytest.mark.holds("contract 4 issues", "contract 4 Issue")
-async def test_every_answer_has_the_fields_that_the_contract_names(both: Both) -> None:
-    for path, key, fields, entry in calls(both):
-        body = await both.ask(path)
+async def test_every_answer_has_the_fields_that_the_contract_names(api: Api) -> None:
+    for path, key, fields, entry in calls(api):
+        body = await api.ask(path)
         assert fields <= set(body), path
         if key:
             assert body[key], path
@@ -66,9 +66,9 @@ def walk(value: Any, path: str = "") -> list[tuple[str, Any]]:
 
 
 @pytest.mark.holds("contract 4")
-async def test_keys_are_camel_case_and_times_utc_with_milliseconds(both: Both) -> None:
-    for path, *_ in calls(both):
-        for name, value in walk(await both.ask(path)):
+async def test_keys_are_camel_case_and_times_utc_with_milliseconds(api: Api) -> None:
+    for path, *_ in calls(api):
+        for name, value in walk(await api.ask(path)):
             key = name.rpartition(".")[2]
             assert CAMEL.fullmatch(key), (path, name)
             if (
@@ -79,8 +79,8 @@ async def test_keys_are_camel_case_and_times_utc_with_milliseconds(both: Both) -
 
 
 @pytest.mark.holds("contract 4 events")
-async def test_grouping_says_version_rule_and_parts(both: Both) -> None:
-    assert set((await both.ask(f"{both.issue(100)}/events/latest"))["grouping"]) == {
+async def test_grouping_says_version_rule_and_parts(api: Api) -> None:
+    assert set((await api.ask(f"{api.issue(100)}/events/latest"))["grouping"]) == {
         "version",
         "rule",
         "parts",
@@ -88,35 +88,35 @@ async def test_grouping_says_version_rule_and_parts(both: Both) -> None:
 
 
 @pytest.mark.holds("contract 4")
-async def test_lists_have_50_entries_unless_told_otherwise_and_at_most_500(both: Both) -> None:
-    events = await both.ask(f"{both.project}/events")
+async def test_lists_have_50_entries_unless_told_otherwise_and_at_most_500(api: Api) -> None:
+    events = await api.ask(f"{api.project}/events")
     assert len(events["events"]) == 50
     assert events["nextCursor"]
-    everything = await both.ask(f"{both.project}/events", limit=500)
-    assert len(everything["events"]) == len(both.history.events)
+    everything = await api.ask(f"{api.project}/events", limit=500)
+    assert len(everything["events"]) == len(api.history.events)
     assert everything["nextCursor"] is None
-    for path in (f"{both.project}/events", f"{both.project}/issues", f"{both.issue(100)}/activity"):
-        assert (await both.ask(path, limit=501))["error"] == "validationFailed"
-        assert (await both.ask(path, limit=0))["details"][0]["field"] == "limit"
+    for path in (f"{api.project}/events", f"{api.project}/issues", f"{api.issue(100)}/activity"):
+        assert (await api.ask(path, limit=501))["error"] == "validationFailed"
+        assert (await api.ask(path, limit=0))["details"][0]["field"] == "limit"
 
 
 @pytest.mark.holds("contract 4")
-async def test_a_range_is_the_last_14_days_of_the_events_time_by_default(both: Both) -> None:
+async def test_a_range_is_the_last_14_days_of_the_events_time_by_default(api: Api) -> None:
     start = NOW_MS // HOUR_MS * HOUR_MS - FORTNIGHT
     for path in ("/issues", "/events", "/tags", "/stats", "/outcomes"):
-        told = await both.ask(f"{both.project}{path}", start=iso(start))
-        left_out = await both.ask(f"{both.project}{path}")
+        told = await api.ask(f"{api.project}{path}", start=iso(start))
+        left_out = await api.ask(f"{api.project}{path}")
         for answer in (told, left_out):
             answer.pop("nextCursor", None)
         assert told == left_out, path
-    series = (await both.ask(f"{both.project}/stats", interval="hour"))["series"]
+    series = (await api.ask(f"{api.project}/stats", interval="hour"))["series"]
     assert parse_iso(series[0]["time"]) == start
 
 
 @pytest.mark.holds("contract 4")
-async def test_an_end_is_not_in_its_range_and_a_start_is(both: Both) -> None:
-    times = sorted(parse_iso(event["timestamp"]) for event, _ in both.history.events)
-    found = await both.ask(f"{both.project}/events", start=iso(times[40]), end=iso(times[80]), limit=500)
+async def test_an_end_is_not_in_its_range_and_a_start_is(api: Api) -> None:
+    times = sorted(parse_iso(event["timestamp"]) for event, _ in api.history.events)
+    found = await api.ask(f"{api.project}/events", start=iso(times[40]), end=iso(times[80]), limit=500)
     assert len(found["events"]) == sum(times[40] <= time < times[80] for time in times)
 
 
@@ -135,65 +135,63 @@ def surprise(older: int, newer: int) -> int:
     ],
 )
 @pytest.mark.holds("contract 4 issues")
-async def test_the_greatest_comes_first_in_every_order(both: Both, sort: str, key: Any) -> None:
-    for client in (both.fake, both.real):
-        _, body = await both.one(client, f"{both.project}/issues", {"sort": sort, "limit": 500})
-        keys = [key(issue) for issue in body["issues"]]
-        assert keys == sorted(keys, reverse=True)
-        if sort == "lastSeen":
-            _, unsorted = await both.one(client, f"{both.project}/issues", {"limit": 500})
-            assert unsorted["issues"] == body["issues"]
+async def test_the_greatest_comes_first_in_every_order(api: Api, sort: str, key: Any) -> None:
+    body = await api.ask(f"{api.project}/issues", sort=sort, limit=500)
+    keys = [key(issue) for issue in body["issues"]]
+    assert keys == sorted(keys, reverse=True)
+    if sort == "lastSeen":
+        assert (await api.ask(f"{api.project}/issues", limit=500))["issues"] == body["issues"]
 
 
 @pytest.mark.holds("contract 4 Issue")
-async def test_a_trend_has_24_hourly_or_14_daily_counts(both: Both) -> None:
+async def test_a_trend_has_24_hourly_or_14_daily_counts(api: Api) -> None:
     for start, count in ((NOW_MS - 24 * HOUR_MS, 24), (NOW_MS - FORTNIGHT, 14), (NOW_MS - 3 * FORTNIGHT, 14)):
-        issues = (await both.ask(f"{both.project}/issues", start=iso(start)))["issues"]
+        issues = (await api.ask(f"{api.project}/issues", start=iso(start)))["issues"]
         assert {len(issue["trend"]) for issue in issues} == {count}
 
 
 @pytest.mark.holds("contract 4 Issue")
-async def test_counts_are_for_range_and_query_and_totals_for_life(both: Both) -> None:
-    life = both.history.lives()[100]
+async def test_counts_are_for_range_and_query_and_totals_for_life(api: Api) -> None:
+    life = api.history.lives()[100]
     start = NOW_MS - 48 * HOUR_MS
     within = [event for event in life if parse_iso(event["timestamp"]) >= start]
     asked = [event for event in within if event["tags"]["tier"] == "pro"]
-    issue = await both.ask(both.issue(100), start=iso(start), query="tier:pro")
+    issue = await api.ask(api.issue(100), start=iso(start), query="tier:pro")
     assert (issue["events"], issue["totalEvents"]) == (len(asked), len(life))
     assert issue["users"] == len({event["user"]["id"] for event in asked if event["user"]})
     assert issue["totalUsers"] == len({event["user"]["id"] for event in life if event["user"]})
 
 
 @pytest.mark.holds("contract 4 events")
-async def test_events_come_newest_first(both: Both) -> None:
-    for path in (f"{both.project}/events", f"{both.issue(100)}/events"):
-        times = [event["time"] for event in (await both.ask(path, limit=500))["events"]]
+async def test_events_come_newest_first(api: Api) -> None:
+    for path in (f"{api.project}/events", f"{api.issue(100)}/events"):
+        times = [event["time"] for event in (await api.ask(path, limit=500))["events"]]
         assert times == sorted(times, reverse=True)
 
 
 @pytest.mark.holds("contract 4 tags")
-async def test_tags_have_their_ten_most_frequent_values(both: Both) -> None:
-    tags = {tag["key"]: tag for tag in (await both.ask(f"{both.project}/tags"))["tags"]}
+async def test_tags_have_their_ten_most_frequent_values(api: Api) -> None:
+    tags = {tag["key"]: tag for tag in (await api.ask(f"{api.project}/tags"))["tags"]}
     counts = [value["events"] for value in tags["n"]["values"]]
     assert (len(counts), tags["n"]["distinct"]) == (10, 12)
     assert counts == sorted(counts, reverse=True)
 
 
 @pytest.mark.holds("contract 4 outcomes")
-async def test_outcomes_are_counted_by_outcome_and_sdk(both: Both) -> None:
-    found = (await both.ask(f"{both.project}/outcomes"))["outcomes"]
+async def test_outcomes_are_counted_by_outcome_and_sdk(api: Api) -> None:
+    found = (await api.ask(f"{api.project}/outcomes"))["outcomes"]
     assert {(one["outcome"], one["sdk"]) for one in found} == {
         (outcome, sdk)
         for outcome in ("accepted", "duplicate", "invalid")
         for sdk in {one["sdk"] for one in found}
     }
-    by_day = (await both.ask(f"{both.project}/outcomes", interval="day"))["outcomes"]
+    by_day = (await api.ask(f"{api.project}/outcomes", interval="day"))["outcomes"]
     assert sum(one["count"] for one in by_day) == sum(one["count"] for one in found)
 
 
 @pytest.mark.holds("contract 4 Issue")
-async def test_an_empty_fact_is_null_and_not_left_out(both: Both) -> None:
-    issues = (await both.ask(f"{both.project}/issues", limit=500))["issues"]
+async def test_an_empty_fact_is_null_and_not_left_out(api: Api) -> None:
+    issues = (await api.ask(f"{api.project}/issues", limit=500))["issues"]
     assert {issue["assignee"] for issue in issues} == {"zoe", "bob@x", None}
     assert {issue["resolvedIn"] for issue in issues} == {None}
     assert {issue["ignoreUntil"] for issue in issues} == {None}

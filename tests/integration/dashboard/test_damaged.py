@@ -9,23 +9,26 @@ from aiohttp import web
 
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
-from tests.memory import MemoryProjects, MemoryReader
-from tests.unit.dashboard.sample import SHOWCASE, fill
-from tests.unit.dashboard.site import NOW, SETTINGS, Site
+from storage.reader.reader import Reader
+from tests.integration.dashboard.stored_site import StoredSite
+from tests.unit.dashboard.projects import MemoryProjects
+from tests.unit.dashboard.sample import SHOWCASE, issue_of
+from tests.unit.dashboard.site import NOW, NOWHERE, SETTINGS
 
-ISSUE = f"/issues/{SHOWCASE:016x}"
+pytestmark = pytest.mark.usefixtures("sample_stored")
+
+ISSUE = f"/issues/{issue_of(SHOWCASE)}"
 
 
-async def damage(site: Site) -> tuple[str, str, str]:
+async def damage(site: StoredSite) -> tuple[str, str, str]:
     """The ids of three events in a row; the middle one is damaged."""
-    fill(site.reader, site.project.number, NOW)
     rows = (await site.api("GET", f"{ISSUE}/events?limit=3"))[1]["events"]
     newer, middle, older = (row["id"] for row in rows)
-    site.reader.damaged.add(middle)
+    site.store.damage(middle)
     return older, middle, newer
 
 
-async def test_a_damaged_event_is_a_declared_error_that_names_its_neighbours(site: Site) -> None:
+async def test_a_damaged_event_is_a_declared_error_that_names_its_neighbours(site: StoredSite) -> None:
     older, middle, newer = await damage(site)
     for path in (f"{ISSUE}/events/{middle}", f"/projects/{site.project.id}/events/{middle}"):
         status, body = await site.api("GET", path)
@@ -41,7 +44,7 @@ async def test_a_damaged_event_is_a_declared_error_that_names_its_neighbours(sit
     assert "svc_dashboard_damaged_payloads_total 2.0" in metrics
 
 
-async def test_the_page_of_a_damaged_event_leads_on(site: Site) -> None:
+async def test_the_page_of_a_damaged_event_leads_on(site: StoredSite) -> None:
     older, middle, newer = await damage(site)
     await site.sign_in()
     answer = await site.client.get(f"{ISSUE}/events/{middle}")
@@ -53,7 +56,7 @@ async def test_the_page_of_a_damaged_event_leads_on(site: Site) -> None:
     assert "svc_dashboard_damaged_payloads_total 1.0" in metrics
 
 
-async def test_lists_and_rule_tests_go_past_a_damaged_event(site: Site) -> None:
+async def test_lists_and_rule_tests_go_past_a_damaged_event(site: StoredSite) -> None:
     await damage(site)
     path = f"/projects/{site.project.id}/grouping-rules:test?query=type:CheckoutError"
     status, body = await site.api("POST", path, json={"rules": []})
@@ -74,7 +77,7 @@ async def test_lists_and_rule_tests_go_past_a_damaged_event(site: Site) -> None:
 )
 async def test_what_is_not_http_is_answered_in_the_one_error_shape(sent: bytes) -> None:
     runner = build_runner(
-        build_app(SETTINGS, Dependencies(MemoryReader(lambda: NOW), MemoryProjects(), lambda: NOW))
+        build_app(SETTINGS, Dependencies(Reader.open(NOWHERE), MemoryProjects(), lambda: NOW))
     )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

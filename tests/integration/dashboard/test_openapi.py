@@ -1,14 +1,10 @@
 """The OpenAPI document says what the API does: answers about what exists conform to it. Generated calls are the contract tests'."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import pytest
 import schemathesis
-from aiohttp import web
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -17,15 +13,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from control.project_edits import create
 from dashboard.api.openapi import document
 from dashboard.api.operation import NoInput, Operation
 from dashboard.api.routes import OPERATIONS
-from dashboard.app import build_app, build_runner
-from dashboard.dependencies import Dependencies
-from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
-from tests.unit.dashboard.sample import SHOWCASE, fill
-from tests.unit.dashboard.site import ADMIN, NOW, SETTINGS
+from tests.e2e.page_server import FULL, serving
+from tests.unit.dashboard.sample import SHOWCASE, issue_of
+from tests.unit.dashboard.site import ADMIN
 
 # Not that whatever fits the schema is accepted: that a query parses, or a range begins before it ends, no schema can say.
 CHECKS = [
@@ -36,8 +29,8 @@ CHECKS = [
     response_schema_conformance,
 ]
 PATHS = {
-    "project": "11",
-    "issue": f"{SHOWCASE:016x}",
+    "project": FULL,
+    "issue": issue_of(SHOWCASE),
     "event": "latest",
     "key": "tier",
     "token": "none",
@@ -46,26 +39,9 @@ PATHS = {
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    project = msgspec.structs.replace(create("shop", now_ms=NOW), id=PATHS["project"])
-    reader = MemoryReader(lambda: NOW)
-    fill(reader, project.number, NOW)
-    loop = asyncio.new_event_loop()
-    parts = Dependencies(reader, MemoryProjects(project), lambda: NOW, MemoryChanges(reader))
-    runner = build_runner(build_app(SETTINGS, parts))
-
-    async def start() -> str:
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{runner.addresses[0][1]}"
-
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    yield asyncio.run_coroutine_threadsafe(start(), loop).result(30)
-    asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
-    loop.close()
+def address(clickhouse_url: str) -> Iterator[str]:
+    with serving(clickhouse_url) as started:
+        yield started
 
 
 schema = schemathesis.openapi.from_dict(document(OPERATIONS))

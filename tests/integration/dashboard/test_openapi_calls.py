@@ -15,8 +15,8 @@ BEYOND_SCHEMAS = "positive_data_acceptance"
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with serving() as started:
+def address(clickhouse_url: str) -> Iterator[str]:
+    with serving(clickhouse_url) as started:
         yield started
 
 

@@ -3,40 +3,40 @@ import re
 import pytest
 
 from schemas.health import Part
-from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, fill
-from tests.unit.dashboard.site import NOW, Site
+from tests.eventually import eventually
+from tests.integration.dashboard.stored_site import StoredSite
+from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, issue_of
 
-ISSUE = f"/issues/{SHOWCASE:016x}"
+ISSUE = f"/issues/{issue_of(SHOWCASE)}"
 
 
 @pytest.fixture
-async def signed(site: Site) -> Site:
+async def signed(sample_stored: int, site: StoredSite) -> StoredSite:
     await site.sign_in()
-    fill(site.reader, site.project.number, NOW)
     return site
 
 
-async def get(site: Site, path: str, status: int = 200) -> str:
+async def get(site: StoredSite, path: str, status: int = 200) -> str:
     answer = await site.client.get(path)
     assert answer.status == status
     assert answer.content_type == "text/html"
     return await answer.text()
 
 
-async def test_home_leads_to_the_first_project(site: Site) -> None:
+async def test_home_leads_to_the_first_project(site: StoredSite) -> None:
     await site.sign_in()
     answer = await site.client.get("/", allow_redirects=False)
     assert answer.headers["Location"] == f"/projects/{site.project.id}/issues"
 
 
-async def test_empty_project_shows_a_command_that_carries_its_token(site: Site) -> None:
+async def test_empty_project_shows_a_command_that_carries_its_token(site: StoredSite) -> None:
     await site.sign_in()
     page = await get(site, f"/projects/{site.project.id}/issues")
     assert site.project.tokens[0].token in page
     assert "curl http://127.0.0.1:8080/v1/events" in page
 
 
-async def test_list_pages_through_every_issue_once(signed: Site) -> None:
+async def test_list_pages_through_every_issue_once(signed: StoredSite) -> None:
     seen: list[str] = []
     path = f"/projects/{signed.project.id}/issues?sort=events"
     while True:
@@ -49,23 +49,23 @@ async def test_list_pages_through_every_issue_once(signed: Site) -> None:
             break
         path = f"/projects/{signed.project.id}/issues" + more[1].replace("&amp;", "&")
     assert len(seen) == len(set(seen))
-    assert f"{SHOWCASE:016x}" in seen
+    assert issue_of(SHOWCASE) in seen
 
 
-async def test_filters_of_the_list_work_together(signed: Site) -> None:
+async def test_filters_of_the_list_work_together(signed: StoredSite) -> None:
     query = "query=feature%3Acheckout+OR+timeout&environment=prod&state=regressed&range=7d"
     page = await get(signed, f"/projects/{signed.project.id}/issues?{query}")
-    assert re.findall(r'href="/issues/([0-9a-f]{16})"', page) == [f"{SHOWCASE:016x}"]
+    assert re.findall(r'href="/issues/([0-9a-f]{16})"', page) == [issue_of(SHOWCASE)]
 
 
-async def test_query_that_does_not_parse_is_explained_and_kept(signed: Site) -> None:
+async def test_query_that_does_not_parse_is_explained_and_kept(signed: StoredSite) -> None:
     page = await get(signed, f"/projects/{signed.project.id}/issues?query=a%3A%28", 400)
     assert "Expected at the mark: a value" in page
     assert "<mark><bdi>(</bdi></mark>" in page
     assert 'value="a:("' in page
 
 
-async def test_own_time_range_limits_the_list(signed: Site) -> None:
+async def test_own_time_range_limits_the_list(signed: StoredSite) -> None:
     page = await get(
         signed, f"/projects/{signed.project.id}/issues?start=2020-01-01T00:00&end=2020-01-02T00:00"
     )
@@ -73,7 +73,7 @@ async def test_own_time_range_limits_the_list(signed: Site) -> None:
     await get(signed, f"/projects/{signed.project.id}/issues?start=yesterday", 400)
 
 
-async def test_issue_shows_its_latest_event_and_leads_to_the_one_before(signed: Site) -> None:
+async def test_issue_shows_its_latest_event_and_leads_to_the_one_before(signed: StoredSite) -> None:
     page = await get(signed, ISSUE)
     assert "CheckoutError" in page
     assert "Caused by" in page
@@ -83,8 +83,8 @@ async def test_issue_shows_its_latest_event_and_leads_to_the_one_before(signed: 
     assert 'rel="next"' in before
 
 
-async def test_texts_of_an_event_never_become_markup(signed: Site) -> None:
-    page = await get(signed, f"/issues/{HOSTILE:016x}")
+async def test_texts_of_an_event_never_become_markup(signed: StoredSite) -> None:
+    page = await get(signed, f"/issues/{issue_of(HOSTILE)}")
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert "\u202e" not in page
@@ -92,7 +92,7 @@ async def test_texts_of_an_event_never_become_markup(signed: Site) -> None:
     assert "style=" not in page
 
 
-async def test_unknown_things_are_pages_too(signed: Site) -> None:
+async def test_unknown_things_are_pages_too(signed: StoredSite) -> None:
     for path in (
         "/nothing",
         "/projects/1/issues",
@@ -111,7 +111,7 @@ def csrf(page: str) -> str:
     return listed[1]
 
 
-async def test_settings_are_saved_or_explained(signed: Site) -> None:
+async def test_settings_are_saved_or_explained(signed: StoredSite) -> None:
     path = f"/projects/{signed.project.id}/settings"
     token = csrf(await get(signed, path))
     fields = {
@@ -133,7 +133,7 @@ async def test_settings_are_saved_or_explained(signed: Site) -> None:
     assert "must be between 1 and 3650" in await wrong.text()
 
 
-async def test_every_answer_forbids_foreign_content(signed: Site) -> None:
+async def test_every_answer_forbids_foreign_content(signed: StoredSite) -> None:
     for path in (ISSUE, "/nothing", "/api/v1/projects", "/api/v1/nothing", "/sign-in", "/static/app.css"):
         answer = await signed.client.get(path, allow_redirects=False)
         policy = answer.headers["Content-Security-Policy"]
@@ -146,24 +146,28 @@ async def test_every_answer_forbids_foreign_content(signed: Site) -> None:
     assert "immutable" in kept.headers["Cache-Control"]
 
 
-async def test_projects_that_are_not_loaded_are_reported(site: Site) -> None:
+async def test_projects_that_are_not_loaded_are_reported(site: StoredSite) -> None:
     await site.sign_in()
     site.projects.is_loaded = False
     page = await get(site, "/", 503)
     assert "still loading" in page
 
 
-async def test_without_a_broker_the_dashboard_is_ready_to_be_read_and_tells_of_it(site: Site) -> None:
+async def test_without_a_broker_the_dashboard_is_ready_to_be_read_and_tells_of_it(site: StoredSite) -> None:
     site.projects.kafka = Part(ok=False, detail="no broker has answered for 9 s")
+
+    async def is_ready() -> bool:
+        return (await site.client.get("/readyz")).status == 200
+
+    await eventually(is_ready)
     ready = await site.client.get("/readyz")
-    assert ready.status == 200
     assert (await ready.json())["parts"]["projects"] == {
         "ok": True,
         "detail": "no broker has answered for 9 s",
     }
 
 
-async def test_probes_need_no_sign_in(site: Site) -> None:
+async def test_probes_need_no_sign_in(site: StoredSite) -> None:
     assert await (await site.client.get("/healthz")).json() == {"alive": True}
     ready = await site.client.get("/readyz")
     assert set((await ready.json())["parts"]) == {"projects", "clickhouse"}

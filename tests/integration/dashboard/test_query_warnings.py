@@ -6,13 +6,12 @@ from html import unescape
 import pytest
 
 from dashboard.view.filters import rename_key
-from tests.unit.dashboard.sample import fill
-from tests.unit.dashboard.site import NOW, Site
+from tests.integration.dashboard.stored_site import StoredSite
 
 
+@pytest.mark.usefixtures("sample_stored")
 @pytest.mark.parametrize("page", ["/projects/{project}/issues", "/issues/{issue}/events"])
-async def test_a_misspelt_key_is_reported_with_the_list_that_was_meant(site: Site, page: str) -> None:
-    fill(site.reader, site.project.number, NOW)
+async def test_a_misspelt_key_is_reported_with_the_list_that_was_meant(site: StoredSite, page: str) -> None:
     _, listed = await site.api("GET", f"/projects/{site.project.id}/issues")
     address = page.format(project=site.project.id, issue=listed["issues"][0]["id"])
     await site.sign_in()

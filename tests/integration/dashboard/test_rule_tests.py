@@ -15,13 +15,14 @@ from grouping.fingerprint import GroupingEvent, fingerprint
 from grouping.trial import PastEvent
 from schemas.errors import WireError
 from schemas.projects import GroupingRule
-from tests.unit.dashboard.sample import SHOWCASE, fill, showcase
-from tests.unit.dashboard.site import NOW, Site
+from tests.integration.dashboard.stored_site import StoredSite
+from tests.unit.dashboard.sample import SHOWCASE, Sent, issue_of, showcase
+from tests.unit.dashboard.site import NOW
 
 ONE = {"name": "all", "match": "type:*", "fingerprint": ["everything"]}
 
 
-async def outcome(site: Site, *rules: dict[str, Any], query: str = "", status: int = 200) -> Any:
+async def outcome(site: StoredSite, *rules: dict[str, Any], query: str = "", status: int = 200) -> Any:
     path = f"/projects/{site.project.id}/grouping-rules:test{query}"
     answered, body = await site.api("POST", path, json={"rules": list(rules)})
     assert answered == status, body
@@ -29,13 +30,12 @@ async def outcome(site: Site, *rules: dict[str, Any], query: str = "", status: i
 
 
 @pytest.fixture
-async def full(site: Site) -> Site:
-    fill(site.reader, site.project.number, NOW)
+async def full(sample_stored: int, site: StoredSite) -> StoredSite:
     return site
 
 
 @pytest.mark.holds("contract 4 rules")
-async def test_a_rule_for_everything_makes_one_issue_of_all(full: Site) -> None:
+async def test_a_rule_for_everything_makes_one_issue_of_all(full: StoredSite) -> None:
     body = await outcome(full, ONE)
     assert body["sampled"] == body["matched"] + body["unreadable"]
     assert body["issuesBefore"] > 100
@@ -55,7 +55,7 @@ async def test_a_rule_for_everything_makes_one_issue_of_all(full: Site) -> None:
     assert sum(one["events"] for one in body["examples"]) <= body["matched"]
 
 
-async def test_a_rule_that_drops_events_leaves_no_issue_for_them(full: Site) -> None:
+async def test_a_rule_that_drops_events_leaves_no_issue_for_them(full: StoredSite) -> None:
     body = await outcome(
         full,
         {"name": "noise", "match": "type:CheckoutError", "discard": True},
@@ -64,10 +64,10 @@ async def test_a_rule_that_drops_events_leaves_no_issue_for_them(full: Site) -> 
     assert (body["sampled"], body["matched"], body["discarded"], body["moved"]) == (90, 90, 90, 0)
     assert (body["issuesBefore"], body["issuesAfter"]) == (1, 0)
     [example] = body["examples"]
-    assert (example["issueId"], example["after"], example["events"]) == (f"{SHOWCASE:016x}", None, 90)
+    assert (example["issueId"], example["after"], example["events"]) == (issue_of(SHOWCASE), None, 90)
 
 
-async def test_of_two_rules_that_match_the_first_decides(full: Site) -> None:
+async def test_of_two_rules_that_match_the_first_decides(full: StoredSite) -> None:
     body = await outcome(full, ONE, ONE | {"name": "late", "match": "type:CheckoutError"})
     assert [(rule["matched"] > 0, rule["decided"] > 0) for rule in body["rules"]] == [
         (True, True),
@@ -75,13 +75,15 @@ async def test_of_two_rules_that_match_the_first_decides(full: Site) -> None:
     ]
 
 
-async def test_examples_show_first_what_would_change(site: Site) -> None:
+async def test_examples_show_first_what_would_change(site: StoredSite) -> None:
+    sent = []
     kinds = ("StayError", "StayError", "StayError", "GoError")
     for number, kind in enumerate(kinds):
         event = showcase(NOW, number)
         event = event | {"error": event["error"] | {"type": kind}, "fingerprint": None}
         own = fingerprint(msgspec.json.decode(json.dumps(event).encode(), type=GroupingEvent)).hash
-        site.reader.add(site.project.number, json.dumps(event).encode(), issue=own, fingerprint=own)
+        sent.append(Sent(event, own, "test/1", NOW, [kind]))
+    site.store.add(site.project.number, sent)
     rules: list[dict[str, Any]] = [
         {"name": "fits", "match": "", "inApp": ["nowhere"]},
         {"name": "noise", "match": "type:GoError", "discard": True},
@@ -94,7 +96,7 @@ async def test_examples_show_first_what_would_change(site: Site) -> None:
     assert (body["moved"], body["issuesBefore"], body["issuesAfter"]) == (0, 2, 1)
 
 
-async def test_a_test_saves_nothing(full: Site) -> None:
+async def test_a_test_saves_nothing(full: StoredSite) -> None:
     await outcome(full, ONE)
     assert await full.api("GET", f"/projects/{full.project.id}/grouping-rules") == (200, {"rules": []})
 
@@ -111,7 +113,7 @@ async def test_a_test_saves_nothing(full: Site) -> None:
     ],
 )
 async def test_what_could_not_be_saved_is_refused_as_saving_refuses_it(
-    site: Site, rules: list[Any], field: str
+    site: StoredSite, rules: list[Any], field: str
 ) -> None:
     body = await outcome(site, *rules, status=400)
     path = f"/projects/{site.project.id}/grouping-rules"
@@ -119,19 +121,19 @@ async def test_what_could_not_be_saved_is_refused_as_saving_refuses_it(
     assert body["details"][0]["field"] == field
 
 
-async def test_without_events_the_figures_are_zero(site: Site) -> None:
+async def test_without_events_the_figures_are_zero(site: StoredSite) -> None:
     body = await outcome(site, ONE)
     assert (body["sampled"], body["oldest"], body["newest"], body["examples"]) == (0, None, None, [])
 
 
-async def test_query_range_and_limit_choose_the_events(full: Site) -> None:
+async def test_query_range_and_limit_choose_the_events(full: StoredSite) -> None:
     assert (await outcome(full, ONE, query="?limit=7"))["sampled"] == 7
     assert (await outcome(full, ONE, query="?query=type:CheckoutError"))["sampled"] == 90
     await outcome(full, ONE, query="?query=type:(", status=400)
     await outcome(full, ONE, query="?limit=2001", status=400)
 
 
-async def test_other_calls_are_answered_while_rules_are_tested(full: Site) -> None:
+async def test_other_calls_are_answered_while_rules_are_tested(full: StoredSite) -> None:
     rules = [{"name": str(number), "match": "*a*b*c*d*e*", "fingerprint": ["x"]} for number in range(200)]
     testing = asyncio.create_task(outcome(full, *rules))
     answered = 0
@@ -170,7 +172,7 @@ BLANK = {
 }
 
 
-async def post(site: Site, do: str, *rules: dict[str, str]) -> tuple[int, str]:
+async def post(site: StoredSite, do: str, *rules: dict[str, str]) -> tuple[int, str]:
     path = f"/projects/{site.project.id}/rules"
     csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(path)).text())
     assert csrf is not None
@@ -179,7 +181,7 @@ async def post(site: Site, do: str, *rules: dict[str, str]) -> tuple[int, str]:
     return answer.status, await answer.text()
 
 
-async def test_the_page_tests_before_it_saves(full: Site) -> None:
+async def test_the_page_tests_before_it_saves(full: StoredSite) -> None:
     await full.sign_in()
     written = {
         "name": "pay",
@@ -203,7 +205,7 @@ async def test_the_page_tests_before_it_saves(full: Site) -> None:
     )
 
 
-async def test_the_page_orders_rules_by_their_places_and_lets_blank_ones_go(site: Site) -> None:
+async def test_the_page_orders_rules_by_their_places_and_lets_blank_ones_go(site: StoredSite) -> None:
     await site.sign_in()
     given = [
         {"place": place, "name": name, "match": "type:X", "fingerprint": "x"}
@@ -217,7 +219,7 @@ async def test_the_page_orders_rules_by_their_places_and_lets_blank_ones_go(site
 
 @pytest.mark.parametrize("do", ["test", "save"])
 async def test_the_page_says_what_is_wrong_beside_its_rule_and_keeps_what_was_written(
-    site: Site, do: str
+    site: StoredSite, do: str
 ) -> None:
     await site.sign_in()
     status, page = await post(
@@ -234,7 +236,7 @@ async def test_the_page_says_what_is_wrong_beside_its_rule_and_keeps_what_was_wr
     assert project.grouping_rules == ()
 
 
-async def test_a_form_with_a_part_missing_is_refused(site: Site) -> None:
+async def test_a_form_with_a_part_missing_is_refused(site: StoredSite) -> None:
     await site.sign_in()
     path = f"/projects/{site.project.id}/rules"
     csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(path)).text())
@@ -244,7 +246,7 @@ async def test_a_form_with_a_part_missing_is_refused(site: Site) -> None:
 
 
 async def test_a_rule_that_is_skipped_says_for_how_many_events_and_why(
-    full: Site, monkeypatch: pytest.MonkeyPatch
+    full: StoredSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rules, "MAX_STEPS", 0)
     body = await outcome(full, ONE)

@@ -3,15 +3,17 @@
 import pytest
 from msgspec.structs import replace
 
+from schemas.issues import RULE_SKIPPED, Outcome
 from schemas.projects import GroupingRule
+from schemas.times import iso
 from storage.errors import StorageUnavailable
-from storage.reader.answers import RuleSkipped
 from storage.reader.count_calls import ListSkippedRules
-from tests.unit.dashboard.site import Site
+from tests.integration.dashboard.stored_site import StoredSite
+from tests.unit.dashboard.site import NOW
 
 
 @pytest.mark.holds("contract 4 rules")
-async def test_rules_come_back_in_their_order_without_an_error(site: Site) -> None:
+async def test_rules_come_back_in_their_order_without_an_error(site: StoredSite) -> None:
     path = f"/projects/{site.project.id}/grouping-rules"
     given = [
         {"name": "noise", "match": "type:Abort*", "discard": True},
@@ -24,7 +26,9 @@ async def test_rules_come_back_in_their_order_without_an_error(site: Site) -> No
     assert await site.api("GET", path) == (200, put)
 
 
-async def test_a_rule_that_can_never_work_is_refused_by_its_place_and_changes_nothing(site: Site) -> None:
+async def test_a_rule_that_can_never_work_is_refused_by_its_place_and_changes_nothing(
+    site: StoredSite,
+) -> None:
     path = f"/projects/{site.project.id}/grouping-rules"
     rules = [
         {"name": "a", "match": "type:X", "discard": True},
@@ -36,7 +40,7 @@ async def test_a_rule_that_can_never_work_is_refused_by_its_place_and_changes_no
     assert (await site.api("GET", path))[1] == {"rules": []}
 
 
-async def test_a_failing_rule_that_came_another_way_is_shown_with_its_error(site: Site) -> None:
+async def test_a_failing_rule_that_came_another_way_is_shown_with_its_error(site: StoredSite) -> None:
     broken = GroupingRule(name="broken", match="(type:X", fingerprint=("x",))
     await site.projects.write(replace(site.project, grouping_rules=(broken,)))
     status, answer = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
@@ -45,7 +49,7 @@ async def test_a_failing_rule_that_came_another_way_is_shown_with_its_error(site
 
 
 async def test_rules_that_cost_too_much_are_refused_by_the_name_of_the_limit_and_change_nothing(
-    site: Site,
+    site: StoredSite,
 ) -> None:
     path = f"/projects/{site.project.id}/grouping-rules"
     rule = {"name": "many", "match": "", "notInApp": [f"*{n}*" for n in range(251)]}
@@ -57,7 +61,7 @@ async def test_rules_that_cost_too_much_are_refused_by_the_name_of_the_limit_and
     assert (await site.api("GET", path))[1] == {"rules": []}
 
 
-async def test_an_unknown_variable_is_refused_with_its_position_and_the_known_ones(site: Site) -> None:
+async def test_an_unknown_variable_is_refused_with_its_position_and_the_known_ones(site: StoredSite) -> None:
     path = f"/projects/{site.project.id}/grouping-rules"
     rule = {"name": "tenant", "match": "", "fingerprint": ["{{ default }}", "of {{ tenant }}"]}
     status, refused = await site.api("PUT", path, json={"rules": [rule]})
@@ -67,7 +71,7 @@ async def test_an_unknown_variable_is_refused_with_its_position_and_the_known_on
     assert detail["message"].startswith("at position 3: expected one of the variables default, type,")
 
 
-async def test_a_rule_of_before_that_would_be_refused_now_has_a_warning(site: Site) -> None:
+async def test_a_rule_of_before_that_would_be_refused_now_has_a_warning(site: StoredSite) -> None:
     rule = GroupingRule(name="old", match="type:X", fingerprint=("{{ tenant }}",), in_app=("a*" * 20,))
     await site.projects.write(replace(site.project, grouping_rules=(rule,)))
     [answer] = (await site.api("GET", f"/projects/{site.project.id}/grouping-rules"))[1]["rules"]
@@ -76,14 +80,16 @@ async def test_a_rule_of_before_that_would_be_refused_now_has_a_warning(site: Si
     assert "inApp[0]: 1 to 200 characters" in answer["warning"]
 
 
-async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: Site) -> None:
+async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: StoredSite) -> None:
     rules = tuple(GroupingRule(name=name, match="type:X", fingerprint=("x",)) for name in ("dear", "fine"))
     await site.projects.write(replace(site.project, grouping_rules=rules))
-    site.reader.rules_skipped_of[site.project.number] = [
-        RuleSkipped("dear", "tooExpensive", 1200),
-        RuleSkipped("dear", "failed", 34),
-        RuleSkipped("removed", "failed", 7),
-    ]
+    skipped = (("tooExpensive/dear", 1200), ("failed/dear", 34), ("failed/removed", 7))
+    site.store.count(
+        [
+            Outcome(site.project.id, iso(NOW - 60_000), "", RULE_SKIPPED, reason, count, "grouper/0", number)
+            for number, (reason, count) in enumerate(skipped)
+        ]
+    )
     _, answer = await site.api("GET", f"/projects/{site.project.id}/grouping-rules")
     assert [rule["skipped"] for rule in answer["rules"]] == [
         {"tooExpensive": 1200, "failed": 34},
@@ -96,7 +102,9 @@ async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: Site
     assert "it failed on 34 of them" in page
 
 
-async def test_rules_are_shown_and_saved_while_nobody_can_tell_on_what_they_were_skipped(site: Site) -> None:
+async def test_rules_are_shown_and_saved_while_nobody_can_tell_on_what_they_were_skipped(
+    site: StoredSite,
+) -> None:
     site.reader.failing[ListSkippedRules] = StorageUnavailable("ClickHouse took too long")
     path = f"/projects/{site.project.id}/grouping-rules"
     given = {"rules": [{"name": "one", "match": "type:X", "discard": True}]}

@@ -11,15 +11,14 @@ import pytest
 from control.project_edits import MAX_VIEWS
 from dashboard.view.filters import split_state
 from schemas.projects import SavedView
-from tests.unit.dashboard.sample import fill
-from tests.unit.dashboard.site import NOW, Site
+from tests.integration.dashboard.stored_site import StoredSite
 
 
-async def save(site: Site, name: str, query: str = "is:open") -> tuple[int, Any]:
+async def save(site: StoredSite, name: str, query: str = "is:open") -> tuple[int, Any]:
     return await site.api("POST", f"/projects/{site.project.id}/views", json={"name": name, "query": query})
 
 
-async def test_a_view_is_saved_renamed_asked_otherwise_and_removed(site: Site) -> None:
+async def test_a_view_is_saved_renamed_asked_otherwise_and_removed(site: StoredSite) -> None:
     path = f"/projects/{site.project.id}/views"
     assert await site.api("GET", path) == (200, {"views": []})
     status, view = await save(site, " Open ones ", "is:open ")
@@ -34,7 +33,7 @@ async def test_a_view_is_saved_renamed_asked_otherwise_and_removed(site: Site) -
     assert (await site.api("PATCH", one, json={"name": "x"}))[0] == 404
 
 
-async def test_a_query_is_checked_when_it_is_saved(site: Site) -> None:
+async def test_a_query_is_checked_when_it_is_saved(site: StoredSite) -> None:
     status, body = await save(site, "broken", "a AND (")
     assert (status, body["details"][0]["field"]) == (400, "query")
     assert re.search(r"position 7: expected", body["details"][0]["message"])
@@ -45,20 +44,20 @@ async def test_a_query_is_checked_when_it_is_saved(site: Site) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 61, "a\u0000b", "Open"])
-async def test_a_name_is_short_printable_and_unique(site: Site, name: str) -> None:
+async def test_a_name_is_short_printable_and_unique(site: StoredSite, name: str) -> None:
     await save(site, "Open")
     status, body = await save(site, name)
     assert (status, body["details"][0]["field"]) == (400, "name")
 
 
-async def test_a_project_has_so_many_views_and_no_more(site: Site) -> None:
+async def test_a_project_has_so_many_views_and_no_more(site: StoredSite) -> None:
     for number in range(MAX_VIEWS):
         assert (await save(site, f"v{number}"))[0] == 201
     assert (await save(site, "one more"))[0] == 400
 
 
 @pytest.mark.parametrize("kept", ["7d", "2026-01-31T12:00/2026-02-01T12:00", "2026-01-31T12:00/"])
-async def test_a_view_keeps_its_order_and_range(site: Site, kept: str) -> None:
+async def test_a_view_keeps_its_order_and_range(site: StoredSite, kept: str) -> None:
     path = f"/projects/{site.project.id}/views"
     given = {"name": "a", "query": "x", "sort": "users", "range": kept}
     status, view = await site.api("POST", path, json=given)
@@ -71,7 +70,7 @@ async def test_a_view_keeps_its_order_and_range(site: Site, kept: str) -> None:
     ("field", "value"),
     [("sort", "luck"), ("range", "8d"), ("range", "/"), ("range", "yesterday/"), ("range", "2026-02-01T12:00/2026-01-31T12:00")],
 )  # fmt: skip
-async def test_an_order_or_range_that_is_none_is_refused(site: Site, field: str, value: str) -> None:
+async def test_an_order_or_range_that_is_none_is_refused(site: StoredSite, field: str, value: str) -> None:
     body = {"name": "a", "query": "x", field: value}
     status, answer = await site.api("POST", f"/projects/{site.project.id}/views", json=body)
     assert (status, answer["error"]) == (400, "validationFailed")
@@ -90,8 +89,8 @@ def tab_of(html: str) -> str:
     return lit[1]
 
 
-async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site: Site) -> None:
-    fill(site.reader, site.project.number, NOW)
+@pytest.mark.usefixtures("sample_stored")
+async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site: StoredSite) -> None:
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
     html = await (await site.client.get(f"{listed}?state=open&sort=users&range=7d")).text()
@@ -130,8 +129,8 @@ def test_the_state_of_a_query_is_parted_from_the_rest_of_it(query: str, state: s
     assert split_state(query) == (state, rest)
 
 
-async def test_a_tab_takes_the_place_of_the_state_that_the_query_asks_for(site: Site) -> None:
-    fill(site.reader, site.project.number, NOW)
+@pytest.mark.usefixtures("sample_stored")
+async def test_a_tab_takes_the_place_of_the_state_that_the_query_asks_for(site: StoredSite) -> None:
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
     html = await (await site.client.get(f"{listed}?query=type:CheckoutError+is:open")).text()
@@ -140,7 +139,7 @@ async def test_a_tab_takes_the_place_of_the_state_that_the_query_asks_for(site: 
     assert tab_of(await (await site.client.get(f"{listed}?query=is:assigned")).text()) == "All"
 
 
-async def post(site: Site, path: str, **fields: str) -> str:
+async def post(site: StoredSite, path: str, **fields: str) -> str:
     html = await (await site.client.get("/projects/new")).text()
     csrf = re.search(r'name="csrf" value="([^"]+)"', html)
     assert csrf is not None
@@ -149,8 +148,8 @@ async def post(site: Site, path: str, **fields: str) -> str:
     return await answer.text()
 
 
-async def test_the_list_saves_what_it_asks_and_shows_which_view_it_is(site: Site) -> None:
-    fill(site.reader, site.project.number, NOW)
+@pytest.mark.usefixtures("sample_stored")
+async def test_the_list_saves_what_it_asks_and_shows_which_view_it_is(site: StoredSite) -> None:
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
     html = await (await site.client.get(f"{listed}?query=type:CheckoutError&state=open")).text()

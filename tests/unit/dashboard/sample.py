@@ -1,50 +1,47 @@
-"""A project full of events: the shipped sample moved to a given day, one event that shows everything, and a hostile one."""
+"""A project full of events: the shipped sample moved to a given day, events that show everything, and a hostile one."""
 
 import gzip
 import hashlib
 import json
 import random
-from functools import cache
-from operator import attrgetter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
-from query.event_view import IssueView
-from schemas.ids import issue_id, uuid7
+from schemas.ids import hex64, issue_id, uuid7
+from schemas.issues import Activity, Outcome
 from schemas.times import iso, parse_iso
-from storage.reader.answers import ActivityRow, GroupingOf, OutcomeCount
-from tests.memory import MemoryReader
-from tests.memory.stored import StoredEvent, store
 
 SAMPLES = Path(__file__).parents[3] / "cli" / "demo" / "events.jsonl.gz"
 SDKS = ("javascript/1.4.0", "javascript/1.3.2", "react-native/0.9.1")
 HOUR_MS = 3_600_000
-SHOWCASE = 1_000_001
-HOSTILE = 1_000_002
+PROJECT = 11
+SHOWCASE, HOSTILE, RESOLVED = 1_000_001, 1_000_002, 3
+"""Fingerprints."""
 HUGE = "long " * 30_000
 NASTY = "</script><script>alert(1)</script>\u202egnp.exe\u202c \"'><img src=x onerror=alert(2)> \u0000\u200b {{ 7*7 }}"
 
 
-def fill(reader: MemoryReader, project: int, now_ms: int) -> None:
-    """Put everything in; the newest event is a minute old."""
-    for event in _stored(now_ms):
-        reader.add_stored(replace(event, project=project, opened=issue_id(project, event.fingerprint)))
-    reader.states[f"{SHOWCASE:016x}"] = IssueView(status="open", regressed=True)
-    reader.states[f"{3:016x}"] = IssueView(status="resolved")
-    reader.changes[f"{SHOWCASE:016x}"] = changes(now_ms)
-    reader.outcome_counts[project] = outcomes(now_ms)
+class Sent(NamedTuple):
+    """An event and what the processors know of it; `parts` are those of its grouping."""
+
+    event: dict[str, Any]
+    fingerprint: int
+    sdk: str
+    received_ms: int
+    parts: list[str]
 
 
-@cache
-def _stored(now_ms: int) -> list[StoredEvent]:
-    """The events of project 0, oldest first. They are the same for all tests of a process."""
-    sample: list[StoredEvent] = []
-    events = [json.loads(line) for line in gzip.decompress(SAMPLES.read_bytes()).splitlines()]
+def issue_of(fingerprint: int) -> str:
+    """The issue that a fingerprint opens in the sample's project."""
+    return hex64(issue_id(PROJECT, fingerprint))
+
+
+def events(now_ms: int) -> Iterator[Sent]:
+    """The events; the newest is a minute old."""
     chance = random.Random(7)
     numbers: dict[tuple[str, ...], int] = {}
-    for event in events:
+    for event in map(json.loads, gzip.decompress(SAMPLES.read_bytes()).splitlines()):
         stack = event["error"]["stack"] or [{}]
         top = next((frame for frame in stack if frame.get("inApp")), stack[0])
         key = (event["error"]["type"], top.get("function", ""), top.get("file", "").rpartition("/")[2])
@@ -53,26 +50,14 @@ def _stored(now_ms: int) -> list[StoredEvent]:
         age_hours = chance.expovariate(1 / (20 + 40 * (number % 9)))
         at = now_ms - 60_000 - int(min(age_hours, 24 * 13) * HOUR_MS)
         parts = [event["error"]["type"], f"{key[1] or '<anonymous>'} in {key[2]}"]
-        _add(sample, moved(event, at), number, chance.choice(SDKS), at, parts)
+        yield Sent(moved(event, at), number, chance.choice(SDKS), at + 800, parts)
     for number in range(90):
         at = now_ms - int((0.2 + number**1.28) * HOUR_MS)
-        parts = ["CheckoutError", "pay in src/checkout.ts"]
-        _add(sample, showcase(at, number), SHOWCASE, SDKS[0], at, parts)
-    _add(sample, hostile(now_ms - HOUR_MS), HOSTILE, SDKS[2], now_ms - HOUR_MS, [NASTY])
-    return sorted(sample, key=attrgetter("order"))
-
-
-def _add(
-    sample: list[StoredEvent],
-    event: dict[str, Any],
-    issue: int,
-    sdk: str,
-    at: int,
-    parts: list[str],
-) -> None:
-    payload = json.dumps(event).encode()
-    why = GroupingOf("1", "stack", parts)
-    sample.append(store(0, issue, payload, fingerprint=issue, sdk=sdk, received_ms=at + 800, grouping=why))
+        yield Sent(
+            showcase(at, number), SHOWCASE, SDKS[0], at + 800, ["CheckoutError", "pay in src/checkout.ts"]
+        )
+    at = now_ms - HOUR_MS
+    yield Sent(hostile(at), HOSTILE, SDKS[2], at + 800, [NASTY])
 
 
 def moved(event: dict[str, Any], at: int) -> dict[str, Any]:
@@ -206,29 +191,34 @@ def hostile(at: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def changes(now_ms: int) -> list[ActivityRow]:
-    """A life of an issue, newest first."""
-    from msgspec import Raw
-
-    issue = f"{SHOWCASE:016x}"
+def activities(now_ms: int) -> list[Activity]:
+    """A life of the showcase's issue."""
+    lines: tuple[tuple[Any, str, int, dict[str, Any]], ...] = (
+        ("created", "", 80, {}),
+        ("resolved", "admin", 60, {"resolvedIn": "storefront-web@3.5.0+6972"}),
+        ("regressed", "", 30, {"release": "storefront-web@3.5.1+7012"}),
+    )
     return [
-        ActivityRow("c", "regressed", "", iso(now_ms - 30 * HOUR_MS), Raw(b'{"release":"storefront-web@3.5.1+7012"}'), issue),
-        ActivityRow("b", "resolved", "admin", iso(now_ms - 60 * HOUR_MS), Raw(b'{"resolvedIn":"storefront-web@3.5.0+6972"}'), issue),
-        ActivityRow("a", "created", "", iso(now_ms - 80 * HOUR_MS), Raw(b"{}"), issue),
-    ]  # fmt: skip
+        Activity(kind, issue_of(SHOWCASE), str(PROJECT), kind, by, iso(now_ms - hours * HOUR_MS), data)
+        for kind, by, hours, data in lines
+    ]
 
 
-def outcomes(now_ms: int) -> list[OutcomeCount]:
+def outcomes(now_ms: int) -> list[Outcome]:
     """Two weeks of outcomes."""
     chance = random.Random(3)
-    counts = []
+    counts: list[Outcome] = []
+
+    def count(hour: int, outcome: Any, sdk: str, reason: str, most: int, least: int = 0) -> None:
+        at, number = iso(now_ms - hour * HOUR_MS), chance.randrange(least, most)
+        counts.append(Outcome(str(PROJECT), at, sdk, outcome, reason, number, "edge-0", len(counts)))
+
     for hour in range(0, 14 * 24, 3):
-        at = iso(now_ms - hour * HOUR_MS)
         for sdk in SDKS:
-            counts.append(OutcomeCount(at, "accepted", sdk, "", chance.randrange(200, 2600)))
-            counts.append(OutcomeCount(at, "duplicate", sdk, "", chance.randrange(0, 90)))
-        counts.append(OutcomeCount(at, "invalid", SDKS[2], "release", chance.randrange(0, 120)))
+            count(hour, "accepted", sdk, "", 2600, 200)
+            count(hour, "duplicate", sdk, "", 90)
+        count(hour, "invalid", SDKS[2], "release", 120)
         if hour % 48 == 0:
-            counts.append(OutcomeCount(at, "rateLimited", SDKS[1], "perToken", chance.randrange(0, 400)))
-            counts.append(OutcomeCount(at, "tooLarge", SDKS[0], "body", chance.randrange(0, 8)))
+            count(hour, "rateLimited", SDKS[1], "perToken", 400)
+            count(hour, "tooLarge", SDKS[0], "body", 8)
     return counts

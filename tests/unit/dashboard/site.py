@@ -1,23 +1,27 @@
-"""A dashboard that runs in the test's own loop, with parts in memory."""
+"""A dashboard that runs in the test's own loop; its projects are kept in memory."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from aiohttp import encode_basic_auth, web
 from aiohttp.test_utils import TestClient, TestServer
 
+from control.issue_changes import IssueChanges
 from control.project_edits import create
 from dashboard.app import build_app
 from dashboard.dependencies import Dependencies
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
-from tests.memory import MemoryChanges, MemoryProjects, MemoryReader
+from storage.reader.reader import Reader
+from tests.unit.dashboard.projects import MemoryProjects
 
 PASSWORD = "correct horse"
 NOW = 1_760_000_000_000
 SETTINGS = DashboardSettings(admin_password=PASSWORD, kafka_bootstrap="x:1", clickhouse_url="http://x/y")
+NOWHERE = "http://svc:none@127.0.0.1:1/svc"
 
 
 def basic(user: str, password: str) -> dict[str, str]:
@@ -34,9 +38,7 @@ class Site:
 
     client: TestClient[web.Request, web.Application]
     projects: MemoryProjects
-    reader: MemoryReader
     project: Project
-    changes: MemoryChanges
 
     async def sign_in(self) -> None:
         """Open a session; the client keeps its cookie."""
@@ -51,11 +53,17 @@ class Site:
 
 
 @asynccontextmanager
-async def running_site(reader: Any = None, settings: DashboardSettings = SETTINGS) -> AsyncIterator[Site]:
-    """A dashboard with one project, over a reader in memory or another one."""
-    project = create("shop", now_ms=NOW)
-    projects, events = MemoryProjects(project), reader or MemoryReader(lambda: NOW)
-    changes = MemoryChanges(events)
-    app = build_app(settings, Dependencies(events, projects, lambda: NOW, changes))
+async def running_site(
+    reader: Reader | None = None,
+    changes: IssueChanges | None = None,
+    number: int = 7_000_001,
+    settings: DashboardSettings = SETTINGS,
+    now_ms: int = NOW,
+) -> AsyncIterator[Site]:
+    """A dashboard with one project; without a reader, one whose database is nowhere."""
+    project = msgspec.structs.replace(create("shop", now_ms=now_ms), id=str(number))
+    projects, reader = MemoryProjects(project), reader or Reader.open(NOWHERE)
+    app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes))
     async with TestClient(TestServer(app)) as client:
-        yield Site(client, projects, events, project, changes)
+        yield Site(client, projects, project)
+    await reader.close()

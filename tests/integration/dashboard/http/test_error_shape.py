@@ -12,10 +12,14 @@ from dashboard.api.routes import OPERATIONS
 from dashboard.http.paths import API
 from schemas.errors import ProjectsUnavailable, WireError
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from tests.unit.dashboard.site import ADMIN, Site, running_site
+from storage.reader.execute import Executor, Limits
+from storage.reader.reader import A, ReadCall, Reader
+from tests.integration.dashboard.stored_site import StoredSite
+from tests.unit.dashboard.sample import SHOWCASE, issue_of
+from tests.unit.dashboard.site import ADMIN, NOWHERE, Site, running_site
 
 CODES = {error.code for error in WireError}
-ISSUE = "0000000000000001"
+pytestmark = pytest.mark.usefixtures("sample_stored")
 
 
 def names(operation: Operation) -> str:
@@ -23,7 +27,7 @@ def names(operation: Operation) -> str:
 
 
 def path_of(operation: Operation, site: Site, **given: str) -> str:
-    values = {"project": site.project.id, "issue": ISSUE, "event": "latest", "key": "browser"}
+    values = {"project": site.project.id, "issue": issue_of(SHOWCASE), "event": "latest", "key": "tier"}
     values |= {"token": site.project.tokens[0].token, "view": "0000000000000001"} | given
     return API + re.sub(r"\{(\w+)\}", lambda match: values[match[1]], operation.path)
 
@@ -48,7 +52,7 @@ async def shape(answer: ClientResponse, status: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=names)
 @pytest.mark.holds("contract 4")
-async def test_without_credentials_every_operation_is_401(site: Site, operation: Operation) -> None:
+async def test_without_credentials_every_operation_is_401(site: StoredSite, operation: Operation) -> None:
     answer = await site.client.request(operation.method, path_of(operation, site))
     assert await shape(answer, 401) == {"error": "unauthorized"}
 
@@ -60,16 +64,16 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /projects/{project}/views": {"name": "x", "query": ""},
     "PATCH /projects/{project}/views/{view}": {"name": "x"},
     "PATCH /issues/{issue}": {"status": "open"},
-    "POST /projects/{project}/issues:bulk": {"issues": [ISSUE], "status": "open"},
-    "POST /issues/{issue}/merge": {"issues": [ISSUE]},
-    "POST /issues/{issue}/unmerge": {"fingerprints": [ISSUE]},
+    "POST /projects/{project}/issues:bulk": {"issues": [issue_of(SHOWCASE)], "status": "open"},
+    "POST /issues/{issue}/merge": {"issues": [issue_of(SHOWCASE)]},
+    "POST /issues/{issue}/unmerge": {"fingerprints": [issue_of(SHOWCASE)]},
     "POST /issues/{issue}/comments": {"text": "x"},
     "POST /issues/{issue}/discard": {},
 }
 
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if "{project}" in o.path], ids=names)
-async def test_unknown_project_is_404(site: Site, operation: Operation) -> None:
+async def test_unknown_project_is_404(site: StoredSite, operation: Operation) -> None:
     answer = await site.client.request(
         operation.method,
         path_of(operation, site, project="4"),
@@ -81,7 +85,7 @@ async def test_unknown_project_is_404(site: Site, operation: Operation) -> None:
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if "{issue}" in o.path], ids=names)
 @pytest.mark.parametrize("issue", ["00000000000000ff", "1", "ZZZZZZZZZZZZZZZZ", "%F0%9F%92%A5"])
-async def test_unknown_issue_is_404(site: Site, operation: Operation, issue: str) -> None:
+async def test_unknown_issue_is_404(site: StoredSite, operation: Operation, issue: str) -> None:
     answer = await site.client.request(
         operation.method,
         path_of(operation, site, issue=issue),
@@ -93,8 +97,7 @@ async def test_unknown_issue_is_404(site: Site, operation: Operation, issue: str
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if "{event}" in o.path], ids=names)
 @pytest.mark.parametrize("event", ["newest", "019ee652-0000-7000-8000-000000000000", "x" * 36])
-async def test_unknown_event_is_404(site: Site, operation: Operation, event: str) -> None:
-    fill_once(site)
+async def test_unknown_event_is_404(site: StoredSite, operation: Operation, event: str) -> None:
     answer = await site.client.request(operation.method, path_of(operation, site, event=event), headers=ADMIN)
     await shape(answer, 404)
 
@@ -103,8 +106,9 @@ async def test_unknown_event_is_404(site: Site, operation: Operation, event: str
     "operation", [o for o in OPERATIONS if "query" in o.query.__struct_fields__], ids=names
 )
 @pytest.mark.holds("contract 4 language")
-async def test_query_that_does_not_parse_is_400_with_the_position(site: Site, operation: Operation) -> None:
-    fill_once(site)
+async def test_query_that_does_not_parse_is_400_with_the_position(
+    site: StoredSite, operation: Operation
+) -> None:
     answer = await ask(site, operation, {"query": "a AND ("})
     body = await shape(answer, 400)
     [detail] = body["details"]
@@ -138,30 +142,18 @@ BAD_PARAMETERS = [
 )
 @pytest.mark.holds("contract 4")
 async def test_bad_parameter_is_400_and_named(
-    site: Site, operation: Operation, name: str, value: str
+    site: StoredSite, operation: Operation, name: str, value: str
 ) -> None:
-    fill_once(site)
     answer = await ask(site, operation, {name: value})
     body = await shape(answer, 400)
     assert body["error"] == "validationFailed"
     assert body["details"][0]["field"] == name
 
 
-def fill_once(site: Site) -> None:
-    site.reader.add(site.project.number, EVENT, issue=1)
-
-
-EVENT = (
-    b'{"id":"0199ee65-f275-750f-87fc-3665cc81dda7","timestamp":"2025-10-09T08:00:00.000Z","kind":"error",'
-    b'"platform":"ios","release":"a@1+1","environment":"prod","device":{"os":"ios","osVersion":"18"},'
-    b'"app":{"version":"1"},"tags":{"browser":"x"},"error":{"type":"E","message":"m","stack":[]}}'
-)
-
-
 @pytest.mark.parametrize(
     "operation", [o for o in OPERATIONS if "start" in o.query.__struct_fields__], ids=names
 )
-async def test_range_that_ends_before_it_starts_is_400(site: Site, operation: Operation) -> None:
+async def test_range_that_ends_before_it_starts_is_400(site: StoredSite, operation: Operation) -> None:
     given = {"start": "2026-01-02T00:00:00Z", "end": "2026-01-01T00:00:00Z"}
     answer = await ask(site, operation, given)
     await shape(answer, 400)
@@ -181,14 +173,14 @@ async def test_range_that_ends_before_it_starts_is_400(site: Site, operation: Op
         (b'{"unknown":1,"name":"x","rules":[]}', "application/json"),
     ],
 )
-async def test_bad_body_is_400(site: Site, operation: Operation, body: bytes, kind: str) -> None:
+async def test_bad_body_is_400(site: StoredSite, operation: Operation, body: bytes, kind: str) -> None:
     answer = await site.client.request(
         operation.method, path_of(operation, site), data=body, headers=ADMIN | {"Content-Type": kind}
     )
     await shape(answer, 400)
 
 
-async def test_body_past_the_limit_is_413(site: Site) -> None:
+async def test_body_past_the_limit_is_413(site: StoredSite) -> None:
     answer = await site.client.post(
         f"{API}/projects",
         data=BytesIO(b" " * 1_100_000),
@@ -200,30 +192,28 @@ async def test_body_past_the_limit_is_413(site: Site) -> None:
 @pytest.mark.parametrize(
     "path", ["/api/v1", "/api/v1/nothing", "/api/v2/projects", "/api/", "/api/v1/projects/1/x/y"]
 )
-async def test_unknown_path_is_404_for_who_may_ask(site: Site, path: str) -> None:
+async def test_unknown_path_is_404_for_who_may_ask(site: StoredSite, path: str) -> None:
     await shape(await site.client.get(path), 401)
     await shape(await site.client.get(path, headers=ADMIN), 404 if path.startswith(API) else 401)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=names)
 @pytest.mark.holds("contract 4")
-async def test_wrong_method_is_405_with_allow(site: Site, operation: Operation) -> None:
+async def test_wrong_method_is_405_with_allow(site: StoredSite, operation: Operation) -> None:
     answer = await site.client.request("OPTIONS", path_of(operation, site), headers=ADMIN)
     await shape(answer, 405)
     assert operation.method in answer.headers["Allow"]
 
 
-class Broken:
+class Broken(Reader):
     """A reader whose every answer is an error."""
 
     def __init__(self, error: Exception) -> None:
+        super().__init__(Executor(NOWHERE, Limits()))
         self._error = error
 
-    def __getattr__(self, name: str) -> Any:
-        async def fail(*args: object, **named: object) -> None:
-            raise self._error
-
-        return fail
+    async def read(self, call: ReadCall[A]) -> A:  # noqa: ARG002 - any
+        raise self._error
 
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.query.__struct_fields__], ids=names)
@@ -247,7 +237,7 @@ async def test_error_below_is_said_in_the_same_shape(
         assert ("Retry-After" in answer.headers) == (status == 503)
 
 
-async def test_projects_that_cannot_be_written_are_503(site: Site) -> None:
+async def test_projects_that_cannot_be_written_are_503(site: StoredSite) -> None:
     async def fail(*_: object) -> None:
         raise ProjectsUnavailable("Kafka is away")
 

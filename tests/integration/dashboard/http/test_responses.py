@@ -9,27 +9,28 @@ from dashboard.api.routes import OPERATIONS
 from dashboard.http.responses import encode_tagged, matches_etag
 from storage.reader.answers import IssuePage
 from storage.reader.issue_list import ListIssues
-from tests.unit.dashboard.sample import SHOWCASE, fill
-from tests.unit.dashboard.site import ADMIN, NOW, Site
+from tests.integration.dashboard.stored_site import StoredSite
+from tests.unit.dashboard.sample import SHOWCASE, issue_of
+from tests.unit.dashboard.site import ADMIN
 
 READS = [operation for operation in OPERATIONS if operation.method == "GET"]
-PATHS = {"issue": f"{SHOWCASE:016x}", "event": "latest", "key": "tier"}
+PATHS = {"issue": issue_of(SHOWCASE), "event": "latest", "key": "tier"}
 
 
 def names(operation: Operation) -> str:
     return f"{operation.method} {operation.path}"
 
 
-def path_of(operation: Operation, site: Site) -> str:
+def path_of(operation: Operation, site: StoredSite) -> str:
     values = PATHS | {"project": site.project.id}
     return "/api/v1" + re.sub(r"\{(\w+)\}", lambda found: values[found[1]], operation.path)
 
 
+@pytest.mark.usefixtures("sample_stored")
 @pytest.mark.parametrize("operation", READS, ids=names)
 async def test_every_read_is_304_without_a_body_while_nothing_changes(
-    site: Site, operation: Operation
+    site: StoredSite, operation: Operation
 ) -> None:
-    fill(site.reader, site.project.number, NOW)
     path = path_of(operation, site)
     first = await site.client.get(path, headers=ADMIN)
     assert first.status == 200
@@ -44,11 +45,11 @@ async def test_every_read_is_304_without_a_body_while_nothing_changes(
     assert (other.status, await other.json()) == (200, await first.json())
 
 
+@pytest.mark.usefixtures("sample_stored")
 @pytest.mark.parametrize("operation", READS, ids=names)
 async def test_the_head_of_every_read_is_what_get_sends_without_the_body(
-    site: Site, operation: Operation
+    site: StoredSite, operation: Operation
 ) -> None:
-    fill(site.reader, site.project.number, NOW)
     whole = await site.client.get(path_of(operation, site), headers=ADMIN)
     head = await site.client.head(path_of(operation, site), headers=ADMIN)
     assert (head.status, await head.read()) == (200, b"")
@@ -56,16 +57,16 @@ async def test_the_head_of_every_read_is_what_get_sends_without_the_body(
     assert head.content_type == "application/json"
 
 
-async def test_a_head_that_is_refused_has_the_status_alone(site: Site) -> None:
+async def test_a_head_that_is_refused_has_the_status_alone(site: StoredSite) -> None:
     for path, headers, status in (("/api/v1/projects", {}, 401), ("/api/v1/projects/99/issues", ADMIN, 404)):
         answer = await site.client.head(path, headers=headers)
         assert (answer.status, await answer.read()) == (status, b"")
 
 
+@pytest.mark.usefixtures("sample_stored")
 @pytest.mark.holds("contract 4 issue")
-async def test_a_read_right_after_a_change_shows_it(site: Site) -> None:
-    fill(site.reader, site.project.number, NOW)
-    listed, one = f"/projects/{site.project.id}/issues?limit=500", f"/issues/{SHOWCASE:016x}"
+async def test_a_read_right_after_a_change_shows_it(site: StoredSite) -> None:
+    listed, one = f"/projects/{site.project.id}/issues?limit=500", f"/issues/{issue_of(SHOWCASE)}"
     for status in ("resolved", "open", "ignored"):
         await site.api("GET", listed)
         before = await site.client.get(f"/api/v1{one}", headers=ADMIN)
@@ -75,12 +76,12 @@ async def test_a_read_right_after_a_change_shows_it(site: Site) -> None:
         )
         assert (after.status, (await after.json())["status"]) == (200, status)
         found = await site.api("GET", listed)
-        assert {i["id"]: i["status"] for i in found[1]["issues"]}[f"{SHOWCASE:016x}"] == status
+        assert {i["id"]: i["status"] for i in found[1]["issues"]}[issue_of(SHOWCASE)] == status
 
 
-async def test_a_change_by_a_page_ends_shared_answers_too(site: Site) -> None:
-    fill(site.reader, site.project.number, NOW)
-    one = f"/issues/{SHOWCASE:016x}"
+@pytest.mark.usefixtures("sample_stored")
+async def test_a_change_by_a_page_ends_shared_answers_too(site: StoredSite) -> None:
+    one = f"/issues/{issue_of(SHOWCASE)}"
     await site.api("GET", one)
     await site.sign_in()
     csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(one)).text())
@@ -89,8 +90,8 @@ async def test_a_change_by_a_page_ends_shared_answers_too(site: Site) -> None:
     assert (await site.api("GET", one))[1]["status"] == "resolved"
 
 
-async def test_equal_calls_cost_one_question_and_are_counted(site: Site) -> None:
-    fill(site.reader, site.project.number, NOW)
+@pytest.mark.usefixtures("sample_stored")
+async def test_equal_calls_cost_one_question_and_are_counted(site: StoredSite) -> None:
     path = f"/projects/{site.project.id}/issues"
     answers = [await site.api("GET", f"{path}?sort=events&limit=5") for _ in range(10)]
     assert site.reader.calls[ListIssues] < 10

@@ -19,7 +19,7 @@ from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.ids import uuid7
 from tests.eventually import eventually
-from tests.memory.sink import MemorySink
+from tests.unit.edge.delivery.memory_sink import MemorySink
 
 FIRST = segments.name(1, 1.0)
 SECOND = segments.name(2, 2.0)

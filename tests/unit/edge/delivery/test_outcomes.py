@@ -8,7 +8,7 @@ from edge.delivery.outcomes import OutcomeReporter
 from edge.metrics import BoundedLabel, EdgeMetrics
 from schemas.issues import Outcome, decode_outcome
 from schemas.topics import Topic
-from tests.memory.sink import MemorySink
+from tests.unit.edge.delivery.memory_sink import MemorySink
 
 
 def sent(sink: MemorySink) -> list[Outcome]:

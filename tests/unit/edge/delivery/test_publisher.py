@@ -14,7 +14,7 @@ from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
 from schemas.topics import Topic
 from tests.eventually import eventually
-from tests.memory.sink import MemorySink
+from tests.unit.edge.delivery.memory_sink import MemorySink
 
 
 def events(count: int) -> list[EventTuple]:
