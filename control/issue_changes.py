@@ -147,6 +147,7 @@ class IssueChanges:
 
     async def _projects(self, issues: Sequence[str]) -> dict[str, str]:
         """The project of each issue, which never changes; all empty if ClickHouse doesn't answer. Raises NotFound."""
+        issues = list(dict.fromkeys(issues))
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 found = dict(zip(issues, await gather_few(self._project, issues), strict=True))

@@ -99,10 +99,12 @@ class ClickHouse:
         self._before = dict(log.records)
         self._trouble = trouble
         self._late = late
+        self.projects_asked = 0
 
     async def read(self, call: object) -> Any:
         match call:
             case FindProject(issue=issue):
+                self.projects_asked += 1
                 if issue not in self._before:
                     raise NotFound("there is no such issue")
                 return int(self._before[issue].project_id)
@@ -232,6 +234,13 @@ async def test_an_issue_that_only_the_processors_know_can_be_changed() -> None:
     late = changes(ClickHouse(log, StorageUnavailable("behind")), log)
     log.records[hex64(3)] = a_record(3)
     assert (await late.update(hex64(3), Update(status="ignored"), by="ann")).status == "ignored"
+
+
+async def test_an_issue_that_is_named_a_hundred_times_is_looked_up_once() -> None:
+    log = Log()
+    reader = ClickHouse(log)
+    await changes(reader, log).update_many(PROJECT, [hex64(1)] * 100, Update(status="resolved"), by="admin")
+    assert reader.projects_asked == 1
 
 
 async def test_an_issue_that_nobody_knows_is_not_found_and_gets_no_command() -> None:
