@@ -1,8 +1,22 @@
 """Kafka errors that other packages catch: our own, and those of aiokafka, which only this package imports."""
 
-from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import (
+    CommitFailedError,
+    IllegalStateError,
+    KafkaError,
+    KafkaTimeoutError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+)
 
-__all__ = ["CommitFailedError", "IllegalStateError", "KafkaError", "OffsetOutOfRangeError"]
+__all__ = [
+    "CommitFailedError",
+    "IllegalStateError",
+    "KafkaError",
+    "KafkaTimeoutError",
+    "OffsetOutOfRangeError",
+    "TopicAuthorizationFailedError",
+]
 
 
 class SinkUnavailable(Exception):

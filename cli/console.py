@@ -11,7 +11,8 @@ import msgspec
 from rich.console import Console
 
 from broker.diagnosis import why_unreachable
-from broker.errors import KafkaError
+from broker.errors import KafkaError, KafkaTimeoutError
+from broker.send_errors import SendErrorKind, kind_of
 from cli.workspace import Workspace
 from schemas.errors import BadSetting
 from schemas.payload import use_dictionaries
@@ -21,8 +22,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 BAD_SETTING_STATUS = 2
 _FILE_WIDTH = 160
-_ACCESS_ERRORS = {None, 194, 516}
-"""ClickHouse error codes: no answer, no password, wrong user or password."""
+_ACCESS_ERRORS = {None, 81, 194, 516}
+"""ClickHouse error codes: no answer, no database, no password, wrong user or password."""
+_ASK_DOCTOR = "`svc doctor --for operator` names missing rights and topics"
 NO_CLICKHOUSE = "no ClickHouse: start `svc up` on this data directory, or set SVC_CLICKHOUSE_URL"
 
 
@@ -57,8 +59,13 @@ def need_clickhouse(url: str) -> None:
 
 
 def kafka_failure(settings: KafkaSettings, error: Exception) -> str:
-    """Why a command failed at Kafka: the reason of a failed connection (aiokafka gives none), or Kafka's error."""
-    return f"Kafka at {settings.kafka_bootstrap}: {why_unreachable(settings) or error}"
+    """Why a command failed at Kafka: the reason of a failed connection (aiokafka gives none), or Kafka's error.
+
+    Refused requests time out too, where aiokafka repeats them.
+    """
+    is_refusal = isinstance(error, TimeoutError | KafkaTimeoutError) or kind_of(error) is SendErrorKind.DENIED
+    reason = why_unreachable(settings) or (f"{error}; {_ASK_DOCTOR}" if is_refusal else error)
+    return f"Kafka at {settings.kafka_bootstrap}: {reason}"
 
 
 def clickhouse_failure(url: str, error: Exception, variable: str = "SVC_CLICKHOUSE_URL") -> str:
@@ -66,7 +73,7 @@ def clickhouse_failure(url: str, error: Exception, variable: str = "SVC_CLICKHOU
     # Imported here: commands without ClickHouse need not wait for its client's imports.
     from cli.doctor.clickhouse import why_refused
 
-    # The server's own errors are more precise than ours, except those for a wrong user or password.
+    # The server's own errors are more precise than ours, except these.
     finding = why_refused(url, variable) if getattr(error, "code", None) in _ACCESS_ERRORS else None
     reason = f"{finding.message}: {finding.fix}" if finding else " ".join(str(error).split())
     return f"ClickHouse: {reason}"
@@ -74,7 +81,7 @@ def clickhouse_failure(url: str, error: Exception, variable: str = "SVC_CLICKHOU
 
 def kafka_hint(settings: KafkaSettings) -> str:
     """What to check after Kafka didn't confirm a change in time."""
-    return str(why_unreachable(settings) or "is Kafka up, and has `svc migrate` run?")
+    return str(why_unreachable(settings) or f"Kafka answers: {_ASK_DOCTOR}")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from broker.client import name_of, reading, records_before
+from broker.errors import TopicAuthorizationFailedError
 from broker.types import Consumer, Record, TopicPartition
 from cli.console import kafka_errors, need_kafka, settings_of
 from cli.groups import NearestGroup
@@ -129,6 +130,8 @@ async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, 
 async def _fetch_partitions(consumer: Consumer, name: str) -> set[int]:
     await consumer._client.add_topic(name)
     partitions: set[int] | None = consumer.partitions_for_topic(name)
+    if name in consumer._client.cluster.unauthorized_topics:
+        raise TopicAuthorizationFailedError(name)
     if not partitions:
         raise click.ClickException(f"there is no topic {name}: run `svc migrate`")
     return partitions

@@ -86,6 +86,15 @@ def test_a_topic_that_may_only_be_read_is_not_one_to_write_to(kafka: SecuredKafk
     assert rights(kafka, "writer", "edge").message == "missing: Write on topic svc.events"
 
 
+def test_a_topic_that_a_command_may_not_see_is_not_called_missing(kafka: SecuredKafka) -> None:
+    answer = CliRunner(env=kafka.environ("edge")).invoke(svc, ["topics", "cat", "seen"])
+    assert answer.exit_code == 1
+    assert (
+        "TopicAuthorizationFailedError: svc.seen; `svc doctor --for operator` names missing" in answer.output
+    )
+    assert "migrate" not in answer.output
+
+
 @pytest.mark.parametrize(
     ("changed", "said", "mend"),
     [

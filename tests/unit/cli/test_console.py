@@ -4,11 +4,11 @@ import logging
 
 import click
 import pytest
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, TopicAuthorizationFailedError
 from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError
 
 from cli import __main__
-from cli.console import clickhouse_failure, kafka_errors
+from cli.console import clickhouse_failure, kafka_errors, kafka_failure, kafka_hint
 from schemas.settings import KafkaSettings
 
 
@@ -23,6 +23,20 @@ def test_error_of_kafka_says_what_keeps_us_out() -> None:
         kafka_errors(KafkaSettings(kafka_bootstrap="127.0.0.1:1")),
     ):
         raise KafkaConnectionError("Unable to bootstrap")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [TopicAuthorizationFailedError("svc.events"), KafkaTimeoutError("Failed to get offsets"), TimeoutError()],
+)
+def test_a_refusal_of_kafka_s_names_the_command_that_finds_the_right(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = KafkaSettings(kafka_bootstrap="127.0.0.1:1")
+    monkeypatch.setattr("cli.console.why_unreachable", lambda _: None)
+    assert "`svc doctor --for operator` names missing rights" in kafka_failure(settings, error)
+    assert "`svc doctor --for operator` names missing rights" in kafka_hint(settings)
+    assert "doctor" not in kafka_failure(settings, KafkaError("other"))
 
 
 def test_connection_failures_have_our_message_and_other_errors_the_servers() -> None:
