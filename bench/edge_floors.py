@@ -9,7 +9,7 @@ import uvloop
 from aiohttp import web
 from aiokafka import AIOKafkaProducer
 
-from edge.http.request import inflate
+from edge.http.inflate import inflate
 from edge.validation.fast_path import slice_events, valid_ids
 from edge.validation.validate import STRICT, checked_text, open_batch, validate
 from schemas.chunks import encode_chunk

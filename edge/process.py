@@ -16,16 +16,18 @@ from aiohttp import web
 
 from broker.rights import needs
 from broker.rights_watch import watch_rights
+from edge.delivery.chunk_delivery import ChunkDelivery
+from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.outcomes import OutcomeReporter
-from edge.delivery.publisher import ChunkDelivery, Chunker, ChunkLimits, EventPublisher
+from edge.delivery.publisher import EventPublisher
 from edge.delivery.spool import Spool
 from edge.delivery.status import Gauges, delivery_part, outcomes_part
 from edge.delivery.worker_folder import WorkerFolder
 from edge.http.app import build_app
+from edge.http.body import BodyReader, body_times
 from edge.http.endpoints import Ingest
-from edge.http.request import BodyReader, body_times
 from edge.limits.body_budget import BodyBudget
 from edge.limits.connections import ConnectionLimits, affordable, descriptors
 from edge.limits.local_window import LocalWindow, RateLimiter

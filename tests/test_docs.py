@@ -13,7 +13,7 @@ import pytest
 from cli.__main__ import hoisted, svc
 from dashboard.api.routes import OPERATIONS
 from edge.http.openapi import document
-from edge.http.request import read_headers
+from edge.http.request_headers import read_headers
 from edge.validation.validate import STRICT, validate
 from schemas.generate.__main__ import FILES
 from schemas.settings import variables

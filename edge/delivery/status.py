@@ -7,8 +7,9 @@ from typing import Final
 from prometheus_client import Counter
 
 from broker.send_errors import SendErrorKind
+from edge.delivery.chunk_delivery import ChunkDelivery
+from edge.delivery.chunker import Chunker
 from edge.delivery.kafka_sink import Failure, KafkaSink
-from edge.delivery.publisher import ChunkDelivery, Chunker
 from edge.delivery.spool import Spool
 from edge.limits.connections import ConnectionLimits
 from edge.metrics import EdgeMetrics

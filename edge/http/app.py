@@ -9,9 +9,9 @@ import msgspec
 from aiohttp import web
 
 from edge.http import responses
+from edge.http.body import SlowBody
 from edge.http.endpoints import Ingest
 from edge.http.openapi import document
-from edge.http.request import SlowBody
 from edge.http.server import EdgeServer
 from edge.limits.connections import ConnectionLimits
 from edge.metrics import EdgeMetrics

@@ -10,17 +10,10 @@ from msgspec import Struct
 from edge.delivery.outcomes import OutcomeReporter, Refusal
 from edge.delivery.publisher import EventPublisher
 from edge.http import responses
-from edge.http.request import (
-    BodyReader,
-    RequestHeaders,
-    SlowBody,
-    authenticate,
-    inflate,
-    inflate_small,
-    is_small,
-    named_sdk,
-    read_headers,
-)
+from edge.http.authentication import authenticate
+from edge.http.body import BodyReader, SlowBody
+from edge.http.inflate import inflate, inflate_small, is_small
+from edge.http.request_headers import RequestHeaders, named_sdk, read_headers
 from edge.limits.body_budget import BodyBudget
 from edge.limits.local_window import RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
+from edge.delivery.chunk_delivery import ChunkDelivery
+from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
-from edge.delivery.publisher import ChunkDelivery, Chunker, ChunkLimits, EventPublisher
+from edge.delivery.publisher import EventPublisher
 from edge.delivery.spool import Spool
 from schemas.health import Health
 from schemas.projects import Project

@@ -61,6 +61,8 @@ def _code(code: CodeType, name: str) -> CodeType:
 
 
 _PUBLISHER: Final = "edge.delivery.publisher"
+_CHUNKER: Final = "edge.delivery.chunker"
+_CHUNK_DELIVERY: Final = "edge.delivery.chunk_delivery"
 _SPOOL: Final = "edge.delivery.spool.Spool"
 _DRAIN: Final = "edge.delivery.drain"
 _SEGMENTS: Final = "edge.delivery.segments"
@@ -89,13 +91,13 @@ _REBUILD: Final = "cli.rebuild.issues"
 SLIPS: Final = {
     # The edge and its spool.
     "edge: an event that is too large for Kafka is forgotten": Slip(
-        f"{_PUBLISHER}.ChunkDelivery.deliver", "if remaining:", "if remaining and not self._sink.up:"
+        f"{_CHUNK_DELIVERY}.ChunkDelivery.deliver", "if remaining:", "if remaining and not self._sink.up:"
     ),
     "edge: a chunk that Kafka refuses counts as stored": Slip(
-        f"{_PUBLISHER}.Chunker._send", "done.set_exception(error)", "done.set_result(None)"
+        f"{_CHUNKER}.Chunker._send", "done.set_exception(error)", "done.set_result(None)"
     ),
     "edge: a chunk keeps the event of the next": Slip(
-        f"{_PUBLISHER}.Chunker._flush", "buffer.events, [], 0, None", "buffer.events[:-1] or buffer.events, [], 0, None"
+        f"{_CHUNKER}.Chunker._flush", "buffer.events, [], 0, None", "buffer.events[:-1] or buffer.events, [], 0, None"
     ),
     "edge: only the first chunk of a request is waited for": Slip(
         f"{_PUBLISHER}.EventPublisher.wait_stored", "await asyncio.shield(chunk)", "return await asyncio.shield(chunk)"

@@ -11,12 +11,14 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from edge.delivery.chunk_delivery import ChunkDelivery
+from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.outcomes import OutcomeReporter
-from edge.delivery.publisher import ChunkDelivery, Chunker, ChunkLimits, EventPublisher
+from edge.delivery.publisher import EventPublisher
 from edge.delivery.spool import Spool
 from edge.http.app import EdgeApp
+from edge.http.body import BodyReader, BodyTimes
 from edge.http.endpoints import Ingest
-from edge.http.request import BodyReader, BodyTimes
 from edge.http.server import EdgeServer
 from edge.limits.body_budget import BodyBudget
 from edge.limits.connections import ConnectionLimits

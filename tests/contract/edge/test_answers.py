@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from edge.delivery.publisher import EventPublisher, EventTuple
+from edge.delivery.chunker import EventTuple
+from edge.delivery.publisher import EventPublisher
 from schemas.projects import Project
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.http.request import inflate
+from edge.http.inflate import inflate
 from edge.request_errors import RequestError
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded, event
@@ -147,7 +147,7 @@ async def test_gzip_bomb_is_413(edge: LiveEdge) -> None:
 def test_bomb_of_a_gigabyte_adds_less_than_8_mb_of_memory() -> None:
     """In a process of its own: the peak of resident memory before and after."""
     program = (
-        "import resource, sys; from edge.http.request import inflate; from edge.request_errors import RequestError\n"
+        "import resource, sys; from edge.http.inflate import inflate; from edge.request_errors import RequestError\n"
         "data = sys.stdin.buffer.read(); peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak()\n"
         "try: inflate(data)\n"

@@ -9,7 +9,7 @@ from bench.edge_load import LoadResult
 from bench.siege import bodies, memory, verdict
 from bench.siege.attack import Target, forms, is_under_way
 from bench.siege.honest import Window, window
-from edge.http.request import inflate
+from edge.http.inflate import inflate
 from edge.request_errors import RequestError
 from edge.validation.validate import STRICT, InvalidEvents, checked_text, validate
 

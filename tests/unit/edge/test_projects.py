@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.http.request import authenticate, bearer_token
+from edge.http.authentication import authenticate, bearer_token
 from edge.project_snapshot import ProjectSnapshot
 from edge.request_errors import RequestError
 from schemas.errors import WireError

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge.delivery.publisher import Chunker, ChunkLimits, EventTuple
+from edge.delivery.chunker import Chunker, ChunkLimits, EventTuple
 from edge.delivery.spool import SpoolFull
 from tests.eventually import eventually
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge.delivery import segments
+from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import drain_forever, open_segment
-from edge.delivery.publisher import EventTuple
 from edge.delivery.quarantine import QuarantineReason
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk, encode_chunk

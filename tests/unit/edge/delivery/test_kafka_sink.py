@@ -14,9 +14,10 @@ from broker.diagnosis import Unreachable
 from broker.errors import SinkUnavailable
 from broker.producer import RecordProducer
 from broker.send_errors import SendErrorKind, kind_of
+from edge.delivery.chunk_delivery import ChunkDelivery, send_partitioned
+from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import Failure, KafkaSink, backoff_seconds
-from edge.delivery.publisher import ChunkDelivery, EventTuple, send_partitioned
 from edge.delivery.quarantine import QuarantineReason, quarantined_in
 from edge.delivery.spool import Spool, SpoolFull
 from edge.delivery.status import delivery_part, outcomes_part

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.errors import SinkUnavailable
+from edge.delivery.chunk_delivery import ChunkDelivery
+from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import batches, drain_forever
-from edge.delivery.publisher import ChunkDelivery, EventTuple
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7

@@ -8,7 +8,7 @@ from aiokafka.errors import TopicAuthorizationFailedError
 
 from broker.errors import SinkUnavailable
 from edge.delivery import segments
-from edge.delivery.publisher import EventTuple
+from edge.delivery.chunker import EventTuple
 from edge.delivery.replay import QuarantinedSegment, listed, replay
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.ids import event_partition

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.http.request import BodyTimes
+from edge.http.body import BodyTimes
 
 TIMES = BodyTimes(seconds=30.0, grace_seconds=5.0, min_rate=1000)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.http.request import named_sdk, read_headers
+from edge.http.request_headers import named_sdk, read_headers
 from tests.unit.edge.delivery.retained import kept_bytes
 
 LONG = "application/json; charset=" + "x" * 30_000

@@ -1,0 +1,32 @@
+"""The project token of a request (contract, section 2, point 1)."""
+
+from edge.project_snapshot import ProjectSnapshot
+from edge.request_errors import RequestError, unavailable
+from schemas.errors import WireError
+from schemas.ids import TOKEN_PREFIX, decode_token
+from schemas.projects import Project
+
+
+def bearer_token(header: str | None) -> str | None:
+    """The token of an Authorization header, or None if there is none. The scheme is case-insensitive (RFC 9110)."""
+    if header is None:
+        return None
+    scheme, _, token = header.partition(" ")
+    token = token.strip()
+    return token if scheme.lower() == "bearer" and token.startswith(TOKEN_PREFIX) else None
+
+
+def authenticate(header: str | None, projects: ProjectSnapshot) -> tuple[str, Project]:
+    """The token and its project. Raises RequestError: 401, or 503 while the token can't be verified."""
+    token = bearer_token(header)
+    if token is None:
+        raise RequestError(WireError.UNAUTHORIZED, "malformed")
+    project = projects.by_token(token)
+    if project is not None:
+        return token, project
+    if decode_token(token) is None:
+        raise RequestError(WireError.UNAUTHORIZED, "malformed")
+    if not projects.current:
+        # The token may be newer than the snapshot, and a failure of ours is never a 4xx.
+        raise unavailable("registry")
+    raise RequestError(WireError.UNAUTHORIZED, "unknown")
