@@ -1,6 +1,7 @@
 """Runs a schedule: the models stand where the product connects to servers, until everything is settled and checked."""
 
 import asyncio
+import gc
 import os
 import shutil
 import tempfile
@@ -53,6 +54,18 @@ def _place(name: str) -> tuple[Any, str]:
 
 
 @contextmanager
+def _uncollected() -> Iterator[None]:
+    """Leave garbage where it is: when it is found depends on the schedules before."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()
+
+
+@contextmanager
 def models(schedule: Schedule) -> Iterator[None]:
     """Put the models where the product connects to servers."""
     kafka_clients.Client.network = schedule.network
@@ -73,8 +86,10 @@ def models(schedule: Schedule) -> Iterator[None]:
         "processors.grouper.read_ahead.ThreadPoolExecutor": Executor,
         "edge.delivery.spool.ThreadPoolExecutor": Executor,
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
-        # What one schedule leaves must not stay.
+        # What one schedule leaves must not stay, and a recovery must not begin to look for garbage.
         "gc.freeze": lambda: None,
+        "gc.disable": lambda: None,
+        "gc.enable": lambda: None,
         # Metrics alone.
         "storage.writer.stage.show_lag": _nothing,
         "click.echo": lambda *_, **__: None,
@@ -98,7 +113,13 @@ def models(schedule: Schedule) -> Iterator[None]:
             "processors.grouper.counts.MAX_TOGETHER": 1,
             "processors.aggregator.stage.CACHED_FOLDS": 2,
         }
-    with clocks_of(schedule.world), schedule.disk.mounted(), aimed(schedule), ExitStack() as stack:
+    with (
+        clocks_of(schedule.world),
+        schedule.disk.mounted(),
+        aimed(schedule),
+        _uncollected(),
+        ExitStack() as stack,
+    ):
         for name, replacement in replacements.items():
             stack.enter_context(patch.object(*_place(name), replacement))
         yield
@@ -111,15 +132,15 @@ def run(seed: int, without: frozenset[int] = frozenset(), story: list[str] | Non
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=memory))
     schedule = Schedule(seed, shape, entries, folder)
-    try:
-        with models(schedule):
+    with models(schedule):
+        try:
             schedule.start()
             schedule.world.run(lambda: schedule.settled)
             schedule.check()
-    finally:
-        if story is not None:
-            story += schedule.world.log
-        schedule.world.close()
-        asyncio.set_event_loop(None)
-        shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            if story is not None:
+                story += schedule.world.log
+            schedule.world.close()
+            asyncio.set_event_loop(None)
+            shutil.rmtree(folder, ignore_errors=True)
     return schedule
