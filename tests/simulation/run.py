@@ -135,7 +135,7 @@ def run(seed: int, without: frozenset[int] = frozenset(), story: list[str] | Non
     with models(schedule):
         try:
             schedule.start()
-            schedule.world.run(lambda: schedule.settled)
+            schedule.world.run()
             schedule.check()
         finally:
             if story is not None:

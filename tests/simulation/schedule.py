@@ -97,7 +97,6 @@ class Schedule:
         self.damaged = False
         """Rows were lost that a repair has not restored yet."""
         self._restarted = False
-        self.settled = False
         self._edge: Edge | None = None
         self.sent: list[list[Sent]] = []
         self.armed: set[str] = set()
@@ -328,7 +327,7 @@ class Schedule:
                     self.world.after(self.shape.late, process.kill)
             self.world.after(self.shape.late + 2.5, lambda: self._look(looks + 1))
             return
-        self.settled = not unsettled
+        self.world.is_over = not unsettled
         if unsettled:
             if looks > _MAX_LOOKS:
                 raise Broken(f"it does not settle: {unsettled}")

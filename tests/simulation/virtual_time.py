@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,23 +12,19 @@ from functools import partial
 from typing import Any, Self
 
 from greenlet import GreenletExit
+from msgspec import Struct
 
 from tests.simulation.world import EPOCH, START, World
 
 
-class Handle:
+class Handle(Struct):
     """What the loop calls, as asyncio's, without what only debugging needs: millions are made."""
 
-    __slots__ = ("args", "callback", "context", "is_cancelled", "when")
-
-    def __init__(
-        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None, when: float
-    ) -> None:
-        self.callback = callback
-        self.args = args
-        self.context = context or copy_context()
-        self.when = when
-        self.is_cancelled = False
+    callback: Callable[..., object]
+    args: tuple[Any, ...]
+    context: Context
+    when: float = 0.0
+    is_cancelled: bool = False
 
     def __lt__(self, other: Self) -> bool:
         return self.when < other.when
@@ -51,7 +48,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._process = fiber.process
         self._fiber = fiber
         self._asleep = False
-        self._timer = 0
+        self._alarm = math.inf
+        """The next time at which the world wakes it."""
         self._timers: list[Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._lanes: dict[Any, deque[Callable[[], None]]] = {}
@@ -99,13 +97,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
         """As asyncio's, without its checks."""
-        handle = Handle(callback, args, context, 0.0)
+        handle = Handle(callback, args, context or copy_context())
         self._ready.append(handle)  # type: ignore[attr-defined]
         return handle
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
         """As asyncio's, without its checks."""
-        timer = Handle(callback, args, context, when)
+        timer = Handle(callback, args, context or copy_context(), when)
         heapq.heappush(self._timers, timer)
         return timer
 
@@ -125,17 +123,33 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _sleep(self, until: float | None) -> None:
         """Let the world go on until a time, or until something comes in."""
-        self._timer += 1
-        timer = self._timer
-        self._asleep = True
         if until is not None:
-            self._world.after(max(0.0, until - self._world.now), partial(self._wake, timer))
+            self._set_alarm(until)
+        self._asleep = True
         self._fiber.pause()
         self._asleep = False
 
-    def _wake(self, timer: int) -> None:
-        if self._asleep and timer == self._timer:
+    def _set_alarm(self, at: float) -> None:
+        if at < self._alarm:
+            self._alarm = at
+            self._world.after(max(0.0, at - self._world.now), partial(self._ring, at))
+
+    def _ring(self, at: float) -> None:
+        """A time has come. That of a timer which was cancelled meanwhile is none."""
+        if at == self._alarm:
+            self._alarm = math.inf
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._asleep:
+            return
+        timers = self._timers
+        while timers and timers[0].is_cancelled:
+            heapq.heappop(timers)
+        if self._ready or (timers and timers[0].when <= self._world.now):  # type: ignore[attr-defined]
             self._fiber.resume()
+        elif timers:
+            self._set_alarm(timers[0].when)
 
     def deliver(self, callback: Callable[..., object], *args: Any) -> None:
         """Call something in the loop: what came in from the network or a thread. Nothing comes in to a dead process."""
@@ -149,15 +163,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if self._world.fiber is None:
                 self._fiber.resume()
             else:
-                timer = self._timer
-                self._world.after(0.0, partial(self._wake, timer))
+                self._world.after(0.0, self._wake)
 
     def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
         """As `call_soon`, and wake the loop."""
         handle = self.call_soon(callback, *args, context=context)
         if self._asleep:
-            timer = self._timer
-            self._world.after(0.0, partial(self._wake, timer))
+            self._world.after(0.0, self._wake)
         return handle
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]

@@ -38,6 +38,8 @@ class World:
         self.processes: list[Process] = []
         self.log: list[str] = []
         self.steps = 0
+        self.is_over = False
+        """Whether `run` ends."""
         self._agenda: list[tuple[float, float, int, Callable[[], None]]] = []
         self._count = 0
         self._hub = getcurrent()
@@ -51,17 +53,16 @@ class World:
         self._count += 1
         heapq.heappush(self._agenda, (self.now + seconds, self.random.random(), self._count, action))
 
-    def run(self, until: Callable[[], bool]) -> None:
-        """Work through the agenda until a condition holds. Raises Livelock."""
-        agenda = self._agenda
-        while not until():
+    def run(self) -> None:
+        """Work through the agenda until somebody says that it is over. Raises Livelock."""
+        agenda, pop = self._agenda, heapq.heappop
+        while not self.is_over:
             if not agenda:
                 raise Livelock("nothing is left to do")
             self.steps += 1
             if self.steps > MAX_STEPS:
                 raise Livelock(f"{MAX_STEPS} steps")
-            at, _, _, action = heapq.heappop(agenda)
-            self.now = max(self.now, at)
+            self.now, _, _, action = pop(agenda)
             action()
 
     # What fibers call.
@@ -91,7 +92,6 @@ class Fiber:
         self.process = process
         self._work = work
         self._greenlet = greenlet(self._run, parent=process.world._hub)
-        self._running_loop: asyncio.AbstractEventLoop | None = None
         self._waiting = False
 
     def start(self) -> None:
@@ -112,12 +112,12 @@ class Fiber:
         if self.process.is_closed:
             raise GreenletExit
         self._waiting = True
-        self._running_loop = asyncio._get_running_loop()
+        running = asyncio._get_running_loop()
         world = self.process.world
         world._hub.switch()
         if world.fiber is not self:
             raise GreenletExit
-        asyncio._set_running_loop(self._running_loop)
+        asyncio._set_running_loop(running)
 
     def resume(self) -> None:
         """Go on, unless the process is dead or it is not waiting any more; a frozen one goes on once it is thawed."""
@@ -213,8 +213,10 @@ class Process:
             if steps <= 1:
                 self.freeze_in = None
                 self.freeze(seconds)
+        if self.alive and not self.is_frozen:
+            return
         fiber = self.world.fiber
-        if fiber is not None and fiber.process is self and (not self.alive or self.is_frozen):
+        if fiber is not None and fiber.process is self:
             if self.alive:
                 self.pending.append(fiber.resume)
             fiber.pause()

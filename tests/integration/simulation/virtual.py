@@ -13,10 +13,14 @@ T = TypeVar("T")
 def in_fiber(world: World, work: Callable[[], T]) -> T:
     """Run blocking work as a process of a world. Raises what it raises."""
     results: list[T] = []
-    process = Process(world, "history", lambda: results.append(work()))
+
+    def ended(_: Process) -> None:
+        world.is_over = True
+
+    process = Process(world, "history", lambda: results.append(work()), ended)
     try:
         with clocks_of(world):
-            world.run(lambda: not process.alive)
+            world.run()
     finally:
         world.close()
         asyncio.set_event_loop(None)
