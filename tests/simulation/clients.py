@@ -49,16 +49,17 @@ class NotAsSent(Exception):
 class Sent(Struct, frozen=True):
     """An event as its client knows it."""
 
-    project: int
+    key: _Key
+    """Project and the id's 16 bytes."""
     number: str
     kind: str
     body: bytes
     columns: dict[str, Any]
 
     @property
-    def key(self) -> _Key:
-        """Project and the id's 16 bytes."""
-        return self.project, uuid.UUID(self.number).bytes
+    def project(self) -> int:
+        """Whose it is."""
+        return self.key[0]
 
 
 class Clients:
@@ -83,10 +84,10 @@ class Clients:
     def _new(self, random: Random, age: float, project: int, kind: str) -> Sent:
         others = [key for key in self.sent if key[0] != project and (project, key[1]) not in self.sent]
         if others and random.random() < 0.1:
-            number = str(uuid.UUID(bytes=random.choice(others)[1]))
+            number = uuid.UUID(bytes=random.choice(others)[1])
         else:
             number = _uuid7(random, EPOCH + self._world.now - age)
-        is_large = self._sends_large and uuid.UUID(number).int % 100 < _LARGE
+        is_large = self._sends_large and number.int % 100 < _LARGE
         sent = _event(random, project, number, kind, is_large=is_large)
         self.sent[sent.key] = sent
         return sent
@@ -186,12 +187,12 @@ def _is_untrusted(row: Event, name: str, value: Any) -> bool:
     return bool(row.ts == received and abs((received - value).total_seconds()) > _HOUR_SECONDS)
 
 
-def _uuid7(random: Random, at: float) -> str:
+def _uuid7(random: Random, at: float) -> uuid.UUID:
     number = int(at * 1000) << 80 | 7 << 76 | random.getrandbits(12) << 64 | 2 << 62 | random.getrandbits(62)
-    return str(uuid.UUID(int=number))
+    return uuid.UUID(int=number)
 
 
-def _event(random: Random, project: int, number: str, kind: str, *, is_large: bool) -> Sent:
+def _event(random: Random, project: int, number: uuid.UUID, kind: str, *, is_large: bool) -> Sent:
     user, moment = random.choice(USERS), random.choice(_MOMENTS)
     columns: dict[str, Any] = {"release": "", "environment": "", "platform": ""}
     tags = {}
@@ -204,7 +205,7 @@ def _event(random: Random, project: int, number: str, kind: str, *, is_large: bo
         tags = {"n": str(random.randrange(100))}
     body = msgspec.json.encode(
         {
-            "id": number,
+            "id": str(number),
             "timestamp": moment,
             **({"context": {"blob": random.randbytes(MAX_RECORD).hex()}} if is_large else {}),
             **({"user": {"id": user}} if user else {}),
@@ -222,4 +223,4 @@ def _event(random: Random, project: int, number: str, kind: str, *, is_large: bo
     )
     columns |= {"user_id": user, "tags": tags, "message": kind, "error_type": "E", "sdk": SDK}
     columns["ts"] = datetime.fromisoformat(moment).astimezone(UTC).replace(tzinfo=None)
-    return Sent(project, number, kind, body, columns)
+    return Sent((project, number.bytes), str(number), kind, body, columns)

@@ -63,6 +63,8 @@ class Log:
 
     def read(self, offset: int, limit: int) -> list[LogRecord]:
         """Records from an offset on."""
+        if not self.records or self.records[-1].offset < offset:
+            return []
         begin = bisect_left(self.records, offset, key=lambda record: record.offset)
         return self.records[begin : begin + limit]
 

@@ -247,7 +247,7 @@ class Consumer(Client):
         arrived = self._arrived
         if arrived is None or arrived.done():
             return
-        if not topic or any(tp.topic == topic and tp.partition == partition for tp in self._positions):
+        if not topic or TopicPartition(topic, partition) in self._positions:
             self._arrived = None
             self._loop.deliver(_settle, arrived)
 

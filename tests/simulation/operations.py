@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from random import Random
 from typing import Any, Final
@@ -130,6 +130,7 @@ class Changes:
     def __init__(self, world: World, broker: Broker) -> None:
         self._world = world
         self._logs = broker.topics[topic_name(Topic.ISSUES, "svc.", {})]
+        self._decode = cache(decode_issue)
         self.sent: dict[str, Command] = {}
         self.confirmed: dict[str, str] = {}
         """The issue that each confirmed command was applied to: its own, or the one that this was merged into."""
@@ -140,7 +141,7 @@ class Changes:
         for log in self._logs:
             for record in log.records:
                 if record.value is not None:
-                    issue = decode_issue(record.value)
+                    issue = self._decode(record.value)
                     if issue.id not in found or issue.version >= found[issue.id].version:
                         found[issue.id] = issue
         return found

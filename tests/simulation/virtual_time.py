@@ -223,6 +223,10 @@ def tasks_of(loop: VirtualLoop) -> set[asyncio.Task[Any]]:
     return {task for task in loop._tasks if not task.done()}
 
 
+def _forget(_: Any) -> None:
+    """Instead of a weak reference for each task."""
+
+
 class _Policy(asyncio.DefaultEventLoopPolicy):
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -248,10 +252,14 @@ def clocks_of(world: World) -> Iterator[None]:
     setattr(time, "sleep", world.sleep)  # noqa: B010 - not of its type
     asyncio.set_event_loop_policy(_Policy(world))
     setattr(asyncio.tasks, "all_tasks", tasks_of)  # noqa: B010 - not of its type
+    # Nor are they remembered for it.
+    all_tasks_ever = getattr(asyncio.tasks, "_all_tasks")  # noqa: B009 - not of its type
+    all_tasks_ever.add = _forget
     try:
         yield
     finally:
         for name, function in real.items():
             setattr(time, name, function)
         setattr(asyncio.tasks, "all_tasks", all_tasks)  # noqa: B010
+        del all_tasks_ever.add
         asyncio.set_event_loop_policy(before)

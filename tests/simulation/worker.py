@@ -3,9 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final
-
-from prometheus_client import CollectorRegistry
+from typing import Any
 
 from broker.batch_producer import BatchProducer
 from broker.client import new_consumer
@@ -21,15 +19,13 @@ from processors.faust_app.recovery import Recovery
 from processors.faust_app.tables import BatchTable, PartitionStore
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.stage import GroupedTail, GrouperStage
-from processors.metrics import ProcessorsMetrics
 from processors.topic_names import TopicNames, names
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
 from storage.reader.stored_ids import StoredIds
+from tests.simulation.pipeline import METRICS
 from tests.simulation.world import World
-
-PROCESSORS_METRICS: Final = ProcessorsMetrics(CollectorRegistry())
 
 
 class _Store(PartitionStore):
@@ -158,7 +154,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
 
     async def run(self) -> None:
         """Work until killed. Raises what ends a worker."""
-        settings, topics, metrics = self._settings, self._names, PROCESSORS_METRICS
+        settings, topics, metrics = self._settings, self._names, METRICS
         loop = asyncio.get_running_loop()
         self._failed = loop.create_future()
         self._fence = RebalanceFence()
