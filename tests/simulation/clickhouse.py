@@ -434,7 +434,7 @@ class Server:
     def insert_latest(self, table: str, rows: pa.Table, token: str) -> Work:
         """Rows into a table that collapses equal keys."""
         tokens = self.latest_tokens[table]
-        values = rows.to_pylist()
+        values = rows.to_struct_array().to_pylist()
         # Without a token, the rows are one.
         token = token or repr(values)
         try:
