@@ -62,7 +62,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Run until stopped."""
         if self._process.is_closed:
             raise GreenletExit
-        asyncio._set_running_loop(self)
+        self._world.set_running(self)
         try:
             while True:
                 self._run_once()
@@ -70,7 +70,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     break
         finally:
             self._stopping = False
-            asyncio._set_running_loop(None)
+            self._world.set_running(None)
 
     def _run_once(self) -> None:
         """As asyncio's, with the world in the place of a selector."""

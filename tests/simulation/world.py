@@ -35,6 +35,8 @@ class World:
         self.now = START
         self.machine_skew = 0.0
         self.fiber: Fiber | None = None
+        self.running: asyncio.AbstractEventLoop | None = None
+        """The loop that asyncio takes for the running one."""
         self.processes: list[Process] = []
         self.log: list[str] = []
         self.steps = 0
@@ -43,6 +45,8 @@ class World:
         self._agenda: list[tuple[float, float, int, Callable[[], None]]] = []
         self._count = 0
         self._hub = getcurrent()
+        # A new greenlet costs as much as ten switches: schedules leave theirs to the next ones.
+        self._idle: list[greenlet] = self._hub.__dict__.setdefault("idle", [])
 
     def note(self, text: str) -> None:
         """Add a line to the story of this world."""
@@ -78,11 +82,30 @@ class World:
             raise GreenletExit
         return self.fiber
 
+    def greenlet(self) -> greenlet:
+        """One that does the work which is passed with the next switch to it."""
+        return self._idle.pop() if self._idle else greenlet(self._work, parent=self._hub)
+
+    def _work(self, work: Callable[[], None]) -> None:
+        idle, hub = self._idle, self._hub
+        del self
+        while True:
+            work()
+            idle.append(getcurrent())
+            work = hub.switch()
+
+    def set_running(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Tell asyncio which loop runs, which takes a system call."""
+        if loop is not self.running:
+            self.running = loop
+            asyncio._set_running_loop(loop)
+
     def close(self) -> None:
         """Unwind every fiber: what their `finally` clauses ask of the world ends them."""
         for process in self.processes:
             process.close()
         self._agenda.clear()
+        self.set_running(None)
 
 
 class Fiber:
@@ -91,7 +114,8 @@ class Fiber:
     def __init__(self, process: "Process", work: Callable[[], None]) -> None:
         self.process = process
         self._work = work
-        self._greenlet = greenlet(self._run, parent=process.world._hub)
+        self._greenlet: greenlet | None = None
+        """While it works."""
         self._waiting = False
 
     def start(self) -> None:
@@ -100,24 +124,27 @@ class Fiber:
         self.process.world.after(0.0, self.resume)
 
     def _run(self) -> None:
+        self.process.world.set_running(None)
         try:
             self._work()
         except GreenletExit:
             pass
         except BaseException as error:  # noqa: BLE001 - a process ends with whatever its code raises
             self.process.failed(error)
+        finally:
+            self._greenlet = None
 
     def pause(self) -> None:
         """Leave the turn to the world, until `resume`."""
         if self.process.is_closed:
             raise GreenletExit
         self._waiting = True
-        running = asyncio._get_running_loop()
         world = self.process.world
+        running = world.running
         world._hub.switch()
         if world.fiber is not self:
             raise GreenletExit
-        asyncio._set_running_loop(running)
+        world.set_running(running)
 
     def resume(self) -> None:
         """Go on, unless the process is dead or it is not waiting any more; a frozen one goes on once it is thawed."""
@@ -128,16 +155,19 @@ class Fiber:
             process.pending.append(self.resume)
             return
         self._waiting = False
-        process.world.fiber = self
-        self._greenlet.switch()
-        process.world.fiber = None
-        asyncio._set_running_loop(None)
+        world = process.world
+        world.fiber = self
+        if self._greenlet is None:
+            self._greenlet = world.greenlet()
+            self._greenlet.switch(self._run)
+        else:
+            self._greenlet.switch()
+        world.fiber = None
 
     def close(self) -> None:
         """Unwind it."""
-        if not self._greenlet.dead:
+        if self._greenlet is not None:
             self._greenlet.throw(GreenletExit)
-        asyncio._set_running_loop(None)
 
 
 class Silence(NamedTuple):
