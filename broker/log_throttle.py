@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from broker.errors import PartitionsLost
 from broker.send_errors import SendErrorKind, kind_of
 
 _LOGGERS: Final = ("aiokafka", "broker.client", "clickhouse_connect")
@@ -37,6 +38,9 @@ class RepeatFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is logged."""
         now = self._now()
+        if isinstance(_error_of(record), PartitionsLost):
+            # A takeover is no fault of the code: the last line of the process says what happened.
+            record.exc_info = None
         if record.name == _WATCH:
             self._quiet_until = now + _REFUSED_SECONDS + _GRACE_SECONDS
             return True
@@ -67,8 +71,12 @@ class RepeatFilter(logging.Filter):
         return True
 
 
+def _error_of(record: logging.LogRecord) -> BaseException | None:
+    return record.exc_info[1] if record.exc_info else None
+
+
 def _is_refusal(record: logging.LogRecord) -> bool:
-    error = record.exc_info[1] if record.exc_info else None
+    error = _error_of(record)
     if error is not None and kind_of(error) is SendErrorKind.DENIED:
         return True
     message = record.getMessage().lower()

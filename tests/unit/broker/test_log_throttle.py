@@ -5,6 +5,7 @@ import logging
 import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 
+from broker.errors import PartitionsLost
 from broker.log_throttle import RepeatFilter
 
 
@@ -21,6 +22,15 @@ def test_repeated_sentence_of_a_server_s_client_is_written_once_in_30_s(client: 
     assert rarely.filter(record(client, "something else"))
     now += 30
     assert rarely.filter(record(client, "away"))
+
+
+def test_a_takeover_is_logged_without_a_traceback() -> None:
+    lost, fault = record("faust.agents.actor", "Crashed"), record("faust.agents.actor", "Crashed")
+    for line, error in ((lost, PartitionsLost("another worker wrote")), (fault, ValueError("no"))):
+        line.exc_info = type(error), error, None
+        assert RepeatFilter().filter(line)
+    assert lost.exc_info is None
+    assert fault.exc_info is not None
 
 
 def test_other_loggers_are_never_held_back() -> None:
