@@ -192,8 +192,11 @@ def _spans(high: Words) -> list[tuple[int, int, int]]:
 def sorted_runs(keys: bytes) -> dict[int, Run]:
     """Joined keys as a run of each bucket."""
     high, low = _sorted_words(keys)
+    spans = _spans(high)
+    if len(spans) == 1:
+        return {spans[0][0]: Run(high, low)}
     # Copies: a slice would keep the whole array alive after its other runs have been merged.
-    return {b: Run(high[start:end].copy(), low[start:end].copy()) for b, start, end in _spans(high)}
+    return {b: Run(high[start:end].copy(), low[start:end].copy()) for b, start, end in spans}
 
 
 def _sorted_words(keys: bytes) -> tuple[Words, Words]:
