@@ -9,7 +9,7 @@
   read: the table has a hole, or the recovery waits for ever. Seeks of `PlacedConsumer` wait for the fetch, and what it returns is
   dropped. `OrderedRecovery` also seeks the standbys again, of which its stop may have dropped records.
 - A broker answers the requests of a connection in order, so the seek and the requests of a recovery wait behind a fetch that waits
-  for records. `PromptThread` shortens that wait from 1.5 s.
+  for records. `PromptThread` shortens that wait from 1.5 s, `PlacedConsumer` once more until a recovery has ended.
 - Faust makes a message, an event and some tasks of each record of a table: 0.2 to 0.8 ms. `PlacedConsumer` passes what it fetched of
   a table to `OrderedRecovery.read`, all at once.
 
@@ -35,6 +35,8 @@ FAUST_LOG = logging.getLogger("faust")
 PartitionOffsets = Callable[[set[TP]], Awaitable[dict[TP, int]]]
 FETCH_WAIT_MS: Final = 200
 """How long a broker keeps a fetch that finds nothing, and how long a seek waits for one."""
+RECOVERY_WAIT_MS: Final = 20
+"""The same while a recovery asks for offsets and seeks: idle workers would ask brokers too often."""
 
 
 class OrderedRecovery(Recovery):
@@ -181,7 +183,7 @@ class PlacedConsumer(Consumer):
             return
         self._delivered.clear()
         stops = self._stops
-        fetched = dict(await self._getmany(partitions, FETCH_WAIT_MS / 1000))
+        fetched = dict(await self._getmany(partitions, self._fetch_wait_ms() / 1000))
         if self._stops != stops:
             return
         tables = cast(OrderedTableManager, self.app.tables)
@@ -194,6 +196,15 @@ class PlacedConsumer(Consumer):
             if tp in self._get_active_partitions() or tp in self._buffered_partitions:
                 self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
                 yield tp, self._to_message(tp, record)
+
+    def _fetch_wait_ms(self) -> int:
+        """How long a fetch waits now; those that aiokafka sends by itself do too."""
+        fence: RebalanceFence = cast(Any, self.app).fence
+        wait_ms = FETCH_WAIT_MS if fence.open else RECOVERY_WAIT_MS
+        consumer = cast(Any, self._thread)._consumer
+        if consumer is not None:
+            consumer._fetcher._fetch_max_wait_ms = wait_ms
+        return wait_ms
 
     async def _drain_messages(self, fetcher: Any) -> None:
         try:

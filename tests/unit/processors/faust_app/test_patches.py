@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from faust.streams import Stream
 from faust.tables.base import Collection
@@ -23,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from processors.faust_app import patches
 from processors.faust_app.app import Processors
 from processors.faust_app.fence import Lease
-from processors.faust_app.patches import FETCH_WAIT_MS, PlacedConsumer
+from processors.faust_app.patches import FETCH_WAIT_MS, RECOVERY_WAIT_MS, PlacedConsumer
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import names
 from schemas.projects import ProjectRegistry
@@ -46,6 +47,7 @@ WRAPPED: list[tuple[Callable[..., Any], str]] = [
     (Stream.noack_take, "f2cc2dbfc162d200"),
     (AIOKafkaConsumerThread._create_worker_consumer, "c2701bfc3e6f6cad"),
     (AIOKafkaConsumer.start, "2f1ba70443327538"),
+    (Fetcher._get_actions_per_node, "1dab2cf937d165d0"),
     (GroupCoordinator._heartbeat_routine, "61d01028952239d0"),
 ]
 
@@ -178,6 +180,23 @@ async def test_with_all_partitions_paused_nothing_is_fetched(fetching: Fetching)
     fetching.consumer.pause_partitions({RESTORED, SEEN})
     assert await received(fetching.consumer) == []
     assert fetching.asked == []
+
+
+async def test_fetches_wait_for_records_shortly_until_a_recovery_has_ended(
+    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetcher, waits = SimpleNamespace(), list[float]()
+
+    async def getmany(_: set[TP], timeout: float) -> dict[TP, list[Any]]:
+        waits.append(timeout * 1000)
+        return {}
+
+    monkeypatch.setattr(fetching.consumer._thread, "_consumer", SimpleNamespace(_fetcher=fetcher))
+    monkeypatch.setattr(fetching.consumer, "_getmany", getmany)
+    for ended, wait_ms in ((False, RECOVERY_WAIT_MS), (True, FETCH_WAIT_MS), (False, RECOVERY_WAIT_MS)):
+        cast(Any, fetching.consumer.app).fence.open = ended
+        assert await received(fetching.consumer) == []
+        assert (waits.pop(), fetcher._fetch_max_wait_ms) == (wait_ms, wait_ms)
 
 
 async def test_a_stop_of_the_flow_loses_no_record_of_a_standby(
