@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -206,28 +207,27 @@ class Server:
 
     def execute(self, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
         """Do a statement's work in its time, then call `done` with the answer or the error."""
-        life = self.life
+        self._go_on(work, self.life, done)
 
-        def step() -> None:
-            if life != self.life or not self.is_up:
-                work.close()
-                done(None, OperationalError("the server is gone"))
-                return
-            if self.world.now < self.frozen_until:
-                self.world.after(self.frozen_until - self.world.now, step)
-                return
+    def _go_on(self, work: Work, life: int, done: Callable[[Any, BaseException | None], None]) -> None:
+        if life != self.life or not self.is_up:
+            work.close()
+            done(None, OperationalError("the server is gone"))
+            return
+        if self.world.now < self.frozen_until:
+            seconds = self.frozen_until - self.world.now
+        else:
             try:
                 # What takes no time is no step.
                 while not (seconds := next(work)):
                     pass
             except StopIteration as end:
                 done(end.value, None)
+                return
             except ClickHouseError as error:
                 done(None, error)
-            else:
-                self.world.after(seconds, step)
-
-        step()
+                return
+        self.world.after(seconds, partial(self._go_on, work, life, done))
 
     # Statements. Each is a generator, so that it can take time.
 
