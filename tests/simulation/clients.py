@@ -17,7 +17,7 @@ from schemas.topics import Topic, topic_name
 from tests.simulation.clickhouse import Server
 from tests.simulation.clickhouse_tables import Event
 from tests.simulation.kafka import Broker, Headers, NewRecord
-from tests.simulation.operations import OTHER, PROJECT, RELEASES, USERS
+from tests.simulation.operations import OTHER, PROJECT, RELEASES, SPOILT, USERS
 from tests.simulation.world import EPOCH, World
 
 SDK: Final = "sdk/1"
@@ -100,7 +100,7 @@ class Clients:
             (
                 (mark, ()),
                 (b"\xc1" + mark, _FORMAT),
-                (encode_chunk([(PROJECT, mark, at, SDK, b"no frame")]), _FORMAT),
+                (encode_chunk([(PROJECT, mark, at, SDK, SPOILT)]), _FORMAT),
             )
         )
         self._write(broker, random.randrange(self._partitions(broker)), value, headers)
@@ -110,7 +110,7 @@ class Clients:
         sent = self.event(random, 10_000.0)
         at = int((EPOCH + self._world.now) * 1000)
         partition = partition_of(project_seed(sent.project), sent.number, self._partitions(broker))
-        value = encode_chunk([(*sent.key, at, SDK, b"no frame")])
+        value = encode_chunk([(*sent.key, at, SDK, SPOILT)])
         self._write(broker, partition, value, _FORMAT)
         return sent, value
 
