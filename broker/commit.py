@@ -1,12 +1,16 @@
-"""Commits with a timeout, after which the client is replaced.
+"""Commits without an answer, after which the client is replaced.
 
 A commit whose coordinator is lost waits for cluster metadata without a limit. broker/event_loop.py fixes one bug by which it
-never arrived; the timeout is for the next one.
+never arrived; the timeout is for the next one. And a commit that the network holds up can arrive after later ones, and replace them.
+The group refuses it only once another client has joined under the member's name.
 """
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
+
+from aiokafka.errors import KafkaError, NodeNotReadyError
+from aiokafka.protocol.commit import OffsetCommitRequest
 
 from broker.errors import CommitStalled
 from broker.types import Consumer, TopicPartition
@@ -25,6 +29,21 @@ async def commit(
             await consumer.commit(dict(offsets))
     except TimeoutError:
         raise CommitStalled(f"no response to a commit for {seconds:.0f} s") from None
+
+
+def commit_once(consumer: Consumer) -> None:
+    """Let a commit that has got no answer end in CommitStalled: aiokafka would send it again, and later ones, while it is on its way."""
+    send = consumer._client.send
+
+    async def sent(node: Any, request: Any, **options: Any) -> Any:
+        try:
+            return await send(node, request, **options)
+        except KafkaError as error:
+            if not isinstance(request, OffsetCommitRequest) or isinstance(error, NodeNotReadyError):
+                raise
+            raise CommitStalled(f"no response to a commit: {error}") from error
+
+    consumer._client.send = sent
 
 
 async def leave(consumer: Consumer) -> None:

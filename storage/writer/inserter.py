@@ -298,11 +298,15 @@ class BlockInserter:
     async def replay(self, block: Block, renew: Renewer) -> None:
         """Insert a block that another process, or this one before a restart, may have inserted wholly or in part.
 
-        Where some of it is stored, it is completed: a late commit may have replaced the mark that it was inserted without its token.
+        Where some of it is stored, or was and is erased, it is completed: an erasure takes tokens along.
         """
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            if renew.plan.direct or block.by_id or await self._has_any(rows):
+            if (
+                renew.plan.direct
+                or block.by_id
+                or await self._inserter.run(lambda client: any_known(client, rows))
+            ):
                 await self._complete(block, rows, renew)
             else:
                 await self._insert(block, rows, renew, repeats=True)
@@ -311,15 +315,6 @@ class BlockInserter:
     async def has_rows(self) -> bool:
         """Whether any event is stored, or was and is erased."""
         return await self._inserter.run(lambda client: bool(client.query(_ANY).result_rows))
-
-    async def has_any(self, block: Block) -> bool:
-        """Whether any event of a block is stored, or was and is erased; also True where it has none that could tell."""
-        return not len(block) or await self._has_any(
-            await self._inserter.run(lambda _client: block.columns.table())
-        )
-
-    async def _has_any(self, rows: pa.Table) -> bool:
-        return await self._inserter.run(lambda client: any_known(client, rows))
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool = False) -> None:
         guard = _Guard(self._inserter, renew, repeats=repeats)

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from broker.client import administering, committed_offsets, name_of, new_consumer, reading
-from broker.commit import COMMIT_SECONDS, commit, leave
+from broker.commit import COMMIT_SECONDS, commit, commit_once, leave
 from broker.consumer_lag import without_reader
 from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.member_name import MemberName, holders
@@ -79,6 +79,7 @@ class GroupedSource:
             fetch_max_bytes=_FETCH_BYTES,
             fetch_max_wait_ms=100,
         )
+        commit_once(consumer)
         try:
             await consumer.start()
         except KafkaError:

@@ -149,7 +149,6 @@ class EventsStage:
             await self._source.commit({p: ends[p] for p in ours})
         committed = await self._source.committed(partitions)
         bounds = await self._source.bounds(partitions)
-        rewound = await self._rewound(committed, bounds)
         for partition, (begin, end) in bounds.items():
             at = committed.get(partition, Committed(begin, NoBlock()))
             state = at.state
@@ -160,30 +159,14 @@ class EventsStage:
                     "%s/%d ends before the next offset: it was recreated", self._source.topic, partition
                 )
                 at, state = Committed(begin, NoBlock()), NoBlock()
-            if partition in rewound or (state == NoBlock() and await self._inserter.has_rows()):
-                # The group's offsets were reset, have expired, or are old: records of the topic may be stored already.
+            if state == NoBlock() and await self._inserter.has_rows():
+                # The group's offsets were reset or have expired: records of the topic may be stored already.
                 state = NoBlock(state.source_offset, by_id_until=end)
                 log.info("%s/%d is completed by ids up to %d", self._source.topic, partition, end)
             self._source_offsets[partition] = state.source_offset
             self._by_id_until[partition] = state.by_id_until
             self._next_offsets[partition] = max(at.offset, begin)
             self._source.seek(partition, self._next_offsets[partition])
-
-    async def _rewound(
-        self, committed: Mapping[int, Committed], bounds: Mapping[int, tuple[int, int]]
-    ) -> set[int]:
-        """Partitions whose first unread records are stored already: a commit that the network held up has replaced a later one."""
-        spans, blocks = dict[int, tuple[int, int]](), dict[int, Block]()
-        for partition, at in committed.items():
-            begin, end = bounds[partition]
-            first, last = max(at.offset, begin), min(at.offset + _READ_RECORDS, end) - 1
-            if first <= last and isinstance(at.state, NoBlock):
-                spans[partition], blocks[partition] = (first, last), Block()
-                blocks[partition].source_offsets[partition] = at.state.source_offset
-        async for record in self._source.ranges(spans):
-            block = blocks[record.partition]
-            block.feed(record, block.source_offsets[record.partition])
-        return {partition for partition, block in blocks.items() if await self._inserter.has_any(block)}
 
     async def _read_plan(self, plan: BlockManifest) -> Block:
         block = Block()

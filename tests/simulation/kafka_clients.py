@@ -22,7 +22,7 @@ from tests.simulation.virtual_time import VirtualLoop
 from tests.simulation.world import World
 
 T = TypeVar("T")
-_REQUEST_SECONDS: Final = 40.0
+REQUEST_SECONDS: Final = 40.0
 RETRY_SECONDS: Final = 0.25
 _LEADERS: Final = 0.5
 
@@ -122,7 +122,7 @@ class Client:
         return future
 
     async def _ask(
-        self, serve: Callable[[], T], seconds: float = _REQUEST_SECONDS, *, may_be_late: bool = False
+        self, serve: Callable[[], T], seconds: float = REQUEST_SECONDS, *, may_be_late: bool = False
     ) -> T:
         """Repeat a request until it is answered. Raises KafkaTimeoutError."""
         deadline = self._loop.time() + seconds

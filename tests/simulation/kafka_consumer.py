@@ -7,18 +7,29 @@ from typing import Any
 from aiokafka.errors import (
     CommitFailedError,
     IllegalStateError,
-    KafkaTimeoutError,
+    KafkaConnectionError,
     OffsetOutOfRangeError,
 )
+from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from tests.simulation.kafka import Group, LogRecord, Member
-from tests.simulation.kafka_clients import RETRY_SECONDS, Client, Unused
+from tests.simulation.kafka_clients import REQUEST_SECONDS, RETRY_SECONDS, Client, Unused
 
 
 def _settle(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
+
+
+class _Connection(Unused):
+    """What carries the commits of a consumer: the product looks at their answers."""
+
+    def __init__(self, consumer: "Consumer") -> None:
+        self._consumer = consumer
+
+    async def send(self, _: int, request: OffsetCommitRequest) -> None:
+        await self._consumer.send_commit(request)
 
 
 class Consumer(Client):
@@ -38,7 +49,7 @@ class Consumer(Client):
         self._rejoining: asyncio.Task[None] | None = None
         self._stopped = False
         self._idle_polls = 0
-        self._client = Unused()
+        self._client = _Connection(self)
         self._coordinator = self
         self.member_id = self._instance
         self._error: BaseException | None = None
@@ -253,14 +264,34 @@ class Consumer(Client):
 
     async def commit(self, offsets: Mapping[TopicPartition, Any]) -> None:
         """Commit. Raises CommitFailedError and IllegalStateError."""
-        member = self._member
         if any(tp not in self._positions for tp in offsets):
             raise IllegalStateError("not assigned")
+        commits: dict[str, list[tuple[int, int, str]]] = {}
+        for tp, at in offsets.items():
+            commit = at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at, "")
+            commits.setdefault(tp.topic, []).append((tp.partition, commit.offset, commit.metadata))
+        request = OffsetCommitRequest(
+            self._group_name, self._generation, self.member_id, -1, list(commits.items())
+        )
+        deadline = self._loop.time() + REQUEST_SECONDS
+        while True:
+            try:
+                await self._client.send(0, request)
+            except KafkaConnectionError:
+                if self._loop.time() >= deadline:
+                    raise CommitFailedError("no answer") from None
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    async def send_commit(self, request: OffsetCommitRequest) -> None:
+        """Send a commit. Raises KafkaConnectionError, and CommitFailedError if the group has another owner."""
+        member, generation = self._member, request._consumer_group_generation_id
         commits = {
-            tp: at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at, "")
-            for tp, at in offsets.items()
+            TopicPartition(topic, partition): OffsetAndMetadata(offset, metadata)
+            for topic, partitions in request._topics
+            for partition, offset, metadata in partitions
         }
-        generation = self._generation
 
         def serve() -> None:
             self.broker.check_loaded(self._group)
@@ -270,10 +301,7 @@ class Consumer(Client):
             else:
                 self._group.commit(member, generation, commits)
 
-        try:
-            await self._ask(serve, may_be_late=True)
-        except KafkaTimeoutError:
-            raise CommitFailedError("no answer") from None
+        await self._send(serve, may_be_late=True)
 
     async def committed(self, tp: TopicPartition) -> int | None:
         """The group's commit."""

@@ -181,7 +181,7 @@ def _more(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, li
     )
     needs, story = random.choice(_LATER)
     # Beside other faults these break what docs/decisions/simulation.md names as known.
-    is_alone |= any(what in {"refusal", "late commit"} for what, _ in story)
+    is_alone |= any(what == "refusal" for what, _ in story)
     at = random.uniform(0.0, 0.5)
     more = [
         Entry(at + after + random.uniform(0.0, 0.04), what, random.getrandbits(32)) for what, after in story

@@ -12,7 +12,7 @@ from schemas.dead_letters import from_headers
 from schemas.payload import decompress
 from schemas.projects import Project, encode_project
 from storage.client import scalar
-from storage.writer.blocks import BlockManifest, NoBlock, RecordRange, encode_manifest
+from storage.writer.blocks import BlockManifest, RecordRange, encode_manifest
 from storage.writer.server_state import server_state
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
@@ -159,20 +159,6 @@ async def test_a_group_that_is_reset_brings_no_erased_event_back_where_all_are_e
             lambda: client.query("SELECT count() FROM events").result_rows == [(stage.total - erased,)]
         )
     client.close()
-
-
-async def test_a_commit_that_an_older_one_replaced_stores_nothing_twice(stage: Stage) -> None:
-    # Of one day: a completion compares every week of its block, which takes a busy machine more than ten seconds each time.
-    await stage.produce(30, repeat=3, spread_days=0)
-    first = stage.writer()
-    with ended(first):
-        await whole(stage)
-        first.stop()
-    await commit_again(stage, lambda _ends: encode_manifest(NoBlock(source_offset=0)))
-    await stage.produce(10, spread_days=0)
-    second = stage.writer("1", SVC_WRITER_BLOCK_ROWS="20")
-    with ended(second):
-        assert await whole(stage, timeout=180) == exactly(stage.total)
 
 
 async def test_the_lag_grows_while_nothing_is_written(stage: Stage) -> None:
