@@ -15,7 +15,7 @@ from storage.repair.insert_pauses import Pause, paused
 
 T = TypeVar("T")
 _PAUSE_SECONDS: Final = 0.05
-_MIN_PAUSE_SECONDS: Final = 20.0
+MIN_PAUSE_SECONDS: Final = 20.0
 """Writers wait this long for a holder that was killed."""
 _PAUSE_FACTOR: Final = 4.0
 """Length of the next pause, as a multiple of the last read's duration."""
@@ -51,7 +51,7 @@ def read_consistently(
     With a `pause`, writers hold back their inserts during and after the read. Raises NoConsistentRead after `seconds` and some reads.
     """
     names = sorted(tables)
-    deadline, pause_seconds, reads = time.monotonic() + seconds, _MIN_PAUSE_SECONDS, 0
+    deadline, pause_seconds, reads = time.monotonic() + seconds, MIN_PAUSE_SECONDS, 0
     while True:
         if pause is not None:
             pause.extend(pause_seconds)
@@ -62,7 +62,7 @@ def read_consistently(
             if _insert_state(client, names) == before:
                 return result
             reads += 1
-            pause_seconds = max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - began))
+            pause_seconds = max(MIN_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - began))
         if time.monotonic() > deadline and (before is None or pause is None or reads >= _MIN_READS):
             raise NoConsistentRead(f"inserts overlapped every read for {seconds:.0f} s")
         time.sleep(_PAUSE_SECONDS)

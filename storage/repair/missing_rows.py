@@ -4,7 +4,9 @@ Used if the block's deduplication token may be wrong (ClickHouse recorded it bef
 since), or if ClickHouse refuses the whole block because of some rows.
 """
 
-from collections.abc import Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final
@@ -14,10 +16,11 @@ import pyarrow as pa
 from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client, begin_session, life
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, begin_session
 from storage.diagnosis import FailureKind, RetryLater, diagnose
 from storage.erase.erased import ERASED_AMONG
-from storage.repair.consistent_read import read_in_pause
+from storage.repair.consistent_read import MIN_PAUSE_SECONDS, read_consistently
+from storage.repair.insert_pauses import Pause, paused
 from storage.repair.repair_rollups import SESSION_SECONDS, repair_rollups
 from storage.writer.blocks import EventKey
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
@@ -31,6 +34,11 @@ _STORED_EVENTS: Final = """
 _STORED_PAYLOADS: Final = """
     SELECT project_id, id, payload_days FROM payloads
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
+_STORED: Final = {"events": _STORED_EVENTS, "payloads": _STORED_PAYLOADS}
+_COLUMNS: Final = {"events": list(EVENT_COLUMNS), "payloads": list(PAYLOAD_COLUMNS)}
+_FORGET: Final = """
+    DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} AND id NOT IN
+        (SELECT id FROM events WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64} AND id = {id:UInt128})"""
 _MANY: Final = 100
 
 Key = tuple[int, bytes]
@@ -67,40 +75,99 @@ def any_known(client: Client, block: pa.Table) -> bool:
     return bool(_stored(client, block, _STORED_EVENTS) or _stored(client, block, ERASED_AMONG))
 
 
-def complete(client: Client, block: pa.Table, name: str) -> Completion:
+def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -> Completion:
     """Insert a block's missing rows, except erased ones, into `events` and `payloads`, and repair the rollups on its days.
+
+    Writers are asked to pause, and given `seconds` until those that have looked for pauses before have ended.
 
     Idempotent, also concurrently if both use the same `name`. Raises ClickHouseError, also if this process stood still or the
     server was started in between, NoConsistentRead, and RefusesMost if the server refuses most of a large block.
     """
-    keys = _keys(block)
-
-    def compare(_: int) -> tuple[Mapping[str, Any], dict[Key, int], dict[Key, int]]:
-        session = begin_session(client, SESSION_SECONDS)
-        return (
-            session,
-            _stored(client, block, _STORED_EVENTS, session),
-            _stored(client, block, _STORED_PAYLOADS, session),
-        )
-
-    session, events, payloads = read_in_pause(client, ("events", "payloads"), compare)
-    # Erased events are not missing, but recur whenever a topic is re-read.
-    erased = _stored(client, block, ERASED_AMONG, session)
-    # A killed server may remember tokens of rows that it lost, so tokens differ by server start.
-    name = f"{name}/{life(client)}"
     # An event that was sent again may be in one block with itself.
-    rows = {key: row for row, key in reversed([*enumerate(keys)]) if key not in erased}
+    rows = {key: row for row, key in reversed([*enumerate(_keys(block))])}
     # By their ids: another reading of the block may have its records in another order.
-    new = [row for key, row in sorted(rows.items()) if key not in events]
-    refused = _insert(client, "events", block.select(list(EVENT_COLUMNS)), new, name, session)
-    if len(block) > _MANY and len(refused) * 2 > len(block):
-        raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {refused[0][1]}")
-    out = {row for row, _ in refused}
-    lacking = [row for key, row in sorted(rows.items()) if key not in payloads and row not in out]
-    refused += _insert(client, "payloads", block.select(list(PAYLOAD_COLUMNS)), lacking, name, session)
-    _forget_payloads(client, [keys[row] for row in out if keys[row] in payloads])
-    added = {"events": len(new) - len(out), "payloads": len(lacking)}
-    return Completion(added=added, repaired=repair_rollups(client, set(_days(block))), refused=refused)
+    wanted = [row for _, row in sorted(rows.items())]
+    filling = _Filling(client, block, wanted, name)
+    with paused(client) as pause:
+        if seconds:
+            pause.extend(MIN_PAUSE_SECONDS)
+            time.sleep(seconds)
+        added, refused = filling.fill("events", wanted, pause)
+        if len(block) > _MANY and len(refused) * 2 > len(block):
+            raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {next(iter(refused.values()))}")
+        _forget_payloads(client, block, refused)
+        more, others = filling.fill("payloads", [row for row in wanted if row not in refused], pause)
+    return Completion(
+        added={"events": added, "payloads": more},
+        repaired=repair_rollups(client, set(_days(block))),
+        refused=[*(refused | others).items()],
+    )
+
+
+class _Filling:
+    """Inserts the rows of a block that a table lacks.
+
+    Another process may do the same, and the server take other rows from it: those that it refuses here it may have taken there.
+    So an insert's token names all rows that were missing, not those that it has. Of two inserts after the same comparison one is
+    taken, and both compare again until nothing is missing.
+    """
+
+    def __init__(self, client: Client, block: pa.Table, rows: list[int], name: str) -> None:
+        self._client = client
+        self._block = block
+        keys = _keys(block)
+        self._keys = {row: keys[row] for row in rows}
+        self._name = name
+
+    def fill(self, table: str, rows: list[int], pause: Pause) -> tuple[int, dict[int, str]]:
+        """Insert those of some rows that are missing; returns how many were, and those that are refused, with the reason."""
+        halves, refused, lacked, taken = [rows], dict[int, str](), set[int](), Counter[str]()
+        while True:
+            session, missing = self._compare(table, pause)
+            lacked |= missing.keys() & rows
+            # What was refused here may be stored by now.
+            refused = {row: reason for row, reason in refused.items() if row in missing}
+            left = [[row for row in half if row in missing and row not in refused] for half in halves]
+            halves = [half for half in left if half]
+            if not halves:
+                return len(lacked - refused.keys()), refused
+            digest = blake2b(repr([*missing.values()]).encode(), digest_size=16).hexdigest()
+            # A killed server may remember the token of rows that it lost: they are still missing then, and the next token is another one.
+            token = f"{self._name}/{table}/{digest}/{taken[digest]}"
+            settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
+            refused |= self._insert_some(table, halves, settings)
+            taken[digest] += 1
+
+    def _compare(self, table: str, pause: Pause) -> tuple[Mapping[str, Any], dict[int, Key]]:
+        """A session, and all rows that are missing."""
+
+        def read(_: int) -> tuple[Mapping[str, Any], dict[Key, int]]:
+            session = begin_session(self._client, SESSION_SECONDS)
+            return session, _stored(self._client, self._block, _STORED[table], session)
+
+        session, known = read_consistently(self._client, (table,), read, pause=pause)
+        # Erased events are not missing, but recur whenever a topic is re-read.
+        known |= _stored(self._client, self._block, ERASED_AMONG, session)
+        return session, {row: key for row, key in self._keys.items() if key not in known}
+
+    def _insert_some(self, table: str, halves: list[list[int]], settings: dict[str, Any]) -> dict[int, str]:
+        """Insert the last of `halves`. What is refused is halved until something is taken; returns the rows that are refused alone."""
+        rows, refused = self._block.select(_COLUMNS[table]), dict[int, str]()
+        while halves:
+            try:
+                self._client.insert_arrow(table, rows.take(halves[-1]), settings=settings)
+                break
+            except ClickHouseError as error:
+                failure = diagnose(error)
+                if failure.kind is not FailureKind.REFUSED:
+                    raise
+            half = halves.pop()
+            middle = len(half) // 2
+            if middle:
+                halves += [half[middle:], half[:middle]]
+            else:
+                refused[half[0]] = failure.sentence
+        return refused
 
 
 def missing(client: Client, block: pa.Table, today: date) -> Missing:
@@ -151,36 +218,18 @@ def _stored(
     }
 
 
-def _insert(
-    client: Client, table: str, rows: pa.Table, wanted: list[int], name: str, session: Mapping[str, Any]
-) -> list[tuple[int, str]]:
-    """Insert some rows, in the order of their ids; refused rows are found by bisection and returned with the reason."""
-    if not wanted:
-        return []
-    try:
-        chosen = rows.take(wanted)
-        digest = blake2b(repr(_keys(chosen)).encode(), digest_size=16).hexdigest()
-        settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": f"{name}/{table}/{digest}"}
-        client.insert_arrow(table, chosen, settings=settings)
-    except ClickHouseError as error:
-        failure = diagnose(error)
-        if failure.kind is not FailureKind.REFUSED:
-            raise
-        if len(wanted) == 1:
-            return [(wanted[0], failure.sentence)]
-        middle = len(wanted) // 2
-        return _insert(client, table, rows, wanted[:middle], name, session) + _insert(
-            client, table, rows, wanted[middle:], name, session
-        )
-    return []
-
-
-def _forget_payloads(client: Client, keys: list[Key]) -> None:
-    """Delete payloads that were inserted before `events` refused their rows."""
-    for project, number in keys:
+def _forget_payloads(client: Client, block: pa.Table, rows: Iterable[int]) -> None:
+    """Delete payloads that were inserted before `events` refused their rows; meanwhile another process may have inserted these."""
+    for row in rows:
+        names = ("project_id", "fingerprint", "id")
+        project, fingerprint, number = (block[name][row].as_py() for name in names)
         client.command(
-            "DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128}",
-            parameters={"project": project, "id": int.from_bytes(number, "little")},
+            _FORGET,
+            parameters={
+                "project": project,
+                "fingerprint": fingerprint,
+                "id": int.from_bytes(number, "little"),
+            },
         )
 
 

@@ -196,6 +196,8 @@ _ANY: Final = """
 _PAUSED_SECONDS: Final = 0.1
 _INSERT_SECONDS: Final = 2
 """How long an insert may take from its checks to the server: less than Kafka takes to give the partition to another writer."""
+_ADMITTED_SECONDS: Final = 5.0
+"""After these, no insert arrives whose writer had looked for pauses before: its session has ended."""
 _MARK_BLOCKS: Final = 100
 """Blocks that are planned with one mark: an older mark only makes their tokens count as forgotten a little earlier."""
 
@@ -228,7 +230,7 @@ class Renewer:
 
 
 class _Guard:
-    """Checks before each try of an insert: no pause is in force, the plan is ours, and before a repeat the token is still remembered.
+    """Checks before each try of an insert: no pause is in force, the plan is ours, and before a repeat the token can still be relied on.
 
     The server takes the insert for a few seconds only: others may complete the block while this process is frozen.
     """
@@ -240,16 +242,21 @@ class _Guard:
 
     async def __call__(self) -> Mapping[str, Any]:
         """Returns settings of the insert. Raises _Forgotten, and CommitFailedError like `Renewer`."""
-        waited = await self._wait_for_pauses()
         # Before what is checked below, so that nothing of it is older than the session.
-        session = await self._inserter.run(lambda client: begin_session(client, _INSERT_SECONDS))
+        session = await self._begin_session()
+        waited = await self._wait_for_pauses()
+        if waited:
+            session = await self._begin_session()
         await self._renew(always=waited)
         if self._repeats:
-            state = await self._inserter.run(server_state)
-            if is_forgotten(self._renew.plan.mark, state):
+            state, mark = await self._inserter.run(server_state), self._renew.plan.mark
+            if is_forgotten(mark, state) or is_doubtful(mark, state):
                 raise _Forgotten
         self._repeats = True
         return session
+
+    async def _begin_session(self) -> Mapping[str, Any]:
+        return await self._inserter.run(lambda client: begin_session(client, _INSERT_SECONDS))
 
     async def _wait_for_pauses(self) -> bool:
         """Wait for the pauses in force now; later ones wait for this insert. Returns whether there was one."""
@@ -339,7 +346,9 @@ class BlockInserter:
         self._mark = None
         await renew.mark_direct()
         token = renew.plan.token(self._topic)
-        done = await self._inserter.run(lambda client: complete(client, rows, token), renew)
+        # Nobody inserts a block that is to be completed by ids.
+        seconds = 0.0 if block.by_id else _ADMITTED_SECONDS
+        done = await self._inserter.run(lambda client: complete(client, rows, token, seconds), renew)
         for table, count in done.rows.items():
             self._metrics.repaired_rows.labels(table).inc(count)
         for row, reason in done.refused:

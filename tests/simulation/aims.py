@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _STAGE: Final = "processors.grouper.stage.GrouperStage."
 _INSERTER: Final = "storage.writer.inserter.BlockInserter."
+_FILLING: Final = "storage.repair.missing_rows._Filling."
 PLACES: Final = {
     "at spooling": "edge.delivery.spool.Spool.append",
     "at drain": "edge.delivery.drain.send_all",
@@ -35,17 +36,17 @@ PLACES: Final = {
     "at insert": "storage.writer.inserter.BlockInserter.deliver",
     "at second insert": "storage.writer.inserter.BlockInserter.replay",
     "at commit": "storage.writer.dead_letters.DeadLetterWriter.send",
-    "at completion": "storage.writer.inserter.complete",
+    "at completion": _FILLING + "fill",
     "kill at decision": _STAGE + "_record",
     "sleep at decision": _STAGE + "_record",
     "sleep at activities": "processors.changelog.Changelog.check_owner",
     "loss at increments": _STAGE + "_increments",
     "kill in a slow insert": _INSERTER + "deliver",
-    "kill in a slow completion": "storage.writer.inserter.complete",
+    "kill in a slow completion": _FILLING + "_insert_some",
     "frozen before an insert": _INSERTER + "_insert",
     "lost answer": _INSERTER + "_insert",
     "torn insert": _INSERTER + "_insert",
-    "death in a completion": "storage.writer.inserter.complete",
+    "death in a completion": _FILLING + "_insert_some",
     "late commit": "storage.writer.source.GroupedSource.commit",
 }
 """The functions at whose call a fault strikes."""

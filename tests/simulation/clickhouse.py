@@ -119,6 +119,7 @@ class Server:
             missing_rows._STORED_EVENTS: self._stored("events"),
             stored_ids._STORED: self._stored("events"),
             missing_rows._STORED_PAYLOADS: self._stored("payloads"),
+            missing_rows._FORGET: partial(duplicates.forget_payload, self),
             client._LIFE: self._life,
             "SELECT 1": self._one,
             **self.erasing.statements,
@@ -243,8 +244,6 @@ class Server:
             work = self._difference(sql)
         elif sql.lstrip().startswith("ALTER TABLE"):
             work = duplicates.delete(self, sql)
-        elif sql.startswith("DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128}"):
-            work = duplicates.forget_payload(self, parameters)
         else:
             raise NotImplementedError(f"the model does not know this statement: {sql}")
         return work

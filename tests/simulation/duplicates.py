@@ -50,11 +50,12 @@ def delete(server: "Server", sql: str) -> "Work":
     return []
 
 
-def forget_payload(server: "Server", parameters: Mapping[str, Any]) -> "Work":
-    """Delete the payloads of one event."""
+def forget_payload(server: "Server", parameters: Mapping[str, Any], _: Any) -> "Work":
+    """Delete the payloads of one event that is not stored."""
     yield 0.001
     key = parameters["project"], parameters["id"].to_bytes(16, "little")
     parts = server.tables["payloads"].parts
-    for part, events in parts.items():
-        parts[part] = [event for event in events if (event.project, event.id) != key]
+    if all((event.project, event.id) != key for event in server.tables["events"].rows):
+        for part, events in parts.items():
+            parts[part] = [event for event in events if (event.project, event.id) != key]
     return []

@@ -87,8 +87,8 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     ({}, (("post", 0.0), ("broker", 0.5), ("post", 0.8), ("post", 1.0), ("post", 1.2), ("power", 1.3))),
     # Writers that are replaced in an insert, or whose insert is answered late.
     (_ONE, (("post", 0.0), ("kill in a slow insert", 0.9), ("post", 1.0), ("post", 1.4), ("post", 2.0))),
-    (_ONE, (("post", 0.0), ("kill in a slow completion", 0.9), ("all", 1.0), ("refusal", 1.04), ("post", 2.0))),
-    (_ONE, (("torn insert", 0.9), ("death in a completion", 0.95), ("all", 1.0), ("post", 1.5))),
+    (_ONE, (("post", 0.0), ("kill in a slow completion", 0.9), ("all", 1.0), ("refusal", 1.04), ("post", 8.0))),
+    (_ONE, (("torn insert", 0.9), ("death in a completion", 0.95), ("all", 1.0), ("post", 8.0))),
     (_PAIR | {"window": 8}, (("lost answer", 0.9), ("all", 1.0), *(("post", 1.5 + n / 3) for n in range(15)))),
     (_PAIR, (("frozen before an insert", 0.9), ("post", 1.0), ("clickhouse", 2.0), ("post", 6.0))),
     (_LATE, (("late commit", 0.9), *(("post", 1.0 + n / 2) for n in range(5)), ("kill writers", 4.5))),
@@ -180,8 +180,6 @@ def _more(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, li
         shape, tiny=random.random() < 0.4, narrow=random.random() < 0.2, short_payloads=random.random() < 0.5
     )
     needs, story = random.choice(_LATER)
-    # Beside other faults these break what docs/decisions/simulation.md names as known.
-    is_alone |= any(what == "refusal" for what, _ in story)
     at = random.uniform(0.0, 0.5)
     more = [
         Entry(at + after + random.uniform(0.0, 0.04), what, random.getrandbits(32)) for what, after in story

@@ -246,6 +246,28 @@ def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
     test_two_that_complete_a_block_at_once_count_it_once(client, clickhouse_database_url)
 
 
+@pytest.mark.parametrize("table", ["events", "payloads"])
+def test_one_that_halves_its_rows_beside_another_that_is_not_refused_counts_nothing_twice(
+    client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    monkeypatch.setattr("storage.repair.missing_rows.SESSION_SECONDS", 60)
+    other, rows = open_client(clickhouse_database_url), block()
+    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
+    insert_arrow, meanwhile = client.insert_arrow, count()
+
+    def insert(target: str, *arguments: Any, **options: Any) -> Any:
+        # After the refusal of all its rows, or before its only insert.
+        if target == table and next(meanwhile) == (table == "events"):
+            other.command("ALTER TABLE events DROP CONSTRAINT tame")
+            complete(other, rows, "t")
+        return insert_arrow(target, *arguments, **options)
+
+    monkeypatch.setattr(client, "insert_arrow", insert)
+    complete(client, rows, "t")
+    assert counts(client) == exactly(ROWS)
+    other.close()
+
+
 class Killed(BaseException):
     """The process ends before it can look again."""
 

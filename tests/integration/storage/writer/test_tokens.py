@@ -1,6 +1,9 @@
 """A token holds for the last blocks of a table only; what is repeated after that is completed by looking, not inserted."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from broker.errors import CommitFailedError
@@ -129,4 +132,47 @@ async def test_a_writer_that_is_frozen_before_its_insert_checks_again_whether_th
     finally:
         await letters.close()
         inserter.close()
+        client.close()
+
+
+class Overtaken(Renewer):
+    """The plan is still ours; then another writer completes the block."""
+
+    def __init__(self, plan: BlockManifest, complete: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(plan, self._refused)
+        self._complete = complete
+        self._checks = 0
+
+    async def __call__(self, *, always: bool = False) -> None:  # noqa: ARG002
+        self._checks += 1
+        if self._checks > 1:
+            raise CommitFailedError
+        await self._complete()
+
+    async def _refused(self, _: BlockManifest) -> None:
+        raise CommitFailedError
+
+
+async def test_a_block_that_another_writer_completes_after_the_checks_of_an_insert_is_there_once(
+    stage: Stage,
+) -> None:
+    client, metrics = stage.client(), WriterMetrics(CollectorRegistry())
+    letters = DeadLetterWriter(stage.settings, metrics)
+    inserters = [Inserter(stage.url, "events", Health(), metrics) for _ in range(2)]
+    one, other = (BlockInserter(inserter, letters, stage.topic, metrics) for inserter in inserters)
+
+    async def recorded(_: BlockManifest) -> None:
+        pass
+
+    try:
+        await stage.produce(1)
+        block, plan = await planned(stage)
+        direct = Renewer(replace(plan, direct=True), recorded)
+        with pytest.raises(CommitFailedError):
+            await one.deliver(block, Overtaken(plan, lambda: other.replay(block, direct)))
+        assert counts(client) == exactly(stage.total)
+    finally:
+        await letters.close()
+        for inserter in inserters:
+            inserter.close()
         client.close()
