@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -207,20 +208,22 @@ class _Forgotten(Exception):
 
 
 class Renewer:
-    """Records a plan again once it is old: a process that was frozen detects here that it was replaced."""
+    """Records a plan, and again once that is old: a process that was frozen detects here that it was replaced."""
 
     fresh_seconds: Final = 5.0
 
     def __init__(self, plan: BlockManifest, record: Callable[[BlockManifest], Awaitable[None]]) -> None:
         self.plan = plan
         self._record = record
-        self._at = time.monotonic()
+        self._at = -inf
 
     async def __call__(self, *, always: bool = False) -> None:
         """Await it before each insert. Raises CommitFailedError."""
-        if always or time.monotonic() - self._at > self.fresh_seconds:
+        # From before it is recorded: the process may be frozen before it hears that it was.
+        now = time.monotonic()
+        if always or now - self._at > self.fresh_seconds:
             await self._record(self.plan)
-            self._at = time.monotonic()
+            self._at = now
 
     async def mark_direct(self) -> None:
         """Record that tables may have rows of the block without its token from now on. Raises CommitFailedError."""

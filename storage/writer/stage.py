@@ -192,9 +192,9 @@ class EventsStage:
             plan = block.plan(await self._inserter.mark())
             ends = plan.ends(block.source_offsets)
             if len(block) or block.rejected or block.put_back:
-                record = self._recorder({r.partition: r.first for r in plan.ranges})
-                await record(plan)
-                await self._inserter.deliver(block, Renewer(plan, record))
+                renew = Renewer(plan, self._recorder({r.partition: r.first for r in plan.ranges}))
+                await renew()
+                await self._inserter.deliver(block, renew)
             await self._source.commit(ends)
             self._next_offsets |= {partition: offset for partition, (offset, _) in ends.items()}
 

@@ -253,10 +253,6 @@ SLIPS: Final = {
         f"{_TABLES}.PartitionStore.written", "self.apply(partition, changes)", "pass"
     ),
     # The writer.
-    "writer: the plan is recorded after the insert": Slip(
-        f"{_STAGE}._flush", "                await record(plan)\n                await self._inserter.deliver(block, Renewer(plan, record))",
-        "                await self._inserter.deliver(block, Renewer(plan, record))\n                await record(plan)",
-    ),
     "writer: a block is committed before its insert": Slip(
         f"{_STAGE}._flush", "                await self._inserter.deliver(", "                await self._source.commit(ends); await self._inserter.deliver("
     ),
@@ -348,7 +344,6 @@ AREAS: Final = {
     "life: a limit is one late": {"limit"},
     "tables": {"days", "low", "all"},
     "changelog": {"sleep at decision", "rules", "compaction"},
-    "writer: the plan is recorded after the insert": {"kill in a slow insert"},
     "writer: a commit without an answer is sent again": {"late commit", "kill writers"},
     "writer: a put back event moves the position": {"refusal", "replay", "kill processors"},
     "writer: payload and event days are swapped": {"short_payloads"},
