@@ -15,6 +15,7 @@ from processors.grouper.dedup_log import decode_entry, is_entry
 from schemas.increments import is_bundle
 from schemas.issues import decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
+from storage.writer.inserter import _ADMITTED_SECONDS
 from tests.simulation import faults
 from tests.simulation.world import Process
 
@@ -36,7 +37,7 @@ PLACES: Final = {
     "at insert": "storage.writer.inserter.BlockInserter.deliver",
     "at second insert": "storage.writer.inserter.BlockInserter.replay",
     "at commit": "storage.writer.dead_letters.DeadLetterWriter.send",
-    "at completion": _FILLING + "fill",
+    "at completion": "storage.writer.inserter.complete",
     "kill at decision": _STAGE + "_record",
     "sleep at decision": _STAGE + "_record",
     "sleep at activities": "processors.changelog.Changelog.check_owner",
@@ -81,7 +82,9 @@ def strike(schedule: "Schedule", place: str) -> None:
     match place:
         case "at completion":
             seconds = random.choice((0.5, 3.0))
-            schedule.world.after(random.uniform(0.0, 0.02), lambda: server.crash(seconds))
+            # It waits before it compares.
+            after = random.uniform(0.0, 0.05) + _ADMITTED_SECONDS
+            schedule.world.after(after, lambda: server.crash(seconds))
         case "kill at decision":
             process.fatal_in = random.randint(1, 3)
         case "sleep at decision" | "sleep at activities":
