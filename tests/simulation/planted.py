@@ -122,7 +122,7 @@ FAULTS: Final = {
             "tests.simulation.clickhouse_tables.Table.remember": _forget,
             "storage.writer.server_state._window": lambda engine: _ALL,
         },
-        seed=362,
+        seed=646,
     ),
     "a dropped fence": Fault(
         {
@@ -137,7 +137,7 @@ FAULTS: Final = {
     ),
     "a repair that reads to the end of the log": Fault(
         {"cli.reconcile.send_missing": _complete_all},
-        seed=553,
+        seed=126,
     ),
     "an offset skipped after a recovery": Fault(
         {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=452
