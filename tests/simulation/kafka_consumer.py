@@ -28,8 +28,13 @@ class _Connection(Unused):
     def __init__(self, consumer: "Consumer") -> None:
         self._consumer = consumer
 
-    async def send(self, _: int, request: OffsetCommitRequest) -> None:
-        await self._consumer.send_commit(request)
+    async def send(self, _: int, request: OffsetCommitRequest) -> CommitFailedError | None:
+        """The answer: None, or a refusal."""
+        try:
+            await self._consumer.send_commit(request)
+        except CommitFailedError as refusal:
+            return refusal
+        return None
 
 
 class Consumer(Client):
@@ -276,13 +281,15 @@ class Consumer(Client):
         deadline = self._loop.time() + REQUEST_SECONDS
         while True:
             try:
-                await self._client.send(0, request)
+                refusal = await self._client.send(0, request)
             except KafkaConnectionError:
                 if self._loop.time() >= deadline:
                     raise CommitFailedError("no answer") from None
                 await asyncio.sleep(RETRY_SECONDS)
-            else:
-                return
+                continue
+            if refusal is not None:
+                raise refusal
+            return
 
     async def send_commit(self, request: OffsetCommitRequest) -> None:
         """Send a commit. Raises KafkaConnectionError, and CommitFailedError if the group has another owner."""

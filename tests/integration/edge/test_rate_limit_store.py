@@ -101,5 +101,5 @@ async def test_store_of_another_kind_is_one_line_and_exit_status_2(tmp_path: Pat
     edge = EdgeProcess("127.0.0.1:1", "x.", tmp_path, 1, rate_limit_store=store)
     edge.start()
     assert await edge.wait() == 2
-    assert edge.log.startswith("SVC_RATE_LIMIT_STORE: ")
+    assert edge.log.startswith("svc: SVC_RATE_LIMIT_STORE: ")
     assert edge.log.count("\n") == 1

@@ -32,7 +32,7 @@ async def test_an_owner_whose_machine_slept_through_a_takeover_publishes_nothing
     await until_counted(kafka_bootstrap, prefix, feed, other)
     sleeper.thaw()
     assert sleeper.wait() == 1
-    assert "PartitionsLost: another worker wrote at offset" in sleeper.log.read_text()
+    assert "another worker wrote at offset" in sleeper.log.read_text()
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 10))
     await until_counted(kafka_bootstrap, prefix, feed, other)
     await assert_exact(kafka_bootstrap, prefix, feed)
