@@ -260,8 +260,11 @@ class Rig:
             try:
                 yield
             finally:
-                for task in tasks:
-                    task.cancel()
+                # On Python 3.11 `wait_for`, which Kafka's client uses, swallows a cancellation that comes with the result.
+                while pending := [task for task in tasks if not task.done()]:
+                    for task in pending:
+                        task.cancel()
+                    await asyncio.wait(pending, timeout=1)
                 ended = await asyncio.gather(*tasks, return_exceptions=True)
                 assert all(isinstance(one, asyncio.CancelledError) for one in ended), ended
 
