@@ -356,7 +356,8 @@ class Schedule:
             for topic in topics:
                 for log in self.broker.topics[topic_name(topic, "svc.", {})]:
                     commit = offsets.get(TopicPartition(log.topic, log.partition))
-                    if log.end > (commit.offset if commit else 0):
+                    # Without a commit, all that has not expired is to be read.
+                    if log.end > (commit.offset if commit else log.start):
                         return f"{group} is behind on {log.topic}/{log.partition}: {commit} of {log.end}"
         return ""
 
