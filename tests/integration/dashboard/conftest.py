@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from storage.client import open_client
 from storage.migrations.migrate import migrate
 from storage.reader.execute import Executor, Limits
 from storage.reader.reader import Reader
 from tests.integration.dashboard.api import Api
-from tests.integration.dashboard.history import NOW_MS, History, fill_clickhouse
+from tests.integration.dashboard.history import NOW_MS, History, fill
 from tests.integration.dashboard.store import Store
 from tests.integration.dashboard.stored_site import StoredSite, stored_site
 from tests.servers import new_database
@@ -36,9 +35,9 @@ def history() -> History:
 def filled_url(clickhouse_url: str, history: History) -> Iterator[str]:
     with new_database(clickhouse_url) as url:
         migrate(url)
-        client = open_client(url)
-        fill_clickhouse(history, client)
-        client.close()
+        made = Store(url)
+        fill(history, made)
+        made.close()
         yield url
 
 

@@ -1,8 +1,6 @@
 """A history of a project, and what it answers by the evaluator of queries, event by event."""
 
-import json
 import random
-import uuid
 from collections import defaultdict
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,31 +10,19 @@ from msgspec.structs import replace
 from query.evaluate import predicate
 from query.event_view import EventView, IssueView, from_event
 from query.parse import parse
-from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
-from schemas.issues import Activity, IssueRecord, Outcome
-from schemas.payload import compress
+from schemas.issues import Activity, Outcome
 from schemas.times import iso, parse_iso
-from storage.client import Client
 from storage.reader.answers import GroupingOf
-from storage.writer.event_rows import EventColumns
-from storage.writer.record_rows import (
-    ISSUE_ACTIVITY,
-    ISSUES,
-    OUTCOMES,
-    activity_row,
-    issue_row,
-    outcome_row,
-    table,
-)
-from tests.unit.dashboard.sample import HOUR_MS, showcase
+from tests.integration.dashboard.store import Store, record
+from tests.unit.dashboard.sample import HOUR_MS, Sent, showcase
 
 NOW_MS = 1_790_003_723_456
 SDKS = ("javascript/1.4.0", "react-native/0.9.1")
 MERGED = {108: 105}
 """Fingerprints whose events belong to the issue of another one."""
-WHY = GroupingOf("v1", "stack", ["Error", "run in src/a.js"])
-MERGED_WHY = GroupingOf("v1", "stack", ["Error", "walk in src/b.js"])
+WHY = GroupingOf("1", "stack", ["Error", "run in src/a.js"])
+MERGED_WHY = GroupingOf("1", "stack", ["Error", "walk in src/b.js"])
 
 
 class Told(NamedTuple):
@@ -182,69 +168,33 @@ def why(fingerprint: int) -> GroupingOf:
     return MERGED_WHY if fingerprint in MERGED else WHY
 
 
-def fill_clickhouse(history: History, client: Client) -> None:
-    """The history in the tables, the way the writer puts it there."""
-    columns = EventColumns()
-    for number, (event, fingerprint) in enumerate(history.events):
-        chunk = ChunkEvent(
-            history.project,
-            uuid.UUID(event["id"]).bytes,
-            parse_iso(event["timestamp"]) + 700,
-            SDKS[number % 2],
-            compress(json.dumps(event).encode()),
+def fill(history: History, store: Store) -> None:
+    """The history in the tables."""
+    sent = [
+        Sent(
+            event, fingerprint, SDKS[number % 2], parse_iso(event["timestamp"]) + 700, why(fingerprint).parts
         )
-        columns.add(
-            chunk, Grouping(fingerprint, WHY.version, WHY.rule, tuple(why(fingerprint).parts)), 90, 90
-        )
-    client.insert_arrow("ingest", columns.table())
-    client.command(
-        "ALTER TABLE payloads UPDATE payload = 'no frame at all' WHERE id = {id:UInt128} SETTINGS mutations_sync = 2",
-        parameters={"id": uuid.UUID(history.damaged).int},
-    )
-    lives = history.lives()
-    records = [_record(history, fingerprint, life) for fingerprint, life in lives.items()]
-    records += [
-        replace(
-            _record(history, fingerprint, lives[whole]),
-            fingerprints=(hex64(fingerprint),),
-            merged_into=hex64(history.issue(whole)),
-        )
-        for fingerprint, whole in MERGED.items()
+        for number, (event, fingerprint) in enumerate(history.events)
     ]
-    client.insert_arrow("issues", table(ISSUES, [issue_row(record) for record in records]))
-    changes = [
-        activity_row(one) for fingerprint in history.fingerprints for one in history.activity(fingerprint)
-    ]
-    client.insert_arrow("issue_activity", table(ISSUE_ACTIVITY, changes))
-    client.insert_arrow("outcomes", table(OUTCOMES, [outcome_row(one) for one in history.outcomes()]))
-
-
-def _record(history: History, fingerprint: int, life: list[dict[str, Any]]) -> IssueRecord:
-    first, last, state = life[0], life[-1], history.state(fingerprint)
-    return IssueRecord(
-        id=hex64(history.issue(fingerprint)),
-        project_id=str(history.project),
-        fingerprints=tuple(
-            hex64(n) for n in (fingerprint, *(o for o, w in MERGED.items() if w == fingerprint))
-        ),
-        error_type=last["error"]["type"],
-        message=last["error"]["message"],
-        culprit="Checkout.pay in src/checkout.ts",
-        status=state.status,  # type: ignore[arg-type]
-        regressed=state.regressed,
-        platforms={"javascript": len(life)},
-        first_seen_ms=parse_iso(first["timestamp"]),
-        last_seen_ms=parse_iso(last["timestamp"]),
-        events=len(life),
-        users=len({event["user"]["id"] for event in life if event["user"]}),
-        releases={event["release"]: 1 for event in life},
-        first_release=first["release"],
-        last_release=last["release"],
-        environments={event["environment"]: 1 for event in life},
-        last_event=last["id"],
-        assignee=state.assignee or None,
-        grouping_version=WHY.version,
-        grouping_rule=WHY.rule,
-        grouping_parts=tuple(why(fingerprint).parts),
-        version=1,
-    )
+    store.add(history.project, sent)
+    store.damage(history.damaged)
+    for fingerprint in history.fingerprints:
+        whole, state = MERGED.get(fingerprint, fingerprint), history.state(fingerprint)
+        known = record(
+            history.project, [one for one in sent if MERGED.get(one.fingerprint, one.fingerprint) == whole]
+        )
+        parts = (fingerprint, *(part for part, other in MERGED.items() if other == fingerprint))
+        changed = replace(
+            known,
+            id=hex64(history.issue(fingerprint)),
+            fingerprints=tuple(map(hex64, parts)),
+            status=state.status,
+            regressed=state.regressed,
+            assignee=state.assignee or None,
+            grouping_parts=tuple(why(fingerprint).parts),
+            merged_into=None if whole == fingerprint else hex64(history.issue(whole)),
+            version=2,
+        )
+        store.put([changed])
+        store.tell(history.activity(fingerprint))
+    store.count(history.outcomes())

@@ -142,7 +142,7 @@ async def test_an_event_between_its_neighbours(api: Api) -> None:
         assert detail["event"] == sent
         assert detail["previousEventId"] == (life[number - 1]["id"] if number else None)
         assert detail["nextEventId"] == (life[number + 1]["id"] if number + 1 < len(life) else None)
-        assert detail["grouping"] == {"version": "v1", "rule": "stack", "parts": ["Error", "run in src/a.js"]}
+        assert detail["grouping"] == {"version": "1", "rule": "stack", "parts": ["Error", "run in src/a.js"]}
     latest = await api.ask(f"{api.issue(100)}/events/latest")
     assert latest["event"]["id"] == life[-1]["id"]
     oldest = await api.ask(f"{api.issue(100)}/events/oldest")
