@@ -18,21 +18,20 @@ from typing import Any, Final
 import click
 import msgspec
 import psutil
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
 from bench.processors_floors import PARTITIONS, cpu_seconds
+from bench.table_logs import append, issue_states, logged_ids, read_records
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from local.kafka.server import LocalKafka
 from local.ports import free_port
-from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord, encode, entry_key
 from processors.grouper.id_index import IdIndex, id_keys
-from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
-from schemas.ids import event_partition, hex64, uuid7
-from schemas.issues import IssueRecord, encode_json
+from schemas.chunks import ChunkEvent, encode_chunk
+from schemas.ids import event_partition, uuid7
 from schemas.payload import compress
 from schemas.times import iso
 from schemas.topics import topic_specs
@@ -42,7 +41,6 @@ PROJECTS: Final = 10
 HOT_SHARE: Final = 0.9
 SHAPES: Final = ("real", "varied", "hot", "flood")
 PREFIX: Final = "bench."
-HEADERS: Final = [(FORMAT_HEADER, EVENTS_FORMAT)]
 
 
 class Shape:
@@ -93,25 +91,6 @@ async def prepare(bootstrap: str) -> None:
     specs = topic_specs(PREFIX, {}, PARTITIONS, 1)
     await admin.create_topics([NewTopic(s.name, s.partitions, 1, topic_configs=s.configs) for s in specs])
     await admin.close()
-
-
-async def append(bootstrap: str, topic: str, records: Iterator[tuple[int, bytes | None, bytes]]) -> int:
-    """Write records; returns how many."""
-    producer = AIOKafkaProducer(
-        bootstrap_servers=bootstrap, linger_ms=20, max_batch_size=1 << 20, max_request_size=4 << 20
-    )
-    await producer.start()
-    count = 0
-    pending = []
-    for partition, key, value in records:
-        pending.append(await producer.send(topic, value, key, partition=partition, headers=HEADERS))
-        count += 1
-        if len(pending) >= 200:
-            await asyncio.gather(*pending)
-            pending.clear()
-    await asyncio.gather(*pending)
-    await producer.stop()
-    return count
 
 
 class Worker:
@@ -267,9 +246,11 @@ def recovery(ids: int, block: int, chunk: int, issues: int, states: int, cache: 
         kafka = LocalKafka(folder / "kafka", cache).start()
         try:
             asyncio.run(prepare(kafka.bootstrap))
-            asyncio.run(append(kafka.bootstrap, f"{PREFIX}seen", _blocks(ids, block, chunk, hour=hour)))
-            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", _tail(ids, chunk)))
-            asyncio.run(append(kafka.bootstrap, f"{PREFIX}issues", _states(issues, states)))
+            asyncio.run(
+                append(kafka.bootstrap, f"{PREFIX}seen", logged_ids(ids, PARTITIONS, block, chunk, hour=hour))
+            )
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}events", read_records(ids, PARTITIONS, chunk)))
+            asyncio.run(append(kafka.bootstrap, f"{PREFIX}issues", issue_states(issues, states, PARTITIONS)))
             started = time.monotonic()
             worker = Worker(kafka.bootstrap, folder)
             worker.until("svc_processors_recovery_seconds", 0.001, pause=0.1)
@@ -292,61 +273,6 @@ def recovery(ids: int, block: int, chunk: int, issues: int, states: int, cache: 
 def _random_ids(count: int, now: int, rng: random.Random) -> list[bytes]:
     week = 7 * 86_400_000
     return [uuid7(now - rng.randrange(week)).bytes for _ in range(count)]
-
-
-def _blocks(ids: int, block: int, chunk: int, *, hour: bool) -> Iterator[tuple[int, bytes, bytes]]:
-    rng, now = random.Random(1), time.time_ns() // 1_000_000
-    share = ids // PARTITIONS
-    for partition in range(PARTITIONS):
-        for start in range(0, share, block):
-            keys = bytearray(rng.randbytes(KEY_BYTES * block))
-            if hour:
-                keys[::KEY_BYTES] = bytes(block)
-            records = [
-                DedupRecord(
-                    at // chunk,
-                    chunk,
-                    None,
-                    bytes(keys[(at - start) * KEY_BYTES : (at - start + chunk) * KEY_BYTES]),
-                )
-                for at in range(start, start + block, chunk)
-            ]
-            day = now if hour else now - (share - start) * 6 * 86_400_000 // share
-            entry = DedupEntry(day, records[0].offset, records, merged=True)
-            yield partition, entry_key(partition, entry.first, entry.last), encode(entry)
-
-
-def _tail(ids: int, chunk: int) -> Iterator[tuple[int, bytes | None, bytes]]:
-    """Empty records of `events`, as many as the table marks as read."""
-    for partition in range(PARTITIONS):
-        for _ in range(ids // PARTITIONS // chunk):
-            yield partition, None, encode_chunk([])
-
-
-def _states(issues: int, states: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """States of issues, one after the other, as an aggregator writes them."""
-    now = time.time_ns() // 1_000_000
-    names = {f"name-{n}": 1_000 for n in range(5)}
-    for version in range(states):
-        issue = version % issues * 0x9E3779B97F4A7C15 % (1 << 64)
-        record = IssueRecord(
-            id=hex64(issue),
-            project_id="1",
-            fingerprints=(hex64(issue),),
-            error_type="ConnectionResetError",
-            message="connection to <host> was reset by its peer after <n> bytes" * 2,
-            culprit="application.services.payments.settle",
-            first_seen_ms=now,
-            last_seen_ms=now,
-            users_sketch="A" * 400,
-            releases=names,
-            environments=names,
-            platforms={"python": 1_000},
-            hours={now // 3_600_000 - n: 100 for n in range(24)},
-            version=1 + version // issues,
-            positions=dict.fromkeys(range(PARTITIONS), version),
-        )
-        yield issue % PARTITIONS, record.id.encode(), encode_json(record)
 
 
 @processors.command()

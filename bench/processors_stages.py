@@ -16,8 +16,9 @@ import click
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from bench.processors import CHUNK, HEADERS, SHAPES, Shape
+from bench.processors import CHUNK, SHAPES, Shape
 from bench.processors_floors import PARTITIONS
+from bench.table_logs import HEADERS
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
 from cli.demo.sample_events import FILE
