@@ -24,7 +24,7 @@ from broker.message import Message
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from processors.aggregator.stage import AggregatorStage
-from processors.faust_app.tables import BatchTable
+from processors.batch_table import BatchTable
 from processors.faust_app.worker import GC_THRESHOLDS
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.replay import ReplayBoundary

@@ -72,7 +72,7 @@ FRAMEWORKS = {
 DOORS = {
     "aiokafka": ("broker", "processors.faust_app", "bench"),
     "clickhouse_connect": ("storage", "local", "bench"),
-    "faust": ("processors.faust_app", "bench"),
+    "faust": ("processors.batch_table", "processors.faust_app", "bench"),
     "mode": ("processors.faust_app", "bench"),
 }
 ERRORS = {"schemas.errors", "broker.errors", "storage.errors"}

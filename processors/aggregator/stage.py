@@ -33,7 +33,7 @@ from broker.stage import DeadEvent
 from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold, created_activity
 from processors.aggregator.merges import RefusedChange
-from processors.faust_app.tables import BatchTable
+from processors.batch_table import BatchTable
 from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord

@@ -13,6 +13,7 @@ from broker.batch_producer import BatchProducer
 from broker.client import METADATA_AGE_MS, client_options
 from broker.member_name import MemberName, holders
 from processors.aggregator.stage import AggregatorStage, supersedes
+from processors.batch_table import BatchTable
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Lease, RebalanceFence
 from processors.faust_app.look_up import InterruptibleLookUp
@@ -117,8 +118,6 @@ class Processors:
         return self.recovery.next_offsets(assigned)
 
     def _table(self, name: str, topic: str, restore: Any, **options: Any) -> Any:
-        from processors.faust_app.tables import BatchTable
-
         table = BatchTable(self.app, name, topic, self.names.partitions, self.producer, restore, **options)
         return self.app.tables.add(table)
 

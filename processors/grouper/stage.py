@@ -36,7 +36,7 @@ from broker.batch_producer import BatchProducer
 from broker.client import reading, records_before
 from broker.message import Message
 from broker.types import Consumer, TopicPartition
-from processors.faust_app.tables import BatchTable
+from processors.batch_table import BatchTable
 from processors.grouper.batch import (
     BatchOutput,
     DecodedBatch,

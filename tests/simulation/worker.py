@@ -10,13 +10,13 @@ from broker.client import new_consumer
 from broker.errors import KafkaError
 from broker.types import RebalanceListener, TopicPartition
 from processors.aggregator.stage import AggregatorStage, supersedes
+from processors.batch_table import BatchTable, PartitionStore
 from processors.changelog import Changelog
 from processors.faust_app.agents import Agent
 from processors.faust_app.app import DELTAS_BATCH, LEASE_SHARE, MAX_IDLE_SECONDS
 from processors.faust_app.fence import Lease, RebalanceFence
 from processors.faust_app.look_up import InterruptibleLookUp
 from processors.faust_app.recovery import Recovery
-from processors.faust_app.tables import BatchTable, PartitionStore
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.stage import GroupedTail, GrouperStage
 from processors.topic_names import TopicNames, names

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
 from processors.aggregator.stage import AggregatorStage
-from processors.faust_app.tables import BatchTable
+from processors.batch_table import BatchTable
 from processors.grouper.counts import issue_of
 from processors.grouper.dedup_log import DeltasPosition, deltas_key, encode
 from processors.metrics import ProcessorsMetrics

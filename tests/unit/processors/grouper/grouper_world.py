@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from broker.batch_producer import BatchProducer
 from broker.message import Message
-from processors.faust_app.tables import BatchTable
+from processors.batch_table import BatchTable
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
 from processors.grouper.stage import GroupedTail, GrouperStage, IdLookUp

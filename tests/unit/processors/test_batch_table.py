@@ -10,8 +10,8 @@ from faust.types import TP
 
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
+from processors.batch_table import BatchTable, PartitionStore
 from processors.changelog import OWNER_KEY
-from processors.faust_app.tables import BatchTable, PartitionStore
 
 TOPIC = "test.seen"
 

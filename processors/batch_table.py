@@ -4,9 +4,10 @@
 batch, and the local store follows once all in-sync replicas have it. So the store equals what a recovery reads.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from faust import App, Table
 from faust.stores.memory import Store
@@ -15,8 +16,9 @@ from yarl import URL
 
 from broker.batch_producer import BatchProducer
 from processors.changelog import Changelog, Supersedes
-from processors.faust_app.patches import FAUST_LOG
 
+# As in `processors.faust_app.patches`.
+_FAUST_LOG: Final = logging.getLogger("faust")
 Restore = Callable[[set[int]], Awaitable[None]]
 Changes = Sequence[tuple[bytes, bytes | None]]
 
@@ -40,7 +42,7 @@ class PartitionStore(Store[bytes, bytes]):
     over, reading continues there. Faust stores such an offset only for stores on disk, and reads others from the start.
     """
 
-    logger = FAUST_LOG
+    logger = _FAUST_LOG
     changelog: Changelog
     """Says which records are dropped; its table sets it."""
     follower: Follower | None = None
@@ -107,7 +109,7 @@ class BatchTable(Table[bytes, bytes]):
     With `owner`, the worker's name, new active partitions are opened (`processors.changelog`).
     """
 
-    logger = FAUST_LOG
+    logger = _FAUST_LOG
 
     def __init__(
         self,
