@@ -31,6 +31,12 @@ def is_uuid7(raw: bytes) -> bool:
     return raw[6] >> 4 == 7
 
 
+def id_text(raw: bytes) -> str:
+    """A 16-byte uuid in its canonical text, several times faster than `uuid.UUID`."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
 def encode_token(value: uuid.UUID) -> str:
     """`svc_pk_` and 26 lower-case Crockford base32 characters of the 16 bytes (protocol, section 5)."""
     number = value.int
@@ -70,7 +76,7 @@ def new_project_id() -> int:
 
 def event_partition(project: int, event_id: bytes, partitions: int) -> int:
     """The partition of `events` for an event id of a project (contract, section 3)."""
-    return zlib.crc32(f"{project}/{uuid.UUID(bytes=event_id)}".encode()) % partitions
+    return zlib.crc32(f"{project}/{id_text(event_id)}".encode()) % partitions
 
 
 def project_seed(project: int) -> int:

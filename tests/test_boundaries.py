@@ -31,6 +31,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "svc": set(),
 }
 """The rooms of the product from the bottom up, each with those beneath it that it may import."""
+FOLDERS: dict[str, set[str]] = {
+    "processors": set(),
+    "processors.grouper": {"processors"},
+    "processors.aggregator": {"processors"},
+    "processors.faust_app": {"processors", "processors.grouper", "processors.aggregator"},
+}
+"""The same within the room of the processors: the two stages know nothing of each other, nor of the app."""
 PURE = (
     *("schemas", "query", "grouping"),
     *(
@@ -54,7 +61,10 @@ PURE = (
             "replay",
         )
     ),
-    *(f"processors.aggregator.{name}" for name in ("changes", "fold", "lifecycle", "merges", "totals")),
+    *(
+        f"processors.aggregator.{name}"
+        for name in ("changes", "fold", "lifecycle", "merges", "position", "totals")
+    ),
     *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "record_rows")),
     *("control.project_edits", "dashboard.view"),
 )
@@ -160,6 +170,19 @@ def test_imports_have_no_circle() -> None:
 
     for name in modules():
         visit(name, ())
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_of_the_processors_imports_only_what_lies_beneath_it(folder: str) -> None:
+    wrong = [
+        f"{name} imports {imported}"
+        for name in of("processors")
+        for imported in imports(name)
+        if name.rpartition(".")[0] == folder
+        and top(imported) == "processors"
+        and imported.rpartition(".")[0] not in FOLDERS[folder] | {folder}
+    ]
+    assert wrong == []
 
 
 def test_what_is_declared_pure_loads_no_framework() -> None:

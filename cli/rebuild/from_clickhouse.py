@@ -17,7 +17,8 @@ from broker.types import Consumer, TopicPartition
 from cli.rebuild.dedup_log import IdKeys, entries
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from grouping.fingerprint import culprit, fingerprint
-from processors.grouper.dedup_log import DAY_MS, DeltasPosition, decode_position, deltas_key, encode
+from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
+from processors.grouper.dedup_log import DAY_MS
 from processors.grouper.fingerprinter import decode_event, grouping_event
 from schemas.chunks import SOURCE_HEADER
 from schemas.errors import BadPayload
@@ -101,7 +102,7 @@ async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
 
 def position_records(positions: Mapping[int, DeltasPosition]) -> list[Message]:
     """Positions as records of the topic `seen`."""
-    return [(p, deltas_key(p), encode(position)) for p, position in positions.items()]
+    return [(p, deltas_key(p), encode_position(position)) for p, position in positions.items()]
 
 
 def _positions(deltas: Mapping[int, int], records: Iterable[IssueRecord]) -> list[Message]:

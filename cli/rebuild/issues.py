@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from processors.aggregator.lifecycle import fix_in
 from processors.aggregator.totals import Users, figures, recent, whole
-from processors.grouper.fingerprinter import id_text
-from schemas.ids import hex64, issue_id, user_hash
+from schemas.ids import hex64, id_text, issue_id, user_hash
 from schemas.issues import IssueRecord, Status
 from schemas.life import MAX_COMMANDS, Ignored, Life
 from schemas.merges import Member

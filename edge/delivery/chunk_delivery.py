@@ -9,7 +9,7 @@ from edge.delivery.chunker import EventTuple
 from edge.delivery.sink import Sink
 from edge.delivery.spool import Spool
 from schemas.chunks import encode_chunk
-from schemas.ids import partition_of, project_seed
+from schemas.ids import event_partition
 from schemas.topics import Topic
 
 
@@ -42,9 +42,7 @@ async def send_partitioned(sink: Sink, events: Iterable[EventTuple]) -> list[Eve
     """Send each event to its partition; returns the events that are too large for the topic. Raises SinkUnavailable."""
     by_partition: defaultdict[int, list[EventTuple]] = defaultdict(list)
     for event in events:
-        digits = event[1].hex()
-        event_id = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-        by_partition[partition_of(project_seed(event[0]), event_id, sink.partitions)].append(event)
+        by_partition[event_partition(event[0], event[1], sink.partitions)].append(event)
     too_large = await asyncio.gather(
         *[send_chunk(sink, partition, chunk) for partition, chunk in by_partition.items()]
     )

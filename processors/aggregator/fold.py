@@ -6,9 +6,8 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from processors.aggregator.totals import HOURS, Users, figures, own, recent, whole
-from processors.grouper.fingerprinter import id_text
 from schemas.changes import RedactData
-from schemas.ids import hex64
+from schemas.ids import hex64, id_text
 from schemas.increments import Increment, decode_description
 from schemas.issues import Activity, IssueRecord, decode_issue, encode_json
 from schemas.merges import Figures

@@ -33,8 +33,8 @@ from broker.stage import DeadEvent
 from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold, created_activity
 from processors.aggregator.merges import RefusedChange
+from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
 from processors.batch_table import BatchTable
-from processors.grouper.dedup_log import DeltasPosition, decode_position, deltas_key, encode
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from processors.stage import LIMIT, Output, PartitionStage
@@ -231,7 +231,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
         await self._issues.write(partition, changes)
         issues = len(self._issues.part(partition))
         position = DeltasPosition(state.next_offset - 1, issues, state.versions)
-        await self._seen.write(partition, [(deltas_key(partition), encode(position))])
+        await self._seen.write(partition, [(deltas_key(partition), encode_position(position))])
         self._metrics.issues_written.inc(len(changes))
         self._metrics.table_entries.labels("issues", str(partition)).set(issues)
 

@@ -178,22 +178,9 @@ class EntryHead(Struct, frozen=True):
         return decode_entry(self.value).records
 
 
-class DeltasPosition(Struct, array_like=True, frozen=True):
-    """The last offset of `issue-deltas` that is folded, with two sums that reveal a damaged `issues` topic."""
-
-    offset: int
-    issues: int
-    versions: int
-
-
 def entry_key(partition: int, first: int, last: int) -> bytes:
     """Key of an entry. It names the whole range, so that two owners' entries never replace each other in part."""
     return b"%d/%d-%d" % (partition, first, last)
-
-
-def deltas_key(partition: int) -> bytes:
-    """Key of the `DeltasPosition` of one partition of `issue-deltas`."""
-    return b"deltas/%d" % partition
 
 
 def horizon_key(partition: int) -> bytes:
@@ -208,5 +195,4 @@ def is_entry(key: bytes) -> bool:
 
 encode = msgspec.msgpack.Encoder().encode
 decode_entry = msgspec.msgpack.Decoder(DedupEntry).decode
-decode_position = msgspec.msgpack.Decoder(DeltasPosition).decode
 decode_horizon = msgspec.msgpack.Decoder(int).decode

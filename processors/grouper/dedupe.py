@@ -14,15 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from processors.grouper.dedup_log import (
-    DAY_MS,
-    KEY_BYTES,
-    DedupEntry,
-    EntryHead,
-    LogClock,
-    advanced,
-    started,
-)
+from processors.grouper.dedup_log import DAY_MS, KEY_BYTES, DedupEntry, EntryHead, LogClock, advanced, started
 from processors.grouper.id_index import IdIndex, Run, days_old, id_keys, sorted_runs, split
 
 MAX_AHEAD_DAYS: Final = 400

@@ -119,12 +119,6 @@ def _elements(fingerprint: Raw) -> list[Any] | None:
     return None if elements is None else [_decode_element(element) for element in elements[:MAX_ELEMENTS]]
 
 
-def id_text(raw: bytes) -> str:
-    """A 16-byte uuid in its canonical text, several times faster than `uuid.UUID`."""
-    digits = raw.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
 decode_event = msgspec.json.Decoder(EventOutline).decode
 _decode_outline = msgspec.json.Decoder(ErrorOutline).decode
 _decode_error = msgspec.json.Decoder(GroupingError).decode

@@ -49,12 +49,8 @@ from processors.grouper.batch import (
 )
 from processors.grouper.compaction import LogCompaction
 from processors.grouper.counts import MAX_OUTCOMES, bundles
-from processors.grouper.dedup_log import (
-    decode_entry,
-    encode,
-    entry_key,
-)
-from processors.grouper.fingerprinter import Fingerprinter, id_text
+from processors.grouper.dedup_log import decode_entry, encode, entry_key
+from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.read_ahead import ReadAhead
 from processors.grouper.recovered import recovered
 from processors.grouper.replay import PublishedRecord, ReplayBoundary, ReplayStart
@@ -63,7 +59,7 @@ from processors.positions import LogRecreated, SourceRecord
 from processors.stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad
 from processors.topic_names import TopicNames
 from schemas.chunks import REPLAYED_HEADER, SOURCE_HEADER, decode_grouped
-from schemas.ids import hex64, issue_id
+from schemas.ids import hex64, id_text, issue_id
 from schemas.issues import encode_json
 from schemas.payload import decompress
 from schemas.settings import ProcessorsSettings

@@ -7,15 +7,9 @@ from itertools import count
 from typing import Any, Final
 from uuid import UUID
 
+from processors.aggregator.position import decode_position, deltas_key
 from processors.changelog import PartitionLog
-from processors.grouper.dedup_log import (
-    decode_entry,
-    decode_horizon,
-    decode_position,
-    deltas_key,
-    horizon_key,
-    is_entry,
-)
+from processors.grouper.dedup_log import decode_entry, decode_horizon, horizon_key, is_entry
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers, replayed_before
 from schemas.idempotency import is_repeat

@@ -205,7 +205,7 @@ SLIPS: Final = {
     ),
     "aggregator: the position is written before the issues": Slip(
         f"{_AGGREGATOR}._record", "await self._issues.write(partition, changes)\n        issues",
-        "await self._seen.write(partition, [(deltas_key(partition), encode(DeltasPosition(state.next_offset - 1, 0, 0)))])\n        await self._issues.write(partition, changes)\n        issues",
+        "await self._seen.write(partition, [(deltas_key(partition), encode_position(DeltasPosition(state.next_offset - 1, 0, 0)))])\n        await self._issues.write(partition, changes)\n        issues",
     ),
     "aggregator: a restart begins one record late": Slip(
         f"{_AGGREGATOR}.restore", "max(log_start, position.offset + 1)", "max(log_start, position.offset + 2)"

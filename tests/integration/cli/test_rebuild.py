@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from cli.rebuild.command import rebuild
 from cli.workspace import Workspace
-from processors.grouper.dedup_log import deltas_key
+from processors.aggregator.position import deltas_key
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
 from tests.integration.processors.feed import Feed, produce

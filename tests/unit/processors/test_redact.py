@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from processors.grouper.fingerprinter import id_text
+from schemas.ids import id_text
 from schemas.increments import Increment
 from tests.unit.processors.aggregator.test_merges import merged, unmerged, with_issues
 from tests.unit.processors.aggregator.world import START, World, id_of, increment

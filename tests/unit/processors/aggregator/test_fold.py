@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from processors.aggregator.fold import MAX_NAMES, Fold, created_activity
 from processors.aggregator.totals import HOURS, Users
-from processors.grouper.fingerprinter import id_text
-from schemas.ids import issue_id, user_hash
+from schemas.ids import id_text, issue_id, user_hash
 from schemas.increments import Description, Increment, Row, encode_description
 from schemas.issues import IssueRecord, decode_issue, encode_json
 from tests.unit.processors.made import event_id

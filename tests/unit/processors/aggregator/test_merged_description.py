@@ -3,7 +3,7 @@
 from msgspec import Raw
 from msgspec.structs import replace
 
-from processors.grouper.fingerprinter import id_text
+from schemas.ids import id_text
 from schemas.increments import Description, encode_description
 from schemas.issues import IssueRecord
 from tests.unit.processors.aggregator.test_merges import merged, unmerged

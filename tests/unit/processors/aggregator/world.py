@@ -9,10 +9,10 @@ from prometheus_client import CollectorRegistry
 
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
+from processors.aggregator.position import DeltasPosition, deltas_key, encode_position
 from processors.aggregator.stage import AggregatorStage
 from processors.batch_table import BatchTable
 from processors.grouper.counts import issue_of
-from processors.grouper.dedup_log import DeltasPosition, deltas_key, encode
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from processors.topic_names import TopicNames
@@ -170,7 +170,7 @@ class World:
 
     def note(self, partition: int, position: DeltasPosition) -> None:
         """Write a position, as `svc rebuild` does."""
-        self.memory.append("seen", partition, [Message(deltas_key(partition), encode(position))])
+        self.memory.append("seen", partition, [Message(deltas_key(partition), encode_position(position))])
 
     async def work(self, limit: int = 1000) -> bool:
         """Let each partition handle up to `limit` records; whether there were any. Raises Crash."""
