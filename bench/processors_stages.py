@@ -27,8 +27,9 @@ from processors.aggregator.stage import AggregatorStage
 from processors.batch_table import BatchTable
 from processors.faust_app.worker import GC_THRESHOLDS
 from processors.grouper.fingerprinter import Fingerprinter
+from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.replay import ReplayBoundary
-from processors.grouper.stage import GroupedTail, GrouperStage
+from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from processors.topic_names import TopicNames

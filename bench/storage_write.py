@@ -28,7 +28,7 @@ from cli.demo.sample_events import FILE
 from cli.dictionary_training import SIZES, train
 from grouping.fingerprint import fingerprint
 from local.clickhouse.server import LocalClickHouse
-from processors.grouper.fingerprinter import decode_event, grouping_event
+from processors.grouper.event_outline import decode_event, grouping_event
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import uuid7
 from schemas.payload import compress, use_dictionaries

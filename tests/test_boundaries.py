@@ -55,15 +55,18 @@ PURE = (
             "counts",
             "dedupe",
             "dedup_log",
+            "event_outline",
             "fingerprinter",
             "id_index",
+            "log_clock",
+            "lru_cache",
             "recovered",
             "replay",
         )
     ),
     *(
         f"processors.aggregator.{name}"
-        for name in ("changes", "fold", "lifecycle", "merges", "position", "totals")
+        for name in ("changes", "fold", "lifecycle", "merges", "position", "release_order", "totals")
     ),
     *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "record_rows")),
     *("control.project_edits", "dashboard.view"),

@@ -10,17 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from processors.grouper.compaction import BLOCK_IDS
-from processors.grouper.dedup_log import (
-    DAY_MS,
-    KEY_BYTES,
-    DedupEntry,
-    DedupRecord,
-    encode,
-    entry_key,
-    horizon_key,
-)
+from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord, encode, entry_key, horizon_key
 from processors.grouper.dedupe import MAX_AHEAD_DAYS
 from processors.grouper.id_index import id_keys
+from processors.grouper.log_clock import DAY_MS
 from schemas.ids import event_partition, is_uuid7, uuid7_ms
 
 _BATCH = 10_000

@@ -18,8 +18,8 @@ from cli.rebuild.dedup_log import IdKeys, entries
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from grouping.fingerprint import culprit, fingerprint
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
-from processors.grouper.dedup_log import DAY_MS
-from processors.grouper.fingerprinter import decode_event, grouping_event
+from processors.grouper.event_outline import decode_event, grouping_event
+from processors.grouper.log_clock import DAY_MS
 from schemas.chunks import SOURCE_HEADER
 from schemas.errors import BadPayload
 from schemas.issues import IssueRecord, encode_json

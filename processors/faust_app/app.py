@@ -20,7 +20,8 @@ from processors.faust_app.look_up import InterruptibleLookUp
 from processors.faust_app.patches import FAUST_LOG, OrderedTableManager, PlacedConsumer
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.stage import GroupedTail, GrouperStage, IdLookUp
+from processors.grouper.grouped_tail import GroupedTail
+from processors.grouper.stage import GrouperStage, IdLookUp
 from processors.metrics import ProcessorsMetrics
 from processors.topic_names import TopicNames
 from schemas.projects import ProjectRegistry

@@ -9,7 +9,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
-from processors.grouper.fingerprinter import MAX_NAME, MINUTE_MS, EventGrouping, EventOutline
+from processors.grouper.event_outline import EventOutline
+from processors.grouper.fingerprinter import MAX_NAME, MINUTE_MS, EventGrouping
 from processors.grouper.rule_budget import SkippedRule
 from schemas.chunks import ChunkEvent
 from schemas.ids import issue_id, user_hash

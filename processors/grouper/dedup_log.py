@@ -1,57 +1,24 @@
-"""The values of the topic `seen`: the ids that each source record was the first to carry, the decisions about it, and the log's day.
+"""The table `seen`: its keys, and the values that the grouper writes.
 
-The day of a partition of `events` is counted from record timestamps that the log itself confirms. A broker's clock can jump, and a
-jump must not empty the index of ids. So `LogClock` does not follow the greatest timestamp: it counts one day at a time, and a day
-takes at least `DAY_RECORDS` records. A timestamp that is more than a day away from the clock's is doubted until a later day follows
-on it; a record of the clock's own days ends the doubt. A day without records is not counted.
+| key | value | written by | it says |
+| --- | --- | --- | --- |
+| `P/FIRST-LAST` | `DedupEntry` | grouper | which ids these records of `events` were the first to carry, and what was decided |
+| `horizon/P` | an offset of `events` | grouper | the entries before it have expired: none is missing |
+| `deltas/P` | `processors.aggregator.position.DeltasPosition` | aggregator | how far `issue-deltas` is folded |
+
+`P` is the partition that the key is in. `svc rebuild` writes all three. The topic alone, not the table, also has the records `owner` and
+`check` of whoever holds the partition (`processors.changelog`).
 """
 
 from typing import Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+
+from processors.grouper.log_clock import DAY_MS, LogClock
 
 KEY_BYTES: Final = 16
 """Bytes of an id's key (`processors.grouper.id_index.id_keys`)."""
-DAY_MS: Final = 86_400_000
-DAY_RECORDS: Final = 1_000
-"""Fewest records of a day: whatever their timestamps say, ids outlive as many records for each day of the window."""
-
-
-class LogClock(Struct, array_like=True, frozen=True):
-    """The day of the log after the records up to one offset.
-
-    `day` counts days of the log; `stamped` is the day of the timestamps with which it began, `since` the offset at which it did;
-    `doubted` is the day of timestamps that nothing has confirmed.
-    """
-
-    day: int
-    stamped: int
-    since: int
-    doubted: int | None = None
-
-
-def started(offset: int, timestamp_ms: int) -> LogClock:
-    """The clock at the first record of a log."""
-    day = timestamp_ms // DAY_MS
-    return LogClock(day, day, offset)
-
-
-def advanced(clock: LogClock, offset: int, timestamp_ms: int) -> LogClock:
-    """The clock after one more record."""
-    stamped = timestamp_ms // DAY_MS
-    if abs(stamped - clock.stamped) > 1:
-        if clock.doubted is None or stamped < clock.doubted:
-            return replace(clock, doubted=stamped)
-        later = stamped > clock.doubted
-    else:
-        if clock.doubted is not None:
-            clock = replace(clock, doubted=None)
-        later = stamped > clock.stamped
-    if later and offset - clock.since >= DAY_RECORDS:
-        return LogClock(clock.day + 1, stamped, offset)
-    return clock
 
 
 class DedupRecord(Struct, array_like=True, frozen=True, gc=False):

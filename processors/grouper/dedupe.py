@@ -1,6 +1,6 @@
 """Dropping repeated ids: the same prefix of the log gives the same decisions, on any worker, after any crash, at any time of day. Pure.
 
-Time is the log's own (`processors.grouper.dedup_log.LogClock`). Ids are indexed by its day, and a day is forgotten as a whole once it is
+Time is the log's own (`processors.grouper.log_clock.LogClock`). Ids are indexed by its day, and a day is forgotten as a whole once it is
 older than the window: an id is remembered for the window and up to a day longer, and longer still where records are few. An id whose
 own day (that of its version-7 uuid) lies ahead of its record's is remembered as if it had arrived on its own day.
 
@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from processors.grouper.dedup_log import DAY_MS, KEY_BYTES, DedupEntry, EntryHead, LogClock, advanced, started
+from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, EntryHead
 from processors.grouper.id_index import IdIndex, Run, days_old, id_keys, sorted_runs, split
+from processors.grouper.log_clock import DAY_MS, LogClock, advanced, started
 
 MAX_AHEAD_DAYS: Final = 400
 """Most days for which an id of the future is remembered beyond the window: a device whose clock is a year ahead is still served."""

@@ -6,16 +6,12 @@ costs as many steps (`rule_budget`).
 """
 
 import logging
-from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Final
 
-import msgspec
 from msgspec import Raw, Struct
 
 from grouping.cost import EventSizes, steps
 from grouping.fingerprint import Fingerprint, GroupingEvent, culprit, grouped, locate
-from grouping.fingerprint.custom import MAX_ELEMENTS
-from grouping.fingerprint.event_view import GroupingError
 from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules, frame_names, most_names
 from grouping.fingerprint.stacks import ErrorLocation
 from grouping.rules import (
@@ -32,6 +28,15 @@ from grouping.rules import (
     outcome_of,
     steps_of_marks,
 )
+from processors.grouper.event_outline import (
+    EventOutline,
+    decode_event,
+    grouping_event,
+    outline,
+    stacks,
+    without_stacks,
+)
+from processors.grouper.lru_cache import LruCache
 from processors.grouper.rule_budget import RuleBudget
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
@@ -40,7 +45,6 @@ from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry, RegistryRetention
 
 log = logging.getLogger(__name__)
-
 MAX_TEXT: Final = 1000
 """Characters of a message that an issue keeps."""
 MAX_NAME: Final = 200
@@ -53,115 +57,6 @@ CACHE_BYTES: Final = 8 << 20
 ENTRY_BYTES: Final = 1000
 """Rough size of a cache entry beside its key."""
 MINUTE_MS: Final = 60_000
-ABSENT = Raw(b"null")
-
-
-class UserOutline(Struct, gc=False):
-    """The user: only the field that counting needs."""
-
-    id: str | None = None
-
-
-class EventOutline(Struct, gc=False, kw_only=True):
-    """The fields of an event that processing reads. Whatever the edge accepts decodes here, from lenient projects too."""
-
-    timestamp: datetime
-    platform: str | None = None
-    release: str = ""
-    environment: str = ""
-    user: UserOutline | None = None
-    fingerprint: Raw = ABSENT
-    error: Raw
-
-
-class ErrorOutline(Struct, gc=False):
-    """An error with its stack as raw JSON."""
-
-    type: str | None = None
-    message: str | None = None
-    stack: Raw = ABSENT
-    cause: "ErrorOutline | None" = None
-
-
-def outline(event: EventOutline) -> ErrorOutline:
-    """The error without its stacks. Raises msgspec.DecodeError."""
-    return _decode_outline(event.error)
-
-
-def stacks(error: ErrorOutline) -> tuple[tuple[str | None, bytes], ...]:
-    """Type and raw stack of an error and its causes: with the platform, they decide the error's location."""
-    chain = []
-    link: ErrorOutline | None = error
-    while link is not None:
-        chain.append((link.type, bytes(link.stack)))
-        link = link.cause
-    return tuple(chain)
-
-
-def without_stacks(event: EventOutline, error: ErrorOutline) -> GroupingEvent:
-    """The part that decides the group when the error's location is known. Raises msgspec.DecodeError."""
-    return GroupingEvent(_without_stack(error), event.platform, _elements(event.fingerprint))
-
-
-def _without_stack(error: ErrorOutline) -> GroupingError:
-    cause = None if error.cause is None else _without_stack(error.cause)
-    return GroupingError(error.type, error.message, None, cause)
-
-
-def grouping_event(event: EventOutline) -> GroupingEvent:
-    """The part that decides the group. Raises msgspec.DecodeError."""
-    return GroupingEvent(_decode_error(event.error), event.platform, _elements(event.fingerprint))
-
-
-def _elements(fingerprint: Raw) -> list[Any] | None:
-    """The elements of a fingerprint that count."""
-    elements = _decode_elements(fingerprint)
-    return None if elements is None else [_decode_element(element) for element in elements[:MAX_ELEMENTS]]
-
-
-decode_event = msgspec.json.Decoder(EventOutline).decode
-_decode_outline = msgspec.json.Decoder(ErrorOutline).decode
-_decode_error = msgspec.json.Decoder(GroupingError).decode
-_decode_elements = msgspec.json.Decoder(list[Raw] | None).decode
-_decode_element = msgspec.json.Decoder(Any).decode
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class LruCache(Generic[K, V]):
-    """A cache of two generations: the older one is dropped as a whole. `limit` bounds the weight of one generation."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._weight = 0
-        self._young: dict[K, tuple[V, int]] = {}
-        self._old: dict[K, tuple[V, int]] = {}
-
-    def get(self, key: K) -> V | None:
-        """The value of the key, or None."""
-        entry = self._young.get(key)
-        if entry is None:
-            entry = self._old.pop(key, None)
-            if entry is None:
-                return None
-            self._add(key, entry)
-        return entry[0]
-
-    def put(self, key: K, value: V, weight: int) -> None:
-        """Add a value that is not in the cache. One heavier than a sixteenth of a generation is not cached."""
-        if weight * 16 <= self._limit:
-            self._add(key, (value, weight))
-
-    def __len__(self) -> int:
-        return len(self._young) + len(self._old)
-
-    def _add(self, key: K, entry: tuple[V, int]) -> None:
-        if self._weight + entry[1] > self._limit:
-            self._old, self._young, self._weight = self._young, {}, 0
-        self._young[key] = entry
-        self._weight += entry[1]
 
 
 class EventGrouping(Struct, frozen=True, gc=False):

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from processors.grouper.dedup_log import DAY_MS, KEY_BYTES
+from processors.grouper.dedup_log import KEY_BYTES
+from processors.grouper.log_clock import DAY_MS
 
 BUCKETS: Final = 256
 Words = NDArray[np.uint64]

@@ -33,9 +33,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from broker.batch_producer import BatchProducer
-from broker.client import reading, records_before
 from broker.message import Message
-from broker.types import Consumer, TopicPartition
 from processors.batch_table import BatchTable
 from processors.grouper.batch import (
     BatchOutput,
@@ -51,80 +49,22 @@ from processors.grouper.compaction import LogCompaction
 from processors.grouper.counts import MAX_OUTCOMES, bundles
 from processors.grouper.dedup_log import decode_entry, encode, entry_key
 from processors.grouper.fingerprinter import Fingerprinter
+from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.read_ahead import ReadAhead
 from processors.grouper.recovered import recovered
-from processors.grouper.replay import PublishedRecord, ReplayBoundary, ReplayStart
+from processors.grouper.replay import ReplayBoundary, ReplayStart
 from processors.metrics import ProcessorsMetrics
 from processors.positions import LogRecreated, SourceRecord
 from processors.stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad
 from processors.topic_names import TopicNames
-from schemas.chunks import REPLAYED_HEADER, SOURCE_HEADER, decode_grouped
+from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, id_text, issue_id
 from schemas.issues import encode_json
 from schemas.payload import decompress
-from schemas.settings import ProcessorsSettings
 from schemas.times import iso
 
-MIN_REPLAYED: Final = 256
-"""Fewest records that are replayed after a loss of `seen`: more than are handled together."""
 PAUSE_SECONDS: Final = 0.05
 """Longest work on a batch without letting others run, but for a single event."""
-TAIL_SECONDS: Final = 60.0
-"""Longest time for reading the end of `grouped`."""
-
-
-class GroupedTail:
-    """Reads from the end of `grouped` which records of a partition of `events` were published."""
-
-    def __init__(self, settings: ProcessorsSettings, names: TopicNames) -> None:
-        self._settings = settings
-        self._topic = names.grouped
-        self._reach = max(MIN_REPLAYED, 2 * settings.processors_batch_chunks)
-
-    async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:
-        """The replay boundary of a partition, or None where nothing was published. Raises KafkaError and TimeoutError.
-
-        `recorded` are `since` and `last` as an earlier process recorded them.
-        """
-        async with reading(self._settings) as consumer, asyncio.timeout(TAIL_SECONDS):
-            return await self._read(consumer, TopicPartition(self._topic, partition), recorded)
-
-    async def _read(
-        self, consumer: Consumer, tp: TopicPartition, recorded: tuple[int, int] | None
-    ) -> ReplayBoundary | None:
-        begin = (await consumer.beginning_offsets([tp]))[tp]
-        end = (await consumer.end_offsets([tp]))[tp]
-        if begin >= end:
-            return None if recorded is None else ReplayBoundary(recorded[1] + 1, recorded[1])
-        consumer.assign([tp])
-        count = self._reach
-        while True:
-            # Replays after crashes are at the end: the records that they repeat must be among those read.
-            count *= 2
-            start = max(begin, end - count)
-            records = await _published(consumer, tp, start, end)
-            if not records and start > begin:
-                continue
-            if not records:
-                return None if recorded is None else ReplayBoundary(recorded[1] + 1, recorded[1])
-            boundary = (
-                ReplayBoundary.recorded(*recorded, records)
-                if recorded
-                else ReplayBoundary.from_records(records, self._reach, whole=not begin)
-            )
-            if start == begin or min(record.offset for record in records) < boundary.since:
-                return boundary
-
-
-async def _published(consumer: Consumer, tp: TopicPartition, start: int, end: int) -> list[PublishedRecord]:
-    consumer.seek(tp, start)
-    records = [record async for record in records_before(consumer, {tp: end})]
-    # What was put back or sent again is a part of a record, at an old position.
-    return [
-        PublishedRecord.from_chunk(decode_grouped(record.value))
-        for record in records
-        if record.value is not None and REPLAYED_HEADER not in dict(record.headers)
-    ]
 
 
 class IdLookUp(Protocol):

@@ -101,7 +101,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         replacements |= {
             "processors.grouper.compaction.MERGE_AT": 2,
             "processors.grouper.read_ahead.PIECE_BYTES": 1,
-            "processors.grouper.dedup_log.DAY_RECORDS": 1,
+            "processors.grouper.log_clock.DAY_RECORDS": 1,
         }
     if schedule.shape.tiny:
         replacements |= {

@@ -18,7 +18,8 @@ from processors.faust_app.fence import Lease, RebalanceFence
 from processors.faust_app.look_up import InterruptibleLookUp
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.stage import GroupedTail, GrouperStage
+from processors.grouper.grouped_tail import GroupedTail
+from processors.grouper.stage import GrouperStage
 from processors.topic_names import TopicNames, names
 from schemas.health import Health
 from schemas.projects import ProjectRegistry

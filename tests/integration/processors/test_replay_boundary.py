@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from aiokafka import AIOKafkaProducer
 
+from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
-from processors.grouper.stage import GroupedTail
 from processors.topic_names import names
 from schemas.chunks import REPLAYED_HEADER, GroupedChunk, Grouping, encode_grouped
 from schemas.settings import ProcessorsSettings, load

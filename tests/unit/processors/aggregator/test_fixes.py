@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.aggregator.lifecycle import MAX_OLDER, compare, fix_in, regresses
+from processors.aggregator.lifecycle import MAX_OLDER, fix_in, regresses
+from processors.aggregator.release_order import compare
 from schemas.changes import NEXT
 from schemas.life import Fix
 

@@ -11,8 +11,9 @@ from broker.batch_producer import BatchProducer
 from broker.message import Message
 from processors.batch_table import BatchTable
 from processors.grouper.fingerprinter import Fingerprinter
+from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
-from processors.grouper.stage import GroupedTail, GrouperStage, IdLookUp
+from processors.grouper.stage import GrouperStage, IdLookUp
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped

@@ -2,7 +2,6 @@
 
 from processors.grouper.compaction import MERGE_AT, LogCompaction
 from processors.grouper.dedup_log import (
-    DAY_MS,
     DedupEntry,
     DedupRecord,
     decode_entry,
@@ -11,9 +10,9 @@ from processors.grouper.dedup_log import (
     entry_key,
     horizon_key,
     is_entry,
-    started,
 )
 from processors.grouper.dedupe import Dedupe, Incoming
+from processors.grouper.log_clock import DAY_MS, started
 from processors.grouper.replay import replay_start
 from tests.unit.processors.made import START, event_id
 

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.dedup_log import DAY_MS, DAY_RECORDS, DedupEntry, DedupRecord, decode_entry, encode
+from processors.grouper.dedup_log import DedupEntry, DedupRecord, decode_entry, encode
 from processors.grouper.dedupe import Decision, Dedupe, Incoming
+from processors.grouper.log_clock import DAY_MS, DAY_RECORDS
 from processors.grouper.replay import replay_start
 from tests.unit.processors.made import START, event_id
 

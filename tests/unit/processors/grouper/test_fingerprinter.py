@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
 from grouping.fingerprint import GroupingEvent, culprit, fingerprint
-from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter, LruCache
+from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter
+from processors.grouper.lru_cache import LruCache
 from schemas.chunks import ChunkEvent
 from schemas.increments import decode_description
 from schemas.payload import compress

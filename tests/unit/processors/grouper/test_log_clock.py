@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.dedup_log import DAY_MS, DAY_RECORDS, LogClock, advanced, started
+from processors.grouper.log_clock import DAY_MS, DAY_RECORDS, LogClock, advanced, started
 from tests.unit.processors.made import START
 
 DAY = START // DAY_MS

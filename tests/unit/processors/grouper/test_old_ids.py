@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from processors.faust_app.fence import Interrupted
 from processors.grouper.compaction import MERGE_AT, LogCompaction
 from processors.grouper.dedup_log import (
-    DAY_RECORDS,
     DedupEntry,
     DedupRecord,
-    LogClock,
     decode_entry,
     decode_horizon,
     encode,
@@ -21,6 +19,7 @@ from processors.grouper.dedup_log import (
 )
 from processors.grouper.dedupe import MAX_AHEAD_DAYS, Dedupe, Incoming
 from processors.grouper.id_index import id_keys
+from processors.grouper.log_clock import DAY_RECORDS, LogClock
 from processors.grouper.replay import replay_start
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
 from tests.unit.processors.made import DAY, START, carried, event_id

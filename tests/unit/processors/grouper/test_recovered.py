@@ -6,16 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from processors.grouper.compaction import Changes, LogCompaction
-from processors.grouper.dedup_log import (
-    DAY_MS,
-    KEY_BYTES,
-    DedupEntry,
-    DedupRecord,
-    LogClock,
-    encode,
-    entry_key,
-)
+from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord, encode, entry_key
 from processors.grouper.id_index import id_keys
+from processors.grouper.log_clock import DAY_MS, LogClock
 from processors.grouper.read_ahead import ReadAhead
 from processors.grouper.recovered import Piece, Recovered, recovered
 from tests.unit.processors.made import START, event_id

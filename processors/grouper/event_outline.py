@@ -1,0 +1,83 @@
+"""An event as processing reads it: the fields that decide its group, or that are counted; the rest stays bytes."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from grouping.fingerprint import GroupingEvent
+from grouping.fingerprint.custom import MAX_ELEMENTS
+from grouping.fingerprint.event_view import GroupingError
+
+ABSENT = Raw(b"null")
+
+
+class UserOutline(Struct, gc=False):
+    """The user: only the field that counting needs."""
+
+    id: str | None = None
+
+
+class EventOutline(Struct, gc=False, kw_only=True):
+    """The fields of an event that processing reads. Whatever the edge accepts decodes here, from lenient projects too."""
+
+    timestamp: datetime
+    platform: str | None = None
+    release: str = ""
+    environment: str = ""
+    user: UserOutline | None = None
+    fingerprint: Raw = ABSENT
+    error: Raw
+
+
+class ErrorOutline(Struct, gc=False):
+    """An error with its stack as raw JSON."""
+
+    type: str | None = None
+    message: str | None = None
+    stack: Raw = ABSENT
+    cause: "ErrorOutline | None" = None
+
+
+def outline(event: EventOutline) -> ErrorOutline:
+    """The error without its stacks. Raises msgspec.DecodeError."""
+    return _decode_outline(event.error)
+
+
+def stacks(error: ErrorOutline) -> tuple[tuple[str | None, bytes], ...]:
+    """Type and raw stack of an error and its causes: with the platform, they decide the error's location."""
+    chain = []
+    link: ErrorOutline | None = error
+    while link is not None:
+        chain.append((link.type, bytes(link.stack)))
+        link = link.cause
+    return tuple(chain)
+
+
+def without_stacks(event: EventOutline, error: ErrorOutline) -> GroupingEvent:
+    """The part that decides the group when the error's location is known. Raises msgspec.DecodeError."""
+    return GroupingEvent(_without_stack(error), event.platform, _elements(event.fingerprint))
+
+
+def _without_stack(error: ErrorOutline) -> GroupingError:
+    cause = None if error.cause is None else _without_stack(error.cause)
+    return GroupingError(error.type, error.message, None, cause)
+
+
+def grouping_event(event: EventOutline) -> GroupingEvent:
+    """The part that decides the group. Raises msgspec.DecodeError."""
+    return GroupingEvent(_decode_error(event.error), event.platform, _elements(event.fingerprint))
+
+
+def _elements(fingerprint: Raw) -> list[Any] | None:
+    """The elements of a fingerprint that count."""
+    elements = _decode_elements(fingerprint)
+    return None if elements is None else [_decode_element(element) for element in elements[:MAX_ELEMENTS]]
+
+
+decode_event = msgspec.json.Decoder(EventOutline).decode
+_decode_outline = msgspec.json.Decoder(ErrorOutline).decode
+_decode_error = msgspec.json.Decoder(GroupingError).decode
+_decode_elements = msgspec.json.Decoder(list[Raw] | None).decode
+_decode_element = msgspec.json.Decoder(Any).decode
