@@ -32,13 +32,10 @@ from processors.grouper.replay import ReplayBoundary
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
-from processors.topic_names import TopicNames
 from schemas.projects import ProjectRegistry
+from schemas.topics import Topic
 
-NAMES = TopicNames(
-    events="events", grouped="grouped", grouped_events="each", deltas="deltas", issues="issues", activity="activity",
-    outcomes="outcomes", dead_letters="dead", seen="seen", partitions=PARTITIONS,
-)  # fmt: skip
+NAMES = {topic: topic.title for topic in Topic}
 
 
 class Memory:
@@ -52,7 +49,7 @@ class Memory:
     ) -> list[Awaitable[WrittenBatch]]:
         """Append records."""
         messages = list(messages)
-        if topic == NAMES.deltas:
+        if topic == NAMES[Topic.ISSUE_DELTAS]:
             self.deltas[partition] += messages
         return []
 
@@ -94,6 +91,7 @@ async def measure(chunks: list[tuple[int, bytes]], handle_batch: int) -> tuple[f
     producer, table = cast(BatchProducer, memory), cast(BatchTable, seen)
     grouper = GrouperStage(
         NAMES,
+        PARTITIONS,
         table,
         producer,
         Fingerprinter(ProjectRegistry()),
@@ -103,7 +101,7 @@ async def measure(chunks: list[tuple[int, bytes]], handle_batch: int) -> tuple[f
         grouped_events=False,
         stored_ids=Nothing(),
     )
-    aggregator = AggregatorStage(NAMES, cast(BatchTable, Shares()), table, producer, metrics)
+    aggregator = AggregatorStage(NAMES, PARTITIONS, cast(BatchTable, Shares()), table, producer, metrics)
     for partition in range(PARTITIONS):
         await grouper.restore(partition, 0, len(chunks))
         aggregator.restore(partition, 0)

@@ -37,6 +37,11 @@ def name_of(settings: KafkaSettings, topic: Topic) -> str:
     return topic_name(topic, settings.topic_prefix, settings.topic_overrides)
 
 
+def topic_names(settings: KafkaSettings) -> dict[Topic, str]:
+    """All topics' names on the broker."""
+    return {topic: name_of(settings, topic) for topic in Topic}
+
+
 def client_options(settings: KafkaSettings) -> dict[str, Any]:
     """Keyword arguments for every aiokafka client."""
     return {

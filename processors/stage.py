@@ -4,7 +4,7 @@ Faust delivers the batches and acknowledges them (`processors.faust_app`); `brok
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from broker.batch_producer import BatchProducer
@@ -12,7 +12,7 @@ from broker.message import Message
 from broker.stage import DeadEvent, dead_letter_messages
 from processors.metrics import ProcessorsMetrics
 from processors.positions import OffsetGap, SourceRecord, new_records
-from processors.topic_names import TopicNames
+from schemas.topics import Topic
 
 WINDOW: Final = 200
 """Most recent records that the limit looks at."""
@@ -22,7 +22,9 @@ LIMIT: Final = 100
 _NOW: Final = 1 << 62
 """Later than every restored time."""
 
-Output = tuple[str, int, Iterable[Message]]
+TopicNames = Mapping[Topic, str]
+"""The topics' names on the broker."""
+Output = tuple[Topic, int, Iterable[Message]]
 """Topic, partition and records to publish there."""
 
 
@@ -37,15 +39,24 @@ S = TypeVar("S", bound=HasPosition)
 
 
 class PartitionStage(Generic[S]):
-    """A stage with one state a partition. `name` names it in metrics and dead letters, `source` its source topic in errors."""
+    """A stage with one state a partition. `name` names it in metrics and dead letters, `source` its source topic in errors.
+
+    `partition_count` is that of the source, which the other topics have too, except dead letters.
+    """
 
     name: str
     source: str
 
     def __init__(
-        self, names: TopicNames, producer: BatchProducer, metrics: ProcessorsMetrics, bad_limit: int
+        self,
+        names: TopicNames,
+        partition_count: int,
+        producer: BatchProducer,
+        metrics: ProcessorsMetrics,
+        bad_limit: int,
     ) -> None:
         self._names = names
+        self._partition_count = partition_count
         self._producer = producer
         self._metrics = metrics
         self._limit = DeadLetterLimit(limit=bad_limit)
@@ -80,18 +91,15 @@ class PartitionStage(Generic[S]):
         pending = [
             batch
             for topic, partition, messages in outputs
-            for batch in await self._producer.begin(topic, partition, messages)
+            for batch in await self._producer.begin(self._names[topic], partition, messages)
         ]
         for batch in pending:
             await batch
 
-    def _dead_letters(self, topic: str, partition: int, dead: Sequence[DeadEvent]) -> list[Output]:
+    def _dead_letters(self, topic: Topic, partition: int, dead: Sequence[DeadEvent]) -> list[Output]:
         """The output to the topic `dead-letters`, which has one partition."""
-        return (
-            [(self._names.dead_letters, 0, dead_letter_messages(topic, partition, self.name, dead))]
-            if dead
-            else []
-        )
+        messages = dead_letter_messages(self._names[topic], partition, self.name, dead)
+        return [(Topic.DEAD_LETTERS, 0, messages)] if dead else []
 
 
 class TooManyBad(Exception):

@@ -37,11 +37,11 @@ from processors.aggregator.position import DeltasPosition, decode_position, delt
 from processors.batch_table import BatchTable
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
-from processors.stage import LIMIT, Output, PartitionStage
-from processors.topic_names import TopicNames
+from processors.stage import LIMIT, Output, PartitionStage, TopicNames
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle
 from schemas.issues import DeltaRecord, decode_delta, encode_json
+from schemas.topics import Topic
 
 CACHED_FOLDS: Final = 10_000
 """Issues whose folds are cached between batches, all partitions together."""
@@ -84,6 +84,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
     def __init__(
         self,
         names: TopicNames,
+        partition_count: int,
         issues: BatchTable,
         seen: BatchTable,
         producer: BatchProducer,
@@ -91,7 +92,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
         *,
         bad_limit: int = LIMIT,
     ) -> None:
-        super().__init__(names, producer, metrics, bad_limit)
+        super().__init__(names, partition_count, producer, metrics, bad_limit)
         self._issues = issues
         self._seen = seen
 
@@ -109,8 +110,8 @@ class AggregatorStage(PartitionStage[DeltasState]):
         # Both tables lost their part of a partition that was processed before.
         unknown = position is None and not part
         if log_start and (unknown or (position is not None and len(part) < position.issues)):
-            held = f"{self._names.issues}/{partition} holds {len(part)} of {position.issues if position else '?'} issues"
-            log = f"{self._names.deltas}/{partition} begins at {log_start}"
+            held = f"{self._names[Topic.ISSUES]}/{partition} holds {len(part)} of {position.issues if position else '?'} issues"
+            log = f"{self._names[Topic.ISSUE_DELTAS]}/{partition} begins at {log_start}"
             raise IssuesLost(f"{held}, and {log}: `svc rebuild issues` builds them again")
         next_offset = log_start
         if position is not None and whole:
@@ -211,16 +212,16 @@ class AggregatorStage(PartitionStage[DeltasState]):
 
     def _outputs(self, partition: int, changes: BatchChanges, dead: list[DeadEvent]) -> Iterator[Output]:
         activities = [Message(a.issue.encode(), encode_json(a)) for a in changes.activities]
-        yield self._names.activity, partition, activities
+        yield Topic.ISSUE_ACTIVITY, partition, activities
         for target, deltas in self._by_target(changes.deltas).items():
-            yield self._names.deltas, target, deltas
-        yield from self._dead_letters(self._names.deltas, partition, dead)
+            yield Topic.ISSUE_DELTAS, target, deltas
+        yield from self._dead_letters(Topic.ISSUE_DELTAS, partition, dead)
 
     def _by_target(self, deltas: list[tuple[str, DeltaRecord]]) -> dict[int, list[Message]]:
         """Records for other issues by their partition, in order."""
         by_target: dict[int, list[Message]] = {}
         for issue, delta in deltas:
-            target = int(issue, 16) % self._names.partitions
+            target = int(issue, 16) % self._partition_count
             by_target.setdefault(target, []).append(Message(None, encode_json(delta)))
         return by_target
 

@@ -10,23 +10,21 @@ from mode import CrashingSupervisor
 from yarl import URL
 
 from broker.batch_producer import BatchProducer
-from broker.client import METADATA_AGE_MS, client_options
+from broker.client import METADATA_AGE_MS, client_options, topic_names
 from broker.member_name import MemberName, holders
 from processors.aggregator.stage import AggregatorStage, supersedes
 from processors.batch_table import BatchTable
 from processors.faust_app.agents import Agent
-from processors.faust_app.fence import Lease, RebalanceFence
-from processors.faust_app.look_up import InterruptibleLookUp
+from processors.faust_app.fence import InterruptibleLookUp, Lease, RebalanceFence
 from processors.faust_app.patches import FAUST_LOG, OrderedTableManager, PlacedConsumer
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.stage import GrouperStage, IdLookUp
 from processors.metrics import ProcessorsMetrics
-from processors.topic_names import TopicNames
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
-from schemas.topics import MAX_RECORD_BYTES
+from schemas.topics import MAX_RECORD_BYTES, Topic
 
 LEASE_SHARE: Final = 0.8
 """Of the session: a worker whose last heartbeat is older than this writes no more."""
@@ -66,13 +64,14 @@ class Processors:
     def __init__(
         self,
         settings: ProcessorsSettings,
-        names: TopicNames,
+        partitions: int,
         projects: ProjectRegistry,
         metrics: ProcessorsMetrics,
         stored_ids: IdLookUp | None = None,
     ) -> None:
         self.settings = settings
-        self.names = names
+        self.partitions = partitions
+        self.names = names = topic_names(settings)
         self.metrics = metrics
         self.fence = RebalanceFence()
         self.lease = Lease(LEASE_SHARE * settings.kafka_session_seconds)
@@ -83,16 +82,17 @@ class Processors:
             partial(holders, settings, settings.processors_app, _instance(settings)),
         )
         self.producer = BatchProducer(settings, self.lease.check)
-        self.app = _app(settings, names)
+        self.app = _app(settings, partitions)
         self.app.fence, self.app.lease = self.fence, self.lease
-        seen = self._table("seen", names.seen, self._restore, owner=settings.processors_worker)
-        issues = self._table("issues", names.issues, _no_restore, supersedes=supersedes)
+        seen = self._table("seen", names[Topic.SEEN], self._restore, owner=settings.processors_worker)
+        issues = self._table("issues", names[Topic.ISSUES], _no_restore, supersedes=supersedes)
         self.grouper = GrouperStage(
             names,
+            partitions,
             seen,
             self.producer,
             Fingerprinter(projects),
-            GroupedTail(settings, names),
+            GroupedTail(settings),
             metrics,
             days=settings.dedupe_days,
             grouped_events=settings.grouped_events,
@@ -101,7 +101,7 @@ class Processors:
         )
         seen.follow(self.grouper.read_ahead)
         self.aggregator = AggregatorStage(
-            names, issues, seen, self.producer, metrics, bad_limit=settings.processors_bad_limit
+            names, partitions, issues, seen, self.producer, metrics, bad_limit=settings.processors_bad_limit
         )
         self.recovery = Recovery(
             names, self.grouper, self.aggregator, self.fence, metrics, lambda: seen.read + issues.read
@@ -119,7 +119,7 @@ class Processors:
         return self.recovery.next_offsets(assigned)
 
     def _table(self, name: str, topic: str, restore: Any, **options: Any) -> Any:
-        table = BatchTable(self.app, name, topic, self.names.partitions, self.producer, restore, **options)
+        table = BatchTable(self.app, name, topic, self.partitions, self.producer, restore, **options)
         return self.app.tables.add(table)
 
     def _agents(self, settings: ProcessorsSettings) -> None:
@@ -140,8 +140,10 @@ class Processors:
             seconds=settings.processors_fold_seconds,
             idle_seconds=MAX_IDLE_SECONDS,
         )
-        for agent, topic in ((grouper, self.names.events), (aggregator, self.names.deltas)):
-            source = self.app.topic(topic, key_type=bytes, value_type=bytes, partitions=self.names.partitions)
+        for agent, topic in ((grouper, Topic.EVENTS), (aggregator, Topic.ISSUE_DELTAS)):
+            source = self.app.topic(
+                self.names[topic], key_type=bytes, value_type=bytes, partitions=self.partitions
+            )
             self.app.agent(source, name=agent.name, concurrency=1)(agent.function(self._generation))
 
     def _generation(self) -> int:
@@ -170,7 +172,7 @@ def _instance(settings: ProcessorsSettings) -> str:
     return f"{settings.processors_app}-{settings.processors_worker}"
 
 
-def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
+def _app(settings: ProcessorsSettings, partitions: int) -> ProcessorsApp:
     return ProcessorsApp(
         settings.processors_app,
         broker=[URL(f"kafka://{server}") for server in settings.kafka_bootstrap.split(",")],
@@ -181,7 +183,7 @@ def _app(settings: ProcessorsSettings, names: TopicNames) -> ProcessorsApp:
         processing_guarantee="at_least_once",
         consumer_group_instance_id=_instance(settings),
         consumer_auto_offset_reset="earliest",
-        topic_partitions=names.partitions,
+        topic_partitions=partitions,
         topic_allow_declare=False,
         topic_disable_leader=True,
         web_enabled=False,

@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from broker.errors import PartitionsLost
+from processors.grouper.stage import IdLookUp
 
 
 class Interrupted(Exception):
@@ -56,6 +57,19 @@ class RebalanceFence:
             scope.reschedule(asyncio.get_running_loop().time())
         async with asyncio.timeout(seconds):
             await self._idle.wait()
+
+
+class InterruptibleLookUp:
+    """Ends a look-up once the fence is closed: ClickHouse may be away for longer than the group waits."""
+
+    def __init__(self, stored_ids: IdLookUp, fence: RebalanceFence) -> None:
+        self._stored_ids = stored_ids
+        self._fence = fence
+
+    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
+        """As `IdLookUp.among`. Raises Interrupted."""
+        async with self._fence.interruptible():
+            return await self._stored_ids.among(ids)
 
 
 class Lease:

@@ -14,8 +14,9 @@ from processors.faust_app.fence import RebalanceFence
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import LogRecreated
-from processors.topic_names import TopicNames
+from processors.stage import TopicNames
 from schemas.health import Part
+from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
 TOGETHER: Final = 2
@@ -39,7 +40,7 @@ class Recovery:
         metrics: ProcessorsMetrics,
         read: Callable[[], int],
     ) -> None:
-        self._names = names
+        self._events, self._deltas = names[Topic.EVENTS], names[Topic.ISSUE_DELTAS]
         self._grouper = grouper
         self._aggregator = aggregator
         self._fence = fence
@@ -66,7 +67,7 @@ class Recovery:
         if self._restoring is not None:
             self._restoring.cancel()
             await asyncio.wait([self._restoring])
-        active = {tp.partition for tp in assigned if tp.topic == self._names.events}
+        active = {tp.partition for tp in assigned if tp.topic == self._events}
         for stage in (self._grouper, self._aggregator):
             for partition in stage.partitions - active:
                 stage.drop(partition)
@@ -88,7 +89,7 @@ class Recovery:
 
     async def _restore(self, consumer: Any, partitions: set[int]) -> None:
         new = sorted(partitions - self._grouper.partitions)
-        sources = [TP(topic, p) for p in new for topic in (self._names.events, self._names.deltas)]
+        sources = [TP(topic, p) for p in new for topic in (self._events, self._deltas)]
         # Each waits for the fetch that is under way.
         starts, ends = await asyncio.gather(
             consumer.earliest_offsets(*sources), consumer.highwaters(*sources)
@@ -115,7 +116,7 @@ class Recovery:
 
     async def _restore_partition(self, consumer: Any, partition: int, starts: Offsets, ends: Offsets) -> int:
         """Restore both stages, or none of them; how many ids."""
-        events, deltas = TP(self._names.events, partition), TP(self._names.deltas, partition)
+        events, deltas = TP(self._events, partition), TP(self._deltas, partition)
         try:
             async with self._together:
                 ids = await self._restore_grouper(consumer, events, starts[events] or 0, ends[events] or 0)
@@ -147,9 +148,9 @@ class Recovery:
         offsets = {}
         for tp in assigned:
             offset = None
-            if tp.topic == self._names.events:
+            if tp.topic == self._events:
                 offset = self._grouper.next_offset(tp.partition)
-            elif tp.topic == self._names.deltas:
+            elif tp.topic == self._deltas:
                 offset = self._aggregator.next_offset(tp.partition)
             if offset is not None:
                 offsets[tp] = offset

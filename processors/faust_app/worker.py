@@ -30,7 +30,6 @@ from processors.faust_app.watchdog import (
 )
 from processors.grouper.stage import IdLookUp
 from processors.metrics import ProcessorsMetrics
-from processors.topic_names import names
 from schemas.errors import CannotRun
 from schemas.health import Health, Part
 from schemas.projects import ProjectRegistry
@@ -76,7 +75,7 @@ async def run(
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
         metrics = ProcessorsMetrics(registry)
-        processors = Processors(settings, names(settings, partitions), projects, metrics, stored_ids)
+        processors = Processors(settings, partitions, projects, metrics, stored_ids)
         health.probe("assigned", processors.recovery.assigned)
         health.probe("name", processors.name.part)
         await _work(processors, stop, required)
@@ -157,7 +156,10 @@ def _check(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> N
         # While a batch waits for ClickHouse, Faust's buffers may keep the aggregator waiting too.
         waiting = lag > 0 and not processors.grouper.looking_up
         # A long batch makes progress before its partitions do.
-        progress = (next_offset, processors.grouper.decided if tp.topic == processors.names.events else 0)
+        progress = (
+            next_offset,
+            processors.grouper.decided if tp.topic == processors.names[Topic.EVENTS] else 0,
+        )
         watchdog.check(f"{tp.topic}/{tp.partition}", progress, waiting=waiting, seconds=STALL_SECONDS)
 
 

@@ -3,12 +3,12 @@
 import asyncio
 from typing import Final
 
-from broker.client import reading, records_before
+from broker.client import name_of, reading, records_before
 from broker.types import Consumer, TopicPartition
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
-from processors.topic_names import TopicNames
 from schemas.chunks import REPLAYED_HEADER, decode_grouped
 from schemas.settings import ProcessorsSettings
+from schemas.topics import Topic
 
 MIN_REPLAYED: Final = 256
 """Fewest records that are replayed after a loss of `seen`: more than are handled together."""
@@ -19,9 +19,9 @@ TAIL_SECONDS: Final = 60.0
 class GroupedTail:
     """Reads from the end of `grouped` which records of a partition of `events` were published."""
 
-    def __init__(self, settings: ProcessorsSettings, names: TopicNames) -> None:
+    def __init__(self, settings: ProcessorsSettings) -> None:
         self._settings = settings
-        self._topic = names.grouped
+        self._topic = name_of(settings, Topic.GROUPED)
         self._reach = max(MIN_REPLAYED, 2 * settings.processors_batch_chunks)
 
     async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:

@@ -55,13 +55,13 @@ from processors.grouper.recovered import recovered
 from processors.grouper.replay import ReplayBoundary, ReplayStart
 from processors.metrics import ProcessorsMetrics
 from processors.positions import LogRecreated, SourceRecord
-from processors.stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad
-from processors.topic_names import TopicNames
+from processors.stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad, TopicNames
 from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, id_text, issue_id
 from schemas.issues import encode_json
 from schemas.payload import decompress
 from schemas.times import iso
+from schemas.topics import Topic
 
 PAUSE_SECONDS: Final = 0.05
 """Longest work on a batch without letting others run, but for a single event."""
@@ -84,6 +84,7 @@ class GrouperStage(PartitionStage[PartitionState]):
     def __init__(
         self,
         names: TopicNames,
+        partition_count: int,
         seen: BatchTable,
         producer: BatchProducer,
         fingerprinter: Fingerprinter,
@@ -95,7 +96,7 @@ class GrouperStage(PartitionStage[PartitionState]):
         bad_limit: int = LIMIT,
         stored_ids: IdLookUp | None = None,
     ) -> None:
-        super().__init__(names, producer, metrics, bad_limit)
+        super().__init__(names, partition_count, producer, metrics, bad_limit)
         self.looking_up = False
         """Whether a batch is waiting for the answer of `stored_ids`."""
         self.decided = 0
@@ -115,7 +116,7 @@ class GrouperStage(PartitionStage[PartitionState]):
         """Forget a partition that moved to another worker."""
         if self._states.pop(partition, None) is not None:
             del self._entries[partition]
-            self._metrics.forget(partition, self._names.events, self._names.deltas)
+            self._metrics.forget(partition, self._names[Topic.EVENTS], self._names[Topic.ISSUE_DELTAS])
 
     async def restore(self, partition: int, log_start: int, log_end: int) -> int:
         """Restore a partition from its recovered table; returns how many ids are indexed.
@@ -231,22 +232,22 @@ class GrouperStage(PartitionStage[PartitionState]):
         self._entries[output.partition].add(output.entries)
 
     def _outputs(self, output: BatchOutput) -> Iterator[Output]:
-        names, partition = self._names, output.partition
-        yield names.grouped, partition, output.grouped
+        partition = output.partition
+        yield Topic.GROUPED, partition, output.grouped
         if output.grouped_events:
-            yield names.grouped_events, partition, (_public(partition, g) for g in output.grouped_events)
+            yield Topic.GROUPED_EVENTS, partition, (_public(partition, g) for g in output.grouped_events)
         for project, outcomes in (*output.outcomes.items(), *output.rules_skipped):
             pieces = (
                 outcomes[start : start + MAX_OUTCOMES] for start in range(0, len(outcomes), MAX_OUTCOMES)
             )
             messages = [Message(b"%d" % project, encode_json(piece)) for piece in pieces]
-            yield names.outcomes, project % names.partitions, messages
-        yield from self._dead_letters(names.events, partition, output.dead)
+            yield Topic.OUTCOMES, project % self._partition_count, messages
+        yield from self._dead_letters(Topic.EVENTS, partition, output.dead)
 
     def _increments(self, outputs: Iterable[BatchOutput]) -> Iterator[Output]:
         sources = [source for output in outputs for source in output.increments]
-        for target, values in bundles(sources, self._names.partitions).items():
-            yield self._names.deltas, target, [Message(None, value) for value in values]
+        for target, values in bundles(sources, self._partition_count).items():
+            yield Topic.ISSUE_DELTAS, target, [Message(None, value) for value in values]
 
     def _count(self, output: BatchOutput) -> None:
         metrics = self._metrics

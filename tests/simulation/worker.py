@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from broker.batch_producer import BatchProducer
-from broker.client import new_consumer
+from broker.client import new_consumer, topic_names
 from broker.errors import KafkaError
 from broker.types import RebalanceListener, TopicPartition
 from processors.aggregator.stage import AggregatorStage, supersedes
@@ -14,16 +14,15 @@ from processors.batch_table import BatchTable, PartitionStore
 from processors.changelog import Changelog
 from processors.faust_app.agents import Agent
 from processors.faust_app.app import DELTAS_BATCH, LEASE_SHARE, MAX_IDLE_SECONDS
-from processors.faust_app.fence import Lease, RebalanceFence
-from processors.faust_app.look_up import InterruptibleLookUp
+from processors.faust_app.fence import InterruptibleLookUp, Lease, RebalanceFence
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.stage import GrouperStage
-from processors.topic_names import TopicNames, names
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
+from schemas.topics import Topic
 from storage.reader.stored_ids import StoredIds
 from tests.simulation.pipeline import METRICS
 from tests.simulation.world import World
@@ -144,7 +143,8 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     ) -> None:
         self._world = world
         self._settings = settings
-        self._names: TopicNames = names(settings, partitions)
+        self._names = topic_names(settings)
+        self._partitions = partitions
         self._projects = projects
         self._days = days
         self._reached = reached
@@ -162,15 +162,18 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
         self._lease = HeartbeatLease(LEASE_SHARE * settings.kafka_session_seconds, self._world)
         producer = BatchProducer(settings, self._lease.check)
         await producer.start()
-        self._seen = Table(topics.seen, Changelog(topics.seen, producer), settings.processors_worker)
-        self._issues = Table(topics.issues, Changelog(topics.issues, producer, supersedes))
+        self._seen = Table(
+            topics[Topic.SEEN], Changelog(topics[Topic.SEEN], producer), settings.processors_worker
+        )
+        self._issues = Table(topics[Topic.ISSUES], Changelog(topics[Topic.ISSUES], producer, supersedes))
         self._grouper = GrouperStage(
             *(
                 topics,
+                self._partitions,
                 self._seen,
                 producer,
                 Fingerprinter(self._projects),
-                GroupedTail(settings, topics),
+                GroupedTail(settings),
                 metrics,
             ),
             days=self._days,
@@ -181,15 +184,17 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             ),
         )
         self._seen.follow(self._grouper.read_ahead)
-        self._aggregator = AggregatorStage(topics, self._issues, self._seen, producer, metrics, bad_limit=0)
+        self._aggregator = AggregatorStage(
+            topics, self._partitions, self._issues, self._seen, producer, metrics, bad_limit=0
+        )
         self._recovery = Recovery(topics, self._grouper, self._aggregator, self._fence, metrics, lambda: 0)
         self._agents = {
-            topics.events: Agent(
+            topics[Topic.EVENTS]: Agent(
                 *("grouper", self._grouper, self._fence, metrics),
                 max_records=settings.processors_batch_chunks,
                 seconds=settings.processors_batch_seconds,
             ),
-            topics.deltas: Agent(
+            topics[Topic.ISSUE_DELTAS]: Agent(
                 *("aggregator", self._aggregator, self._fence, metrics),
                 max_records=DELTAS_BATCH,
                 seconds=settings.processors_fold_seconds,
@@ -204,7 +209,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
         await self._consumer.start()
         self._tables_consumer = new_consumer(settings)
         await self._tables_consumer.start()
-        self._consumer.subscribe([topics.events, topics.deltas], listener=self)
+        self._consumer.subscribe([topics[Topic.EVENTS], topics[Topic.ISSUE_DELTAS]], listener=self)
         await self._failed
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
@@ -243,7 +248,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
         for tp, offset in self._recovery.next_offsets(assigned).items():
             log = self._issues.part(tp.partition)
             self._reached["deltas are read again"] += (
-                tp.topic == self._names.deltas and not offset and bool(log)
+                tp.topic == self._names[Topic.ISSUE_DELTAS] and not offset and bool(log)
             )
             self._consumer.seek(TopicPartition(*tp), offset)
             self._acknowledge(TopicPartition(*tp), offset)

@@ -6,10 +6,8 @@ from aiokafka import AIOKafkaProducer
 
 from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
-from processors.topic_names import names
 from schemas.chunks import REPLAYED_HEADER, GroupedChunk, Grouping, encode_grouped
 from schemas.settings import ProcessorsSettings, load
-from tests.integration.conftest import PARTITIONS
 from tests.integration.processors.test_exactness import truncate
 
 REACH = 256
@@ -17,7 +15,7 @@ REACH = 256
 
 def tail(bootstrap: str, prefix: str) -> GroupedTail:
     settings = load(ProcessorsSettings, {"SVC_KAFKA_BOOTSTRAP": bootstrap, "SVC_TOPIC_PREFIX": prefix})
-    return GroupedTail(settings, names(settings, PARTITIONS))
+    return GroupedTail(settings)
 
 
 def record(offset: int, fingerprint: int) -> bytes:

@@ -6,9 +6,9 @@ from broker.errors import PartitionsLost
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key
 from processors.aggregator.stage import IssuesLost
 from processors.grouper.counts import issue_of
-from tests.unit.processors.aggregator.world import NAMES, PROJECT, MemoryTable, World, increment
+from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, MemoryTable, World, increment
 
-PARTITION = issue_of(PROJECT, 1) % NAMES.partitions
+PARTITION = issue_of(PROJECT, 1) % PARTITIONS
 
 
 async def counted(increments: int = 10) -> World:
@@ -82,4 +82,4 @@ async def test_an_owner_that_lost_its_partition_publishes_nothing(monkeypatch: p
     world.send(1, increment(1))
     with pytest.raises(PartitionsLost):
         await world.settle()
-    assert {topic for topic, _ in world.memory.topics} == {"deltas"}
+    assert {topic for topic, _ in world.memory.topics} == {"issue-deltas"}

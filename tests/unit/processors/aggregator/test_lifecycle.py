@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from schemas.issues import Command, DeltaRecord, IssueRecord
 from schemas.merges import Signal
 from schemas.times import iso
-from tests.unit.processors.aggregator.world import NAMES, START, World, id_of, increment
+from tests.unit.processors.aggregator.world import PARTITIONS, START, World, id_of, increment
 
 OLD, FIX, NEW = "app@1.9.0+9", "app@1.10.0+2", "app@1.11.0+1"
 
@@ -190,7 +190,7 @@ async def test_a_command_with_a_bad_id_or_time_is_dead_lettered(field: str, valu
     world = World()
     await seen(world, OLD)
     command = Command("c", id_of(1), "1", "comment", "ann", iso(START), {"text": "x"})
-    world.put(int(id_of(1), 16) % NAMES.partitions, DeltaRecord(command=replace(command, **{field: value})))
+    world.put(int(id_of(1), 16) % PARTITIONS, DeltaRecord(command=replace(command, **{field: value})))
     await world.settle()
     assert len(world.dead_letter_messages()) == 1
     assert kinds(world) == ["created"]

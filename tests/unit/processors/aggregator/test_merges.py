@@ -6,7 +6,7 @@ from processors.aggregator.totals import figures
 from schemas.ids import hex64
 from schemas.issues import DeltaRecord, IssueRecord
 from schemas.merges import Signal
-from tests.unit.processors.aggregator.world import NAMES, PROJECT, START, World, id_of, increment
+from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, START, World, id_of, increment
 
 RELEASE = "app@1.0.0+1"
 
@@ -178,7 +178,7 @@ async def test_a_merge_that_a_rebuild_undid_is_made_when_its_command_comes_again
     answer = Signal(
         "joined", id_of(1), alone.id, str(PROJECT), "c", fingerprint=hex64(2), version=1, figures=figures(alone)
     )  # fmt: skip
-    world.put(int(id_of(1), 16) % NAMES.partitions, DeltaRecord(signal=answer))
+    world.put(int(id_of(1), 16) % PARTITIONS, DeltaRecord(signal=answer))
     await world.settle()
     world.ask(id_of(1), "merge", {"issues": [id_of(2)]}, "c")
     await world.settle()
@@ -193,7 +193,7 @@ async def test_a_member_that_was_told_to_leave_by_an_earlier_state_of_its_issue_
     await world.settle()
     # A rebuilt issue that knew nothing of its request had sent it, before the request was made again under the same name.
     leave = Signal("leave", id_of(2), id_of(1), str(PROJECT), "c")
-    world.put(int(id_of(2), 16) % NAMES.partitions, DeltaRecord(signal=leave))
+    world.put(int(id_of(2), 16) % PARTITIONS, DeltaRecord(signal=leave))
     await world.settle()
     issue = world.issue(1)
     assert (sums(issue), issue.life.members) == (sums((await with_issues(1)).issue(1)), {})

@@ -15,7 +15,6 @@ from processors.batch_table import BatchTable
 from processors.grouper.counts import issue_of
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
-from processors.topic_names import TopicNames
 from schemas.dead_letters import from_headers
 from schemas.ids import hex64
 from schemas.increments import (
@@ -36,13 +35,12 @@ from schemas.issues import (
     encode_json,
 )
 from schemas.times import iso
+from schemas.topics import Topic
 
 PROJECT = 1
 START = 1_790_000_000_000
-NAMES = TopicNames(
-    events="events", grouped="grouped", grouped_events="each", deltas="deltas", issues="issues", activity="activity",
-    outcomes="outcomes", dead_letters="dead", seen="seen", partitions=3,
-)  # fmt: skip
+NAMES = {topic: topic.title for topic in Topic}
+PARTITIONS = 3
 
 
 class Crash(Exception):
@@ -142,14 +140,15 @@ class World:
             table.recover()
         worker = AggregatorStage(
             NAMES,
+            PARTITIONS,
             cast(BatchTable, tables["issues"]),
             cast(BatchTable, tables["seen"]),
             cast(BatchProducer, MemoryForwarder(self.memory)),
             ProcessorsMetrics(CollectorRegistry()),
         )
-        for partition in range(NAMES.partitions):
+        for partition in range(PARTITIONS):
             # What has expired of the log stays in its list; a broker would not deliver it.
-            start = min(begins, len(self.memory.topics.get(("deltas", partition), [])))
+            start = min(begins, len(self.memory.topics.get(("issue-deltas", partition), [])))
             assert worker.restore(partition, start) or not whole
         return worker
 
@@ -175,9 +174,9 @@ class World:
     async def work(self, limit: int = 1000) -> bool:
         """Let each partition handle up to `limit` records; whether there were any. Raises Crash."""
         batches = {}
-        for partition in range(NAMES.partitions):
+        for partition in range(PARTITIONS):
             next_offset = self._worker.next_offset(partition) or 0
-            log = self.memory.topics.get(("deltas", partition), [])
+            log = self.memory.topics.get(("issue-deltas", partition), [])
             if next_offset < len(log):
                 batches[partition] = [
                     SourceRecord(next_offset + n, START, m.key, m.value or b"", [])
@@ -194,26 +193,28 @@ class World:
 
     def put(self, partition: int, delta: DeltaRecord) -> None:
         """Append to `issue-deltas`."""
-        self.memory.topics.setdefault(("deltas", partition), []).append(Message(None, encode_json(delta)))
+        self.memory.topics.setdefault(("issue-deltas", partition), []).append(
+            Message(None, encode_json(delta))
+        )
 
     def send(self, fingerprint: int, *increments: Increment) -> None:
         """Increments, each of a source record of its own."""
         for one in increments:
             bundle = encode_bundle([SourceIncrements(0, next(self._source), [one])])
-            target = issue_of(PROJECT, fingerprint) % NAMES.partitions
-            self.memory.topics.setdefault(("deltas", target), []).append(Message(None, bundle))
+            target = issue_of(PROJECT, fingerprint) % PARTITIONS
+            self.memory.topics.setdefault(("issue-deltas", target), []).append(Message(None, bundle))
 
     def ask(self, issue: str, kind: str, data: Mapping[str, object], command_id: str = "") -> str:
         """A command; its id."""
         made = command_id or f"c{next(self._ids)}"
         command = Command(made, issue, str(PROJECT), kind, "ann", iso(START), dict(data))
-        self.put(int(issue, 16) % NAMES.partitions, DeltaRecord(command=command))
+        self.put(int(issue, 16) % PARTITIONS, DeltaRecord(command=command))
         return made
 
     def issue(self, fingerprint: int) -> IssueRecord:
         """The last published record of a fingerprint's own issue."""
         key = id_of(fingerprint).encode()
-        partition = issue_of(PROJECT, fingerprint) % NAMES.partitions
+        partition = issue_of(PROJECT, fingerprint) % PARTITIONS
         found = [m.value for m in self.memory.topics.get(("issues", partition), []) if m.key == key]
         assert found
         assert found[-1] is not None
@@ -223,14 +224,14 @@ class World:
         """What was told, repeats (which are equal) left out; in order by partition."""
         found: dict[str, Activity] = {}
         for (topic, _), messages in sorted(self.memory.topics.items(), key=lambda item: item[0]):
-            for message in messages if topic == "activity" else []:
+            for message in messages if topic == "issue-activity" else []:
                 one = decode_activity(message.value or b"")
                 assert found.setdefault(one.id, one) == one
         return [one for one in found.values() if not kinds or one.kind in kinds]
 
     def dead_letter_messages(self) -> list[str]:
         """Why records were dead-lettered."""
-        found = self.memory.topics.get(("dead", 0), [])
+        found = self.memory.topics.get(("dead-letters", 0), [])
         return [from_headers(message.headers)[0].reason for message in found]
 
 

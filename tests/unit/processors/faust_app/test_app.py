@@ -12,14 +12,13 @@ from broker.client import client_options
 from processors.faust_app.app import Processors
 from processors.faust_app.patches import OrderedTableManager
 from processors.metrics import ProcessorsMetrics
-from processors.topic_names import names
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings, ProcessorsSettings, load
 
 
 def built(**environ: str) -> Processors:
     settings = load(ProcessorsSettings, environ)
-    return Processors(settings, names(settings, 4), ProjectRegistry(), ProcessorsMetrics(CollectorRegistry()))
+    return Processors(settings, 4, ProjectRegistry(), ProcessorsMetrics(CollectorRegistry()))
 
 
 async def test_the_app_uses_nothing_of_faust_that_loses_or_repeats_records() -> None:

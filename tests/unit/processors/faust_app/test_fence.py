@@ -4,8 +4,7 @@ from collections.abc import Collection
 import pytest
 
 from broker.errors import PartitionsLost
-from processors.faust_app.fence import Interrupted, Lease, RebalanceFence
-from processors.faust_app.look_up import InterruptibleLookUp
+from processors.faust_app.fence import Interrupted, InterruptibleLookUp, Lease, RebalanceFence
 
 
 async def test_closing_waits_for_the_batch_in_progress() -> None:

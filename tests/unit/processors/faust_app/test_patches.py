@@ -26,7 +26,6 @@ from processors.faust_app.app import Processors
 from processors.faust_app.fence import Lease
 from processors.faust_app.patches import FETCH_WAIT_MS, RECOVERY_WAIT_MS, PlacedConsumer
 from processors.metrics import ProcessorsMetrics
-from processors.topic_names import names
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings, load
 
@@ -66,7 +65,7 @@ def test_the_recovery_service_is_created_where_the_patch_replaces_it() -> None:
 def processors_app() -> Any:
     registry = ProcessorsMetrics(CollectorRegistry())
     settings = load(ProcessorsSettings, {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
-    app = Processors(settings, names(settings, 1), ProjectRegistry(), registry).app
+    app = Processors(settings, 1, ProjectRegistry(), registry).app
     app.finalize()
     return app
 

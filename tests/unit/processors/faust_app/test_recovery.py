@@ -8,18 +8,19 @@ import pytest
 from faust.types import TP
 from prometheus_client import CollectorRegistry
 
+from broker.client import topic_names
 from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.fence import RebalanceFence
 from processors.faust_app.recovery import LogTooShort, Recovery
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import LogRecreated
-from processors.topic_names import names
 from schemas.health import Part
 from schemas.settings import ProcessorsSettings, load
+from schemas.topics import Topic
 from tests.eventually import eventually
 
-NAMES = names(load(ProcessorsSettings, {}), 4)
+NAMES = topic_names(load(ProcessorsSettings, {}))
 ENDS = 100
 
 
@@ -84,13 +85,22 @@ async def test_each_new_partition_is_restored_once_and_read_on_from_its_next_off
     await recovery.restore(Consumer(), {0, 1, 2})
     assert grouper.restored == [(0, 5, ENDS), (1, 5, ENDS), (2, 5, ENDS)]
     assert aggregator.restored == [(0, 5), (1, 5), (2, 5)]
-    assigned = {TP(NAMES.events, 0), TP(NAMES.deltas, 0), TP(NAMES.events, 3), TP("other", 0)}
-    assert recovery.next_offsets(assigned) == {TP(NAMES.events, 0): 40, TP(NAMES.deltas, 0): 60}
+    assigned = {
+        TP(NAMES[Topic.EVENTS], 0),
+        TP(NAMES[Topic.ISSUE_DELTAS], 0),
+        TP(NAMES[Topic.EVENTS], 3),
+        TP("other", 0),
+    }
+    assert recovery.next_offsets(assigned) == {
+        TP(NAMES[Topic.EVENTS], 0): 40,
+        TP(NAMES[Topic.ISSUE_DELTAS], 0): 60,
+    }
     assert registry.get_sample_value("svc_processors_recovering") == 0
 
 
 @pytest.mark.parametrize(
-    ("grouper", "aggregator", "topic"), [(ENDS + 1, 0, NAMES.events), (0, ENDS + 1, NAMES.deltas)]
+    ("grouper", "aggregator", "topic"),
+    [(ENDS + 1, 0, NAMES[Topic.EVENTS]), (0, ENDS + 1, NAMES[Topic.ISSUE_DELTAS])],
 )
 async def test_a_topic_that_ends_before_the_next_offset_stops_the_worker(
     grouper: int, aggregator: int, topic: str
@@ -109,7 +119,9 @@ async def test_revoked_partitions_are_dropped_before_tables_are_read_and_standby
     grouper, aggregator = Stage(1), SyncStage(1)
     recovery, registry = made(grouper, aggregator)
     await recovery.restore(Consumer(), {0, 1})
-    await recovery.begin({TP(NAMES.events, 1), TP(NAMES.deltas, 1), TP(NAMES.seen, 0)})
+    await recovery.begin(
+        {TP(NAMES[Topic.EVENTS], 1), TP(NAMES[Topic.ISSUE_DELTAS], 1), TP(NAMES[Topic.SEEN], 0)}
+    )
     assert (grouper.dropped, aggregator.dropped) == ([0], [0])
     assert registry.get_sample_value("svc_processors_recovering") == 1
 
@@ -138,7 +150,7 @@ async def test_a_restoring_that_a_rebalance_overtakes_is_given_up_and_done_again
     grouper.restore = waits  # type: ignore[method-assign]
     overtaken = asyncio.create_task(recovery.restore(Consumer(), {0, 1, 2}))
     await eventually(lambda: aggregator.partitions == {0, 2})
-    await recovery.begin({TP(NAMES.events, 1), TP(NAMES.events, 2)})
+    await recovery.begin({TP(NAMES[Topic.EVENTS], 1), TP(NAMES[Topic.EVENTS], 2)})
     assert overtaken.cancelled()
     assert grouper.partitions == aggregator.partitions == {2}
     held.set()

@@ -14,6 +14,7 @@ from processors.faust_app import watchdog as module
 from processors.faust_app import worker
 from processors.faust_app.watchdog import GAP_SECONDS, Stalled, Watchdog, ends_if_blocked
 from processors.metrics import ProcessorsMetrics
+from schemas.topics import Topic
 
 
 def test_work_that_waits_without_progress_is_noticed() -> None:
@@ -70,7 +71,7 @@ def fake_processors(**more: Any) -> Any:
         app=SimpleNamespace(consumer=SimpleNamespace(highwater=lambda _: 100)),
         metrics=ProcessorsMetrics(CollectorRegistry()),
         fence=SimpleNamespace(open=True),
-        names=SimpleNamespace(events="events"),
+        names={Topic.EVENTS: "events"},
         next_offsets=lambda: {TP("events", 0): 5},
         grouper=SimpleNamespace(looking_up=False, **more),
     )
@@ -90,6 +91,7 @@ def test_a_batch_that_takes_long_is_no_stall_while_its_records_are_decided(
 BLOCKED = """
 import logging, sys, time
 from processors.faust_app import watchdog
+from schemas.topics import Topic
 watchdog.LOOP_SECONDS, watchdog.TICK_SECONDS = 0.2, 0.02
 logging.basicConfig(format="%(message)s")
 with watchdog.ends_if_blocked(lambda: 7):

@@ -21,7 +21,7 @@ from schemas.dead_letters import from_headers
 from schemas.increments import decode_bundle
 from schemas.issues import Outcome, decode_outcomes
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
-from tests.unit.processors.aggregator.world import NAMES, Memory, MemoryForwarder, MemoryTable
+from tests.unit.processors.aggregator.world import NAMES, PARTITIONS, Memory, MemoryForwarder, MemoryTable
 from tests.unit.processors.made import START, source
 
 PARTITION = 1
@@ -91,6 +91,7 @@ class GrouperWorld:
         self.metrics = ProcessorsMetrics(CollectorRegistry())
         self.worker = GrouperStage(
             NAMES,
+            PARTITIONS,
             cast(BatchTable, seen),
             cast(BatchProducer, MemoryForwarder(self.memory)),
             Fingerprinter(self.projects),
@@ -161,8 +162,8 @@ class GrouperWorld:
     def counted(self) -> Counter[int]:
         """Events that issues count, by fingerprint: an increment that is not beyond an issue's position is a repeat."""
         total, at = Counter[int](), dict[int, int]()
-        for target in range(NAMES.partitions):
-            for message in self.memory.topics.get((NAMES.deltas, target), []):
+        for target in range(PARTITIONS):
+            for message in self.memory.topics.get(("issue-deltas", target), []):
                 for one in decode_bundle(message.value or b""):
                     for increment in one.increments:
                         if one.offset > at.get(increment.issue, -1):
@@ -173,7 +174,7 @@ class GrouperWorld:
     def outcomes(self) -> Counter[str]:
         """Events by outcome, without repeats."""
         rows: dict[tuple[object, ...], Outcome] = {}
-        for message in self.written(NAMES.outcomes):
+        for message in self.written("outcomes"):
             for one in decode_outcomes(message.value or b""):
                 key = (one.project_id, one.minute, one.sdk, one.outcome, one.reason, one.source, one.sequence)
                 rows[key] = one
@@ -184,4 +185,4 @@ class GrouperWorld:
 
     def dead_letter_messages(self) -> list[int]:
         """Source offsets of the dead letters."""
-        return [from_headers(message.headers)[0].offset for message in self.written(NAMES.dead_letters)]
+        return [from_headers(message.headers)[0].offset for message in self.written("dead-letters")]

@@ -11,7 +11,7 @@ from schemas.chunks import ChunkEvent
 from schemas.issues import Outcome
 from schemas.payload import compress
 from schemas.projects import GroupingRule
-from schemas.topics import MAX_RECORD_BYTES
+from schemas.topics import MAX_RECORD_BYTES, Topic
 from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld, registry
 from tests.unit.processors.made import START, event_id
 
@@ -68,7 +68,9 @@ async def test_however_many_outcomes_a_batch_has_they_fit_into_records() -> None
     output = BatchOutput(PARTITION)
     output.outcomes[1] = outcomes
     output.rules_skipped = [(1, outcomes)]
-    messages = [m for topic, _, found in world.worker._outputs(output) if topic == "outcomes" for m in found]
+    messages = [
+        m for topic, _, found in world.worker._outputs(output) if topic is Topic.OUTCOMES for m in found
+    ]
     assert max(len(message.value or b"") for message in messages) < MAX_RECORD_BYTES // 2
     told = [one for message in messages for one in msgspec.json.decode(message.value or b"")]
     assert len(told) == 2 * len(outcomes)

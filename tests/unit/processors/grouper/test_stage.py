@@ -10,7 +10,7 @@ from broker.batch_producer import WrittenBatch
 from broker.message import Message
 from processors.stage import TooManyBad
 from schemas.issues import decode_outcomes
-from tests.unit.processors.aggregator.world import NAMES, Crash, MemoryForwarder
+from tests.unit.processors.aggregator.world import Crash, MemoryForwarder
 from tests.unit.processors.grouper.grouper_world import GrouperWorld, no_steps
 from tests.unit.processors.made import START, carried
 
@@ -51,7 +51,7 @@ async def test_nothing_is_counted_whose_events_the_broker_has_not_acknowledged(
     async def unacknowledged(
         self: MemoryForwarder, topic: str, partition: int, messages: Iterable[Message]
     ) -> list[Awaitable[WrittenBatch]]:
-        if topic != NAMES.grouped:
+        if topic != "grouped":
             return await begin(self, topic, partition, messages)
         late: asyncio.Future[WrittenBatch] = asyncio.get_running_loop().create_future()
         late.set_exception(KafkaTimeoutError())
@@ -64,7 +64,7 @@ async def test_nothing_is_counted_whose_events_the_broker_has_not_acknowledged(
         patched.setattr(MemoryForwarder, "begin", unacknowledged)
         with pytest.raises(KafkaTimeoutError):
             await world.settle()
-    assert not world.written(NAMES.deltas)
+    assert not world.written("issue-deltas")
     await world.start()
     await world.settle()
     assert sum(world.stored().values()) == sum(world.counted().values()) == 1
@@ -115,7 +115,7 @@ async def test_an_event_of_a_record_of_its_own_has_the_same_source_position_when
     await world.settle()
     await world.start()
     await world.settle()
-    records = world.written("each")
+    records = world.written("grouped-events")
     places = [dict(record.headers)["source"] for record in records]
     assert places == [b"1/0", b"1/0", b"1/2"] * 2
     assert [record.key for record in records[:3]] == [record.key for record in records[3:]]
