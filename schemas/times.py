@@ -3,6 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
 OLDEST: Final = timedelta(days=30)
 NEWEST: Final = timedelta(minutes=5)
 _OLDEST_MS: Final = int(OLDEST.total_seconds() * 1000)

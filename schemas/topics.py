@@ -6,10 +6,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS
+
 MAX_RECORD_BYTES = 4 * 1024 * 1024
-_DAY_MS = 86_400_000
-_HOUR_MS = 3_600_000
-_SEGMENT_MS = 5 * 60_000
+_SEGMENT_MS = 5 * MINUTE_MS
 
 
 class Topic(Enum):
@@ -101,10 +101,10 @@ def _configs(topic: Topic, replication: int) -> dict[str, str]:
             "segment.ms": str(_SEGMENT_MS),
             "segment.bytes": str((64 if topic is Topic.SEEN else 8) * 1024 * 1024),
             # Tombstones stay for slow readers; entries of `seen` are numerous and short-lived.
-            "delete.retention.ms": str(_HOUR_MS if topic is Topic.SEEN else _DAY_MS),
+            "delete.retention.ms": str(HOUR_MS if topic is Topic.SEEN else DAY_MS),
         }
     else:
-        configs["retention.ms"] = str(topic.days * _DAY_MS)
+        configs["retention.ms"] = str(topic.days * DAY_MS)
     if topic is Topic.EVENTS:
         # Ids expire by this clock: the brokers share one, the edges' may be wrong.
         configs["message.timestamp.type"] = "LogAppendTime"

@@ -16,7 +16,7 @@ from schemas.changes import RedactData
 from schemas.issues import Command
 from schemas.projects import Project
 from schemas.settings import KafkaSettings
-from schemas.times import iso
+from schemas.times import DAY_MS, iso
 from schemas.topics import Topic
 from storage.client import Client
 from storage.erase import project as of_project
@@ -30,7 +30,6 @@ Report = UserReport | ProjectReport
 Agree = Callable[[Report, str], bool]
 """Gets the report and a question; returns whether to go on."""
 _SEND_SECONDS: Final = 60.0
-_DAY_MS: Final = 86_400_000
 _LOGS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.GROUPED_EVENTS, Topic.ISSUE_DELTAS, Topic.DEAD_LETTERS)
 _LOGS_OF_PROJECTS: Final = (*_LOGS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
 
@@ -140,7 +139,7 @@ def left(report: Report, settings: KafkaSettings) -> list[Left]:
     now = time.time_ns() // 1_000_000
     names = settings.topic_overrides
     return [
-        Left(names.get(topic.title) or settings.topic_prefix + topic.title, iso(now + topic.days * _DAY_MS))
+        Left(names.get(topic.title) or settings.topic_prefix + topic.title, iso(now + topic.days * DAY_MS))
         for topic in logs
     ]
 

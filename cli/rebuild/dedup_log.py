@@ -13,8 +13,8 @@ from processors.grouper.compaction import BLOCK_IDS
 from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord, encode, entry_key, horizon_key
 from processors.grouper.dedupe import MAX_AHEAD_DAYS
 from processors.grouper.id_index import id_keys
-from processors.grouper.log_clock import DAY_MS
 from schemas.ids import event_partition, is_uuid7, uuid7_ms
+from schemas.times import DAY_MS
 
 _BATCH = 10_000
 

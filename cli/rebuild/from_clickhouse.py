@@ -19,12 +19,12 @@ from cli.rebuild.issues import Covered, Sources, rebuilt
 from grouping.fingerprint import culprit, fingerprint
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
 from processors.grouper.event_outline import decode_event, grouping_event
-from processors.grouper.log_clock import DAY_MS
 from schemas.chunks import SOURCE_HEADER
 from schemas.errors import BadPayload
 from schemas.issues import IssueRecord, encode_json
 from schemas.payload import decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
+from schemas.times import DAY_MS
 from schemas.topics import Topic
 from storage.client import Client, open_client
 from storage.repair import rebuild_queries

@@ -13,9 +13,8 @@ from dashboard.http.inputs import read_issue
 from dashboard.http.responses import redirect
 from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
 from schemas.errors import ChangePending
-from schemas.times import iso
+from schemas.times import HOUR_MS, iso
 
-HOUR_MS: Final = 3_600_000
 Fields = dict[str, str]
 
 

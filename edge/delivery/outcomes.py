@@ -18,7 +18,7 @@ from edge.delivery.sink import Sink
 from edge.metrics import BoundedLabel
 from schemas.ids import uuid7
 from schemas.issues import Outcome, encode_json
-from schemas.times import iso
+from schemas.times import MINUTE_MS, iso
 from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 Refusal = Literal["invalid", "tooLarge", "rateLimited"]
 
 _FLUSH_SECONDS: Final = 5.0
-_MINUTE_MS: Final = 60_000
 _MAX_UNSENT: Final = 20_000
 _CODEC_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What msgspec raises if a value can't be encoded or bytes can't be decoded."""
@@ -55,7 +54,7 @@ class OutcomeReporter:
 
     def count(self, project: str, sdk: str, outcome: Refusal, reason: str, events: int = 1) -> None:
         """Count events, or a request that was refused as a whole."""
-        minute = int(self._now() * 1000) // _MINUTE_MS
+        minute = int(self._now() * 1000) // MINUTE_MS
         self._counts[project, minute, self._sdk(sdk), outcome, reason] += events
 
     async def run(self) -> None:
@@ -73,7 +72,7 @@ class OutcomeReporter:
             self._unsent.append(
                 Outcome(
                     project_id=project,
-                    minute=iso(minute * _MINUTE_MS),
+                    minute=iso(minute * MINUTE_MS),
                     sdk=sdk,
                     outcome=outcome,
                     reason=reason,

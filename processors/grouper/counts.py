@@ -10,17 +10,16 @@ from operator import attrgetter
 from typing import Final
 
 from processors.grouper.event_outline import EventOutline
-from processors.grouper.fingerprinter import MAX_NAME, MINUTE_MS, EventGrouping
+from processors.grouper.fingerprinter import MAX_NAME, EventGrouping
 from processors.grouper.rule_budget import SkippedRule
 from schemas.chunks import ChunkEvent
 from schemas.ids import issue_id, user_hash
 from schemas.increments import Increment, Row, SourceIncrements, encode_source, join
 from schemas.issues import RULE_SKIPPED, Outcome
-from schemas.times import event_time, iso, to_ms
+from schemas.times import HOUR_MS, MINUTE_MS, event_time, iso, to_ms
 
 MAX_OUTCOMES: Final = 1000
 """Outcomes in one record; each takes a kilobyte at most."""
-HOUR_MS: Final = 3_600_000
 CACHED_ISSUES: Final = 65_536
 MAX_BYTES: Final = 1 << 20
 """Size of a record of `issue-deltas`."""

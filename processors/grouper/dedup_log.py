@@ -15,7 +15,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from processors.grouper.log_clock import DAY_MS, LogClock
+from processors.grouper.log_clock import LogClock
+from schemas.times import DAY_MS
 
 KEY_BYTES: Final = 16
 """Bytes of an id's key (`processors.grouper.id_index.id_keys`)."""

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, EntryHead
 from processors.grouper.id_index import IdIndex, Run, days_old, id_keys, sorted_runs, split
-from processors.grouper.log_clock import DAY_MS, LogClock, advanced, started
+from processors.grouper.log_clock import LogClock, advanced, started
+from schemas.times import DAY_MS
 
 MAX_AHEAD_DAYS: Final = 400
 """Most days for which an id of the future is remembered beyond the window: a device whose clock is a year ahead is still served."""

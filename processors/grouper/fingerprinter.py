@@ -43,6 +43,7 @@ from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Description, encode_description
 from schemas.payload import decompress
 from schemas.projects import GroupingRule, ProjectRegistry, RegistryRetention
+from schemas.times import MINUTE_MS
 
 log = logging.getLogger(__name__)
 MAX_TEXT: Final = 1000
@@ -56,7 +57,6 @@ CACHE_BYTES: Final = 8 << 20
 """Bytes of each generation of each cache: groupings by error, error locations by stack, rule answers by error."""
 ENTRY_BYTES: Final = 1000
 """Rough size of a cache entry beside its key."""
-MINUTE_MS: Final = 60_000
 
 
 class EventGrouping(Struct, frozen=True, gc=False):

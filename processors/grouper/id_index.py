@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from processors.grouper.dedup_log import KEY_BYTES
-from processors.grouper.log_clock import DAY_MS
+from schemas.times import DAY_MS, HOUR_MS
 
 BUCKETS: Final = 256
 Words = NDArray[np.uint64]
 
-_HOUR_MS: Final = np.uint64(3_600_000)
 _LOW_56: Final = np.uint64((1 << 56) - 1)
 _VERSION_7: Final = np.uint64(7)
 
@@ -39,7 +38,7 @@ def id_keys(projects: Sequence[int], ids: Sequence[bytes]) -> bytes:
     """
     raw = np.frombuffer(b"".join(ids), dtype=">u8").astype(np.uint64).reshape(-1, 2)
     low = _mix(raw[:, 1] ^ _mix(np.array(projects, dtype=np.uint64)))
-    hour = (raw[:, 0] >> np.uint64(16)) // _HOUR_MS & np.uint64(BUCKETS - 1)
+    hour = (raw[:, 0] >> np.uint64(16)) // np.uint64(HOUR_MS) & np.uint64(BUCKETS - 1)
     high = hour << np.uint64(56) | _mix(raw[:, 0] ^ low) & _LOW_56
     return np.stack((high, low), axis=1).astype(">u8").tobytes()
 

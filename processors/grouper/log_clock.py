@@ -10,7 +10,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-DAY_MS: Final = 86_400_000
+from schemas.times import DAY_MS
+
 DAY_RECORDS: Final = 1_000
 """Fewest records of a day: whatever their timestamps say, ids outlive as many records for each day of the window."""
 

@@ -11,8 +11,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from local.clickhouse.server import LocalClickHouse
-from processors.grouper.log_clock import DAY_MS, DAY_RECORDS
+from processors.grouper.log_clock import DAY_RECORDS
 from schemas.chunks import encode_chunk
+from schemas.times import DAY_MS
 from storage.client import Client, open_client
 from storage.migrations.migrate import migrate
 from tests.eventually import eventually

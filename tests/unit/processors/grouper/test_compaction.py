@@ -12,8 +12,9 @@ from processors.grouper.dedup_log import (
     is_entry,
 )
 from processors.grouper.dedupe import Dedupe, Incoming
-from processors.grouper.log_clock import DAY_MS, started
+from processors.grouper.log_clock import started
 from processors.grouper.replay import replay_start
+from schemas.times import DAY_MS
 from tests.unit.processors.made import START, event_id
 
 DAYS = 7

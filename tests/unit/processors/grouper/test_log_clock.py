@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.log_clock import DAY_MS, DAY_RECORDS, LogClock, advanced, started
+from processors.grouper.log_clock import DAY_RECORDS, LogClock, advanced, started
+from schemas.times import DAY_MS
 from tests.unit.processors.made import START
 
 DAY = START // DAY_MS

@@ -8,9 +8,10 @@ import pytest
 from processors.grouper.compaction import Changes, LogCompaction
 from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord, encode, entry_key
 from processors.grouper.id_index import id_keys
-from processors.grouper.log_clock import DAY_MS, LogClock
+from processors.grouper.log_clock import LogClock
 from processors.grouper.read_ahead import ReadAhead
 from processors.grouper.recovered import Piece, Recovered, recovered
+from schemas.times import DAY_MS
 from tests.unit.processors.made import START, event_id
 
 DAYS = 2
