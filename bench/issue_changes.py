@@ -28,8 +28,9 @@ from schemas.increments import (
     Increment,
     Row,
     SourceIncrements,
-    encode_bundle,
     encode_description,
+    encode_source,
+    join,
 )
 from schemas.issues import Command, DeltaRecord, decode_issue, encode_json
 from schemas.settings import KafkaSettings, load
@@ -66,7 +67,7 @@ async def connected(settings: KafkaSettings, changes: int) -> list[float]:
     await consumer.position(tp)
     taken = []
     try:
-        first = encode_bundle([SourceIncrements(0, 0, [increment()])])
+        first = join([encode_source(SourceIncrements(0, 0, [increment()]))])
         await producer.send_and_wait(f"{settings.topic_prefix}issue-deltas", first, partition=tp.partition)
         await consumer.getone()
         for _ in range(changes):

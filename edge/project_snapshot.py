@@ -103,11 +103,8 @@ class ProjectSnapshot:
         for project in projects:
             self._published.apply(project.id.encode(), encode_project(project))
 
-    def save(self) -> None:
-        """Write the projects of the topic atomically."""
-        self._write(_encode(list(self._live)))
-
     def _write(self, content: bytes) -> None:
+        """Replace the snapshot atomically."""
         self._snapshot.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._snapshot.with_suffix(f".{os.getpid()}")
         try:

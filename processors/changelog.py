@@ -11,10 +11,10 @@ The opening is written before the end of the log is looked up, so a recovery rea
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
-from broker.batch_producer import WrittenBatch
+from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.errors import PartitionsLost
 from broker.message import Message
 
@@ -27,14 +27,6 @@ EPOCH_HEADER: Final = "epoch"
 Changes = Iterable[tuple[bytes, bytes | None]]
 Supersedes = Callable[[bytes, bytes], bool]
 """Whether a value may replace a stored one."""
-
-
-class Writes(Protocol):
-    """`broker.batch_producer.BatchProducer`."""
-
-    async def write(self, topic: str, partition: int, messages: Sequence[Message]) -> list[WrittenBatch]:
-        """Write records and wait for their acknowledgement. Raises KafkaError or PartitionsLost."""
-        ...
 
 
 def epoch_of(headers: Any) -> int | None:
@@ -113,7 +105,7 @@ class Changelog:
     table removes nothing.
     """
 
-    def __init__(self, topic: str, producer: Writes, supersedes: Supersedes | None = None) -> None:
+    def __init__(self, topic: str, producer: BatchProducer, supersedes: Supersedes | None = None) -> None:
         self._topic = topic
         self._producer = producer
         self._supersedes = supersedes

@@ -3,7 +3,6 @@
 Commands and signals are objects, so the first byte of a value distinguishes them. Internal to the processors.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -82,11 +81,6 @@ decode_bundle = msgspec.json.Decoder(list[SourceIncrements]).decode
 def join(pieces: list[bytes]) -> bytes:
     """Join encoded `SourceIncrements` to one value of `issue-deltas`, without encoding them again."""
     return b"[" + b",".join(pieces) + b"]"
-
-
-def encode_bundle(sources: Iterable[SourceIncrements]) -> bytes:
-    """A value of `issue-deltas`."""
-    return join([encode_source(source) for source in sources])
 
 
 def is_bundle(value: bytes) -> bool:

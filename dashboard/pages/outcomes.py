@@ -15,6 +15,7 @@ from dashboard.view.charts import outcomes_chart
 from schemas.times import iso
 from storage.reader.answers import Interval, OutcomeCount
 from storage.reader.count_calls import CountOutcomes
+from storage.reader.ranges import UNIT_MS
 
 LABELS: Final = {
     "accepted": "Accepted",
@@ -24,7 +25,6 @@ LABELS: Final = {
     "rateLimited": "Rate limited",
     "deadLettered": "Dead-lettered",
 }
-_UNITS: Final[dict[Interval, int]] = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 
 
 class SdkRow(Struct, frozen=True):
@@ -53,7 +53,7 @@ async def show(request: web.Request) -> web.Response:
         reader.read(CountOutcomes(project.number, **time_range.bounds)),
         reader.read(CountOutcomes(project.number, **time_range.bounds, interval=interval)),
     )
-    times = _times(time_range, now_ms, _UNITS[interval])
+    times = _times(time_range, now_ms, UNIT_MS[interval])
     return page(
         request,
         "outcomes.html",
@@ -71,9 +71,9 @@ async def show(request: web.Request) -> web.Response:
 
 def _interval(time_range: PageRange, now_ms: int) -> Interval:
     length = (now_ms if time_range.end is None else time_range.end) - time_range.start
-    if length <= 2 * _UNITS["hour"]:
+    if length <= 2 * UNIT_MS["hour"]:
         return "minute"
-    return "hour" if length <= 3 * _UNITS["day"] else "day"
+    return "hour" if length <= 3 * UNIT_MS["day"] else "day"
 
 
 def _times(time_range: PageRange, now_ms: int, unit: int) -> list[str]:

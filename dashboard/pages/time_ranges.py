@@ -6,16 +6,15 @@ from msgspec import Struct
 
 from dashboard.http.errors import invalid
 from dashboard.http.inputs import Bounds, check_year
-from schemas.times import from_ms, parse_iso
+from schemas.times import HOUR_MS, from_ms, parse_iso
 
-_HOUR: Final = 3_600_000
 DURATIONS: Final = {
-    "1h": (_HOUR, "Last hour"),
-    "24h": (24 * _HOUR, "Last 24 hours"),
-    "7d": (7 * 24 * _HOUR, "Last 7 days"),
-    "14d": (14 * 24 * _HOUR, "Last 14 days"),
-    "30d": (30 * 24 * _HOUR, "Last 30 days"),
-    "90d": (90 * 24 * _HOUR, "Last 90 days"),
+    "1h": (HOUR_MS, "Last hour"),
+    "24h": (24 * HOUR_MS, "Last 24 hours"),
+    "7d": (7 * 24 * HOUR_MS, "Last 7 days"),
+    "14d": (14 * 24 * HOUR_MS, "Last 14 days"),
+    "30d": (30 * 24 * HOUR_MS, "Last 30 days"),
+    "90d": (90 * 24 * HOUR_MS, "Last 90 days"),
 }
 DEFAULT: Final = "14d"
 

@@ -47,15 +47,13 @@ class Chunker:
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting_events = 0
 
-    def add(self, partition: int, partitions: int, event: EventTuple) -> asyncio.Future[None]:
-        """Add an event to the chunk of its partition; the future completes with the chunk, or fails with the error of `deliver`."""
-        (done,) = self.add_all(partition, partitions, (event,))
-        return done
-
-    def add_all(
+    def add(
         self, partition: int, partitions: int, events: Sequence[EventTuple]
     ) -> list[asyncio.Future[None]]:
-        """Add events of one partition to chunks, in order; returns a future for each chunk that contains one of them."""
+        """Add events of one partition to chunks, in order; returns a future for each chunk that contains one of them.
+
+        It completes with the chunk, or fails with the error of `deliver`.
+        """
         buffer = self._buffers.get((partition, partitions))
         if buffer is None:
             buffer = self._buffers[partition, partitions] = _PartitionBuffer()

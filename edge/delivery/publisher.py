@@ -35,11 +35,9 @@ class EventPublisher:
         for (event_id, event), (raw_id,) in zip(events, raw_ids, strict=True):
             group = by_partition[partition_of(seed, event_id, partitions)]
             group.append((number, raw_id, received_ms, sdk, compress(event)))
-        add_all = self._chunker.add_all
+        add = self._chunker.add
         return [
-            chunk
-            for partition, group in by_partition.items()
-            for chunk in add_all(partition, partitions, group)
+            chunk for partition, group in by_partition.items() for chunk in add(partition, partitions, group)
         ]
 
     @staticmethod

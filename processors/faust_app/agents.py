@@ -3,30 +3,19 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from faust.streams import Stream
 from faust.types import EventT, StreamT
 
+from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.fence import Interrupted, RebalanceFence
+from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 
 IDLE_FACTOR: Final = 4.0
 """Idle time after a batch, in multiples of the batch's duration: the next one is larger."""
-
-
-class Stage(Protocol):
-    """Handles batches (`processors.stage.PartitionStage`)."""
-
-    @property
-    def partitions(self) -> set[int]:
-        """The partitions that are restored."""
-        ...
-
-    async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
-        """Handle records; on return their outputs are safe."""
-        ...
 
 
 class Agent:
@@ -38,7 +27,7 @@ class Agent:
     def __init__(
         self,
         name: str,
-        stage: Stage,
+        stage: GrouperStage | AggregatorStage,
         fence: RebalanceFence,
         metrics: ProcessorsMetrics,
         *,

@@ -16,8 +16,9 @@ from schemas.increments import (
     Increment,
     Row,
     SourceIncrements,
-    encode_bundle,
     encode_description,
+    encode_source,
+    join,
 )
 from schemas.topics import Topic
 
@@ -61,7 +62,7 @@ def test_increments_have_a_line_each_and_commands_are_printed_unchanged() -> Non
     rows = [Row("a@1+1", "prod", "ios", 490_920, 3)]
     description = Raw(encode_description(Description("E", "m", "f", "v1", "stack", ("p",))))
     one = Increment(9, 7, 255, 3, 1, 2, 3, bytes(16), "a@1+1", "a@1+1", rows, [], description)
-    (line,) = lines(Topic.ISSUE_DELTAS, record(encode_bundle([SourceIncrements(1, 4, [one])])))
+    (line,) = lines(Topic.ISSUE_DELTAS, record(join([encode_source(SourceIncrements(1, 4, [one]))])))
     fields = (line["source"], line["projectId"], line["fingerprint"], line["events"])
     assert fields == ("1/4", "7", "00000000000000ff", 3)
     (line,) = lines(Topic.ISSUE_DELTAS, record(b'{"command":{"id":"c"}}'))

@@ -11,6 +11,7 @@ from edge.request_errors import RequestError
 from schemas.errors import WireError
 from schemas.ids import new_token
 from schemas.projects import Project, Token, encode_project
+from tests.eventually import eventually
 
 MOMENT = "2026-01-01T00:00:00.000Z"
 
@@ -22,6 +23,13 @@ def project(number: str = "1") -> Project:
 def put(directory: ProjectSnapshot, given: Project) -> str:
     directory.apply(given.id.encode(), encode_project(given))
     return given.tokens[0].token
+
+
+async def saved(directory: ProjectSnapshot, path: Path) -> None:
+    keeping = asyncio.create_task(directory.save_changes())
+    await eventually(path.exists)
+    keeping.cancel()
+    await asyncio.wait([keeping])
 
 
 def fault(token: str, directory: ProjectSnapshot) -> WireError:
@@ -68,7 +76,7 @@ async def test_snapshot_serves_known_tokens_and_has_no_opinion_on_others(tmp_pat
     path = tmp_path / "edge" / "p.json"
     first = ProjectSnapshot(path)
     token = put(first, project())
-    await asyncio.to_thread(first.save)
+    await saved(first, path)
     second = ProjectSnapshot(path)
     second.load()
     assert authenticate(f"Bearer {token}", second)[1].id == "1"
@@ -77,11 +85,11 @@ async def test_snapshot_serves_known_tokens_and_has_no_opinion_on_others(tmp_pat
     assert "snapshot" in second.health().detail
 
 
-def test_project_that_was_removed_meanwhile_is_forgotten_with_the_snapshot(tmp_path: Path) -> None:
+async def test_project_that_was_removed_meanwhile_is_forgotten_with_the_snapshot(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     first = ProjectSnapshot(path)
     token = put(first, project())
-    first.save()
+    await saved(first, path)
     second = ProjectSnapshot(path)
     second.load()
     put(second, project("2"))

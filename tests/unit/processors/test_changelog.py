@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.batch_producer import WrittenBatch
+from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.errors import PartitionsLost
 from broker.message import Message
 from processors.aggregator.stage import supersedes
 from processors.changelog import Changelog, epoch_of
 
 
-class Log:
+class Log(BatchProducer):
     """One partition of a topic, written by several producers."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
 
-    async def write(self, _topic: str, _partition: int, messages: Sequence[Message]) -> list[WrittenBatch]:
+    async def write(self, topic: str, partition: int, messages: Sequence[Message]) -> list[WrittenBatch]:  # noqa: ARG002
         first = len(self.messages)
         self.messages += messages
         return [WrittenBatch(first, len(self.messages) - 1)]

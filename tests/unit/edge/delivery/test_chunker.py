@@ -13,6 +13,11 @@ def event(number: int, size: int = 10) -> EventTuple:
     return 1, number.to_bytes(16, "big"), 0, "a/1", b"x" * size
 
 
+def add(chunker: Chunker, partition: int, partitions: int, one: EventTuple) -> asyncio.Future[None]:
+    (done,) = chunker.add(partition, partitions, [one])
+    return done
+
+
 class Taker:
     """Takes chunks; `gate` holds them back."""
 
@@ -32,7 +37,7 @@ class Taker:
 async def test_full_chunk_leaves_at_once() -> None:
     taker = Taker()
     chunker = Chunker(taker, ChunkLimits(events=3, linger_ms=60_000))
-    waits = [chunker.add(0, 4, event(n)) for n in range(3)]
+    waits = [add(chunker, 0, 4, event(n)) for n in range(3)]
     await asyncio.gather(*waits)
     assert [len(events) for _, _, events in taker.chunks] == [3]
 
@@ -40,27 +45,27 @@ async def test_full_chunk_leaves_at_once() -> None:
 async def test_chunk_leaves_when_its_bytes_are_enough() -> None:
     taker = Taker()
     chunker = Chunker(taker, ChunkLimits(bytes=100, linger_ms=60_000))
-    await asyncio.gather(chunker.add(0, 4, event(1, 60)), chunker.add(0, 4, event(2, 60)))
+    await asyncio.gather(add(chunker, 0, 4, event(1, 60)), add(chunker, 0, 4, event(2, 60)))
     assert len(taker.chunks) == 1
 
 
 async def test_event_larger_than_a_chunk_is_a_chunk_of_its_own() -> None:
     taker = Taker()
     chunker = Chunker(taker, ChunkLimits(bytes=100, linger_ms=60_000))
-    await chunker.add(0, 4, event(1, 1000))
+    await add(chunker, 0, 4, event(1, 1000))
     assert [len(events) for _, _, events in taker.chunks] == [1]
 
 
 async def test_lone_event_leaves_after_the_linger_time() -> None:
     taker = Taker()
-    await Chunker(taker, ChunkLimits(linger_ms=1)).add(0, 4, event(1))
+    await add(Chunker(taker, ChunkLimits(linger_ms=1)), 0, 4, event(1))
     assert len(taker.chunks) == 1
 
 
 async def test_partitions_gather_apart_and_keep_their_order() -> None:
     taker = Taker()
     chunker = Chunker(taker, ChunkLimits(linger_ms=1))
-    await asyncio.gather(*(chunker.add(n % 2, 2, event(n)) for n in range(10)))
+    await asyncio.gather(*(add(chunker, n % 2, 2, event(n)) for n in range(10)))
     by_partition = {
         partition: [int.from_bytes(e[1], "big") for e in events] for partition, _, events in taker.chunks
     }
@@ -71,9 +76,9 @@ async def test_chunk_gathers_while_an_earlier_one_is_under_way() -> None:
     taker = Taker()
     taker.gate.clear()
     chunker = Chunker(taker, ChunkLimits(linger_ms=0))
-    first = chunker.add(0, 4, event(0))
+    first = add(chunker, 0, 4, event(0))
     await eventually(lambda: len(taker.chunks) == 1)
-    rest = [chunker.add(0, 4, event(n)) for n in range(1, 50)]
+    rest = [add(chunker, 0, 4, event(n)) for n in range(1, 50)]
     for _ in range(20):
         await asyncio.sleep(0)
     assert len(taker.chunks) == 1
@@ -86,17 +91,17 @@ async def test_every_waiter_of_a_chunk_learns_of_its_failure_and_the_next_chunk_
     taker = Taker()
     taker.error = SpoolFull("full")
     chunker = Chunker(taker, ChunkLimits(linger_ms=1))
-    found = await asyncio.gather(*(chunker.add(0, 4, event(n)) for n in range(3)), return_exceptions=True)
+    found = await asyncio.gather(*(add(chunker, 0, 4, event(n)) for n in range(3)), return_exceptions=True)
     assert [type(each) for each in found] == [SpoolFull] * 3
     taker.error = None
-    await chunker.add(0, 4, event(4))
+    await add(chunker, 0, 4, event(4))
 
 
 async def test_failure_that_nobody_waits_for_is_quiet() -> None:
     taker = Taker()
     taker.error = SpoolFull("full")
     chunker = Chunker(taker, ChunkLimits(linger_ms=0))
-    chunker.add(0, 4, event(1))
+    add(chunker, 0, 4, event(1))
     await chunker.stop()
     assert chunker.waiting_events == 0
 
@@ -104,7 +109,7 @@ async def test_failure_that_nobody_waits_for_is_quiet() -> None:
 async def test_stop_sends_what_has_gathered_and_waits_for_it() -> None:
     taker = Taker()
     chunker = Chunker(taker, ChunkLimits(linger_ms=60_000))
-    waits = [chunker.add(n % 3, 3, event(n)) for n in range(9)]
+    waits = [add(chunker, n % 3, 3, event(n)) for n in range(9)]
     assert chunker.waiting_events == 9
     await chunker.stop()
     assert all(wait.done() for wait in waits)
@@ -115,6 +120,6 @@ async def test_stop_sends_what_has_gathered_and_waits_for_it() -> None:
 async def test_no_event_is_lost_or_repeated(count: int) -> None:
     taker = Taker()
     chunker = Chunker(taker, ChunkLimits(linger_ms=0))
-    await asyncio.gather(*(chunker.add(n % 4, 4, event(n)) for n in range(count)))
+    await asyncio.gather(*(add(chunker, n % 4, 4, event(n)) for n in range(count)))
     ids = [each[1] for _, _, events in taker.chunks for each in events]
     assert len(ids) == len(set(ids)) == count

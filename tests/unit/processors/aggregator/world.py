@@ -22,8 +22,9 @@ from schemas.increments import (
     Increment,
     Row,
     SourceIncrements,
-    encode_bundle,
     encode_description,
+    encode_source,
+    join,
 )
 from schemas.issues import (
     Activity,
@@ -200,7 +201,7 @@ class World:
     def send(self, fingerprint: int, *increments: Increment) -> None:
         """Increments, each of a source record of its own."""
         for one in increments:
-            bundle = encode_bundle([SourceIncrements(0, next(self._source), [one])])
+            bundle = join([encode_source(SourceIncrements(0, next(self._source), [one]))])
             target = issue_of(PROJECT, fingerprint) % PARTITIONS
             self.memory.topics.setdefault(("issue-deltas", target), []).append(Message(None, bundle))
 

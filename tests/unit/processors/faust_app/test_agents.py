@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Interrupted, RebalanceFence
+from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 
@@ -54,7 +55,7 @@ async def handled(*events: Event, opened: bool = True, interrupted: bool = False
             yield list(events)
 
     metrics = ProcessorsMetrics(CollectorRegistry())
-    agent = Agent("grouper", stage, fence, metrics, max_records=40, seconds=0.1)
+    agent = Agent("grouper", cast(GrouperStage, stage), fence, metrics, max_records=40, seconds=0.1)
     await agent.function(lambda: GENERATION)(Stream())  # type: ignore[arg-type]
     return stage.handled
 
