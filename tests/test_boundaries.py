@@ -44,7 +44,7 @@ PURE = (
         "edge.validation.validate",
         "edge.delivery.segments",
         "broker.message",
-        "broker.stage",
+        "broker.dead_events",
     ),
     "processors.positions",
     *(

@@ -1,6 +1,6 @@
 """The aggregator: folds increments, commands and signals of `issue-deltas` into one record an issue.
 
-For each batch of a partition (the words are those of `broker.stage`):
+For each batch of a partition (the words are those of `broker.dead_events`):
 
 1. *In*: records from the next offset on. Repeats are dropped; a gap stops the worker.
 2. *Decide*: increments are folded (`Fold.add`, which drops those that an issue's position covers); commands and signals change
@@ -28,16 +28,16 @@ import msgspec
 from msgspec import Struct
 
 from broker.batch_producer import BatchProducer
+from broker.dead_events import DeadEvent
 from broker.message import Message
-from broker.stage import DeadEvent
 from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold, created_activity
 from processors.aggregator.merges import RefusedChange
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
 from processors.batch_table import BatchTable
 from processors.metrics import ProcessorsMetrics
+from processors.partition_stage import LIMIT, Output, PartitionStage, TopicNames
 from processors.positions import SourceRecord
-from processors.stage import LIMIT, Output, PartitionStage, TopicNames
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle
 from schemas.issues import DeltaRecord, decode_delta, encode_json

@@ -13,8 +13,8 @@ from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.fence import RebalanceFence
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
+from processors.partition_stage import TopicNames
 from processors.positions import LogRecreated
-from processors.stage import TopicNames
 from schemas.health import Part
 from schemas.topics import Topic
 

@@ -11,8 +11,8 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
+from broker.dead_events import DeadEvent
 from broker.message import Message
-from broker.stage import DeadEvent
 from processors.grouper.counts import Increments, RecordOutcomes, rules_skipped
 from processors.grouper.dedup_log import DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds

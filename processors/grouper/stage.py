@@ -1,6 +1,6 @@
 """The grouper: drops repeated ids of `events`, fingerprints each new event, and publishes chunks and increments.
 
-For each batch (the words are those of `broker.stage`):
+For each batch (the words are those of `broker.dead_events`):
 
 1. *In*: records of some partitions, from the next offset on. Repeats are dropped; a gap stops the worker. Ids so old that they may
    have been forgotten are looked up where events are stored; the batch waits for the answer, and may be dropped meanwhile.
@@ -54,8 +54,8 @@ from processors.grouper.read_ahead import ReadAhead
 from processors.grouper.recovered import recovered
 from processors.grouper.replay import ReplayBoundary, ReplayStart
 from processors.metrics import ProcessorsMetrics
+from processors.partition_stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad, TopicNames
 from processors.positions import LogRecreated, SourceRecord
-from processors.stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad, TopicNames
 from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, id_text, issue_id
 from schemas.issues import encode_json

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Final, Literal
 
 from broker.client import name_of, new_producer
+from broker.dead_events import DeadEvent, dead_letter_messages
 from broker.errors import KafkaError
-from broker.stage import DeadEvent, dead_letter_messages
 from broker.types import Producer
 from schemas.chunks import ChunkEvent
 from schemas.issues import Outcome, encode_json

@@ -8,7 +8,7 @@ from aiokafka.errors import KafkaTimeoutError
 
 from broker.batch_producer import WrittenBatch
 from broker.message import Message
-from processors.stage import TooManyBad
+from processors.partition_stage import TooManyBad
 from schemas.issues import decode_outcomes
 from tests.unit.processors.aggregator.world import Crash, MemoryForwarder
 from tests.unit.processors.grouper.grouper_world import GrouperWorld, no_steps

@@ -1,6 +1,6 @@
 import pytest
 
-from processors.stage import DeadLetterLimit, TooManyBad
+from processors.partition_stage import DeadLetterLimit, TooManyBad
 
 
 def test_now_and_then_a_bad_record_is_no_reason_to_stop() -> None:

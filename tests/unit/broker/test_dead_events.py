@@ -1,4 +1,4 @@
-from broker.stage import DeadEvent, dead_letter_messages
+from broker.dead_events import DeadEvent, dead_letter_messages
 from schemas.dead_letters import from_headers
 
 

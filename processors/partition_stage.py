@@ -1,6 +1,6 @@
 """The part that grouper and aggregator share: partitions and their next offsets, publishing, and the limit of dead letters.
 
-Faust delivers the batches and acknowledges them (`processors.faust_app`); `broker.stage` names the idea.
+Faust delivers the batches and acknowledges them (`processors.faust_app`); `broker.dead_events` names the idea.
 """
 
 from collections import deque
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from broker.batch_producer import BatchProducer
+from broker.dead_events import DeadEvent, dead_letter_messages
 from broker.message import Message
-from broker.stage import DeadEvent, dead_letter_messages
 from processors.metrics import ProcessorsMetrics
 from processors.positions import OffsetGap, SourceRecord, new_records
 from schemas.topics import Topic
