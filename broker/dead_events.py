@@ -1,18 +1,4 @@
-"""What grouper, aggregator and writer have in common: each is a deterministic function of its input log that survives any crash.
-
-The three stages (`processors/grouper/stage.py`, `processors/aggregator/stage.py`, `storage/writer/stage.py`) use these words:
-
-- **batch**: records of some partitions that are handled together, from one position to the next.
-- **position**: partition and offset of a source record. Every output carries the position of its source, so that the next stage
-  can drop repeats.
-- **next offset**: the offset of a partition that the stage handles next. Later records are not handled before it.
-- **restore**: find the next offset of a partition, and the state at it, from what the stage itself has recorded.
-- **decide**: compute the outputs of a batch from the state and the records alone; pure functions, no I/O and no clock.
-- **outputs**: all that a batch writes. *Record* the decisions or the plan, *publish* what follows from them, *commit* the position.
-  Each of these is safe before the next begins.
-- **replay**: after a crash, write the outputs of the last batch once more as they were decided. Consumers drop the repeats by position.
-- **replay boundary**: the first position from which a replay may still be needed.
-"""
+"""What a stage can't process, and the dead letters that are made of it."""
 
 import time
 from collections.abc import Iterable

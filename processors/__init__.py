@@ -1,1 +1,1 @@
-"""The Faust worker: grouper and aggregator, each a deterministic function of its input log (`broker.dead_events`)."""
+"""The Faust worker: grouper and aggregator, each a deterministic function of its input log."""

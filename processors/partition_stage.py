@@ -1,6 +1,6 @@
 """The part that grouper and aggregator share: partitions and their next offsets, publishing, and the limit of dead letters.
 
-Faust delivers the batches and acknowledges them (`processors.faust_app`); `broker.dead_events` names the idea.
+Faust delivers the batches and acknowledges them (`processors.faust_app`).
 """
 
 from collections import deque

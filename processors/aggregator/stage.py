@@ -1,6 +1,6 @@
 """The aggregator: folds increments, commands and signals of `issue-deltas` into one record an issue.
 
-For each batch of a partition (the words are those of `broker.dead_events`):
+For each batch of a partition (the words are those of `docs/glossary.md`, "Stages"):
 
 1. *In*: records from the next offset on. Repeats are dropped; a gap stops the worker.
 2. *Decide*: increments are folded (`Fold.add`, which drops those that an issue's position covers); commands and signals change

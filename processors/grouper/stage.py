@@ -1,6 +1,6 @@
 """The grouper: drops repeated ids of `events`, fingerprints each new event, and publishes chunks and increments.
 
-For each batch (the words are those of `broker.dead_events`):
+For each batch (the words are those of `docs/glossary.md`, "Stages"):
 
 1. *In*: records of some partitions, from the next offset on. Repeats are dropped; a gap stops the worker. Ids so old that they may
    have been forgotten are looked up where events are stored; the batch waits for the answer, and may be dropped meanwhile.

@@ -1,6 +1,6 @@
 """The events' stage of the writer: inserts the records of `grouped` into ClickHouse as blocks that can be repeated.
 
-For each batch, here a block (the words are those of `broker.dead_events`; the reasons are in `docs/decisions/writer.md`):
+For each batch, here a block (the words are those of `docs/glossary.md`, "Stages"; the reasons are in `docs/decisions/writer.md`):
 
 1. *In*: records of the assigned partitions, from the next offset on (`GroupedSource.read`), until the flush policy closes the block.
 2. *Decide* (`Block.feed`): rows (`event_rows`); repeated source positions are dropped, unreadable events rejected.
