@@ -22,6 +22,7 @@ from broker.topics import ensure_topics
 from control.issue_commands import Commands, is_done
 from local.kafka.server import LocalKafka
 from local.ports import free_port
+from schemas.environment import load
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.increments import (
     Description,
@@ -33,7 +34,7 @@ from schemas.increments import (
     join,
 )
 from schemas.issues import Command, DeltaRecord, decode_issue, encode_json
-from schemas.settings import KafkaSettings, load
+from schemas.settings import KafkaSettings
 from schemas.times import iso
 
 CACHE = Path(__file__).parent.parent / ".cache"

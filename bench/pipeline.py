@@ -29,9 +29,10 @@ from cli.send.batches import SendBatch, batches, read_lines
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas import payload
+from schemas.environment import load
 from schemas.event import Batch as WireBatch
 from schemas.event import Event
-from schemas.settings import MigrateSettings, load
+from schemas.settings import MigrateSettings
 
 STALLED_SECONDS = 60
 

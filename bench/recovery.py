@@ -35,7 +35,8 @@ from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.stack import Stack
 from local.supervisor import Supervisor
-from schemas.settings import MigrateSettings, ProcessorsSettings, load
+from schemas.environment import load
+from schemas.settings import MigrateSettings, ProcessorsSettings
 from schemas.topics import Topic
 
 PROBE_SECONDS = 0.25

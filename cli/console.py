@@ -14,9 +14,10 @@ from broker.diagnosis import why_unreachable
 from broker.errors import KafkaError, KafkaTimeoutError
 from broker.send_errors import SendErrorKind, kind_of
 from cli.workspace import Workspace
+from schemas.environment import load
 from schemas.errors import BadSetting
 from schemas.payload import use_dictionaries
-from schemas.settings import KafkaSettings, load
+from schemas.settings import KafkaSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
 

@@ -9,9 +9,10 @@ from typing import NoReturn, TypeVar
 import click
 
 from cli.logs import configure
+from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
 from schemas.payload import use_dictionaries
-from schemas.settings import KafkaSettings, load
+from schemas.settings import KafkaSettings
 
 log = logging.getLogger(__name__)
 S = TypeVar("S", bound=KafkaSettings)

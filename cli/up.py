@@ -19,8 +19,9 @@ from local.data_dir import locked
 from local.discovery import published
 from local.stack import PASSWORD_FILE, Stack
 from local.supervisor import Supervisor
+from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
-from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings, load
+from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 
 BAD_SETTING = 2
 FAILED = 1

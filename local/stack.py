@@ -14,13 +14,13 @@ from local.ports import is_free, stored_ports
 from local.private_file import write_private
 from local.readiness import is_ready, reachable_host, unready_parts
 from local.supervisor import Child
+from schemas.environment import load
 from schemas.settings import (
     AnalystSettings,
     DashboardSettings,
     EdgeSettings,
     ProcessorsSettings,
     WriterSettings,
-    load,
 )
 
 SERVER_SECONDS = 300.0

@@ -17,7 +17,8 @@ from local.kafka.downloads import kafka_jars
 from local.kafka.java import find_java
 from local.kafka.server import LocalKafka
 from local.ports import free_port
-from schemas.settings import KafkaSettings, load
+from schemas.environment import load
+from schemas.settings import KafkaSettings
 from tests.certificates import certificate
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4

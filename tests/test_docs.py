@@ -15,8 +15,8 @@ from dashboard.api.routes import OPERATIONS
 from edge.http.openapi import document
 from edge.http.request_headers import read_headers
 from edge.validation.validate import STRICT, validate
+from schemas.environment import variables
 from schemas.generate.__main__ import FILES
-from schemas.settings import variables
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]

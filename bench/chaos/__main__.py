@@ -31,7 +31,8 @@ from cli.send.sender import Sender, SendReport
 from local.ports import free_port
 from local.stack import Stack
 from local.supervisor import Supervisor
-from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings, load
+from schemas.environment import load
+from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 
 PORTS = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")

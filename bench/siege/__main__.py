@@ -31,7 +31,8 @@ from bench.siege.bodies import MEGABYTE
 from cli.demo.sample_events import load_samples
 from cli.projects import create_project
 from local.supervisor import Supervisor
-from schemas.settings import MigrateSettings, load
+from schemas.environment import load
+from schemas.settings import MigrateSettings
 
 REST_SECONDS = 120
 BEGIN_SECONDS = 120.0

@@ -25,8 +25,9 @@ from cli.send.sender import Sender, SendReport
 from cli.up import start
 from cli.workspace import Workspace
 from local.stack import Stack
+from schemas.environment import load
 from schemas.errors import CannotRun, ProjectsUnavailable
-from schemas.settings import MigrateSettings, load
+from schemas.settings import MigrateSettings
 
 PROJECT = "demo"
 LATER = 40

@@ -8,9 +8,10 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from local.kafka.java import find_java
+from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
 from schemas.service_variables import service_variables
-from schemas.settings import ALL, DashboardSettings, load
+from schemas.settings import ALL, DashboardSettings
 
 MIN_FREE_GB = 2.0
 

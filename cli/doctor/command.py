@@ -15,7 +15,8 @@ from cli.doctor.damage import check_damage
 from cli.doctor.deployment import check_dictionaries, check_rate_limit_store
 from cli.doctor.kafka import check_kafka
 from cli.workspace import Workspace
-from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, WriterSettings, load
+from schemas.environment import load
+from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, WriterSettings
 
 
 def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> list[Finding]:

@@ -27,7 +27,8 @@ from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.stack import Stack
 from local.supervisor import Supervisor
-from schemas.settings import MigrateSettings, load
+from schemas.environment import load
+from schemas.settings import MigrateSettings
 from tests.eventually import eventually
 from tests.servers import CACHE, new_database, new_prefix
 

@@ -16,10 +16,11 @@ from click.testing import CliRunner, Result
 from cli.__main__ import svc
 from control.project_edits import create
 from control.project_store import ProjectStore
+from schemas.environment import load
 from schemas.ids import hex64, issue_id
 from schemas.issues import Command, decode_delta
 from schemas.projects import Project
-from schemas.settings import KafkaSettings, load
+from schemas.settings import KafkaSettings
 from storage.client import scalar
 from tests.eventually import eventually
 from tests.integration.cli.test_reconcile import FINGERPRINTS, reconcile, tell_outcomes_and_issues

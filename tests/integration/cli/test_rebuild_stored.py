@@ -15,9 +15,10 @@ from click.testing import CliRunner, Result
 from broker.consumer_lag import lags, readers
 from cli.rebuild.command import rebuild
 from cli.workspace import Workspace
+from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
-from schemas.settings import WriterSettings, load
+from schemas.settings import WriterSettings
 from schemas.times import iso
 from storage.client import open_client
 from storage.migrations.migrate import migrate

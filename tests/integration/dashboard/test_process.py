@@ -15,7 +15,8 @@ from aiohttp import encode_basic_auth
 from broker.topics import ensure_topics
 from control.project_store import ProjectStore
 from local.ports import free_port
-from schemas.settings import DashboardSettings, load
+from schemas.environment import load
+from schemas.settings import DashboardSettings
 from storage.migrations.migrate import migrate
 from tests.eventually import eventually
 

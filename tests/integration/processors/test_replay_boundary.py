@@ -7,7 +7,8 @@ from aiokafka import AIOKafkaProducer
 from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
 from schemas.chunks import REPLAYED_HEADER, GroupedChunk, Grouping, encode_grouped
-from schemas.settings import ProcessorsSettings, load
+from schemas.environment import load
+from schemas.settings import ProcessorsSettings
 from tests.integration.processors.test_exactness import truncate
 
 REACH = 256

@@ -31,9 +31,10 @@ from schemas.chunks import (
     encode_chunk,
     encode_grouped,
 )
+from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.payload import compress
-from schemas.settings import WriterSettings, load
+from schemas.settings import WriterSettings
 from schemas.times import iso
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate

@@ -11,9 +11,10 @@ from prometheus_client import CollectorRegistry
 
 from cli.doctor.clickhouse import check_clickhouse
 from local.clickhouse.server import PASSWORDS, LocalClickHouse
+from schemas.environment import load
 from schemas.errors import BadSetting
 from schemas.health import Health
-from schemas.settings import WriterSettings, load
+from schemas.settings import WriterSettings
 from storage.client import ClickHouseError, open_client
 from storage.errors import AnotherServer
 from storage.migrations.migrate import migrate

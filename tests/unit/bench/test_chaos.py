@@ -20,7 +20,8 @@ from bench.chaos.groups import Group, Groups, shares
 from bench.chaos.kills import VICTIMS, ProcessKiller
 from bench.chaos.scaling import sizes
 from local.supervisor import Status, Supervisor
-from schemas.settings import KafkaSettings, MigrateSettings, load
+from schemas.environment import load
+from schemas.settings import KafkaSettings, MigrateSettings
 
 GROUP = Group("svc-processors", "svc.events")
 

@@ -11,8 +11,9 @@ from cli.__main__ import svc
 from local.clickhouse.server import LocalClickHouse
 from local.data_dir import locked
 from local.stack import Stack
+from schemas.environment import load
 from schemas.errors import BadSetting
-from schemas.settings import AnalystSettings, load
+from schemas.settings import AnalystSettings
 
 
 def run(data_dir: Path, *words: str, text: str | None = None, **env: str) -> Result:

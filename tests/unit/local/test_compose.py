@@ -8,7 +8,7 @@ import yaml
 
 from cli.__main__ import COMMANDS
 from local.kafka.downloads import KAFKA_VERSION
-from schemas.settings import variables
+from schemas.environment import variables
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "docker" / "compose.yml"

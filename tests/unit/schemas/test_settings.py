@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from schemas import settings
+from schemas import environment, settings
 from schemas.errors import BadSetting
 from schemas.service_variables import service_variables
 
 
 def test_defaults_are_those_of_the_contract() -> None:
-    edge = settings.load(settings.EdgeSettings, {})
+    edge = environment.load(settings.EdgeSettings, {})
     assert (edge.ingest_host, edge.ingest_port) == ("127.0.0.1", 8080)
     assert (edge.topic_prefix, edge.data_dir) == ("svc.", ".svc")
-    assert settings.load(settings.ProcessorsSettings, {}).grouped_events is False
+    assert environment.load(settings.ProcessorsSettings, {}).grouped_events is False
 
 
 def test_values_are_converted_to_their_types() -> None:
-    edge = settings.load(settings.EdgeSettings, {"SVC_INGEST_PORT": "9", "SVC_EDGE_LINGER_MS": "2.5"})
+    edge = environment.load(settings.EdgeSettings, {"SVC_INGEST_PORT": "9", "SVC_EDGE_LINGER_MS": "2.5"})
     assert (edge.ingest_port, edge.edge_linger_ms) == (9, 2.5)
 
 
@@ -34,29 +34,29 @@ def test_values_are_converted_to_their_types() -> None:
 )
 def test_a_bad_variable_is_named_in_one_line(environ: dict[str, str], name: str) -> None:
     with pytest.raises(BadSetting) as refused:
-        settings.load(settings.EdgeSettings, environ)
+        environment.load(settings.EdgeSettings, environ)
     assert name in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_required_variable_that_is_missing_is_named() -> None:
     with pytest.raises(BadSetting, match="SVC_ADMIN_PASSWORD is required"):
-        settings.load(settings.DashboardSettings, {})
+        environment.load(settings.DashboardSettings, {})
 
 
 def test_a_value_can_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("s3cret\n")
-    loaded = settings.load(
+    loaded = environment.load(
         settings.DashboardSettings, {"SVC_ADMIN_PASSWORD_FILE": str(tmp_path / "password")}
     )
     assert loaded.admin_password == "s3cret"
 
 
 def test_secrets_are_never_shown() -> None:
-    loaded = settings.load(
+    loaded = environment.load(
         settings.DashboardSettings, {"SVC_ADMIN_PASSWORD": "s3cret", "SVC_KAFKA_PASSWORD": "hush"}
     )
-    shown = repr(settings.redacted(loaded))
+    shown = repr(environment.redacted(loaded))
     assert "s3cret" not in shown
     assert "hush" not in shown
     assert "'admin_password': '***'" in shown
@@ -64,16 +64,16 @@ def test_secrets_are_never_shown() -> None:
 
 def test_settings_of_another_process_are_known_and_others_variables_passed_over() -> None:
     environ = {"SVC_ADMIN_PASSWORD": "x", "SVC_TOKEN": "t", "SVC_TEST_KAFKA_BOOTSTRAP": "k:1", "HOME": "/"}
-    assert settings.load(settings.EdgeSettings, environ) == settings.load(settings.EdgeSettings, {})
+    assert environment.load(settings.EdgeSettings, environ) == environment.load(settings.EdgeSettings, {})
 
 
 def test_every_variable_has_a_description() -> None:
-    for name, field in settings.variables().items():
-        assert settings.description(field), name
+    for name, field in environment.variables().items():
+        assert environment.description(field), name
 
 
 def test_each_topic_can_be_named_whole() -> None:
-    loaded = settings.load(settings.EdgeSettings, {"SVC_TOPIC_DEAD_LETTERS": "ops.bad"})
+    loaded = environment.load(settings.EdgeSettings, {"SVC_TOPIC_DEAD_LETTERS": "ops.bad"})
     assert loaded.topic_overrides["dead-letters"] == "ops.bad"
 
 
@@ -81,7 +81,7 @@ def test_each_topic_can_be_named_whole() -> None:
     "text", ["k:9092", "k", "a.example:1,b_2:65535", " a:1 , b:2", "[::1]:9092", "10.0.0.1:9092"]
 )
 def test_brokers_are_named_by_host_and_port(text: str) -> None:
-    loaded = settings.load(settings.EdgeSettings, {"SVC_KAFKA_BOOTSTRAP": text})
+    loaded = environment.load(settings.EdgeSettings, {"SVC_KAFKA_BOOTSTRAP": text})
     assert loaded.kafka_bootstrap == text
 
 
@@ -92,7 +92,7 @@ def test_brokers_are_named_by_host_and_port(text: str) -> None:
 def test_broker_that_can_never_be_reached_is_named(text: str) -> None:
     for struct in (settings.EdgeSettings, settings.ProcessorsSettings, settings.WriterSettings):
         with pytest.raises(BadSetting, match=r"^SVC_KAFKA_BOOTSTRAP: '.*' is not host:port$"):
-            settings.load(struct, {"SVC_KAFKA_BOOTSTRAP": text})
+            environment.load(struct, {"SVC_KAFKA_BOOTSTRAP": text})
 
 
 def test_ca_file_that_cannot_be_used_is_named_where_it_would_be(tmp_path: Path) -> None:
@@ -101,22 +101,22 @@ def test_ca_file_that_cannot_be_used_is_named_where_it_would_be(tmp_path: Path) 
     for path in (missing, wrong, tmp_path):
         environ = {"SVC_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SVC_KAFKA_CA_FILE": str(path)}
         with pytest.raises(BadSetting, match=f"^SVC_KAFKA_CA_FILE: can't use {path}: ."):
-            settings.load(settings.EdgeSettings, environ)
-        settings.load(settings.EdgeSettings, environ | {"SVC_KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"})
+            environment.load(settings.EdgeSettings, environ)
+        environment.load(settings.EdgeSettings, environ | {"SVC_KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"})
 
 
 def test_a_value_and_its_file_at_once_are_refused_with_both_names(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("s3cret\n")
     both = {"SVC_ADMIN_PASSWORD": "other", "SVC_ADMIN_PASSWORD_FILE": str(tmp_path / "password")}
     with pytest.raises(BadSetting, match="SVC_ADMIN_PASSWORD and SVC_ADMIN_PASSWORD_FILE are both set"):
-        settings.load(settings.DashboardSettings, both)
+        environment.load(settings.DashboardSettings, both)
     empty = both | {"SVC_ADMIN_PASSWORD": ""}
-    assert settings.load(settings.DashboardSettings, empty).admin_password == "s3cret"
+    assert environment.load(settings.DashboardSettings, empty).admin_password == "s3cret"
 
 
 def test_a_setting_whose_own_name_ends_in_file_is_no_variant(tmp_path: Path) -> None:
     ca = tmp_path / "ca.pem"
-    loaded = settings.load(settings.EdgeSettings, {"SVC_KAFKA_CA_FILE": str(ca)})
+    loaded = environment.load(settings.EdgeSettings, {"SVC_KAFKA_CA_FILE": str(ca)})
     assert loaded.kafka_ca_file == str(ca)
 
 
@@ -137,7 +137,7 @@ KUBERNETES = {
 
 
 def test_variables_of_kubernetes_services_are_passed_over() -> None:
-    loaded = settings.load(settings.DashboardSettings, KUBERNETES | {"SVC_ADMIN_PASSWORD": "x"})
+    loaded = environment.load(settings.DashboardSettings, KUBERNETES | {"SVC_ADMIN_PASSWORD": "x"})
     assert loaded.dashboard_port == 8081
     assert service_variables(KUBERNETES) == sorted(KUBERNETES)
 
@@ -159,4 +159,4 @@ def test_variables_of_kubernetes_services_are_passed_over() -> None:
 )
 def test_what_only_looks_like_a_service_variable_is_refused(name: str, value: str) -> None:
     with pytest.raises(BadSetting, match=name):
-        settings.load(settings.DashboardSettings, {"SVC_ADMIN_PASSWORD": "x", name: value})
+        environment.load(settings.DashboardSettings, {"SVC_ADMIN_PASSWORD": "x", name: value})

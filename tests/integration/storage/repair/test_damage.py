@@ -9,7 +9,8 @@ from broker.types import TopicPartition
 from cli.doctor.checks import Finding
 from cli.doctor.damage import check_damage
 from local.clickhouse.server import LocalClickHouse
-from schemas.settings import MigrateSettings, load
+from schemas.environment import load
+from schemas.settings import MigrateSettings
 from storage.client import scalar
 from storage.repair.damage import broken_parts, without_issue
 from tests.eventually import eventually

@@ -12,8 +12,9 @@ from broker.client import client_options
 from processors.faust_app.app import Processors
 from processors.faust_app.patches import OrderedTableManager
 from processors.metrics import ProcessorsMetrics
+from schemas.environment import load
 from schemas.projects import ProjectRegistry
-from schemas.settings import KafkaSettings, ProcessorsSettings, load
+from schemas.settings import KafkaSettings, ProcessorsSettings
 
 
 def built(**environ: str) -> Processors:

@@ -26,8 +26,9 @@ from processors.faust_app.app import Processors
 from processors.faust_app.fence import Lease
 from processors.faust_app.patches import FETCH_WAIT_MS, RECOVERY_WAIT_MS, PlacedConsumer
 from processors.metrics import ProcessorsMetrics
+from schemas.environment import load
 from schemas.projects import ProjectRegistry
-from schemas.settings import ProcessorsSettings, load
+from schemas.settings import ProcessorsSettings
 
 RESTORED, SEEN = TP("events", 0), TP("seen", 0)
 WRAPPED: list[tuple[Callable[..., Any], str]] = [

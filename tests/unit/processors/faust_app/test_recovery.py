@@ -15,8 +15,9 @@ from processors.faust_app.recovery import LogTooShort, Recovery
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import LogRecreated
+from schemas.environment import load
 from schemas.health import Part
-from schemas.settings import ProcessorsSettings, load
+from schemas.settings import ProcessorsSettings
 from schemas.topics import Topic
 from tests.eventually import eventually
 

@@ -1,0 +1,147 @@
+"""Settings are read once, from the environment (contract, section 1).
+
+`SVC_X` sets the field `x`; `SVC_X_FILE` names an existing file with the value; setting both is an error.
+"""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, TypeVar, get_type_hints
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from schemas.addresses import is_address
+from schemas.errors import BadSetting
+from schemas.service_variables import is_service_variable
+from schemas.settings import ALL, ClickHouseSettings, KafkaSettings
+
+PREFIX: Final = "SVC_"
+S = TypeVar("S", bound=Struct)
+
+
+def variables() -> dict[str, msgspec.inspect.Field]:
+    """All variables by name, in the order of `ALL`."""
+    found: dict[str, msgspec.inspect.Field] = {}
+    for struct in ALL:
+        info = msgspec.inspect.type_info(struct)
+        assert isinstance(info, msgspec.inspect.StructType)
+        for field in info.fields:
+            found.setdefault(PREFIX + field.name.upper(), field)
+    return found
+
+
+def load(struct: type[S], environ: Mapping[str, str]) -> S:
+    """Settings of one process from its environment.
+
+    Raises BadSetting, naming the variable, when one with our prefix is unknown, required and missing, or has a bad value.
+    Variables with the prefix `SVC_TEST_` (for tests) and those that Kubernetes sets for services are ignored.
+    """
+    given = dict(_given(environ))
+    known = variables()
+    for name in given:
+        if name not in known:
+            raise BadSetting(f"{name} is not a setting of this service")
+    values = {}
+    for field in struct.__struct_fields__:
+        name = PREFIX + field.upper()
+        if name in given:
+            values[field] = _convert(struct, field, name, given[name])
+    try:
+        settings = struct(**values)
+    except TypeError:
+        missing = next(f for f in _required(struct) if f not in values)
+        raise BadSetting(f"{PREFIX}{missing.upper()} is required") from None
+    if isinstance(settings, KafkaSettings):
+        check_kafka(settings)
+    if isinstance(settings, ClickHouseSettings) and settings.clickhouse_ca_file:
+        settings = _with_ca(settings)
+    return settings
+
+
+def _with_ca(settings: S) -> S:
+    """The settings with the CA file in the addresses, from which every client is made. Raises BadSetting."""
+    assert isinstance(settings, ClickHouseSettings)
+    file = settings.clickhouse_ca_file
+    _check_ca("SVC_CLICKHOUSE_CA_FILE", file)
+    urls = {name: getattr(settings, name) for name in ("clickhouse_url", "clickhouse_reader_url")}
+    query = urlencode({"ca_file": file})
+    return replace(
+        settings, **{name: f"{url}{'&' if '?' in url else '?'}{query}" for name, url in urls.items() if url}
+    )
+
+
+def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The settings in the environment, with the contents of `_FILE` variants; the file replaces an empty variable."""
+    known = variables()
+    for name, value in environ.items():
+        if not name.startswith(PREFIX) or name.startswith("SVC_TEST_") or is_service_variable(name, value):
+            continue
+        if name in known and environ.get(f"{name}_FILE") and f"{name}_FILE" not in known:
+            if value:
+                raise BadSetting(f"{name} and {name}_FILE are both set: unset one of them")
+            continue
+        if name.endswith("_FILE") and name not in known:
+            try:
+                yield name.removesuffix("_FILE"), Path(value).read_text(encoding="utf-8").rstrip("\n")
+            except OSError as error:
+                raise BadSetting(f"{name}: can't read {value}: {error.strerror}") from None
+        else:
+            yield name, value
+
+
+def _required(struct: type[Struct]) -> Iterator[str]:
+    info = msgspec.inspect.type_info(struct)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return (f.name for f in info.fields if f.required)
+
+
+def _convert(struct: type[Struct], field: str, name: str, text: str) -> object:
+    kind = get_type_hints(struct, include_extras=True)[field]
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadSetting(f"{name}: {str(error).split(' - at')[0]}") from None
+
+
+def check_kafka(settings: KafkaSettings) -> None:
+    """Raises BadSetting for settings that no client could use: a malformed address, an unusable CA file."""
+    for address in settings.kafka_bootstrap.split(",") if settings.kafka_bootstrap else ():
+        if not is_address(address.strip()):
+            raise BadSetting(f"SVC_KAFKA_BOOTSTRAP: {address.strip()!r} is not host:port")
+    if settings.kafka_ca_file and settings.kafka_security_protocol.endswith("SSL"):
+        _check_ca("SVC_KAFKA_CA_FILE", settings.kafka_ca_file)
+
+
+def _check_ca(name: str, file: str) -> None:
+    try:
+        ssl.create_default_context(cafile=file)
+    except OSError as error:
+        raise BadSetting(f"{name}: can't use {file}: {error.strerror or error}") from None
+
+
+def redacted(settings: Struct) -> dict[str, object]:
+    """The settings for logs: secrets are shown as `***`."""
+    info = msgspec.inspect.type_info(type(settings))
+    assert isinstance(info, msgspec.inspect.StructType)
+    shown = {}
+    for field in info.fields:
+        value = getattr(settings, field.name)
+        shown[field.name] = "***" if value and is_secret(field) else value
+    return shown
+
+
+def is_secret(field: msgspec.inspect.Field) -> bool:
+    """Whether the variable's value must never be shown."""
+    kind = field.type
+    return isinstance(kind, msgspec.inspect.Metadata) and bool((kind.extra or {}).get("secret"))
+
+
+def description(field: msgspec.inspect.Field) -> str:
+    """The description of the variable, one sentence."""
+    kind = field.type
+    if not isinstance(kind, msgspec.inspect.Metadata):
+        return ""
+    return str((kind.extra_json_schema or {}).get("description", ""))
