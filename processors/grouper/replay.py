@@ -3,8 +3,25 @@
 Entries of the topic `seen` cover the log of `events` without a hole. Only the last batch can be recorded and not published, so a
 restart replays that batch from its entry. Where entries are missing, processing goes back to the hole. Ids can be restored from
 `events`, decisions can't: under rules that have changed since, an event would get another fingerprint and be counted in two
-issues. So records before the replay boundary only restore ids, and the last records published in `grouped` are replayed with the
-fingerprints that they have there.
+issues. So the last records published in `grouped` are replayed with the fingerprints that they have there.
+
+| what a restart finds | where | what follows |
+| --- | --- | --- |
+| horizon | `seen` | no entry is missing before it: they have expired |
+| hole | no entry covers an offset after the horizon | the next offset is there, or at the batch start if that is earlier |
+| batch start | the last entry | `since`: what lies before it was published |
+| lost | a hole, or the last entry is merged | the end of `grouped` is read: it gives the boundary |
+| boundary (`since`, `last`) | the end of `grouped`; the last entry, until it is passed | the range that may have been published in part |
+
+So a record from the next offset on is one of these (`batch.decide`):
+
+| its offset | an entry covers it (recorded: `decided`) | none does |
+| --- | --- | --- |
+| before `since` | only its ids are restored | only its ids are restored |
+| `since` to `last` | published again as recorded | the events that `grouped` has of it (`published`), as they are there |
+| after `last` | published again as recorded | decided as any other |
+
+With a whole table `since` is the batch start, and there is no `last`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
