@@ -30,7 +30,6 @@ from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas import payload
 from schemas.environment import load
-from schemas.event import Batch as WireBatch
 from schemas.event import Event
 from schemas.settings import MigrateSettings
 
@@ -109,10 +108,10 @@ async def measure(stack: Stack, stream: Load, events: int, connections: int, pro
 
 def alone(bodies: list[tuple[SendBatch, bytes]]) -> float:
     """CPU microseconds per event of inflate + decode + compress in this process."""
-    wrapper, event = msgspec.json.Decoder(WireBatch), msgspec.json.Decoder(Event)
+    wrapper, event = msgspec.json.Decoder(dict[str, list[msgspec.Raw]]), msgspec.json.Decoder(Event)
     count, began = 0, time.process_time()
     for _, body in bodies:
-        for raw in wrapper.decode(gzip.decompress(body)).events:
+        for raw in wrapper.decode(gzip.decompress(body))["events"]:
             event.decode(raw)
             payload.compress(bytes(raw))
             count += 1

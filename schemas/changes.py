@@ -1,8 +1,7 @@
 """Requested changes of an issue, as the data of a `Command`: read by dashboard, CLI and processors."""
 
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from schemas.errors import Detail
@@ -89,14 +88,6 @@ class RedactData(Struct, frozen=True, rename="camel", omit_defaults=True, forbid
     newest: str = ""
     message: str = ""
     wholly: bool = False
-
-
-D = TypeVar("D", bound=Struct)
-
-
-def read_data(data: dict[str, Any], kind: type[D]) -> D:
-    """A command's data. Raises msgspec.ValidationError."""
-    return msgspec.convert(data, kind)
 
 
 def violations(update: Update) -> list[Detail]:

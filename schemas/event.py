@@ -222,9 +222,3 @@ class LenientEvent(Event, frozen=True, kw_only=True, gc=False):
     kind: LenientKind  # type: ignore[assignment]
     release: LenientRelease
     error: LenientError  # type: ignore[assignment]
-
-
-class Batch(Struct, frozen=True):
-    """Section 2.9: the wrapper alone; each event stays raw so that one bad event fails only itself."""
-
-    events: Annotated[list[Raw], _at_most(Limit.EVENTS_PER_BATCH)]

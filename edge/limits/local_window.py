@@ -77,10 +77,6 @@ class LocalWindow:
 
     async def acquire(self, token: str, limit: int) -> int:
         """Admit and return 0, or milliseconds until a retry can succeed."""
-        return self.acquire_now(token, limit)
-
-    def acquire_now(self, token: str, limit: int) -> int:
-        """`acquire` without an event loop."""
         if limit <= 0:
             return WINDOW_SECONDS * 1000
         if self._fallbacks:

@@ -16,7 +16,6 @@ from schemas.changes import (
     UnmergeData,
     UpdateData,
     is_issue,
-    read_data,
     violations,
 )
 from schemas.idempotency import uses_known_key
@@ -177,7 +176,7 @@ def _check(command: Command) -> None:
 
 def _redact(command: Command) -> RedactData:
     try:
-        return read_data(command.data, RedactData)
+        return msgspec.convert(command.data, RedactData)
     except msgspec.ValidationError as error:
         raise BadCommand(f"bad data of {command.kind}: {error}") from None
 
@@ -193,14 +192,14 @@ def _commanded(record: IssueRecord, command: Command) -> Exchanged:
 
 
 def _update(record: IssueRecord, command: Command) -> Exchanged:
-    data = read_data(command.data, UpdateData)
+    data = msgspec.convert(command.data, UpdateData)
     if wrong := violations(data):
         raise BadCommand("; ".join(f"{detail.field} {detail.message}".strip() for detail in wrong))
     return Exchanged(*update(record, command, data))
 
 
 def _comment(record: IssueRecord, command: Command) -> Exchanged:
-    data = read_data(command.data, CommentData)
+    data = msgspec.convert(command.data, CommentData)
     return Exchanged(record, (by_command(record, command, "commented", {"text": data.text}),))
 
 
@@ -208,6 +207,6 @@ _COMMANDS: Final[dict[str, Callable[[IssueRecord, Command], Exchanged]]] = {
     "update": _update,
     "comment": _comment,
     "redact": lambda record, _: Exchanged(record),
-    "merge": lambda record, command: merge(record, command, read_data(command.data, MergeData)),
-    "unmerge": lambda record, command: unmerge(record, command, read_data(command.data, UnmergeData)),
+    "merge": lambda record, command: merge(record, command, msgspec.convert(command.data, MergeData)),
+    "unmerge": lambda record, command: unmerge(record, command, msgspec.convert(command.data, UnmergeData)),
 }

@@ -159,7 +159,7 @@ class Processors:
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         try:
-            await self.recovery.revoke(self.lease.seconds)
+            await self.fence.close(self.lease.seconds)
         except TimeoutError as error:
             await self.app.crash(error)
 

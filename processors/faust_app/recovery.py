@@ -75,10 +75,6 @@ class Recovery:
         self._metrics.rebalances.inc()
         self._metrics.recovering.set(1)
 
-    async def revoke(self, seconds: float) -> None:
-        """Partitions are about to be revoked: finish the batches in progress and begin no more. Raises TimeoutError."""
-        await self._fence.close(seconds)
-
     async def restore(self, consumer: Any, partitions: set[int]) -> None:
         """Restore new partitions. Raises LogTooShort and IssuesLost, and the errors of the grouper's `restore`."""
         self._restoring = asyncio.current_task()
