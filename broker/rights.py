@@ -103,12 +103,12 @@ def lacking(
     `topics` and `groups` map names to allowed operations; topics and groups that they lack are not checked.
     """
     return [
-        *_missing("Read", "topic", _names(need.reads, settings), topics),
-        *_missing("Write", "topic", _names(need.writes, settings), topics),
-        *_missing("Describe", "topic", _names(need.describes, settings), topics),
-        *_missing("DescribeConfigs", "topic", _names(need.compares, settings), topics),
-        *_missing("Delete", "topic", _names(need.empties, settings), topics),
-        *_missing("AlterConfigs", "topic", _names(need.empties, settings), topics),
+        *_missing("Read", "topic", names_of(need.reads, settings), topics),
+        *_missing("Write", "topic", names_of(need.writes, settings), topics),
+        *_missing("Describe", "topic", names_of(need.describes, settings), topics),
+        *_missing("DescribeConfigs", "topic", names_of(need.compares, settings), topics),
+        *_missing("Delete", "topic", names_of(need.empties, settings), topics),
+        *_missing("AlterConfigs", "topic", names_of(need.empties, settings), topics),
         *_missing("Read", "group", need.groups, groups),
         *_missing("Describe", "group", need.describes_groups, groups),
     ]
@@ -116,12 +116,13 @@ def lacking(
 
 def standstill(need: RequiredRights, settings: KafkaSettings) -> frozenset[str]:
     """The rights without which the process stands still, as `lacking` names them."""
-    sources = [f"Read on topic {name}" for name in _names(need.sources, settings)]
-    sinks = [f"Write on topic {name}" for name in _names(need.sinks, settings)]
+    sources = [f"Read on topic {name}" for name in names_of(need.sources, settings)]
+    sinks = [f"Write on topic {name}" for name in names_of(need.sinks, settings)]
     return frozenset([*sources, *sinks, *(f"Read on group {group}" for group in need.groups)])
 
 
-def _names(topics: Iterable[Topic], settings: KafkaSettings) -> list[str]:
+def names_of(topics: Iterable[Topic], settings: KafkaSettings) -> list[str]:
+    """The topics' names on the broker."""
     return [topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in topics]
 
 

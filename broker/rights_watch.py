@@ -17,11 +17,10 @@ from prometheus_client import CollectorRegistry, Gauge
 from broker.client import administering
 from broker.cluster import describe
 from broker.errors import KafkaError
-from broker.rights import RequiredRights, lacking, standstill
+from broker.rights import RequiredRights, lacking, names_of, standstill
 from broker.types import Admin
 from schemas.health import Health, Part
 from schemas.settings import KafkaSettings
-from schemas.topics import topic_name
 
 log = logging.getLogger(__name__)
 
@@ -117,9 +116,7 @@ class KafkaRights:
     def __init__(self, settings: KafkaSettings, need: RequiredRights) -> None:
         self._settings = settings
         self._need = need
-        self._names = [
-            topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in need.topics
-        ]
+        self._names = names_of(need.topics, settings)
         self._connected = AsyncExitStack()
         self._admin: Admin | None = None
 

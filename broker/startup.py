@@ -8,9 +8,8 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVe
 
 from broker.cluster import describe_cluster
 from broker.diagnosis import why_unreachable
-from broker.rights import RequiredRights, lacking
+from broker.rights import RequiredRights, lacking, names_of
 from schemas.settings import KafkaSettings
-from schemas.topics import topic_name
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +46,6 @@ async def until_allowed(settings: KafkaSettings, need: RequiredRights) -> None:
 
 async def missing_rights(settings: KafkaSettings, need: RequiredRights) -> list[str]:
     """The rights that Kafka refuses at the moment. Raises KafkaError or OSError."""
-    names = [topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in need.topics]
+    names = names_of(need.topics, settings)
     view = await describe_cluster(settings, names, need.groups)
     return lacking(need, settings, view.allowed(names), view.groups)

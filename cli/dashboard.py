@@ -40,10 +40,9 @@ def command(context: click.Context) -> None:
 
 def _check(settings: DashboardSettings) -> None:
     parse_networks(settings.dashboard_trusted_proxies)
-    url = settings.clickhouse_reader_url or settings.clickhouse_url
-    if not url:
+    if not settings.reader_url:
         raise BadSetting("SVC_CLICKHOUSE_URL is required: http://user:password@host:port/database")
-    parse_url(url)
+    parse_url(settings.reader_url)
 
 
 async def serve(settings: DashboardSettings) -> None:
@@ -53,8 +52,7 @@ async def serve(settings: DashboardSettings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
-    url = settings.clickhouse_reader_url or settings.clickhouse_url
-    reader = Reader.open(url)
+    reader = Reader.open(settings.reader_url)
     app = build_app(
         settings, Dependencies(reader, projects, changes=IssueChanges(reader, Commands(settings)))
     )
@@ -70,7 +68,7 @@ async def serve(settings: DashboardSettings) -> None:
                 f"can't listen on {host}:{port} ({reason}): set SVC_DASHBOARD_HOST and SVC_DASHBOARD_PORT"
             ) from None
         projects.start()
-        stored_rights = ClickHouseRights(url, reader_rights)
+        stored_rights = ClickHouseRights(settings.reader_url, reader_rights)
         await until(
             stop, watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)
         )

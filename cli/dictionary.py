@@ -40,7 +40,7 @@ def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: b
     """
     settings = settings_of(workspace, MigrateSettings)
     folder = Path(settings.payload_dictionaries or dictionaries_folder(workspace.data_dir))
-    sampled = _samples(settings.clickhouse_reader_url or settings.clickhouse_url, days, events)
+    sampled = _samples(settings.reader_url, days, events)
     if len(sampled) < _MIN_EVENTS:
         fail(f"{len(sampled)} events of the last {days} days are too few: at least {_MIN_EVENTS} are needed")
     existing = Dictionaries(folder if folder.is_dir() else None)

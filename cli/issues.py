@@ -86,8 +86,8 @@ class IssueTools:
 
     def __init__(self, settings: MigrateSettings) -> None:
         self.settings = settings
-        url = settings.clickhouse_reader_url or settings.clickhouse_url
-        self.reader, self._quick_reader = Reader.open(url), Reader.open(url, CHANGE_LIMITS)
+        self.reader = Reader.open(settings.reader_url)
+        self._quick_reader = Reader.open(settings.reader_url, CHANGE_LIMITS)
         self.changes = IssueChanges(self._quick_reader, Commands(settings, DEADLINE_SECONDS))
 
     async def close(self) -> None:
@@ -99,7 +99,7 @@ class IssueTools:
 def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
-    if not (settings.clickhouse_reader_url or settings.clickhouse_url):
+    if not settings.reader_url:
         raise click.ClickException(NO_CLICKHOUSE)
 
     async def main() -> T:
@@ -113,9 +113,8 @@ def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
         return asyncio.run(main())
     except StorageUnavailable as error:
         own = bool(settings.clickhouse_reader_url)
-        url = settings.clickhouse_reader_url or settings.clickhouse_url
         variable = "SVC_CLICKHOUSE_READER_URL" if own else "SVC_CLICKHOUSE_URL"
-        raise click.ClickException(clickhouse_failure(url, error, variable)) from None
+        raise click.ClickException(clickhouse_failure(settings.reader_url, error, variable)) from None
     except (ReadError, BadChange, ChangeRefused, KeyReused) as error:
         raise click.ClickException(str(error)) from None
     except ChangesUnavailable as error:

@@ -90,6 +90,9 @@ class Activity(Struct, frozen=True, rename="camel"):
     data: dict[str, Any] = {}
 
 
+OutcomeKind = Literal[
+    "accepted", "duplicate", "invalid", "tooLarge", "rateLimited", "deadLettered", "ruleSkipped"
+]
 RULE_SKIPPED: Final = "ruleSkipped"
 """Not an outcome of events: counts those on which a grouping rule was skipped. The reason is `tooExpensive` or `failed`, `/` and its name."""
 
@@ -103,9 +106,7 @@ class Outcome(Struct, frozen=True, rename="camel"):
     project_id: str
     minute: str
     sdk: str
-    outcome: Literal[
-        "accepted", "duplicate", "invalid", "tooLarge", "rateLimited", "deadLettered", "ruleSkipped"
-    ]
+    outcome: OutcomeKind
     reason: str
     count: int
     source: str

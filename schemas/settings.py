@@ -116,6 +116,11 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
         str, Meta(description="PEM file of the CA for https; unset: the system's CAs")
     ] = ""
 
+    @property
+    def reader_url(self) -> str:
+        """The address for reading; empty if none is known."""
+        return self.clickhouse_reader_url or self.clickhouse_url
+
 
 class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     """`svc edge`."""

@@ -15,7 +15,7 @@ from processors.grouper.rule_budget import SkippedRule
 from schemas.chunks import ChunkEvent
 from schemas.ids import issue_id, user_hash
 from schemas.increments import Increment, Row, SourceIncrements, encode_source, join
-from schemas.issues import RULE_SKIPPED, Outcome
+from schemas.issues import RULE_SKIPPED, Outcome, OutcomeKind
 from schemas.times import HOUR_MS, MINUTE_MS, event_time, iso, to_ms
 
 MAX_OUTCOMES: Final = 1000
@@ -28,6 +28,9 @@ MAX_TOGETHER: Final = 200
 
 _ORIGIN: Final = attrgetter("project", "received_ms", "sdk")
 _ROW_ORDER: Final = attrgetter("release", "environment", "platform", "hour")
+
+OutcomeCounts = dict[tuple[int, int, str, OutcomeKind, str], int]
+"""Events by project, minute, SDK, outcome and reason."""
 
 issue_of = lru_cache(maxsize=CACHED_ISSUES)(issue_id)
 """`schemas.ids.issue_id`, cached: one hash costs more than a look-up."""
@@ -105,67 +108,61 @@ class RecordOutcomes:
     """The outcomes of one source record by project, minute of receipt and SDK: counted once however often it is published."""
 
     def __init__(self, partition: int, offset: int) -> None:
-        self._source = f"grouper/{partition}"
-        self._sequence = offset
-        self._counts: dict[tuple[int, int, str, str, str], int] = {}
+        self._position = partition, offset
+        self._counts: OutcomeCounts = {}
 
     def accepted(self, events: Iterable[ChunkEvent]) -> None:
         """Count all events of the record."""
         # Events of one request share all three fields: counting in C leaves little to do here.
-        for (project, received_ms, sdk), count in Counter(map(_ORIGIN, events)).items():
-            key = (project, received_ms // MINUTE_MS, sdk, "accepted", "")
-            self._counts[key] = self._counts.get(key, 0) + count
+        for origin, count in Counter(map(_ORIGIN, events)).items():
+            self._count(origin, "accepted", "", count)
 
     def duplicate(self, event: ChunkEvent) -> None:
         """Count an event whose id was seen before."""
-        self._count(event, "duplicate", "")
+        self._count(_ORIGIN(event), "duplicate", "", 1)
 
     def dead(self, event: ChunkEvent, reason: str) -> None:
         """Count an event that is not published."""
-        self._count(event, "deadLettered", reason)
+        self._count(_ORIGIN(event), "deadLettered", reason, 1)
 
-    def _count(self, event: ChunkEvent, outcome: str, reason: str) -> None:
-        key = (event.project, event.received_ms // MINUTE_MS, event.sdk, outcome, reason)
-        self._counts[key] = self._counts.get(key, 0) + 1
+    def _count(self, origin: tuple[int, int, str], outcome: OutcomeKind, reason: str, count: int) -> None:
+        project, received_ms, sdk = origin
+        key = (project, received_ms // MINUTE_MS, sdk, outcome, reason)
+        self._counts[key] = self._counts.get(key, 0) + count
 
     def finish(self) -> dict[int, list[Outcome]]:
-        """The outcomes by project. Source and sequence are the record's position, by which repeats are dropped."""
-        by_project: dict[int, list[Outcome]] = {}
-        for (project, minute, sdk, outcome, reason), count in self._counts.items():
-            by_project.setdefault(project, []).append(
-                Outcome(
-                    project_id=str(project),
-                    minute=iso(minute * MINUTE_MS),
-                    sdk=sdk,
-                    outcome=outcome,  # type: ignore[arg-type]
-                    reason=reason,
-                    count=count,
-                    source=self._source,
-                    sequence=self._sequence,
-                )
-            )
-        return by_project
+        """The outcomes by project."""
+        return _outcomes(*self._position, self._counts)
 
 
 def rules_skipped(
     partition: int, offset: int, skipped: Mapping[SkippedRule, int]
 ) -> list[tuple[int, list[Outcome]]]:
     """Rules that were skipped on events of one record, by project. They are not outcomes of events and in no sum of these."""
+    counts: OutcomeCounts = {
+        (project, minute, "", RULE_SKIPPED, f"{kind}/{name}"): count
+        for (project, minute, kind, name), count in skipped.items()
+    }
+    return list(_outcomes(partition, offset, counts).items())
+
+
+def _outcomes(partition: int, offset: int, counts: OutcomeCounts) -> dict[int, list[Outcome]]:
+    """Outcomes by project. Source and sequence are the record's position, by which repeats are dropped."""
     by_project: dict[int, list[Outcome]] = {}
-    for (project, minute, kind, name), count in skipped.items():
+    for (project, minute, sdk, outcome, reason), count in counts.items():
         by_project.setdefault(project, []).append(
             Outcome(
                 project_id=str(project),
                 minute=iso(minute * MINUTE_MS),
-                sdk="",
-                outcome=RULE_SKIPPED,
-                reason=f"{kind}/{name}",
+                sdk=sdk,
+                outcome=outcome,
+                reason=reason,
                 count=count,
                 source=f"grouper/{partition}",
                 sequence=offset,
             )
         )
-    return list(by_project.items())
+    return by_project
 
 
 def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, list[bytes]]:
